@@ -1,0 +1,89 @@
+//! Events: borrowed, lazy, one at a time.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use kymo_time::Timestamp;
+
+use crate::{Fault, Schema, Visitor};
+
+/// A class of events: what all of them share.
+#[derive(Clone, Debug)]
+pub struct EventClass {
+    /// Number of the class in the recording.
+    pub id: u64,
+    /// Number of the stream class it belongs to (0 where the format has none).
+    pub stream_class: u64,
+    /// Name; `None` where the recording gives none.
+    pub name: Option<Arc<str>>,
+    /// Log level, as a number of the recording's own scale.
+    pub log_level: Option<i64>,
+    /// Identifier of the model element behind it (Eclipse Modeling Framework).
+    pub emf_uri: Option<Arc<str>>,
+    /// Event header, contexts and payload.
+    pub schema: Schema,
+}
+
+/// One event. Its fields are decoded when asked for.
+pub trait Event {
+    /// Its class.
+    fn class(&self) -> &EventClass;
+
+    /// Position of its class in [`Recording::event_classes`](crate::Recording::event_classes).
+    fn class_index(&self) -> usize;
+
+    /// When it happened, on the common line; `None` where the recording keeps no time,
+    /// or one that does not fit.
+    fn timestamp(&self) -> Option<Timestamp>;
+
+    /// When it happened, in the ticks of its clock; `None` where it has no clock.
+    fn ticks(&self) -> Option<u64>;
+
+    /// Position in its chunk, counted from 0.
+    fn number(&self) -> u64;
+
+    /// Where it begins, in bits from the start of the chunk.
+    fn begin_bit(&self) -> u64;
+
+    /// Decodes the contexts and the payload, in order.
+    ///
+    /// # Errors
+    ///
+    /// The fault at which decoding stopped; the visitor has seen what came before it.
+    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault>;
+}
+
+/// Walks the events of one chunk.
+pub trait Cursor {
+    /// The events it lends.
+    type Event<'a>: Event
+    where
+        Self: 'a;
+
+    /// The next event; `None` at the end of the chunk.
+    ///
+    /// # Errors
+    ///
+    /// The fault that ends the chunk: after it comes `None`.
+    fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault>;
+}
+
+/// Takes events as they come.
+pub trait Sink {
+    /// One event. `Break` ends the drive: it can go on later with the same cursor.
+    fn event<E: Event>(&mut self, event: &E) -> ControlFlow<()>;
+}
+
+/// Hands all (remaining) events of a cursor to a sink.
+///
+/// # Errors
+///
+/// The fault that ended the chunk before its end.
+pub fn drive<C: Cursor, S: Sink>(cursor: &mut C, sink: &mut S) -> Result<ControlFlow<()>, Fault> {
+    while let Some(event) = cursor.next_event()? {
+        if sink.event(&event).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}

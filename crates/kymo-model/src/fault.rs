@@ -1,0 +1,164 @@
+//! Damage in a recording: small on the hot path, told in full on the cold one.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::FieldId;
+
+/// What is wrong with the data of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FaultCode {
+    /// A field or alignment goes beyond the content of its packet.
+    BeyondContent,
+    /// A packet goes beyond the end of its file.
+    Truncated,
+    /// A packet's sizes contradict each other or cannot be.
+    PacketSize,
+    /// A packet begins with another number than the magic one.
+    Magic,
+    /// A packet belongs to another trace than its metadata does.
+    TraceId,
+    /// The metadata knows no stream class of this number.
+    UnknownStreamClass,
+    /// The metadata knows no event class of this number.
+    UnknownEventClass,
+    /// No option of a variant has this selector.
+    NoVariantOption,
+    /// A field of one byte order follows one of the other within a byte.
+    ByteOrderChange,
+    /// A variable-length integer has more than 64 bits.
+    IntegerTooLong,
+    /// A length is larger than the limits allow.
+    LengthLimit,
+    /// An event would be shown as a text that is too long.
+    TextLimit,
+    /// An event takes no space, so their number is not bounded.
+    EmptyEvent,
+    /// Time goes backwards.
+    NotMonotonic,
+    /// A time cannot be told in nanoseconds within 64 bits.
+    TimeRange,
+    /// Zeros, or other bytes that are no packet, after the last packet.
+    TrailingData,
+    /// An index does not agree with the data it describes.
+    Index,
+    /// A file could not be read.
+    Unreadable,
+}
+
+impl FaultCode {
+    /// The code as scripts see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BeyondContent => "beyond-content",
+            Self::Truncated => "truncated",
+            Self::PacketSize => "packet-size",
+            Self::Magic => "magic",
+            Self::TraceId => "trace-id",
+            Self::UnknownStreamClass => "unknown-stream-class",
+            Self::UnknownEventClass => "unknown-event-class",
+            Self::NoVariantOption => "no-variant-option",
+            Self::ByteOrderChange => "byte-order-change",
+            Self::IntegerTooLong => "integer-too-long",
+            Self::LengthLimit => "length-limit",
+            Self::TextLimit => "text-limit",
+            Self::EmptyEvent => "empty-event",
+            Self::NotMonotonic => "not-monotonic",
+            Self::TimeRange => "time-range",
+            Self::TrailingData => "trailing-data",
+            Self::Index => "index",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    /// Whether what follows in the same chunk was decoded all the same.
+    pub const fn is_warning(self) -> bool {
+        matches!(
+            self,
+            Self::Magic
+                | Self::TraceId
+                | Self::NotMonotonic
+                | Self::TimeRange
+                | Self::TrailingData
+                | Self::Index
+        )
+    }
+}
+
+impl fmt::Display for FaultCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Damage, as the hot path sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What is wrong.
+    pub code: FaultCode,
+    /// The field at which it was found.
+    pub field: Option<FieldId>,
+    /// Where: bits from the start of the chunk.
+    pub bit: u64,
+    /// The number that was found (a length, an identifier, a selector, a position);
+    /// its meaning is the code's.
+    pub found: u64,
+}
+
+impl Fault {
+    /// A fault with a position and a number.
+    pub const fn new(code: FaultCode, bit: u64, found: u64) -> Self {
+        Self {
+            code,
+            field: None,
+            bit,
+            found,
+        }
+    }
+
+    /// The same, at a field.
+    #[must_use]
+    pub const fn at(self, field: FieldId) -> Self {
+        Self {
+            field: Some(field),
+            ..self
+        }
+    }
+}
+
+/// Damage, as it is told to people and scripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultReport {
+    /// What is wrong.
+    pub code: FaultCode,
+    /// The file.
+    pub file: Arc<PathBuf>,
+    /// Byte in the file (rounded down).
+    pub offset: u64,
+    /// Packet in the file, counted from 0.
+    pub packet: Option<u64>,
+    /// Event in the packet, counted from 0.
+    pub event: Option<u64>,
+    /// Scope and names of the field, such as `payload.list[].len`.
+    pub field: Option<String>,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+impl fmt::Display for FaultReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: offset {}", self.file.display(), self.offset)?;
+        if let Some(packet) = self.packet {
+            write!(f, ", packet {packet}")?;
+        }
+        if let Some(event) = self.event {
+            write!(f, ", event {event}")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, ", field `{field}`")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}

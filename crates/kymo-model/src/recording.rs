@@ -1,0 +1,142 @@
+//! Recordings: what a format's reader offers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kymo_time::{Clock, Timestamp};
+
+use crate::{Cursor, EventClass, FaultReport, FieldId, Schema, Series, Visitor};
+
+/// A format and its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Format {
+    /// Short name, such as `ctf`.
+    pub name: &'static str,
+    /// Version or dialect, such as `1.8`.
+    pub version: &'static str,
+}
+
+/// A sequence of chunks in time order, written by one source (a CPU, a thread, a track).
+#[derive(Clone, Debug)]
+pub struct StreamInfo {
+    /// Number of the stream's class in the recording (0 where the format has none).
+    pub class: u64,
+    /// Number of the stream, where the recording gives one.
+    pub id: Option<u64>,
+    /// What people call it: where it comes from a file of its own, that file's path.
+    pub name: Arc<str>,
+    /// The clock of its ticks.
+    pub clock: Option<Arc<Clock>>,
+    /// Fields of its packets (packet header and packet context).
+    pub packet_schema: Arc<Schema>,
+}
+
+/// What a recorder could not keep between two moments of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// How many; `None` where only that some were lost is known.
+    pub count: Option<u64>,
+    /// From when, in ticks of the stream's clock.
+    pub begin: Option<u64>,
+    /// Until when, in ticks of the stream's clock.
+    pub end: Option<u64>,
+}
+
+/// The unit of parallel work: it can be decoded with nothing but itself.
+///
+/// A recording may have millions of them and need not keep them as they are here: it makes
+/// one when it is [asked for](Recording::chunk).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Position of its stream in [`Recording::streams`].
+    pub stream: usize,
+    /// Position among the stream's chunks.
+    pub number: usize,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Ticks at its beginning, where known without decoding.
+    pub begin: Option<u64>,
+    /// Ticks at its end, where known without decoding.
+    pub end: Option<u64>,
+    /// No event in it is earlier than this, where known without decoding.
+    pub begin_time: Option<Timestamp>,
+    /// No event in it is later than this, where known without decoding.
+    pub end_time: Option<Timestamp>,
+    /// Events lost before its end and after the chunk before it.
+    pub lost_events: Option<Lost>,
+    /// Chunks lost between the chunk before it and this one.
+    pub lost_chunks: Option<Lost>,
+}
+
+/// A recording that is open for reading.
+pub trait Recording: Send + Sync {
+    /// Walks the events of one chunk.
+    type Cursor<'a>: Cursor
+    where
+        Self: 'a;
+
+    /// What was opened.
+    fn path(&self) -> &Path;
+
+    /// Format and version.
+    fn format(&self) -> Format;
+
+    /// What people call it, where it has a name. Together with [`uid`](Self::uid) it decides
+    /// the order of events of the same time.
+    fn name(&self) -> Option<&str>;
+
+    /// Its unique identifier, where it has one.
+    fn uid(&self) -> Option<&str>;
+
+    /// The streams of events.
+    fn streams(&self) -> &[StreamInfo];
+
+    /// The classes of all events.
+    fn event_classes(&self) -> &[EventClass];
+
+    /// The series of samples.
+    fn series(&self) -> &[Series] {
+        &[]
+    }
+
+    /// How many chunks a stream has.
+    fn chunk_count(&self, stream: usize) -> usize;
+
+    /// A chunk of a stream, by its position in time order; `None` where there is none.
+    fn chunk(&self, stream: usize, number: usize) -> Option<Chunk>;
+
+    /// The chunks of a stream, in time order.
+    fn chunks(&self, stream: usize) -> impl Iterator<Item = Chunk> {
+        (0..self.chunk_count(stream)).filter_map(move |number| self.chunk(stream, number))
+    }
+
+    /// Where the events of a chunk end, in bits from its beginning: what follows is padding.
+    fn content_bits(&self, chunk: &Chunk) -> u64 {
+        chunk.bytes.saturating_mul(8)
+    }
+
+    /// Walks the events of a chunk.
+    fn cursor(&self, chunk: &Chunk) -> Self::Cursor<'_>;
+
+    /// Decodes the packet header and context of a chunk.
+    ///
+    /// # Errors
+    ///
+    /// The fault at which decoding stopped.
+    fn visit_packet<V: Visitor>(&self, chunk: &Chunk, visitor: &mut V) -> Result<(), crate::Fault>;
+
+    /// Faults found while opening: in indexes, in packet headers, between packets.
+    fn faults(&self) -> &[FaultReport];
+
+    /// A fault of a chunk with everything a person needs to find it.
+    fn report(
+        &self,
+        chunk: &Chunk,
+        event: Option<(u64, usize)>,
+        fault: crate::Fault,
+    ) -> FaultReport;
+
+    /// Packet fields that only matter to readers (sizes, times, counters), which are left
+    /// out where packet contexts are shown.
+    fn is_packet_bookkeeping(&self, stream: usize, field: FieldId) -> bool;
+}

@@ -1,0 +1,93 @@
+//! How values leave a decoder.
+
+use crate::FieldId;
+
+/// Gets every value of what is decoded, in the order it was recorded.
+///
+/// Every method has an empty default, so a visitor names only what it wants; what it
+/// does not name costs nothing, since decoders are compiled for each visitor.
+/// Compound fields call their `begin`, then the calls of their parts, then their `end`.
+pub trait Visitor {
+    /// Whether [`Visitor::at`] and [`Visitor::after`] are called.
+    const POSITIONS: bool = false;
+
+    /// Called before each value and compound field begins (after alignment), and before
+    /// each compound field ends, with the position in bits from the start of the chunk.
+    #[inline(always)]
+    fn at(&mut self, _bit: u64) {}
+
+    /// Called after each value that is no compound, with the position in bits where it ends.
+    #[inline(always)]
+    fn after(&mut self, _bit: u64) {}
+
+    /// An unsigned integer.
+    #[inline(always)]
+    fn uint(&mut self, _field: FieldId, _value: u64) {}
+
+    /// A signed integer.
+    #[inline(always)]
+    fn sint(&mut self, _field: FieldId, _value: i64) {}
+
+    /// A floating point number of 16, 32 or 64 bits, widened.
+    #[inline(always)]
+    fn float(&mut self, _field: FieldId, _value: f64) {}
+
+    /// A floating point number of 128 bits: its bits.
+    #[inline(always)]
+    fn float128(&mut self, _field: FieldId, _bits: u128) {}
+
+    /// A truth value.
+    #[inline(always)]
+    fn boolean(&mut self, _field: FieldId, _value: bool) {}
+
+    /// A bit array or bit map of up to 64 bits.
+    #[inline(always)]
+    fn bits(&mut self, _field: FieldId, _value: u64) {}
+
+    /// Text without its terminating zero: UTF-8, unless the recording is wrong.
+    #[inline(always)]
+    fn text(&mut self, _field: FieldId, _text: &[u8]) {}
+
+    /// Bytes that are no text.
+    #[inline(always)]
+    fn blob(&mut self, _field: FieldId, _bytes: &[u8]) {}
+
+    /// A structure begins.
+    #[inline(always)]
+    fn begin_struct(&mut self, _field: FieldId) {}
+
+    /// A structure ends.
+    #[inline(always)]
+    fn end_struct(&mut self, _field: FieldId) {}
+
+    /// An array of `length` elements begins.
+    #[inline(always)]
+    fn begin_array(&mut self, _field: FieldId, _length: u64) {}
+
+    /// An array ends.
+    #[inline(always)]
+    fn end_array(&mut self, _field: FieldId) {}
+
+    /// An optional begins: what it holds follows when `present`.
+    #[inline(always)]
+    fn begin_optional(&mut self, _field: FieldId, _present: bool) {}
+
+    /// An optional ends.
+    #[inline(always)]
+    fn end_optional(&mut self, _field: FieldId) {}
+
+    /// A variant begins, of which the option `selected` (a position among the field's
+    /// children) follows. `selector` is the value that selected it, as bits.
+    #[inline(always)]
+    fn begin_variant(&mut self, _field: FieldId, _selected: u32, _selector: u64) {}
+
+    /// A variant ends.
+    #[inline(always)]
+    fn end_variant(&mut self, _field: FieldId) {}
+}
+
+/// Wants nothing: decoding with it finds where an event ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Visitor for Nothing {}

@@ -1,0 +1,37 @@
+//! How numbers, strings and times become text.
+//!
+//! Everything is written into a [`Line`]: a buffer that takes short pieces fast, since a
+//! recording is shown as hundreds of millions of them.
+//!
+//! * integers: [`Line::decimal`], [`Line::signed`], [`Line::padded`], [`Line::grouped`],
+//!   [`Line::hexadecimal`], [`Line::octal`], [`Line::binary`];
+//! * floating point numbers: [`Line::general`] as C's `%g`, [`Line::fixed`] as `%f`,
+//!   [`Line::shortest`] as few digits as read back the same;
+//! * text: [`Line::c_string`] as a C string literal, [`Line::json_string`] as JSON.
+//!
+//! Errors in small languages are drawn by [`diagnostic`].
+//!
+//! ```
+//! use kymo_text::Line;
+//!
+//! let mut line = Line::new();
+//! line.push(b"answer = ");
+//! line.decimal(42);
+//! line.push(b", half = ");
+//! line.general(0.5);
+//! assert_eq!(line.as_bytes(), b"answer = 42, half = 0.5");
+//! ```
+
+mod binary128;
+pub mod diagnostic;
+mod escape;
+mod exact;
+mod float;
+mod integer;
+mod line;
+mod room;
+
+pub use binary128::Binary128;
+pub use escape::visible;
+pub use line::{Line, Stamp};
+pub use room::Room;
