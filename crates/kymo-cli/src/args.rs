@@ -1,0 +1,410 @@
+//! What can be written on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use kymo::filter::{Glob, Moment, parse_range};
+use kymo::show::pretty;
+
+/// Reads, filters, merges and shows performance records.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kymo",
+    version,
+    about = "Reads, filters, merges and shows performance records",
+    long_about = "Reads, filters, merges and shows performance records: traces in the Common \
+Trace Format (CTF) 1.8, as LTTng, barectf, Zephyr and others write them.\n\n\
+Data goes to standard output; warnings, errors and progress go to standard error.",
+    after_long_help = "\
+Exit status:
+  0  all is good
+  1  damage was found, or one of several recordings could not be opened, and everything
+     else was read; or the output could not be written
+  2  the command line is wrong
+  3  nothing could be read
+
+Examples:
+  kymo print trace/                      every event, a line each
+  kymo print --event 'sched_*' --begin 10:15:00 --end 10:15:01 trace/
+  kymo print --format json trace/ | jq .payload
+  kymo info trace/                       what it is and what it holds
+  kymo stats trace/                      which events there are how often
+  kymo check trace/                      is it whole?",
+    arg_required_else_help = true,
+    subcommand_required = true,
+    // So that an alias with options can be given other ones.
+    args_override_self = true,
+    disable_help_subcommand = false,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Print(Print),
+    Info(Info),
+    Stats(Stats),
+    Check(Check),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Which recordings, and what is wrong with their clocks.
+#[derive(Debug, Args)]
+pub(crate) struct Input {
+    /// Recordings: a trace's directory, a directory to search for traces, or a file of a trace.
+    ///
+    /// A directory that holds a file named `metadata` is a CTF trace. Any other directory is
+    /// searched with all below it. Several recordings are shown on one time line.
+    #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Add SEC seconds to the times of all clocks.
+    #[arg(
+        long,
+        value_name = "SEC",
+        default_value_t = 0,
+        hide_default_value = true,
+        allow_hyphen_values = true,
+        help_heading = "Clocks"
+    )]
+    pub(crate) clock_offset: i64,
+
+    /// Add NS nanoseconds to the times of all clocks.
+    #[arg(
+        long,
+        value_name = "NS",
+        default_value_t = 0,
+        hide_default_value = true,
+        allow_hyphen_values = true,
+        help_heading = "Clocks"
+    )]
+    pub(crate) clock_offset_ns: i64,
+
+    /// Take the origin of every clock for the Unix epoch, 1970-01-01 00:00:00 UTC.
+    #[arg(long, help_heading = "Clocks")]
+    pub(crate) clock_force_correlate: bool,
+
+    /// Show and read times in UTC instead of the local time zone.
+    #[arg(long, help_heading = "Clocks")]
+    pub(crate) clock_gmt: bool,
+}
+
+/// Which events.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct Selection {
+    /// Only events whose name matches a pattern; can be given several times.
+    ///
+    /// `*` stands for any text, `?` for one character, `[a-z]` for one of a set, `[!a-z]` for
+    /// one that is not, `\` takes away the meaning of what follows. The whole name must match.
+    /// Of several patterns one must.
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
+    pub(crate) event: Vec<Glob>,
+
+    /// Only events of which a condition holds, such as 'len > 64 and name ~ "eth*"'.
+    ///
+    /// Tests: FIELD alone (true, or not 0), == != < <= > >=, ~ "PATTERN" and !~ (patterns as of
+    /// --event), contains "TEXT", in [1, 4..7, "x"] and not in. They are joined by not, and, or
+    /// (! && ||) and parentheses. Values: 12 -3 0xff 0o17 0b101 2.5 "text" 'text' true false.
+    /// Enumerations compare as numbers and as labels.
+    ///
+    /// `a.b[2]` is element 2 (from 0) of member b of field a. A name is looked for in the
+    /// payload, the specific context, the common context and the packet context, unless it
+    /// begins with `payload.`, `specific_context.`, `common_context.` or `packet_context.`.
+    /// event.name, event.id, event.level, event.time (nanoseconds), stream.class, stream.id,
+    /// stream.name and trace.name are of the event itself. An odd name stands between back
+    /// quotes. `kymo info --schema` lists the fields.
+    ///
+    /// A test of a field that an event does not have is false, whatever it asks. A field that
+    /// no event has is an error.
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) condition: Option<String>,
+
+    /// Only events from this time on.
+    ///
+    /// [YYYY-MM-DD ]HH:MM[:SS[.NANO]] in local time (in UTC with --clock-gmt), on the day of
+    /// the first event where no date is given; [-]SEC[.NANO] since the origin of the clocks;
+    /// or as in RFC 3339, 2026-01-31T12:00:00Z.
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) begin: Option<Moment>,
+
+    /// Only events until this time, which is included; written like that of --begin.
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) end: Option<Moment>,
+
+    /// Only events between two times: `BEGIN,END` or `[BEGIN,END]`.
+    #[arg(
+        short,
+        long,
+        value_name = "RANGE",
+        value_parser = parse_range,
+        conflicts_with_all = ["begin", "end"],
+        allow_hyphen_values = true
+    )]
+    pub(crate) timerange: Option<(Moment, Moment)>,
+
+    /// Only events of the time in which all streams of their recording are active.
+    #[arg(long)]
+    pub(crate) stream_intersection: bool,
+}
+
+/// Show the events of recordings, merged by time
+///
+/// The text is that of babeltrace2, and so are the options that shape it.
+///
+/// Where a packet is damaged, what is whole is shown, the damage is told on standard error,
+/// and the exit status is 1.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo print trace/
+  kymo print --clock-date --clock-gmt --fields all trace/
+  kymo print --event 'lttng_ust_libc:*' --where 'size >= 4096 and cpu_id in [0, 2..3]' trace/
+  kymo print --format csv --event sched_switch trace/ > switches.csv
+  kymo print --follow --where 'ret < 0' /var/log/trace/")]
+pub(crate) struct Print {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+
+    /// How events are shown.
+    #[arg(long, value_enum, default_value_t = Format::Pretty, help_heading = "Output")]
+    pub(crate) format: Format,
+
+    /// Show times in cycles of their clocks.
+    #[arg(long, help_heading = "Clocks")]
+    pub(crate) clock_cycles: bool,
+
+    /// Show times with their dates.
+    #[arg(long, help_heading = "Clocks")]
+    pub(crate) clock_date: bool,
+
+    /// Show times as SEC.NANO since the origin of the clocks.
+    #[arg(long, help_heading = "Clocks")]
+    pub(crate) clock_seconds: bool,
+
+    /// Do not show the time since the event before.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) no_delta: bool,
+
+    /// Which names are shown: payload (or arg, args), context (or ctx), scope, header, all, none.
+    ///
+    /// `all` and `none` are taken for what the list does not name. Default: payload,context.
+    #[arg(
+        short,
+        long,
+        value_name = "NAME[,NAME]...",
+        value_parser = parse_names,
+        help_heading = "Output"
+    )]
+    pub(crate) names: Option<pretty::Names>,
+
+    /// Which facts of the trace and the event class are shown: trace, trace:hostname,
+    /// trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all.
+    ///
+    /// Default: trace:hostname,trace:procname,trace:vpid.
+    #[arg(
+        short,
+        long,
+        value_name = "FIELD[,FIELD]...",
+        value_parser = parse_fields,
+        help_heading = "Output"
+    )]
+    pub(crate) fields: Option<pretty::Fields>,
+
+    /// When to use colours.
+    ///
+    /// `auto` uses them on a terminal, unless NO_COLOR is set or BABELTRACE_TERM_COLOR says
+    /// otherwise.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t = Color::Auto,
+        help_heading = "Output"
+    )]
+    pub(crate) color: Color,
+
+    /// Stop after N events.
+    #[arg(long, value_name = "N", help_heading = "Filters")]
+    pub(crate) limit: Option<u64>,
+
+    /// Go on as the recordings grow, until interrupted.
+    ///
+    /// New packets, new files and new metadata are looked for five times a second. Events that
+    /// arrive together are merged by time.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) follow: bool,
+
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// How the work is done.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Work")]
+pub(crate) struct Work {
+    /// Stop at the first damage.
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Work with N threads; as many as there are processors unless told otherwise.
+    ///
+    /// The output does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+}
+
+/// Tell what recordings are and what they hold
+///
+/// What is known without decoding events: format and version, byte order, producer, environment,
+/// clocks, streams, event classes, time range, packets, discarded events, and the damage that
+/// shows already.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo info trace/
+  kymo info --schema trace/              with the fields of all event classes
+  kymo info --json trace/ | jq '.recordings[].discarded_events'")]
+pub(crate) struct Info {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// List the fields of each event class.
+    #[arg(long)]
+    pub(crate) schema: bool,
+
+    /// Write one JSON object; times are in nanoseconds, what is not known is null.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Count events: of each class, of each stream
+///
+/// With the times of the first and the last event, how many there are a second, and the bytes
+/// they take. The rates of classes are for the
+/// duration of all events that are counted, those of streams for the duration of the stream's.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo stats trace/
+  kymo stats --top 5 --begin 10:15 --end 10:16 trace/
+  kymo stats --json --where 'ret < 0' trace/ | jq .events")]
+pub(crate) struct Stats {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+
+    /// Show only the N event classes with the most events.
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
+
+    /// Write one JSON object; times are in nanoseconds, what is not known is null.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// Decode everything, and tell of all damage
+///
+/// Every field of every event is decoded. Told is how many events, fields (numbers, truth values,
+/// texts, BLOBs, wherever they are: each element of an array counts) and packets there are,
+/// how many events the recorder discarded, and of each fault the file, offset, packet, event
+/// and field. Damage makes the exit status 1; discarded events are no damage.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo check trace/
+  kymo check --json trace/ | jq '.faults[].code'
+  kymo check --strict --threads 1 trace/ && echo whole")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// Write one JSON object: {"events":N,"fields":N,"packets":N,"discarded_events":N,"faults":[{"file":..,"offset":..,"packet":..,"event":..,"field":..,"code":..,"message":..}]}
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// Write the completions of a shell to standard output
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo completions bash > ~/.local/share/bash-completion/completions/kymo
+  kymo completions zsh > ~/.zfunc/_kymo
+  kymo completions fish > ~/.config/fish/completions/kymo.fish")]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the manual pages
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo man | man -l -                    read the first one
+  kymo man ~/.local/share/man/man1       write them all")]
+pub(crate) struct Man {
+    /// Where to write all pages; without it, the page of kymo itself goes to standard output.
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// How events are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A line each, as babeltrace2 shows them
+    Pretty,
+    /// Every message in full, as babeltrace2's sink.text.details shows them
+    Details,
+    /// A JSON object a line
+    Json,
+    /// Comma-separated values; with --event naming one event, a column for each of its fields
+    Csv,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {
+    Ok(Glob::new(pattern))
+}
+
+fn parse_names(list: &str) -> Result<pretty::Names, pretty::UnknownItem> {
+    // babeltrace2 knows some by shorter names.
+    let words: Vec<&str> = list
+        .split(',')
+        .map(|word| match word.trim() {
+            "arg" | "args" => "payload",
+            "ctx" => "context",
+            word => word,
+        })
+        .collect();
+    pretty::Names::parse(&words.join(","))
+}
+
+fn parse_fields(list: &str) -> Result<pretty::Fields, pretty::UnknownItem> {
+    pretty::Fields::parse(list)
+}

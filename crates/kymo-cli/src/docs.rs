@@ -1,0 +1,52 @@
+//! `kymo completions`, `kymo man`.
+
+use std::io;
+
+use clap::CommandFactory;
+
+use crate::args::{self, Cli};
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Writes the completions of a shell.
+pub(crate) fn completions(
+    args: &args::Completions,
+    terminal: &Terminal,
+) -> Result<Outcome, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "kymo", &mut script);
+    terminal.write(&script)?;
+    Ok(Outcome::Good)
+}
+
+/// Writes the manual pages.
+pub(crate) fn man(args: &args::Man, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(dir) = &args.dir else {
+        terminal.write(page(command)?.1.as_bytes())?;
+        return Ok(Outcome::Good);
+    };
+    std::fs::create_dir_all(dir)?;
+    let commands = command.get_subcommands().cloned().collect::<Vec<_>>();
+    for command in commands.into_iter().chain([command]) {
+        let (name, text) = page(command)?;
+        std::fs::write(dir.join(name), text)?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// The name and the text of a manual page. The sections that stand behind the options in the
+/// help are sections here too.
+fn page(command: clap::Command) -> io::Result<(String, String)> {
+    let man = clap_mangen::Man::new(command)
+        .source(concat!("kymo ", env!("CARGO_PKG_VERSION")))
+        .manual("User Commands");
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    let text = String::from_utf8_lossy(&text)
+        .replace(".SH EXTRA\n", "")
+        .replace("\nExit status:\n", "\n.SH \"EXIT STATUS\"\n.nf\n")
+        .replace("\nExamples:\n", "\n.SH EXAMPLES\n.nf\n")
+        .replace(".SH VERSION\n", ".fi\n.SH VERSION\n");
+    Ok((man.get_filename(), text))
+}

@@ -1,0 +1,61 @@
+//! The program `kymo`: from arguments to the library and back to a terminal.
+//!
+//! [`args`] is what can be written on the command line, [`open`] turns it into open
+//! recordings and filters, and each command has a module that does its work.
+
+mod args;
+mod docs;
+mod follow;
+mod open;
+mod print;
+mod progress;
+mod report;
+mod terminal;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Cli, Command};
+use terminal::{Outcome, Terminal};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let terminal = Terminal::new();
+    let result = match cli.command {
+        Command::Print(args) => print::run(&args, &terminal),
+        Command::Info(args) => report::info(&args, &terminal),
+        Command::Stats(args) => report::stats(&args, &terminal),
+        Command::Check(args) => report::check(&args, &terminal),
+        Command::Completions(args) => docs::completions(&args, &terminal),
+        Command::Man(args) => docs::man(&args, &terminal),
+    };
+    let outcome = result.unwrap_or_else(|failure| terminal.tell_failure(&failure));
+    ExitCode::from(outcome as u8)
+}
+
+/// Tells what is wrong with the command line, or the help that was asked for.
+fn usage(error: &clap::Error) -> ExitCode {
+    // If nobody listens, there is nobody to tell.
+    let _ = error.print();
+    let first = std::env::args_os().nth(1);
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(path) = first.as_deref().map(Path::new)
+        && path.exists()
+    {
+        let path = path.display();
+        let hint = format!("hint: to show the events of a recording, write `kymo print {path}`");
+        let _ = writeln!(std::io::stderr(), "\n{hint}");
+    }
+    if error.use_stderr() {
+        ExitCode::from(Outcome::Usage as u8)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

@@ -1,0 +1,150 @@
+//! From arguments to open recordings and filters.
+
+use kymo::AnyRecording;
+use kymo::filter::{Filter, Query, TimeQuery};
+use kymo::open::{Error, OpenError, Opened, Options, open};
+use kymo_model::Recording;
+
+use crate::args::{Input, Selection, Work};
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// How recordings are opened.
+pub(crate) fn open_options(input: &Input) -> Options {
+    Options {
+        clock_offset_seconds: input.clock_offset,
+        clock_offset_nanos: input.clock_offset_ns,
+        clocks_from_unix_epoch: input.clock_force_correlate,
+    }
+}
+
+/// Recordings that are open, and whether all that was asked for is among them.
+pub(crate) struct Inputs {
+    pub(crate) recordings: Vec<AnyRecording>,
+    pub(crate) outcome: Outcome,
+}
+
+/// Opens the recordings, and tells of those that cannot be.
+pub(crate) fn inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
+    let Opened { recordings, errors } = open(&input.paths, &open_options(input));
+    for error in &errors {
+        tell_error(error, terminal);
+    }
+    for recording in &recordings {
+        tell_warnings(recording, terminal);
+    }
+    if recordings.is_empty() {
+        return Err(Failure::Unreadable);
+    }
+    Ok(Inputs {
+        recordings,
+        outcome: if errors.is_empty() {
+            Outcome::Good
+        } else {
+            Outcome::Damage
+        },
+    })
+}
+
+/// Tells why something could not be opened.
+fn tell_error(error: &Error, terminal: &Terminal) {
+    match error {
+        // It is a whole picture.
+        Error::Trace(OpenError::Metadata { error, .. }) => {
+            let picture = error.render(terminal.color());
+            terminal.tell(format!("{}\n", picture.trim_end()).as_bytes());
+        }
+        error => terminal.error(error),
+    }
+}
+
+/// Tells what is odd in the metadata of a recording.
+fn tell_warnings(recording: &AnyRecording, terminal: &Terminal) {
+    let metadata = recording.metadata();
+    let name = recording.path().join("metadata").display().to_string();
+    for warning in &metadata.warnings {
+        let picture = warning.render(&name, &metadata.text, terminal.color());
+        terminal.tell(format!("{picture}\n").as_bytes());
+    }
+}
+
+/// Tells of the damage that opening has shown.
+pub(crate) fn tell_opening_faults(inputs: &Inputs, terminal: &Terminal) -> Outcome {
+    let mut outcome = inputs.outcome;
+    for fault in inputs.recordings.iter().flat_map(Recording::faults) {
+        terminal.fault(fault);
+        outcome = Outcome::Damage;
+    }
+    outcome
+}
+
+/// Which events are wanted, before it is known of what recordings.
+pub(crate) struct Wanted {
+    pub(crate) query: Query,
+    times: TimeQuery,
+    gmt: bool,
+}
+
+impl Wanted {
+    pub(crate) fn new(selection: &Selection, gmt: bool) -> Self {
+        let (begin, end) = match &selection.timerange {
+            Some((begin, end)) => (Some(begin.clone()), Some(end.clone())),
+            None => (selection.begin.clone(), selection.end.clone()),
+        };
+        Self {
+            query: Query {
+                events: selection.event.clone(),
+                condition: selection.condition.clone(),
+            },
+            times: TimeQuery {
+                begin,
+                end,
+                intersection: selection.stream_intersection,
+            },
+            gmt,
+        }
+    }
+
+    /// The filter for some recordings.
+    pub(crate) fn filter(
+        &self,
+        recordings: &[AnyRecording],
+        terminal: &Terminal,
+    ) -> Result<Filter, Failure> {
+        let windows = self
+            .times
+            .windows(recordings, self.gmt)
+            .map_err(|error| Failure::Usage(format!("error: {error}")))?;
+        Filter::new(&self.query, &windows, recordings)
+            .map_err(|error| Failure::Usage(error.render("--where", terminal.color())))
+    }
+
+    /// Warns of patterns that match no event.
+    pub(crate) fn warn_of_idle_patterns(&self, recordings: &[AnyRecording], terminal: &Terminal) {
+        for (glob, meant) in self.query.idle_patterns(recordings) {
+            let hint = meant.map_or_else(String::new, |name| format!("; there is `{name}`"));
+            terminal.warning(format_args!(
+                "no event is called `{}`{hint}",
+                glob.pattern()
+            ));
+        }
+    }
+}
+
+/// How many threads work.
+pub(crate) fn threads(work: &Work) -> usize {
+    match work.threads {
+        Some(threads) => threads.into(),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+/// The size of all chunks, in bytes.
+pub(crate) fn total_bytes(recordings: &[AnyRecording]) -> u64 {
+    let chunks = |of: &AnyRecording| -> u64 {
+        (0..of.streams().len())
+            .flat_map(|stream| of.chunks(stream))
+            .map(|chunk| chunk.bytes)
+            .sum()
+    };
+    recordings.iter().map(chunks).sum()
+}

@@ -1,0 +1,179 @@
+//! `kymo print`.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
+
+use kymo::AnyRecording;
+use kymo::filter::Glob;
+use kymo::pipeline::{self, Output};
+use kymo::show::csv::Csv;
+use kymo::show::details::Details;
+use kymo::show::json::Json;
+use kymo::show::{Assembler, Palette, WallOptions, pretty};
+use kymo_model::{FaultReport, Recording};
+use kymo_text::visible;
+
+use crate::args::{Color, Format, Print};
+use crate::follow;
+use crate::open::{Wanted, inputs, tell_opening_faults, threads, total_bytes};
+use crate::progress::Progressing;
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Shows events.
+pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let wall = WallOptions {
+        date: args.clock_date,
+        gmt: args.input.clock_gmt,
+        seconds: args.clock_seconds,
+    };
+    match args.format {
+        Format::Pretty => {
+            let options = pretty::Options {
+                wall,
+                cycles: args.clock_cycles,
+                delta: !args.no_delta,
+                names: args.names.unwrap_or_default(),
+                fields: args.fields.unwrap_or_default(),
+                colors: palette(args.color),
+            };
+            show(args, terminal, |_| pretty::Pretty::new(options.clone()))
+        }
+        Format::Details if args.follow => Err(Failure::Usage(
+            "error: `--format details` shows whole recordings: it cannot follow growing ones"
+                .to_string(),
+        )),
+        Format::Details => show(args, terminal, |_| Details::new()),
+        Format::Json => show(args, terminal, |_| Json::new(wall)),
+        Format::Csv => show(args, terminal, |recordings| {
+            match only_event(&args.selection.event, recordings) {
+                Some(event) => Csv::of_class(wall, recordings, &event),
+                None => Csv::new(wall),
+            }
+        }),
+    }
+}
+
+/// Opens recordings and shows them with the assembler that is made for them.
+fn show<A: Assembler>(
+    args: &Print,
+    terminal: &Terminal,
+    assembler: impl FnOnce(&[AnyRecording]) -> A,
+) -> Result<Outcome, Failure> {
+    let inputs = inputs(&args.input, terminal)?;
+    let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
+    let mut assembler = assembler(&inputs.recordings);
+    if args.follow {
+        return follow::run(args, &wanted, inputs, &mut assembler, terminal);
+    }
+    let filter = wanted.filter(&inputs.recordings, terminal)?;
+    wanted.warn_of_idle_patterns(&inputs.recordings, terminal);
+    let outcome = tell_opening_faults(&inputs, terminal);
+    if args.work.strict && outcome != Outcome::Good {
+        return Ok(outcome);
+    }
+    terminal.begin_progress(total_bytes(&inputs.recordings));
+    let select = Progressing::new(&filter, terminal, &inputs.recordings);
+    let mut output = Console {
+        terminal,
+        strict: args.work.strict,
+        is_raw: io::stdout().is_terminal() && matches!(args.format, Format::Details | Format::Csv),
+    };
+    let summary = pipeline::run(
+        &inputs.recordings,
+        &&select,
+        &options(args, args.limit),
+        &mut assembler,
+        &mut output,
+    )?;
+    io::stdout().flush()?;
+    terminal.end_progress();
+    Ok(match summary.faults {
+        0 => outcome,
+        _ => Outcome::Damage,
+    })
+}
+
+/// How a run of the pipeline is done.
+pub(crate) fn options(args: &Print, limit: Option<u64>) -> pipeline::Options {
+    pipeline::Options {
+        threads: threads(&args.work),
+        limit,
+        ..pipeline::Options::default()
+    }
+}
+
+/// Text to standard output, the rest to standard error.
+struct Console<'t> {
+    terminal: &'t Terminal,
+    strict: bool,
+    /// Whether the text holds values as they are, and goes to a terminal, which must not take
+    /// them for commands.
+    is_raw: bool,
+}
+
+impl Output for Console<'_> {
+    fn text(&mut self, text: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        if !self.is_raw {
+            return stdout.write_all(text);
+        }
+        let text = String::from_utf8_lossy(text);
+        for line in text.split_inclusive('\n') {
+            let (line, end) = match line.strip_suffix('\n') {
+                Some(line) => (line, "\n"),
+                None => (line, ""),
+            };
+            write!(stdout, "{}{end}", visible(line))?;
+        }
+        Ok(())
+    }
+
+    fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.terminal.tell(lines);
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
+        self.terminal.fault(fault);
+        if self.strict {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// The colours of standard output. The environment is asked as babeltrace2 does.
+fn palette(color: Color) -> Option<Palette> {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default().to_lowercase();
+    let wanted = match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => match variable("BABELTRACE_TERM_COLOR").as_str() {
+            "always" => true,
+            "never" => false,
+            _ => {
+                io::stdout().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none()
+                    && variable("TERM") != "dumb"
+            }
+        },
+    };
+    let bold_is_bright = variable("BABELTRACE_TERM_COLOR_BRIGHT_MEANS_BOLD") != "0";
+    wanted.then(|| Palette::new(bold_is_bright))
+}
+
+/// The name of all events that are wanted, where patterns were given and leave one only.
+fn only_event(globs: &[Glob], recordings: &[AnyRecording]) -> Option<String> {
+    let names: BTreeSet<&str> = recordings
+        .iter()
+        .flat_map(Recording::event_classes)
+        .filter_map(|class| class.name.as_deref())
+        .filter(|name| globs.iter().any(|glob| glob.matches(name.as_bytes())))
+        .collect();
+    match names.len() {
+        1 => names.first().map(ToString::to_string),
+        _ => None,
+    }
+}

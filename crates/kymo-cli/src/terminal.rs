@@ -1,0 +1,180 @@
+//! Standard output and error, colours, progress, and how the program ends.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kymo_model::FaultReport;
+use kymo_text::visible;
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All is good.
+    Good = 0,
+    /// Damage was found and the rest was read; or not all could be opened or written.
+    Damage = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// Nothing could be read.
+    Unreadable = 3,
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line is wrong, told as a whole.
+    Usage(String),
+    /// Nothing could be read, which was told already.
+    Unreadable,
+    /// Something could not be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// The terminal, or whatever stands in its place.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    /// Whether standard error shows colours.
+    color: bool,
+    progress: OnceLock<Progress>,
+}
+
+/// A progress bar that appears when work is long.
+#[derive(Debug)]
+struct Progress {
+    bar: ProgressBar,
+    begun: Instant,
+    done: AtomicU64,
+}
+
+/// Work that is done sooner shows no progress.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+impl Terminal {
+    pub(crate) fn new() -> Self {
+        Self {
+            color: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            progress: OnceLock::new(),
+        }
+    }
+
+    /// Whether standard error shows colours.
+    pub(crate) fn color(&self) -> bool {
+        self.color
+    }
+
+    /// Gets ready to show how much of a number of bytes is done, where somebody watches and
+    /// nothing else is shown.
+    pub(crate) fn begin_progress(&self, bytes: u64) {
+        if !io::stderr().is_terminal() || io::stdout().is_terminal() {
+            return;
+        }
+        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
+        let template =
+            "{bar:40} {percent:>3} %  {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        // A second bar is never begun.
+        let _ = self.progress.set(Progress {
+            bar,
+            begun: Instant::now(),
+            done: AtomicU64::new(0),
+        });
+    }
+
+    /// That many bytes more are done.
+    pub(crate) fn advance(&self, bytes: u64) {
+        let Some(progress) = self.progress.get() else {
+            return;
+        };
+        let done = progress.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if progress.bar.is_hidden() && progress.begun.elapsed() > PATIENCE {
+            progress.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        progress.bar.set_position(done);
+    }
+
+    /// The work is done: no progress is shown any more.
+    pub(crate) fn end_progress(&self) {
+        if let Some(progress) = self.progress.get() {
+            progress.bar.finish_and_clear();
+        }
+    }
+
+    /// Writes lines to standard error, above the progress. If nobody listens, there is
+    /// nobody to tell.
+    pub(crate) fn tell(&self, lines: &[u8]) {
+        let write = || {
+            let mut stderr = io::stderr().lock();
+            let _ = stderr.write_all(lines).and_then(|()| stderr.flush());
+        };
+        match self.progress.get() {
+            Some(progress) => progress.bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Tells of an error in a line.
+    pub(crate) fn error(&self, error: impl fmt::Display) {
+        self.labelled("error", "31", error);
+    }
+
+    /// Tells of a warning in a line.
+    pub(crate) fn warning(&self, warning: impl fmt::Display) {
+        self.labelled("warning", "33", warning);
+    }
+
+    /// Tells of damage in a line.
+    pub(crate) fn fault(&self, fault: &FaultReport) {
+        if fault.code.is_warning() {
+            self.warning(fault);
+        } else {
+            self.error(fault);
+        }
+    }
+
+    fn labelled(&self, label: &str, color: &str, what: impl fmt::Display) {
+        let what = what.to_string();
+        let what = visible(&what);
+        let line = if self.color {
+            format!("\x1b[1;{color}m{label}:\x1b[0m {what}\n")
+        } else {
+            format!("{label}: {what}\n")
+        };
+        self.tell(line.as_bytes());
+    }
+
+    /// Writes data to standard output.
+    pub(crate) fn write(&self, data: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(data)?;
+        stdout.flush()
+    }
+
+    /// Tells why a command failed. That nobody reads the output any more is no failure.
+    pub(crate) fn tell_failure(&self, failure: &Failure) -> Outcome {
+        self.end_progress();
+        match failure {
+            Failure::Usage(message) => {
+                self.tell(format!("{message}\n").as_bytes());
+                Outcome::Usage
+            }
+            Failure::Unreadable => Outcome::Unreadable,
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Good,
+            Failure::Output(error) => {
+                self.error(format_args!("cannot write: {error}"));
+                Outcome::Damage
+            }
+        }
+    }
+}

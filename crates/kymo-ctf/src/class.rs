@@ -1,0 +1,397 @@
+//! The class model: what the metadata of a trace says, in one form for all three
+//! metadata languages (RFC v1.1, TSDL 1.8, CTF 2 JSON).
+//!
+//! Names are as people see them (of a TSDL name one leading underscore is removed),
+//! references to lengths and selectors are resolved, defaults are filled in, and what
+//! TSDL tells by member names and clock maps is told by [roles](Role).
+
+use std::sync::Arc;
+
+use kymo_machine::ByteOrder;
+use kymo_model::{Base, Flag, Labels, Scope};
+use kymo_time::Clock;
+
+/// The language in which the metadata was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// RFC v1.1 of November 2010.
+    Rfc11,
+    /// TSDL of CTF 1.8.
+    Ctf18,
+    /// JSON of CTF 2.
+    Ctf2,
+}
+
+/// Everything the metadata of a trace says.
+#[derive(Clone, Debug)]
+pub struct TraceClass {
+    /// The metadata language.
+    pub dialect: Dialect,
+    /// Name space of the trace's name.
+    pub namespace: Option<String>,
+    /// Name of the trace.
+    pub name: Option<String>,
+    /// Unique identifier of the trace: in CTF 1.8 its UUID as text.
+    pub uid: Option<String>,
+    /// UUID that the packet headers repeat.
+    pub uuid: Option<[u8; 16]>,
+    /// Native byte order, where the metadata says (CTF 2 says it field by field).
+    pub byte_order: Option<ByteOrder>,
+    /// What the tracer tells of its environment, in the order it was declared.
+    pub environment: Vec<(String, EnvironmentValue)>,
+    /// Fields at the beginning of each packet: a structure.
+    pub packet_header: Option<FieldClass>,
+    /// The clocks, in the order they were declared.
+    pub clocks: Vec<Arc<Clock>>,
+    /// The stream classes, in the order they were declared.
+    pub streams: Vec<StreamClass>,
+    /// Attributes as `(name space, JSON text)`, which decoding ignores.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl TraceClass {
+    /// An environment entry.
+    pub fn environment(&self, name: &str) -> Option<&EnvironmentValue> {
+        self.environment
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value)
+    }
+}
+
+/// A value of the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvironmentValue {
+    /// A number.
+    Integer(i64),
+    /// Text.
+    Text(String),
+}
+
+/// A class of streams.
+#[derive(Clone, Debug, Default)]
+pub struct StreamClass {
+    /// Number of the class.
+    pub id: u64,
+    /// Name space of its name.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: Option<String>,
+    /// Unique identifier.
+    pub uid: Option<String>,
+    /// Position of its default clock in [`TraceClass::clocks`].
+    pub clock: Option<usize>,
+    /// Fields after the packet header: a structure.
+    pub packet_context: Option<FieldClass>,
+    /// Fields at the beginning of each event: a structure.
+    pub event_header: Option<FieldClass>,
+    /// Fields between an event's header and its specific context: a structure.
+    pub common_context: Option<FieldClass>,
+    /// Its event classes, in the order they were declared.
+    pub events: Vec<EventRecordClass>,
+    /// Attributes as `(name space, JSON text)`, which decoding ignores.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// A class of events.
+#[derive(Clone, Debug)]
+pub struct EventRecordClass {
+    /// Number of the class within its stream class.
+    pub id: u64,
+    /// Name space of its name.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: Option<Arc<str>>,
+    /// Unique identifier.
+    pub uid: Option<String>,
+    /// Log level, as a number of the tracer's scale.
+    pub log_level: Option<i64>,
+    /// Identifier of the model element behind it (Eclipse Modeling Framework).
+    pub emf_uri: Option<Arc<str>>,
+    /// Context of this class alone: a structure.
+    pub specific_context: Option<FieldClass>,
+    /// Payload: a structure.
+    pub payload: Option<FieldClass>,
+    /// Attributes as `(name space, JSON text)`, which decoding ignores.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// What a field is for, beside its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Packet header: the magic number.
+    PacketMagic,
+    /// Packet header: the UUID of the metadata (an array of 16 integers, or a BLOB).
+    MetadataUuid,
+    /// Packet header: which stream class.
+    StreamClassId,
+    /// Packet header: which stream of the class.
+    StreamId,
+    /// Packet context: size of the packet, in bits.
+    PacketTotalLength,
+    /// Packet context: size of the packet without the padding at its end, in bits.
+    PacketContentLength,
+    /// Packet context: time at the packet's end.
+    PacketEndTimestamp,
+    /// Packet context: events discarded so far.
+    DiscardedEvents,
+    /// Packet context: number of the packet in its stream.
+    PacketSequenceNumber,
+    /// Packet context and event header: time of the default clock. Its bits are the
+    /// low ones of the clock.
+    DefaultClockTimestamp,
+    /// Event header: which event class. Where several fields have it, the last counts.
+    EventClassId,
+}
+
+/// How a fixed number of bits lies in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BitLayout {
+    /// Size in bits, 1 to 64 (floating point numbers also 128).
+    pub bits: u32,
+    /// Alignment in bits from the start of the packet: a power of two.
+    pub align: u32,
+    /// Byte order.
+    pub order: ByteOrder,
+    /// Whether the bits of the value are in the reverse of the order usual for the byte order.
+    pub reversed: bool,
+    /// Unit in bits that the field must not cross (RFC v1.1 §4.1.6 `gcc_bitfield`).
+    pub unit: Option<u32>,
+}
+
+/// How an integer is shown and what it is for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IntegerStyle {
+    /// Whether it is signed.
+    pub signed: bool,
+    /// The base in which it is shown.
+    pub base: Base,
+    /// Its labels; an enumeration has `Some`, even without a label.
+    pub labels: Option<Arc<Labels>>,
+    /// What it is for.
+    pub roles: Vec<Role>,
+}
+
+/// How many elements or bytes a field has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Length {
+    /// Always as many.
+    Static(u64),
+    /// As many as an earlier field says.
+    Dynamic(FieldRef),
+    /// As many as an integer says that lies just before the first one (RFC v1.1 §4.2.3).
+    Inline(Box<FieldClass>),
+}
+
+/// How the bytes of a text are to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// UTF-8, and ASCII as a part of it.
+    #[default]
+    Utf8,
+    /// UTF-16, least significant byte first.
+    Utf16Le,
+    /// UTF-16, most significant byte first.
+    Utf16Be,
+    /// UTF-32, least significant byte first.
+    Utf32Le,
+    /// UTF-32, most significant byte first.
+    Utf32Be,
+}
+
+/// A reference to an earlier field: a length, a selector.
+///
+/// A variant on the way may offer several fields, of which the one decoded last counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FieldRef {
+    /// The fields.
+    pub targets: Vec<FieldPath>,
+}
+
+/// The way from the root of a scope to a field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FieldPath {
+    /// The scope.
+    pub scope: Scope,
+    /// The steps from the scope's structure.
+    pub steps: Vec<Step>,
+}
+
+/// A step from a field to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// To the member of a structure, or the option of a variant, at this position.
+    Child(usize),
+    /// To the element of an array that is being decoded.
+    Element,
+    /// To what an optional holds.
+    Content,
+}
+
+/// A class of fields.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldClass {
+    /// Bits that are no number.
+    BitArray(BitLayout),
+    /// Bits with names.
+    BitMap {
+        /// How it lies in a packet.
+        layout: BitLayout,
+        /// The names.
+        flags: Arc<[Flag]>,
+    },
+    /// A truth value: not zero is true.
+    Bool(BitLayout),
+    /// An integer of a fixed size.
+    Integer {
+        /// How it lies in a packet.
+        layout: BitLayout,
+        /// How it is shown and what it is for.
+        style: IntegerStyle,
+    },
+    /// An integer in LEB128 (CTF 2).
+    VarInteger(IntegerStyle),
+    /// A floating point number of IEEE 754.
+    Float(BitLayout),
+    /// Text that ends with a zero code unit.
+    Text {
+        /// Encoding.
+        encoding: Encoding,
+        /// Alignment in bits: 8, or more where the metadata says.
+        align: u32,
+    },
+    /// Text of a known number of bytes, which ends earlier at a zero code unit.
+    SizedText {
+        /// Number of bytes.
+        length: Length,
+        /// Encoding.
+        encoding: Encoding,
+        /// Alignment in bits: 8, or more where the metadata says.
+        align: u32,
+    },
+    /// Bytes.
+    Blob {
+        /// Number of bytes.
+        length: Length,
+        /// IANA media type.
+        media_type: String,
+        /// What it is for.
+        roles: Vec<Role>,
+    },
+    /// Named members.
+    Struct {
+        /// The members.
+        members: Vec<Member>,
+        /// Alignment in bits, at least; a power of two.
+        min_align: u32,
+    },
+    /// Elements of one class.
+    Array {
+        /// Class of the elements.
+        element: Box<FieldClass>,
+        /// Number of the elements.
+        length: Length,
+        /// Alignment in bits, at least; a power of two.
+        min_align: u32,
+        /// What it is for.
+        roles: Vec<Role>,
+    },
+    /// Something or nothing.
+    Optional {
+        /// What it holds.
+        content: Box<FieldClass>,
+        /// The field that tells: a truth value or an integer.
+        selector: FieldRef,
+        /// The selectors for which there is something.
+        when: Selector,
+    },
+    /// One of several.
+    Variant {
+        /// The options.
+        options: Vec<VariantOption>,
+        /// The field that tells which one.
+        selector: FieldRef,
+    },
+}
+
+/// A member of a structure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Name.
+    pub name: Arc<str>,
+    /// Class.
+    pub class: FieldClass,
+    /// Attributes as `(name space, JSON text)`, which decoding ignores.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// An option of a variant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariantOption {
+    /// Name.
+    pub name: Option<Arc<str>>,
+    /// Class.
+    pub class: FieldClass,
+    /// The selectors that select it.
+    pub when: Selector,
+}
+
+/// A set of values of a selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selector {
+    /// True, or any number but zero.
+    True,
+    /// Unsigned numbers in these inclusive ranges.
+    Unsigned(Vec<(u64, u64)>),
+    /// Signed numbers in these inclusive ranges.
+    Signed(Vec<(i64, i64)>),
+}
+
+impl Selector {
+    /// Whether a value (of a signed one: its bits) is in the set.
+    pub fn contains(&self, bits: u64) -> bool {
+        match self {
+            Self::True => bits != 0,
+            Self::Unsigned(ranges) => ranges
+                .iter()
+                .any(|&(low, high)| low <= bits && bits <= high),
+            Self::Signed(ranges) => {
+                let value = bits as i64;
+                ranges
+                    .iter()
+                    .any(|&(low, high)| low <= value && value <= high)
+            }
+        }
+    }
+}
+
+impl FieldClass {
+    /// Alignment in bits: of a compound the largest of its own and its parts'; of an
+    /// optional or variant 1, since what it holds aligns itself once selected.
+    pub fn align(&self) -> u32 {
+        match self {
+            Self::BitArray(layout)
+            | Self::BitMap { layout, .. }
+            | Self::Bool(layout)
+            | Self::Integer { layout, .. }
+            | Self::Float(layout) => layout.align,
+            Self::VarInteger(_) | Self::Blob { .. } => 8,
+            Self::Text { align, .. } | Self::SizedText { align, .. } => *align,
+            Self::Struct { members, min_align } => members
+                .iter()
+                .map(|member| member.class.align())
+                .fold(*min_align, u32::max),
+            // With the length inline, the elements align themselves after it.
+            Self::Array {
+                element,
+                length: Length::Inline(length),
+                min_align,
+                ..
+            } => length.align().max(element.align()).max(*min_align),
+            Self::Array {
+                element, min_align, ..
+            } => element.align().max(*min_align),
+            Self::Optional { .. } | Self::Variant { .. } => 1,
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! From field classes to instructions and schemas.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kymo_machine::ByteOrder;
+use kymo_model::{FieldId, Kind, Schema, Scope};
+
+use super::op::{BitsOp, BytesOp, Count, Op, OptionEntry, Program, Shown};
+use crate::class::{
+    BitLayout, Encoding, FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Role, Step,
+};
+
+/// How deep compounds may lie within each other: decoding goes as deep.
+const MAX_DEPTH: usize = 128;
+/// How many fields all schemas of a trace may have together: contexts count for each event class.
+const MAX_FIELDS: usize = 1 << 20;
+
+/// How many fields of headers the event classes of a trace may have, each its own.
+const MAX_HEADER_FIELDS: usize = 1 << 22;
+
+/// Why a class model cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError(String);
+
+impl CompileError {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// The slots into which lengths and selectors are saved.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slots {
+    of_ref: HashMap<FieldRef, u32>,
+    of_target: HashMap<FieldPath, Vec<u32>>,
+    next: u32,
+}
+
+impl Slots {
+    pub(super) fn len(&self) -> usize {
+        self.next as usize
+    }
+
+    /// Gives a slot to each reference within `class` that `wanted` takes and that has none yet.
+    pub(super) fn collect(&mut self, class: &FieldClass, wanted: &impl Fn(&FieldRef) -> bool) {
+        let mut add = |reference: &FieldRef| {
+            if !wanted(reference) || self.of_ref.contains_key(reference) {
+                return;
+            }
+            for target in &reference.targets {
+                self.of_target
+                    .entry(target.clone())
+                    .or_default()
+                    .push(self.next);
+            }
+            self.of_ref.insert(reference.clone(), self.next);
+            self.next += 1;
+        };
+        match class {
+            FieldClass::SizedText {
+                length: Length::Dynamic(reference),
+                ..
+            }
+            | FieldClass::Blob {
+                length: Length::Dynamic(reference),
+                ..
+            } => add(reference),
+            FieldClass::Array {
+                element, length, ..
+            } => {
+                if let Length::Dynamic(reference) = length {
+                    add(reference);
+                }
+                self.collect(element, wanted);
+            }
+            FieldClass::Optional {
+                content, selector, ..
+            } => {
+                add(selector);
+                self.collect(content, wanted);
+            }
+            FieldClass::Variant { options, selector } => {
+                add(selector);
+                for option in options {
+                    self.collect(&option.class, wanted);
+                }
+            }
+            FieldClass::Struct { members, .. } => {
+                for member in members {
+                    self.collect(&member.class, wanted);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How many references lead to fields of a scope.
+    pub(super) fn targets_in(&self, scope: Scope) -> usize {
+        let targets = self
+            .of_target
+            .iter()
+            .filter(|(target, _)| target.scope == scope);
+        targets.map(|(_, slots)| slots.len()).sum()
+    }
+
+    /// Slots that are not set by every packet or event of a scope: what they refer to lies
+    /// in a compound that may be absent or empty.
+    fn conditional(&self, scope: Scope) -> Vec<u32> {
+        let mut slots: Vec<u32> = self
+            .of_target
+            .iter()
+            .filter(|(target, _)| target.scope == scope && target.steps.len() > 1)
+            .flat_map(|(_, slots)| slots.iter().copied())
+            .collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+}
+
+/// Whether a reference leads to what lies before the contexts and payload of an event: such
+/// slots are set once for a packet, or by the event header.
+pub(super) fn leads_to_headers(reference: &FieldRef) -> bool {
+    reference
+        .targets
+        .iter()
+        .any(|target| target.scope <= Scope::EventHeader)
+}
+
+/// Counts the fields of all schemas of a trace.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    fields: usize,
+    header_fields: usize,
+}
+
+impl Budget {
+    /// Counts a field that is about to be made.
+    fn field(&mut self) -> Result<(), CompileError> {
+        self.fields += 1;
+        if self.fields > MAX_FIELDS {
+            return Err(CompileError::new(format!(
+                "the classes have more than {MAX_FIELDS} fields"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts what an event class is about to have of the headers.
+    pub(super) fn headers(&mut self, fields: usize) -> Result<(), CompileError> {
+        self.header_fields += fields;
+        if self.header_fields > MAX_HEADER_FIELDS {
+            return Err(CompileError::new(format!(
+                "the classes have more than {MAX_HEADER_FIELDS} fields in their headers"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Appends the instructions of one scope to `program` and its fields to `schema`.
+pub(super) fn scope(
+    scope: Scope,
+    class: &FieldClass,
+    slots: &Slots,
+    schema: &mut Schema,
+    program: &mut Program,
+    budget: &mut Budget,
+) -> Result<(), CompileError> {
+    for slot in slots.conditional(scope) {
+        program.ops.push(Op::Clear { slot });
+    }
+    let root = schema.push_root(scope, kind(class));
+    let path = FieldPath {
+        scope,
+        steps: Vec::new(),
+    };
+    let mut compiler = Compiler {
+        slots,
+        schema,
+        program,
+        budget,
+        path,
+    };
+    compiler.class(class, root)
+}
+
+struct Compiler<'c> {
+    slots: &'c Slots,
+    schema: &'c mut Schema,
+    program: &'c mut Program,
+    budget: &'c mut Budget,
+    path: FieldPath,
+}
+
+impl Compiler<'_> {
+    fn class(&mut self, class: &FieldClass, field: FieldId) -> Result<(), CompileError> {
+        if self.path.steps.len() > MAX_DEPTH {
+            return Err(CompileError::new(format!(
+                "fields are nested deeper than {MAX_DEPTH} levels"
+            )));
+        }
+        let align = log2(class.align())?;
+        match class {
+            FieldClass::BitArray(layout) | FieldClass::BitMap { layout, .. } => {
+                self.fixed(layout, Shown::Bits, field)?;
+                self.save();
+            }
+            FieldClass::Bool(layout) => {
+                self.fixed(layout, Shown::Bool, field)?;
+                self.save();
+            }
+            FieldClass::Integer { layout, style } => {
+                let shown = if style.signed {
+                    Shown::Sint
+                } else {
+                    Shown::Uint
+                };
+                self.fixed(layout, shown, field)?;
+                self.save();
+                self.roles(&style.roles, layout.bits as u8);
+            }
+            FieldClass::VarInteger(style) => {
+                let at = BytesOp { field, align };
+                self.emit(if style.signed {
+                    Op::VarSint(at)
+                } else {
+                    Op::VarUint(at)
+                });
+                self.save();
+                self.roles(&style.roles, 0);
+            }
+            FieldClass::Float(layout) => self.fixed(layout, Shown::Float, field)?,
+            FieldClass::Text { encoding, .. } => {
+                let at = BytesOp { field, align };
+                self.emit(match encoding {
+                    Encoding::Utf8 => Op::Text(at),
+                    &encoding => Op::WideText { at, encoding },
+                });
+            }
+            FieldClass::SizedText {
+                length, encoding, ..
+            } => {
+                let length = self.count(length, field)?;
+                self.emit(Op::SizedText {
+                    at: BytesOp { field, align },
+                    encoding: *encoding,
+                    length,
+                });
+            }
+            FieldClass::Blob { length, roles, .. } => {
+                let length = self.count(length, field)?;
+                self.emit(Op::Blob {
+                    at: BytesOp { field, align },
+                    length,
+                });
+                if roles.contains(&Role::MetadataUuid) {
+                    self.emit(Op::Uuid);
+                }
+            }
+            FieldClass::Struct { members, .. } => {
+                self.emit(Op::BeginStruct { field, align });
+                for (position, member) in members.iter().enumerate() {
+                    self.part(
+                        field,
+                        Some(&member.name),
+                        Step::Child(position),
+                        &member.class,
+                    )?;
+                }
+                self.emit(Op::EndStruct { field });
+            }
+            FieldClass::Array {
+                element,
+                length,
+                roles,
+                min_align,
+            } => {
+                let count = self.count(length, field)?;
+                // What comes before the elements has aligned itself.
+                let align = log2(element.align().max(*min_align))?;
+                let at = self.emit(Op::Array {
+                    field,
+                    align,
+                    count,
+                    body: 0,
+                });
+                self.part(field, None, Step::Element, element)?;
+                let length = self.body(at);
+                if let Op::Array { body, .. } = &mut self.program.ops[at] {
+                    *body = length;
+                }
+                if roles.contains(&Role::MetadataUuid) {
+                    self.emit(Op::Uuid);
+                }
+            }
+            FieldClass::Optional {
+                content,
+                selector,
+                when,
+            } => {
+                let slot = self.slot(selector)?;
+                let table = self.table(vec![OptionEntry {
+                    when: when.clone(),
+                    start: 0,
+                    end: 0,
+                }]);
+                let at = self.emit(Op::Optional {
+                    field,
+                    table,
+                    slot,
+                    body: 0,
+                });
+                self.part(field, None, Step::Content, content)?;
+                let length = self.body(at);
+                if let Op::Optional { body, .. } = &mut self.program.ops[at] {
+                    *body = length;
+                }
+            }
+            FieldClass::Variant { options, selector } => {
+                let slot = self.slot(selector)?;
+                let table = self.table(Vec::new());
+                let at = self.emit(Op::Variant {
+                    field,
+                    table,
+                    slot,
+                    body: 0,
+                });
+                let mut entries = Vec::with_capacity(options.len());
+                for (position, option) in options.iter().enumerate() {
+                    let start = self.body(at);
+                    self.part(
+                        field,
+                        option.name.as_ref(),
+                        Step::Child(position),
+                        &option.class,
+                    )?;
+                    entries.push(OptionEntry {
+                        when: option.when.clone(),
+                        start,
+                        end: self.body(at),
+                    });
+                }
+                self.program.tables[table as usize] = entries;
+                let length = self.body(at);
+                if let Op::Variant { body, .. } = &mut self.program.ops[at] {
+                    *body = length;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A member, element, option or content.
+    fn part(
+        &mut self,
+        parent: FieldId,
+        name: Option<&Arc<str>>,
+        step: Step,
+        class: &FieldClass,
+    ) -> Result<(), CompileError> {
+        self.budget.field()?;
+        let field = self.schema.push_child(parent, name.cloned(), kind(class));
+        self.path.steps.push(step);
+        self.class(class, field)?;
+        self.path.steps.pop();
+        Ok(())
+    }
+
+    fn emit(&mut self, op: Op) -> usize {
+        self.program.ops.push(op);
+        self.program.ops.len() - 1
+    }
+
+    fn table(&mut self, entries: Vec<OptionEntry>) -> u32 {
+        self.program.tables.push(entries);
+        self.program.tables.len() as u32 - 1
+    }
+
+    /// Instructions after the one at `at`.
+    fn body(&self, at: usize) -> u32 {
+        (self.program.ops.len() - at - 1) as u32
+    }
+
+    fn slot(&self, reference: &FieldRef) -> Result<u32, CompileError> {
+        self.slots.of_ref.get(reference).copied().ok_or_else(|| {
+            CompileError::new("a length or selector refers to a field of another class")
+        })
+    }
+
+    fn count(&mut self, length: &Length, field: FieldId) -> Result<Count, CompileError> {
+        match length {
+            Length::Static(count) => Ok(Count::Static(*count)),
+            Length::Dynamic(reference) => self.slot(reference).map(Count::Slot),
+            // The length is a part of the array and not shown as a field of its own.
+            Length::Inline(class) => match &**class {
+                FieldClass::Integer { layout, style } if !style.signed => {
+                    self.fixed(layout, Shown::Count, field)?;
+                    Ok(Count::Last)
+                }
+                _ => Err(CompileError::new(
+                    "the length of a sequence is no unsigned integer",
+                )),
+            },
+        }
+    }
+
+    /// Saves the number just read where a length or selector refers to it.
+    fn save(&mut self) {
+        for &slot in self.slots.of_target.get(&self.path).into_iter().flatten() {
+            self.program.ops.push(Op::Save { slot });
+        }
+    }
+
+    fn roles(&mut self, roles: &[Role], bits: u8) {
+        for &role in roles {
+            let op = match (self.path.scope, role) {
+                (Scope::EventHeader, Role::EventClassId) => Op::EventClassId,
+                (Scope::EventHeader, Role::DefaultClockTimestamp) => Op::Clock { bits },
+                (Scope::PacketHeader | Scope::PacketContext, role) => Op::Role { role, bits },
+                _ => continue,
+            };
+            self.emit(op);
+        }
+    }
+
+    fn fixed(
+        &mut self,
+        layout: &BitLayout,
+        shown: Shown,
+        field: FieldId,
+    ) -> Result<(), CompileError> {
+        use ByteOrder::{Big, Little};
+        let align = log2(layout.align)?;
+        let at = BytesOp { field, align };
+        let ordinary = layout.align >= 8 && !layout.reversed && layout.unit.is_none();
+        let op = match (shown, layout.bits, layout.order) {
+            (Shown::Uint, 8, _) if ordinary => Op::U8(at),
+            (Shown::Uint, 16, Little) if ordinary => Op::U16Le(at),
+            (Shown::Uint, 16, Big) if ordinary => Op::U16Be(at),
+            (Shown::Uint, 32, Little) if ordinary => Op::U32Le(at),
+            (Shown::Uint, 32, Big) if ordinary => Op::U32Be(at),
+            (Shown::Uint, 64, Little) if ordinary => Op::U64Le(at),
+            (Shown::Uint, 64, Big) if ordinary => Op::U64Be(at),
+            (Shown::Sint, 8, _) if ordinary => Op::S8(at),
+            (Shown::Sint, 16, Little) if ordinary => Op::S16Le(at),
+            (Shown::Sint, 16, Big) if ordinary => Op::S16Be(at),
+            (Shown::Sint, 32, Little) if ordinary => Op::S32Le(at),
+            (Shown::Sint, 32, Big) if ordinary => Op::S32Be(at),
+            (Shown::Sint, 64, Little) if ordinary => Op::S64Le(at),
+            (Shown::Sint, 64, Big) if ordinary => Op::S64Be(at),
+            (Shown::Float, 32, Little) if ordinary => Op::F32Le(at),
+            (Shown::Float, 32, Big) if ordinary => Op::F32Be(at),
+            (Shown::Float, 64, Little) if ordinary => Op::F64Le(at),
+            (Shown::Float, 64, Big) if ordinary => Op::F64Be(at),
+            (shown, bits, order) => {
+                let op = BitsOp {
+                    field,
+                    bits: bits as u8,
+                    align,
+                    order,
+                    reversed: layout.reversed,
+                    unit: layout
+                        .unit
+                        .map(log2)
+                        .transpose()?
+                        .map_or(0, |unit| unit + 1),
+                    shown,
+                };
+                match (shown, bits) {
+                    (Shown::Float, 128) => Op::F128(op),
+                    (Shown::Float, 16 | 32 | 64) => Op::Bits(op),
+                    (Shown::Float, _) => {
+                        return Err(CompileError::new(format!(
+                            "floating point numbers of {bits} bits are not supported"
+                        )));
+                    }
+                    (_, 1..=64) => Op::Bits(op),
+                    _ => {
+                        return Err(CompileError::new(format!(
+                            "fields of {bits} bits are not supported: 1 to 64 are"
+                        )));
+                    }
+                }
+            }
+        };
+        self.emit(op);
+        Ok(())
+    }
+}
+
+fn log2(align: u32) -> Result<u8, CompileError> {
+    if align.is_power_of_two() {
+        Ok(align.trailing_zeros() as u8)
+    } else {
+        Err(CompileError::new(format!(
+            "{align} is no power of two, which an alignment must be"
+        )))
+    }
+}
+
+/// What a field of a class is to those who read its values.
+fn kind(class: &FieldClass) -> Kind {
+    let integer = |bits, style: &IntegerStyle| {
+        let (base, labels) = (style.base, style.labels.clone());
+        if style.signed {
+            Kind::Sint { bits, base, labels }
+        } else {
+            Kind::Uint { bits, base, labels }
+        }
+    };
+    match class {
+        FieldClass::BitArray(layout) => Kind::BitArray { bits: layout.bits },
+        FieldClass::BitMap { layout, flags } => Kind::BitMap {
+            bits: layout.bits,
+            flags: flags.clone(),
+        },
+        FieldClass::Bool(layout) => Kind::Bool { bits: layout.bits },
+        FieldClass::Integer { layout, style } => integer(layout.bits, style),
+        FieldClass::VarInteger(style) => integer(64, style),
+        FieldClass::Float(layout) => Kind::Float { bits: layout.bits },
+        FieldClass::Text { .. } | FieldClass::SizedText { .. } => Kind::Text,
+        FieldClass::Blob { .. } => Kind::Blob,
+        FieldClass::Struct { .. } => Kind::Struct,
+        FieldClass::Array { length, .. } => Kind::Array {
+            length: match length {
+                Length::Static(length) => Some(*length),
+                _ => None,
+            },
+        },
+        FieldClass::Optional { .. } => Kind::Optional,
+        FieldClass::Variant { .. } => Kind::Variant,
+    }
+}

@@ -1,0 +1,251 @@
+//! Walks the events of one packet.
+
+use std::cell::Cell;
+
+use kymo_machine::ByteOrder;
+use kymo_model::{Cursor, Event, EventClass, Fault, FaultCode, Nothing, Visitor};
+use kymo_time::{Ticks, Timestamp};
+
+use super::header::Header;
+use super::op::Program;
+use super::run::{Content, Run};
+use super::{Decoder, EventDecoder, PacketHead, StreamDecoder};
+
+/// Stands for "not known yet" in [`PacketCursor::next`].
+const UNKNOWN: u64 = u64::MAX;
+
+/// Walks the events of one packet.
+#[derive(Debug)]
+pub struct PacketCursor<'a> {
+    decoder: &'a Decoder,
+    stream: &'a StreamDecoder,
+    content: Content<'a>,
+    /// Where the packet says that its content ends, which may be beyond the data.
+    content_bits: u64,
+    slots: Vec<Cell<u64>>,
+    clock: Ticks,
+    /// Number of the next event.
+    number: u64,
+    /// The event lent last: where it begins, where its fields begin, and with which byte
+    /// order of the bit field before them; what decodes them.
+    begin: u64,
+    fields: u64,
+    fields_order: Option<ByteOrder>,
+    current: Option<&'a EventDecoder>,
+    /// Where the next event begins, in bits, once somebody has decoded the one before it.
+    next: Cell<u64>,
+    /// Byte order of the bit field before it.
+    next_order: Cell<Option<ByteOrder>>,
+    /// Elements without any bits so far, however often they were decoded.
+    empty_elements: Cell<u64>,
+}
+
+impl<'a> PacketCursor<'a> {
+    pub(super) fn new(
+        decoder: &'a Decoder,
+        data: &'a [u8],
+        head: &PacketHead,
+        content_bits: u64,
+        clock: u64,
+    ) -> Self {
+        let stream = &decoder.streams[head.stream_class];
+        let slots = stream.new_slots();
+        let content = Content::new(data, content_bits);
+        if !slots.is_empty() {
+            // Lengths and selectors in the packet header and context, which events refer to.
+            // A fault here was a fault of the packet's head already.
+            let _ = Run::over(content, 0, &slots).run(&stream.packet, &mut Nothing);
+        }
+        Self {
+            decoder,
+            stream,
+            content,
+            content_bits,
+            slots,
+            clock: Ticks(clock),
+            number: 0,
+            begin: UNKNOWN,
+            fields: 0,
+            fields_order: None,
+            current: None,
+            next: Cell::new(head.events_bit),
+            next_order: Cell::new(None),
+            empty_elements: Cell::new(0),
+        }
+    }
+
+    /// Full ticks of the default clock, as of the event lent last.
+    pub fn clock(&self) -> u64 {
+        self.clock.0
+    }
+
+    #[inline]
+    fn run(&self, at: u64, order: Option<ByteOrder>) -> Run<'_> {
+        let mut run = Run::over(self.content, at, &self.slots);
+        run.order = order;
+        run.empty_elements = self.empty_elements.get();
+        run
+    }
+
+    /// Runs a program over the fields of the event lent last.
+    #[inline]
+    fn visit<V: Visitor>(&self, program: &Program, visitor: &mut V) -> Result<(), Fault> {
+        let mut run = self.run(self.fields, self.fields_order);
+        let result = run.run(program, visitor);
+        self.empty_elements.set(run.empty_elements);
+        if result.is_ok() {
+            self.next.set(run.pos);
+            self.next_order.set(run.order);
+        }
+        result
+    }
+
+    /// Class and time of the event that begins at a bit.
+    #[inline]
+    fn header(&self, at: u64) -> Result<(Header, Option<ByteOrder>), Fault> {
+        if let Some(fast) = &self.stream.fast_header
+            && let Some(header) = fast.read(self.content.bytes, at, self.clock)
+        {
+            return Ok((header, None));
+        }
+        let mut run = self.run(at, self.next_order.get());
+        run.clock = self.clock;
+        run.run(&self.stream.short_header, &mut Nothing)?;
+        let (event_class, clock, end) = (run.event_class, run.clock, run.pos);
+        self.empty_elements.set(run.empty_elements);
+        Ok((
+            Header {
+                event_class,
+                clock,
+                end,
+            },
+            run.order,
+        ))
+    }
+
+    /// Goes to the next event; `false` at the end of the packet.
+    #[inline]
+    fn step(&mut self) -> Result<bool, Fault> {
+        if self.next.get() == UNKNOWN
+            && let Some(event) = self.current
+        {
+            self.visit(&event.short, &mut Nothing)?;
+        }
+        let begin = self.next.get();
+        if begin >= self.content_bits {
+            return Ok(false);
+        }
+        if begin == self.begin {
+            return Err(Fault::new(FaultCode::EmptyEvent, begin, self.number - 1));
+        }
+        let (header, order) = self.header(begin)?;
+        let id = header.event_class;
+        let Some(position) = self.stream.by_id.get(id) else {
+            return Err(Fault::new(FaultCode::UnknownEventClass, begin, id));
+        };
+        self.clock = header.clock;
+        self.begin = begin;
+        self.fields = header.end;
+        self.fields_order = order;
+        self.current = self.stream.events.get(position);
+        self.next.set(UNKNOWN);
+        self.number += 1;
+        Ok(true)
+    }
+
+    /// Ends the walk.
+    #[cold]
+    fn stop(&mut self) {
+        self.current = None;
+        self.content_bits = 0;
+        self.next.set(0);
+    }
+}
+
+impl<'a> Cursor for PacketCursor<'a> {
+    type Event<'e>
+        = PacketEvent<'e>
+    where
+        Self: 'e;
+
+    #[inline]
+    fn next_event(&mut self) -> Result<Option<PacketEvent<'_>>, Fault> {
+        match self.step() {
+            Ok(true) => {}
+            Ok(false) => {
+                self.stop();
+                return Ok(None);
+            }
+            Err(fault) => {
+                self.stop();
+                return Err(fault);
+            }
+        }
+        Ok(self.current.map(|class| PacketEvent {
+            cursor: self,
+            class,
+        }))
+    }
+}
+
+/// An event in a packet.
+#[derive(Debug)]
+pub struct PacketEvent<'e> {
+    cursor: &'e PacketCursor<'e>,
+    class: &'e EventDecoder,
+}
+
+impl PacketEvent<'_> {
+    /// Decodes the event header once more, for a visitor.
+    ///
+    /// # Errors
+    ///
+    /// None that the cursor has not met already.
+    pub fn visit_header<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
+        let mut run = self.cursor.run(self.cursor.begin, None);
+        run.run(&self.cursor.stream.event_header, visitor)
+    }
+}
+
+impl Event for PacketEvent<'_> {
+    #[inline]
+    fn class(&self) -> &EventClass {
+        &self.cursor.decoder.events[self.class.class]
+    }
+
+    #[inline]
+    fn class_index(&self) -> usize {
+        self.class.class
+    }
+
+    #[inline]
+    fn timestamp(&self) -> Option<Timestamp> {
+        self.cursor
+            .stream
+            .clock
+            .as_ref()?
+            .timestamp(self.cursor.clock.0)
+    }
+
+    #[inline]
+    fn ticks(&self) -> Option<u64> {
+        self.cursor
+            .stream
+            .clock
+            .is_some()
+            .then_some(self.cursor.clock.0)
+    }
+
+    fn number(&self) -> u64 {
+        self.cursor.number - 1
+    }
+
+    fn begin_bit(&self) -> u64 {
+        self.cursor.begin
+    }
+
+    #[inline]
+    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
+        self.cursor.visit(&self.class.fields, visitor)
+    }
+}

@@ -1,0 +1,417 @@
+//! Class model to flat programs, and what runs them.
+//!
+//! A [`Decoder`] is compiled once for a trace. It holds, for each scope, a list of
+//! instructions, and a shorter list for those who only want to know where the scope ends.
+//! [`Decoder::packet_head`] reads what a packet says of itself, [`Decoder::cursor`] walks
+//! its events.
+
+mod compile;
+mod cursor;
+mod header;
+mod op;
+#[cfg(test)]
+mod oracle;
+mod run;
+mod skip;
+mod text;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kymo_model::{EventClass, Fault, FaultCode, Nothing, Schema, Scope, Visitor};
+use kymo_time::Clock;
+
+use self::compile::{Budget, Slots, leads_to_headers};
+use self::header::FastHeader;
+use self::op::Program;
+use self::run::{Notes, Run};
+use crate::class::{EventRecordClass, FieldClass, Role, StreamClass, TraceClass};
+
+pub use self::compile::CompileError;
+pub use self::cursor::{PacketCursor, PacketEvent};
+
+/// What the header and context of a packet say, as found: nothing of it is checked yet
+/// against the file. Numbers of a counter or clock come with the bits they have: they are
+/// the low ones of the full number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketHead {
+    /// The magic number, where there is one.
+    pub magic: Option<u64>,
+    /// UUID of the metadata, where there is one.
+    pub uuid: Option<[u8; 16]>,
+    /// Position of the stream class in [`TraceClass::streams`].
+    pub stream_class: usize,
+    /// Which stream of the class, where it says.
+    pub stream_id: Option<u64>,
+    /// Size in bits, where it says.
+    pub total_bits: Option<u64>,
+    /// Size without the padding at the end in bits, where it says.
+    pub content_bits: Option<u64>,
+    /// Ticks of the default clock at the beginning, where it says, and their bits.
+    pub begin: Option<(u64, u32)>,
+    /// Ticks of the default clock at the end, where it says, and their bits.
+    pub end: Option<(u64, u32)>,
+    /// Events discarded so far, and the bits of that counter.
+    pub discarded: Option<(u64, u32)>,
+    /// Number of the packet in its stream, and the bits of that counter.
+    pub sequence: Option<(u64, u32)>,
+    /// Where header and context end and events begin, in bits from the start of the packet.
+    pub events_bit: u64,
+}
+
+/// What decodes the packets of a trace.
+#[derive(Debug)]
+pub struct Decoder {
+    /// The packet header, as far as needed to know the stream class.
+    header: Program,
+    streams: Vec<StreamDecoder>,
+    by_id: HashMap<u64, usize>,
+    events: Vec<EventClass>,
+}
+
+/// What decodes the packets of one stream class.
+#[derive(Debug)]
+struct StreamDecoder {
+    /// Packet header and context.
+    packet: Program,
+    packet_schema: Arc<Schema>,
+    event_header: Program,
+    /// The same, only for what it says of class and time.
+    short_header: Program,
+    /// A faster way to the same, where the header has a shape that is known, and no length
+    /// or selector elsewhere depends on it.
+    fast_header: Option<FastHeader>,
+    events: Vec<EventDecoder>,
+    by_id: EventTable,
+    clock: Option<Arc<Clock>>,
+    slots: usize,
+}
+
+/// What decodes the contexts and the payload of one event class.
+#[derive(Debug)]
+struct EventDecoder {
+    /// Position in [`Decoder::events`].
+    class: usize,
+    fields: Program,
+    /// The same, only to find the end.
+    short: Program,
+}
+
+/// From the number of an event class to its position.
+#[derive(Debug)]
+enum EventTable {
+    /// One more than the position at each number; 0 where there is no such class.
+    Dense(Vec<u32>),
+    Sparse(HashMap<u64, u32>),
+}
+
+impl EventTable {
+    fn new(ids: impl Iterator<Item = u64> + Clone) -> Self {
+        let largest = ids.clone().max().unwrap_or(0);
+        if largest < 1 << 16 {
+            let mut table = vec![0; largest as usize + 1];
+            for (position, id) in ids.enumerate() {
+                table[id as usize] = position as u32 + 1;
+            }
+            Self::Dense(table)
+        } else {
+            Self::Sparse(
+                ids.enumerate()
+                    .map(|(position, id)| (id, position as u32))
+                    .collect(),
+            )
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: u64) -> Option<usize> {
+        match self {
+            Self::Dense(table) => match table.get(usize::try_from(id).ok()?)? {
+                0 => None,
+                position => Some(*position as usize - 1),
+            },
+            Self::Sparse(table) => table.get(&id).map(|&position| position as usize),
+        }
+    }
+}
+
+impl Decoder {
+    /// Compiles the classes of a trace.
+    ///
+    /// # Errors
+    ///
+    /// Where the classes are too many or too deep, or have what cannot be decoded.
+    pub fn new(trace: &TraceClass) -> Result<Self, CompileError> {
+        let mut decoder = Self {
+            header: Program::default(),
+            streams: Vec::new(),
+            by_id: HashMap::new(),
+            events: Vec::new(),
+        };
+        let mut budget = Budget::default();
+        if let Some(header) = &trace.packet_header {
+            let mut slots = Slots::default();
+            slots.collect(header, &|_| true);
+            // Its slots are not read by others: each stream class saves its own.
+            let mut schema = Schema::new();
+            compile::scope(
+                Scope::PacketHeader,
+                header,
+                &slots,
+                &mut schema,
+                &mut decoder.header,
+                &mut budget,
+            )?;
+        }
+        for (position, stream) in trace.streams.iter().enumerate() {
+            let clock = stream
+                .clock
+                .and_then(|clock| trace.clocks.get(clock))
+                .cloned();
+            let compiled =
+                StreamDecoder::new(trace, stream, clock, &mut decoder.events, &mut budget)?;
+            decoder.streams.push(compiled);
+            decoder.by_id.insert(stream.id, position);
+        }
+        Ok(decoder)
+    }
+
+    /// The event classes of all stream classes, in the order of the class model.
+    pub fn event_classes(&self) -> &[EventClass] {
+        &self.events
+    }
+
+    /// The fields of the packet header and context of a stream class.
+    ///
+    /// # Panics
+    ///
+    /// If the trace has no such stream class.
+    pub fn packet_schema(&self, stream_class: usize) -> &Arc<Schema> {
+        &self.streams[stream_class].packet_schema
+    }
+
+    /// Reads the header and context of the packet that begins with `data` and may end
+    /// before it does.
+    ///
+    /// # Errors
+    ///
+    /// The fault at which decoding stopped; [`FaultCode::UnknownStreamClass`] where the
+    /// metadata has no such class.
+    pub fn packet_head(&self, data: &[u8]) -> Result<PacketHead, Fault> {
+        self.visit_packet(data, &mut Nothing)
+    }
+
+    /// The same, with all values for a visitor, who is told the fields of the stream
+    /// class's [`packet_schema`](Self::packet_schema).
+    ///
+    /// # Errors
+    ///
+    /// As [`packet_head`](Self::packet_head). Where the stream class is not known, the
+    /// visitor has seen nothing.
+    pub fn visit_packet<V: Visitor>(
+        &self,
+        data: &[u8],
+        visitor: &mut V,
+    ) -> Result<PacketHead, Fault> {
+        let stream_class = self.stream_class(data)?;
+        let stream = &self.streams[stream_class];
+        let slots = stream.new_slots();
+        let mut notes = Notes::default();
+        let mut run = Run::noting(data, &slots, &mut notes);
+        run.run(&stream.packet, visitor)?;
+        let events_bit = run.pos;
+        Ok(head(stream_class, events_bit, &notes))
+    }
+
+    /// Position of the stream class with a number in [`TraceClass::streams`].
+    pub(crate) fn stream_class_with(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Whether the events of a stream class have times.
+    pub(crate) fn has_clock(&self, stream_class: usize) -> bool {
+        self.streams[stream_class].clock.is_some()
+    }
+
+    /// Position of the stream class of a packet.
+    fn stream_class(&self, data: &[u8]) -> Result<usize, Fault> {
+        if self.streams.len() == 1 && !self.header.ops.iter().any(op::Op::names_stream_class) {
+            return Ok(0);
+        }
+        let slots = vec![Cell::new(0); self.header.ops.len()];
+        let mut notes = Notes::default();
+        let mut run = Run::noting(data, &slots, &mut notes);
+        run.run(&self.header, &mut Nothing)?;
+        let end = run.pos;
+        let id = notes
+            .roles
+            .iter()
+            .rev()
+            .find(|(role, ..)| *role == Role::StreamClassId)
+            .map_or(0, |&(_, id, _)| id);
+        self.by_id
+            .get(&id)
+            .copied()
+            .ok_or_else(|| Fault::new(FaultCode::UnknownStreamClass, end, id))
+    }
+
+    /// Walks the events of a packet: `data` is the packet's bytes as far as there are any,
+    /// `head` what [`packet_head`](Self::packet_head) said of it, `content_bits` where its
+    /// events end, `clock` the full ticks of the default clock at its beginning.
+    pub fn cursor<'a>(
+        &'a self,
+        data: &'a [u8],
+        head: &PacketHead,
+        content_bits: u64,
+        clock: u64,
+    ) -> PacketCursor<'a> {
+        PacketCursor::new(self, data, head, content_bits, clock)
+    }
+}
+
+impl StreamDecoder {
+    fn new(
+        trace: &TraceClass,
+        stream: &StreamClass,
+        clock: Option<Arc<Clock>>,
+        classes: &mut Vec<EventClass>,
+        budget: &mut Budget,
+    ) -> Result<Self, CompileError> {
+        let packet_scopes = [
+            (Scope::PacketHeader, trace.packet_header.as_ref()),
+            (Scope::PacketContext, stream.packet_context.as_ref()),
+        ];
+        let header_scope = [(Scope::EventHeader, stream.event_header.as_ref())];
+        let event_scopes = |event: &EventRecordClass| {
+            [
+                (Scope::CommonContext, stream.common_context.clone()),
+                (Scope::SpecificContext, event.specific_context.clone()),
+                (Scope::Payload, event.payload.clone()),
+            ]
+        };
+        // Slots that outlive an event come first, then those of each event class.
+        let mut slots = Slots::default();
+        for (_, class) in packet_scopes.iter().chain(&header_scope) {
+            if let Some(class) = class {
+                slots.collect(class, &|_| true);
+            }
+        }
+        let of_events = stream
+            .events
+            .iter()
+            .flat_map(|event| [&event.specific_context, &event.payload]);
+        for class in of_events.chain([&stream.common_context]).flatten() {
+            slots.collect(class, &leads_to_headers);
+        }
+
+        let mut packet = Program::default();
+        let mut packet_schema = Schema::new();
+        add_scopes(
+            packet_scopes,
+            &slots,
+            &mut packet_schema,
+            &mut packet,
+            budget,
+        )?;
+
+        let mut decoder = Self {
+            packet,
+            packet_schema: Arc::new(packet_schema),
+            event_header: Program::default(),
+            short_header: Program::default(),
+            fast_header: stream
+                .event_header
+                .as_ref()
+                .and_then(FastHeader::of)
+                .filter(|_| slots.targets_in(Scope::EventHeader) == 1),
+            events: Vec::with_capacity(stream.events.len()),
+            by_id: EventTable::new(stream.events.iter().map(|event| event.id)),
+            clock,
+            slots: slots.len(),
+        };
+        // Where there is no event class, the header is still worth compiling: its errors are.
+        let mut header_schema = Schema::new();
+        add_scopes(
+            header_scope,
+            &slots,
+            &mut header_schema,
+            &mut decoder.event_header,
+            budget,
+        )?;
+        decoder.short_header = skip::shorten(&decoder.event_header);
+        for event in &stream.events {
+            budget.headers(header_schema.fields().len() + slots.len())?;
+            let mut schema = header_schema.clone();
+            let mut slots = slots.clone();
+            let scopes = event_scopes(event);
+            for (_, class) in &scopes {
+                if let Some(class) = class {
+                    slots.collect(class, &|_| true);
+                }
+            }
+            decoder.slots = decoder.slots.max(slots.len());
+            let mut fields = Program::default();
+            let scopes = scopes.iter().map(|(scope, class)| (*scope, class.as_ref()));
+            add_scopes(scopes, &slots, &mut schema, &mut fields, budget)?;
+            let short = skip::shorten(&fields);
+            decoder.events.push(EventDecoder {
+                class: classes.len(),
+                fields,
+                short,
+            });
+            classes.push(EventClass {
+                id: event.id,
+                stream_class: stream.id,
+                name: event.name.clone(),
+                log_level: event.log_level,
+                emf_uri: event.emf_uri.clone(),
+                schema,
+            });
+        }
+        Ok(decoder)
+    }
+
+    fn new_slots(&self) -> Vec<Cell<u64>> {
+        vec![Cell::new(0); self.slots]
+    }
+}
+
+fn add_scopes<'c>(
+    scopes: impl IntoIterator<Item = (Scope, Option<&'c FieldClass>)>,
+    slots: &Slots,
+    schema: &mut Schema,
+    program: &mut Program,
+    budget: &mut Budget,
+) -> Result<(), CompileError> {
+    for (scope, class) in scopes {
+        if let Some(class) = class {
+            compile::scope(scope, class, slots, schema, program, budget)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a run over a packet's header and context noted.
+fn head(stream_class: usize, events_bit: u64, notes: &Notes) -> PacketHead {
+    let mut head = PacketHead {
+        stream_class,
+        uuid: notes.uuid,
+        events_bit,
+        ..PacketHead::default()
+    };
+    for &(role, value, bits) in &notes.roles {
+        match role {
+            Role::PacketMagic => head.magic = Some(value),
+            Role::StreamId => head.stream_id = Some(value),
+            Role::PacketTotalLength => head.total_bits = Some(value),
+            Role::PacketContentLength => head.content_bits = Some(value),
+            Role::DefaultClockTimestamp => head.begin = Some((value, bits)),
+            Role::PacketEndTimestamp => head.end = Some((value, bits)),
+            Role::DiscardedEvents => head.discarded = Some((value, bits)),
+            Role::PacketSequenceNumber => head.sequence = Some((value, bits)),
+            Role::StreamClassId | Role::MetadataUuid | Role::EventClassId => {}
+        }
+    }
+    head
+}

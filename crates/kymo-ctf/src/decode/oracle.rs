@@ -1,0 +1,592 @@
+//! A slow, plain decoder that walks the classes bit by bit, and the test that the fast one
+//! agrees with it on random classes and random data.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kymo_machine::ByteOrder;
+use kymo_model::{Cursor, Event, FaultCode, FieldId, Scope, Visitor};
+use proptest::prelude::*;
+
+use super::Decoder;
+use crate::class::{
+    BitLayout, Dialect, Encoding, EventRecordClass, FieldClass, FieldPath, FieldRef, IntegerStyle,
+    Length, Member, Selector, Step, StreamClass, TraceClass, VariantOption,
+};
+
+/// What a decoder tells, one after another.
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Uint(u64),
+    Sint(i64),
+    Float(u64),
+    Bool(bool),
+    Bits(u64),
+    Text(Vec<u8>),
+    Blob(Vec<u8>),
+    BeginStruct,
+    EndStruct,
+    BeginArray(u64),
+    EndArray,
+    BeginOptional(bool),
+    EndOptional,
+    BeginVariant(u32, u64),
+    EndVariant,
+    At(u64),
+}
+
+#[derive(Default)]
+struct Recorder(Vec<Token>);
+
+impl Visitor for Recorder {
+    const POSITIONS: bool = true;
+
+    fn at(&mut self, bit: u64) {
+        self.0.push(Token::At(bit));
+    }
+    fn after(&mut self, bit: u64) {
+        self.0.push(Token::At(bit));
+    }
+    fn uint(&mut self, _: FieldId, value: u64) {
+        self.0.push(Token::Uint(value));
+    }
+    fn sint(&mut self, _: FieldId, value: i64) {
+        self.0.push(Token::Sint(value));
+    }
+    fn float(&mut self, _: FieldId, value: f64) {
+        // All NaNs are one: widening may change their bits.
+        self.0.push(Token::Float(if value.is_nan() {
+            u64::MAX
+        } else {
+            value.to_bits()
+        }));
+    }
+    fn boolean(&mut self, _: FieldId, value: bool) {
+        self.0.push(Token::Bool(value));
+    }
+    fn bits(&mut self, _: FieldId, value: u64) {
+        self.0.push(Token::Bits(value));
+    }
+    fn text(&mut self, _: FieldId, text: &[u8]) {
+        self.0.push(Token::Text(text.to_vec()));
+    }
+    fn blob(&mut self, _: FieldId, bytes: &[u8]) {
+        self.0.push(Token::Blob(bytes.to_vec()));
+    }
+    fn begin_struct(&mut self, _: FieldId) {
+        self.0.push(Token::BeginStruct);
+    }
+    fn end_struct(&mut self, _: FieldId) {
+        self.0.push(Token::EndStruct);
+    }
+    fn begin_array(&mut self, _: FieldId, length: u64) {
+        self.0.push(Token::BeginArray(length));
+    }
+    fn end_array(&mut self, _: FieldId) {
+        self.0.push(Token::EndArray);
+    }
+    fn begin_optional(&mut self, _: FieldId, present: bool) {
+        self.0.push(Token::BeginOptional(present));
+    }
+    fn end_optional(&mut self, _: FieldId) {
+        self.0.push(Token::EndOptional);
+    }
+    fn begin_variant(&mut self, _: FieldId, selected: u32, selector: u64) {
+        self.0.push(Token::BeginVariant(selected, selector));
+    }
+    fn end_variant(&mut self, _: FieldId) {
+        self.0.push(Token::EndVariant);
+    }
+}
+
+/// The plain decoder.
+struct Plain<'d> {
+    data: &'d [u8],
+    content_bits: u64,
+    pos: u64,
+    order: Option<ByteOrder>,
+    /// Values of the event's integers by their path.
+    values: HashMap<FieldPath, u64>,
+    path: FieldPath,
+    tokens: Vec<Token>,
+}
+
+impl Plain<'_> {
+    fn align(&mut self, align: u32) -> Result<(), FaultCode> {
+        let at = self.pos.next_multiple_of(align.into());
+        if at > self.content_bits {
+            return Err(FaultCode::BeyondContent);
+        }
+        self.pos = at;
+        Ok(())
+    }
+
+    fn bit(&self, at: u64, order: ByteOrder) -> u64 {
+        let byte = self.data[(at / 8) as usize];
+        u64::from(match order {
+            ByteOrder::Little => byte >> (at % 8) & 1,
+            ByteOrder::Big => byte >> (7 - at % 8) & 1,
+        })
+    }
+
+    fn fixed(&mut self, layout: &BitLayout) -> Result<u64, FaultCode> {
+        let mut at = self.pos.next_multiple_of(layout.align.into());
+        let size = u64::from(layout.bits);
+        if let Some(unit) = layout.unit
+            && at % u64::from(unit) + size > u64::from(unit)
+        {
+            at = at.next_multiple_of(unit.into());
+        }
+        if at + size > self.content_bits {
+            return Err(FaultCode::BeyondContent);
+        }
+        if at % 8 != 0 && self.order.is_some_and(|order| order != layout.order) {
+            return Err(FaultCode::ByteOrderChange);
+        }
+        self.order = Some(layout.order);
+        let mut bits: Vec<u64> = (at..at + size)
+            .map(|at| self.bit(at, layout.order))
+            .collect();
+        if (layout.order == ByteOrder::Little) != layout.reversed {
+            bits.reverse();
+        }
+        self.tokens.push(Token::At(at));
+        self.pos = at + size;
+        Ok(bits.iter().fold(0, |value, bit| value << 1 | bit))
+    }
+
+    fn note(&mut self, value: u64) {
+        self.values.insert(self.path.clone(), value);
+    }
+
+    fn look_up(&self, reference: &FieldRef) -> u64 {
+        self.values.get(&reference.targets[0]).copied().unwrap_or(0)
+    }
+
+    fn bytes(&mut self, length: u64) -> Result<Vec<u8>, FaultCode> {
+        let begin = self.pos / 8;
+        if length > self.content_bits / 8 || begin + length > self.content_bits / 8 {
+            return Err(FaultCode::BeyondContent);
+        }
+        self.pos += length * 8;
+        Ok(self.data[begin as usize..(begin + length) as usize].to_vec())
+    }
+
+    fn tell(&mut self, token: Token) {
+        self.tokens.push(token);
+        self.tokens.push(Token::At(self.pos));
+    }
+
+    fn begin(&mut self, token: Token) {
+        self.tokens.push(Token::At(self.pos));
+        self.tokens.push(token);
+    }
+
+    fn part(&mut self, step: Step, class: &FieldClass) -> Result<(), FaultCode> {
+        self.path.steps.push(step);
+        let result = self.class(class);
+        self.path.steps.pop();
+        result
+    }
+
+    fn length(&self, length: &Length) -> u64 {
+        match length {
+            Length::Static(length) => *length,
+            Length::Dynamic(reference) => self.look_up(reference),
+            Length::Inline(_) => panic!("not generated"),
+        }
+    }
+
+    fn class(&mut self, class: &FieldClass) -> Result<(), FaultCode> {
+        match class {
+            FieldClass::Integer { layout, style } => {
+                let value = self.fixed(layout)?;
+                if style.signed {
+                    let unused = 64 - layout.bits;
+                    let value = (value << unused) as i64 >> unused;
+                    self.note(value as u64);
+                    self.tell(Token::Sint(value));
+                } else {
+                    self.note(value);
+                    self.tell(Token::Uint(value));
+                }
+            }
+            FieldClass::BitArray(layout) => {
+                let value = self.fixed(layout)?;
+                self.tell(Token::Bits(value));
+            }
+            FieldClass::Bool(layout) => {
+                let value = self.fixed(layout)?;
+                self.note(value);
+                self.tell(Token::Bool(value != 0));
+            }
+            FieldClass::Float(layout) => {
+                let value = self.fixed(layout)?;
+                let value = match layout.bits {
+                    32 => f64::from(f32::from_bits(value as u32)),
+                    _ => f64::from_bits(value),
+                };
+                self.tell(Token::Float(if value.is_nan() {
+                    u64::MAX
+                } else {
+                    value.to_bits()
+                }));
+            }
+            FieldClass::VarInteger(style) => {
+                self.align(8)?;
+                let begin = self.pos;
+                let mut bits = Vec::new();
+                loop {
+                    let byte = self.bytes(1)?[0];
+                    bits.extend((0..7).map(|bit| byte >> bit & 1));
+                    if byte & 0x80 == 0 {
+                        break;
+                    }
+                    // The fast decoder gives up at the first byte that cannot belong.
+                    if !fits(&bits, style.signed) {
+                        break;
+                    }
+                }
+                if !fits(&bits, style.signed) {
+                    return Err(FaultCode::IntegerTooLong);
+                }
+                let sign = style.signed && bits.last() == Some(&1);
+                bits.resize(64, u8::from(sign));
+                let value = bits
+                    .iter()
+                    .rev()
+                    .fold(0, |value, &bit| value << 1 | u64::from(bit));
+                self.note(value);
+                self.tokens.push(Token::At(begin));
+                self.tell(if style.signed {
+                    Token::Sint(value as i64)
+                } else {
+                    Token::Uint(value)
+                });
+            }
+            FieldClass::Text { align, .. } => {
+                self.align(*align)?;
+                let begin = self.pos;
+                let mut text = Vec::new();
+                loop {
+                    match self.bytes(1)?[0] {
+                        0 => break,
+                        byte => text.push(byte),
+                    }
+                }
+                self.tokens.push(Token::At(begin));
+                self.tell(Token::Text(text));
+            }
+            FieldClass::SizedText { length, align, .. } => {
+                let length = self.length(length);
+                self.align(*align)?;
+                let begin = self.pos;
+                let mut text = self.bytes(length)?;
+                text.truncate(
+                    text.iter()
+                        .position(|&byte| byte == 0)
+                        .unwrap_or(text.len()),
+                );
+                self.tokens.push(Token::At(begin));
+                self.tell(Token::Text(text));
+            }
+            FieldClass::Blob { length, .. } => {
+                let length = self.length(length);
+                self.align(8)?;
+                let begin = self.pos;
+                let bytes = self.bytes(length)?;
+                self.tokens.push(Token::At(begin));
+                self.tell(Token::Blob(bytes));
+            }
+            FieldClass::Struct { members, .. } => {
+                self.align(class.align())?;
+                self.begin(Token::BeginStruct);
+                for (position, member) in members.iter().enumerate() {
+                    self.part(Step::Child(position), &member.class)?;
+                }
+                self.begin(Token::EndStruct);
+            }
+            FieldClass::Array {
+                element, length, ..
+            } => {
+                let length = self.length(length);
+                self.align(class.align())?;
+                self.begin(Token::BeginArray(length));
+                for _ in 0..length {
+                    self.part(Step::Element, element)?;
+                }
+                self.begin(Token::EndArray);
+            }
+            FieldClass::Optional {
+                content,
+                selector,
+                when,
+            } => {
+                let present = when.contains(self.look_up(selector));
+                self.begin(Token::BeginOptional(present));
+                if present {
+                    self.part(Step::Content, content)?;
+                }
+                self.begin(Token::EndOptional);
+            }
+            FieldClass::Variant { options, selector } => {
+                let value = self.look_up(selector);
+                let selected = options
+                    .iter()
+                    .position(|option| option.when.contains(value));
+                let selected = selected.ok_or(FaultCode::NoVariantOption)?;
+                self.begin(Token::BeginVariant(selected as u32, value));
+                self.part(Step::Child(selected), &options[selected].class)?;
+                self.begin(Token::EndVariant);
+            }
+            FieldClass::BitMap { .. } => panic!("not generated"),
+        }
+        Ok(())
+    }
+}
+
+/// Whether the bits of a LEB128, lowest first, are those of a 64-bit number.
+fn fits(bits: &[u8], signed: bool) -> bool {
+    let Some(above) = bits.get(64..) else {
+        return true;
+    };
+    let sign = if signed { bits[63] } else { 0 };
+    above.iter().all(|&bit| bit == sign)
+}
+
+fn order() -> impl Strategy<Value = ByteOrder> {
+    // Mostly one order: a change within a byte ends an event.
+    prop_oneof![9 => Just(ByteOrder::Little), 1 => Just(ByteOrder::Big)]
+}
+
+fn layout() -> impl Strategy<Value = BitLayout> {
+    let bits = prop_oneof![1u32..=64, Just(8), Just(16), Just(32), Just(64)];
+    let unit = prop_oneof![8 => Just(None), 1 => Just(Some(64u32))];
+    (bits, 0u32..7, order(), prop::bool::weighted(0.1), unit).prop_map(
+        |(bits, align, order, reversed, unit)| BitLayout {
+            bits,
+            align: 1 << align,
+            order,
+            reversed,
+            unit,
+        },
+    )
+}
+
+fn style(signed: bool) -> IntegerStyle {
+    IntegerStyle {
+        signed,
+        ..IntegerStyle::default()
+    }
+}
+
+fn leaf() -> impl Strategy<Value = FieldClass> {
+    prop_oneof![
+        4 => (layout(), any::<bool>()).prop_map(|(layout, signed)| FieldClass::Integer { layout, style: style(signed) }),
+        1 => layout().prop_map(FieldClass::BitArray),
+        1 => layout().prop_map(FieldClass::Bool),
+        1 => (layout(), any::<bool>()).prop_map(|(layout, double)| FieldClass::Float(BitLayout {
+            bits: if double { 64 } else { 32 },
+            ..layout
+        })),
+        1 => any::<bool>().prop_map(|signed| FieldClass::VarInteger(style(signed))),
+        1 => Just(FieldClass::Text { encoding: Encoding::Utf8, align: 8 }),
+        1 => (0u64..5, 3u32..6).prop_map(|(length, align)| FieldClass::SizedText {
+            length: Length::Static(length),
+            encoding: Encoding::Utf8,
+            align: 1 << align,
+        }),
+        1 => (0u64..5).prop_map(|length| FieldClass::Blob {
+            length: Length::Static(length),
+            media_type: String::new(),
+            roles: Vec::new(),
+        }),
+    ]
+}
+
+fn structure(members: Vec<FieldClass>, min_align: u32) -> FieldClass {
+    let members = members
+        .into_iter()
+        .enumerate()
+        .map(|(position, class)| Member {
+            name: format!("m{position}").into(),
+            class,
+            attributes: Vec::new(),
+        })
+        .collect();
+    FieldClass::Struct { members, min_align }
+}
+
+fn any_class() -> impl Strategy<Value = FieldClass> {
+    leaf().prop_recursive(4, 24, 5, |inner| {
+        prop_oneof![
+            (prop::collection::vec(inner.clone(), 0..5), 0u32..6)
+                .prop_map(|(members, align)| structure(members, 1 << align)),
+            (inner, 0u64..4, 0u32..6).prop_map(|(element, length, align)| FieldClass::Array {
+                element: Box::new(element),
+                length: Length::Static(length),
+                min_align: 1 << align,
+                roles: Vec::new(),
+            }),
+        ]
+    })
+}
+
+/// What the last member of the payload does with the integer that is its first one.
+fn dependent() -> impl Strategy<Value = FieldClass> {
+    let first = || FieldRef {
+        targets: vec![FieldPath {
+            scope: Scope::Payload,
+            steps: vec![Step::Child(0)],
+        }],
+    };
+    prop_oneof![
+        any_class().prop_map(move |element| FieldClass::Array {
+            element: Box::new(element),
+            length: Length::Dynamic(first()),
+            min_align: 1,
+            roles: Vec::new(),
+        }),
+        Just(FieldClass::SizedText {
+            length: Length::Dynamic(first()),
+            encoding: Encoding::Utf8,
+            align: 8
+        }),
+        Just(FieldClass::Blob {
+            length: Length::Dynamic(first()),
+            media_type: String::new(),
+            roles: Vec::new()
+        }),
+        any_class().prop_map(move |content| FieldClass::Optional {
+            content: Box::new(content),
+            selector: first(),
+            when: Selector::Unsigned(vec![(1, 1), (3, 9)]),
+        }),
+        (any_class(), any_class()).prop_map(move |(one, two)| FieldClass::Variant {
+            options: vec![
+                VariantOption {
+                    name: None,
+                    class: one,
+                    when: Selector::Unsigned(vec![(0, 1), (4, 4)])
+                },
+                VariantOption {
+                    name: Some("two".into()),
+                    class: two,
+                    when: Selector::Unsigned(vec![(2, 3)])
+                },
+            ],
+            selector: first(),
+        }),
+    ]
+}
+
+fn payload() -> impl Strategy<Value = FieldClass> {
+    let selector = (layout(), 1u32..=3).prop_map(|(layout, bits)| FieldClass::Integer {
+        layout: BitLayout { bits, ..layout },
+        style: style(false),
+    });
+    (
+        selector,
+        prop::collection::vec(any_class(), 0..4),
+        dependent(),
+    )
+        .prop_map(|(selector, mut members, last)| {
+            members.insert(0, selector);
+            members.push(last);
+            structure(members, 1)
+        })
+}
+
+/// A trace with one event class.
+fn trace(payload: FieldClass) -> TraceClass {
+    let event = EventRecordClass {
+        id: 0,
+        namespace: None,
+        name: None,
+        uid: None,
+        log_level: None,
+        emf_uri: None,
+        specific_context: None,
+        payload: Some(payload),
+        attributes: Vec::new(),
+    };
+    let stream = StreamClass {
+        id: 0,
+        namespace: None,
+        name: None,
+        uid: None,
+        clock: None,
+        packet_context: None,
+        event_header: None,
+        common_context: None,
+        events: vec![event],
+        attributes: Vec::new(),
+    };
+    TraceClass {
+        dialect: Dialect::Ctf2,
+        namespace: None,
+        name: None,
+        uid: None,
+        uuid: None,
+        byte_order: None,
+        environment: Vec::new(),
+        packet_header: None,
+        clocks: Vec::new(),
+        streams: vec![stream],
+        attributes: Vec::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_flat_program_decodes_what_the_plain_walk_decodes(
+        payload in payload(),
+        data in prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..200),
+        cut in 0u64..8,
+    ) {
+        let class = Arc::new(payload);
+        let decoder = Decoder::new(&trace((*class).clone())).unwrap();
+        let content_bits = (data.len() as u64 * 8).saturating_sub(cut);
+        let head = decoder.packet_head(&data).unwrap();
+
+        let mut plain = Plain {
+            data: &data,
+            content_bits,
+            pos: 0,
+            order: None,
+            values: HashMap::new(),
+            path: FieldPath { scope: Scope::Payload, steps: Vec::new() },
+            tokens: Vec::new(),
+        };
+        let mut cursor = decoder.cursor(&data, &head, content_bits, 0);
+        // One that decodes nothing must come by the same events.
+        let mut skipping = decoder.cursor(&data, &head, content_bits, 0);
+        while plain.pos < content_bits {
+            let begin = plain.pos;
+            plain.tokens.clear();
+            plain.values.clear();
+            let expected = plain.class(&class);
+
+            let event = cursor.next_event().unwrap().unwrap();
+            prop_assert_eq!(event.begin_bit(), begin);
+            let mut recorder = Recorder::default();
+            let found = event.visit(&mut recorder).map_err(|fault| fault.code);
+            prop_assert_eq!(&found, &expected);
+            if expected.is_err() {
+                // A bit field tells its place only when it is there.
+                let shorter = recorder.0.len().min(plain.tokens.len());
+                prop_assert_eq!(&recorder.0[..shorter], &plain.tokens[..shorter]);
+                return Ok(());
+            }
+            prop_assert_eq!(&recorder.0, &plain.tokens);
+            prop_assert_eq!(skipping.next_event().unwrap().unwrap().begin_bit(), begin);
+            if plain.pos == begin {
+                prop_assert_eq!(cursor.next_event().unwrap_err().code, FaultCode::EmptyEvent);
+                return Ok(());
+            }
+        }
+        prop_assert!(cursor.next_event().unwrap().is_none());
+    }
+}

@@ -1,0 +1,658 @@
+//! What runs a decode program.
+
+use std::cell::Cell;
+
+use kymo_machine::{ByteOrder, bits};
+use kymo_model::{Fault, FaultCode, FieldId, Visitor};
+use kymo_time::Ticks;
+
+use super::op::{BitsOp, BytesOp, Count, Op, Program, Shown};
+use super::text;
+use crate::class::{Encoding, Role};
+
+/// How many elements without any bits a packet may have, beyond one for each of its bits:
+/// they cost time but no data, so that the data does not bound them.
+const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
+
+/// The content of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content<'r> {
+    /// All of it, with the byte in which it ends.
+    data: &'r [u8],
+    /// Its whole bytes.
+    pub bytes: &'r [u8],
+    bits: u64,
+}
+
+impl<'r> Content<'r> {
+    /// The first `bits` bits of `data`, or as many as there are.
+    pub(super) fn new(data: &'r [u8], bits: u64) -> Self {
+        let bits = (data.len() as u64).saturating_mul(8).min(bits);
+        Self {
+            data: &data[..bits.div_ceil(8) as usize],
+            bytes: &data[..(bits / 8) as usize],
+            bits,
+        }
+    }
+}
+
+/// The state of a run: where it is and what it has noted.
+pub(super) struct Run<'r> {
+    /// The content, with the byte in which it ends.
+    data: &'r [u8],
+    /// The whole bytes of the content.
+    bytes: &'r [u8],
+    content_bits: u64,
+    pub pos: u64,
+    /// The number read last, and its size where that varies.
+    last: u64,
+    last_bits: u32,
+    /// Byte order of the bit field before, if there is one: it counts while `pos` is within
+    /// a byte.
+    pub order: Option<ByteOrder>,
+    slots: &'r [Cell<u64>],
+    /// Elements without any bits that the packet has had so far.
+    pub empty_elements: u64,
+    /// Ticks of the default clock.
+    pub clock: Ticks,
+    /// Number of the event class.
+    pub event_class: u64,
+    /// Where to note what a packet's header and context say.
+    notes: Option<&'r mut Notes>,
+}
+
+/// What the header and context of a packet say of it.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// Roles, numbers and their bits, as they come.
+    pub roles: Vec<(Role, u64, u32)>,
+    pub uuid: Option<[u8; 16]>,
+}
+
+impl<'r> Run<'r> {
+    /// A run over the content of a packet from `pos`.
+    #[inline]
+    pub(super) fn over(content: Content<'r>, pos: u64, slots: &'r [Cell<u64>]) -> Self {
+        let Content { data, bytes, bits } = content;
+        Self {
+            data,
+            bytes,
+            content_bits: bits,
+            pos,
+            last: 0,
+            last_bits: 0,
+            order: None,
+            slots,
+            empty_elements: 0,
+            clock: Ticks(0),
+            event_class: 0,
+            notes: None,
+        }
+    }
+
+    /// A run over the beginning of a packet, with notes of what its header and context say.
+    pub(super) fn noting(data: &'r [u8], slots: &'r [Cell<u64>], notes: &'r mut Notes) -> Self {
+        Self {
+            notes: Some(notes),
+            ..Self::over(Content::new(data, u64::MAX), 0, slots)
+        }
+    }
+
+    /// Runs a program to its end.
+    #[inline]
+    pub(super) fn run<V: Visitor>(
+        &mut self,
+        program: &Program,
+        visitor: &mut V,
+    ) -> Result<(), Fault> {
+        self.ops(program, &program.ops, visitor)
+    }
+
+    fn ops<V: Visitor>(&mut self, program: &Program, ops: &[Op], v: &mut V) -> Result<(), Fault> {
+        macro_rules! int {
+            ($op:expr, $type:ty, $from:ident, $call:ident, $wide:ty) => {{
+                let (at, bytes) = self.bytes($op)?;
+                let value = <$type>::$from(bytes) as $wide;
+                self.last = value as u64;
+                self.value(at, v, |v| v.$call($op.field, value));
+            }};
+        }
+        macro_rules! float {
+            ($op:expr, $type:ty, $from:ident) => {{
+                let (at, bytes) = self.bytes($op)?;
+                let value = <$type>::$from(bytes).into();
+                self.value(at, v, |v| v.float($op.field, value));
+            }};
+        }
+        let mut next = 0;
+        while let Some(op) = ops.get(next) {
+            next += 1;
+            match *op {
+                Op::U8(ref op) => int!(op, u8, from_le_bytes, uint, u64),
+                Op::U16Le(ref op) => int!(op, u16, from_le_bytes, uint, u64),
+                Op::U16Be(ref op) => int!(op, u16, from_be_bytes, uint, u64),
+                Op::U32Le(ref op) => int!(op, u32, from_le_bytes, uint, u64),
+                Op::U32Be(ref op) => int!(op, u32, from_be_bytes, uint, u64),
+                Op::U64Le(ref op) => int!(op, u64, from_le_bytes, uint, u64),
+                Op::U64Be(ref op) => int!(op, u64, from_be_bytes, uint, u64),
+                Op::S8(ref op) => int!(op, i8, from_le_bytes, sint, i64),
+                Op::S16Le(ref op) => int!(op, i16, from_le_bytes, sint, i64),
+                Op::S16Be(ref op) => int!(op, i16, from_be_bytes, sint, i64),
+                Op::S32Le(ref op) => int!(op, i32, from_le_bytes, sint, i64),
+                Op::S32Be(ref op) => int!(op, i32, from_be_bytes, sint, i64),
+                Op::S64Le(ref op) => int!(op, i64, from_le_bytes, sint, i64),
+                Op::S64Be(ref op) => int!(op, i64, from_be_bytes, sint, i64),
+                Op::F32Le(ref op) => float!(op, f32, from_le_bytes),
+                Op::F32Be(ref op) => float!(op, f32, from_be_bytes),
+                Op::F64Le(ref op) => float!(op, f64, from_le_bytes),
+                Op::F64Be(ref op) => float!(op, f64, from_be_bytes),
+                Op::Bits(ref op) => self.bit_field(op, v)?,
+                Op::F128(ref op) => self.float128(op, v)?,
+                Op::VarUint(ref op) => {
+                    let at = self.var_integer(op, false)?;
+                    let value = self.last;
+                    self.value(at, v, |v| v.uint(op.field, value));
+                }
+                Op::VarSint(ref op) => {
+                    let at = self.var_integer(op, true)?;
+                    let value = self.last as i64;
+                    self.value(at, v, |v| v.sint(op.field, value));
+                }
+                Op::Text(ref op) => self.text(op, v)?,
+                Op::WideText { ref at, encoding } => self.wide_text(at, encoding, v)?,
+                Op::SizedText {
+                    ref at,
+                    encoding,
+                    length,
+                } => self.sized_text(at, encoding, length, v)?,
+                Op::Blob { ref at, length } => {
+                    let (begin, bytes) = self.sized(at, length)?;
+                    self.value(begin, v, |v| v.blob(at.field, bytes));
+                }
+                Op::BeginStruct { field, align } => {
+                    self.align(align, field)?;
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.begin_struct(field);
+                }
+                Op::EndStruct { field } => {
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.end_struct(field);
+                }
+                Op::Array {
+                    field,
+                    align,
+                    count,
+                    body,
+                } => {
+                    let count = self.count(count);
+                    self.align(align, field)?;
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.begin_array(field, count);
+                    let element = &ops[next..next + body as usize];
+                    next += body as usize;
+                    if !self.number_elements(element, count, v) {
+                        for _ in 0..count {
+                            let before = self.pos;
+                            self.ops(program, element, v)?;
+                            if self.pos == before {
+                                self.empty_element(field, count)?;
+                            }
+                        }
+                    }
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.end_array(field);
+                }
+                Op::Optional {
+                    field,
+                    table,
+                    slot,
+                    body,
+                } => {
+                    let present = program.tables[table as usize][0]
+                        .when
+                        .contains(self.slots[slot as usize].get());
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.begin_optional(field, present);
+                    if present {
+                        self.ops(program, &ops[next..next + body as usize], v)?;
+                    }
+                    next += body as usize;
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.end_optional(field);
+                }
+                Op::Variant {
+                    field,
+                    table,
+                    slot,
+                    body,
+                } => {
+                    let selector = self.slots[slot as usize].get();
+                    let options = &program.tables[table as usize];
+                    let Some(selected) = options.iter().position(|o| o.when.contains(selector))
+                    else {
+                        return Err(
+                            Fault::new(FaultCode::NoVariantOption, self.pos, selector).at(field)
+                        );
+                    };
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.begin_variant(field, selected as u32, selector);
+                    let option = &options[selected];
+                    self.ops(
+                        program,
+                        &ops[next + option.start as usize..next + option.end as usize],
+                        v,
+                    )?;
+                    next += body as usize;
+                    if V::POSITIONS {
+                        v.at(self.pos);
+                    }
+                    v.end_variant(field);
+                }
+                Op::Save { slot } => self.slots[slot as usize].set(self.last),
+                Op::Clear { slot } => self.slots[slot as usize].set(0),
+                Op::EventClassId => self.event_class = self.last,
+                Op::Clock { bits } => {
+                    let bits = if bits == 0 {
+                        self.last_bits
+                    } else {
+                        u32::from(bits)
+                    };
+                    self.clock = self.clock.advance(self.last, bits);
+                }
+                Op::Role { role, bits } => {
+                    let bits = if bits == 0 {
+                        self.last_bits
+                    } else {
+                        u32::from(bits)
+                    };
+                    if let Some(notes) = &mut self.notes {
+                        notes.roles.push((role, self.last, bits));
+                    }
+                }
+                Op::Uuid => {
+                    let end = (self.pos / 8) as usize;
+                    let uuid = end
+                        .checked_sub(16)
+                        .and_then(|begin| self.bytes.get(begin..)?.first_chunk().copied());
+                    if let Some(notes) = &mut self.notes {
+                        notes.uuid = uuid;
+                    }
+                }
+                Op::Skip { align, bits } => {
+                    let at = self.aligned(align);
+                    self.advance(at, bits).ok_or_else(|| self.beyond(at))?;
+                }
+                Op::SkipArray {
+                    align,
+                    count,
+                    bits,
+                    stride,
+                } => {
+                    let count = self.count(count);
+                    let at = self.aligned(align);
+                    let size = match count.checked_sub(1) {
+                        None => Some(0),
+                        Some(steps) => steps
+                            .checked_mul(stride.into())
+                            .and_then(|s| s.checked_add(bits.into())),
+                    };
+                    size.and_then(|size| self.advance(at, size))
+                        .ok_or_else(|| self.beyond(at))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the elements of an array where they are ordinary numbers, one behind the
+    /// other, and all there; `false`, with nothing done, where they are not.
+    #[inline]
+    fn number_elements<V: Visitor>(&mut self, element: &[Op], count: u64, v: &mut V) -> bool {
+        macro_rules! all {
+            ($op:expr, $type:ty, $from:ident, |$visitor:ident, $field:ident, $value:ident| $tell:expr) => {{
+                const N: usize = size_of::<$type>();
+                if 1 << $op.align > 8 * N {
+                    return false;
+                }
+                let begin = (self.aligned($op.align) / 8) as usize;
+                let size = usize::try_from(count)
+                    .ok()
+                    .and_then(|count| count.checked_mul(N));
+                let Some(bytes) = size
+                    .and_then(|size| begin.checked_add(size))
+                    .and_then(|end| self.bytes.get(begin..end))
+                else {
+                    return false;
+                };
+                let $field = $op.field;
+                for bytes in bytes.as_chunks::<N>().0 {
+                    let $value = <$type>::$from(*bytes);
+                    let $visitor = &mut *v;
+                    $tell;
+                }
+                self.pos = (begin + bytes.len()) as u64 * 8;
+            }};
+        }
+        if V::POSITIONS || count == 0 {
+            return count == 0;
+        }
+        match element {
+            [Op::U8(op)] => all!(op, u8, from_le_bytes, |v, f, x| v.uint(f, x.into())),
+            [Op::U16Le(op)] => all!(op, u16, from_le_bytes, |v, f, x| v.uint(f, x.into())),
+            [Op::U16Be(op)] => all!(op, u16, from_be_bytes, |v, f, x| v.uint(f, x.into())),
+            [Op::U32Le(op)] => all!(op, u32, from_le_bytes, |v, f, x| v.uint(f, x.into())),
+            [Op::U32Be(op)] => all!(op, u32, from_be_bytes, |v, f, x| v.uint(f, x.into())),
+            [Op::U64Le(op)] => all!(op, u64, from_le_bytes, |v, f, x| v.uint(f, x)),
+            [Op::U64Be(op)] => all!(op, u64, from_be_bytes, |v, f, x| v.uint(f, x)),
+            [Op::S8(op)] => all!(op, i8, from_le_bytes, |v, f, x| v.sint(f, x.into())),
+            [Op::S16Le(op)] => all!(op, i16, from_le_bytes, |v, f, x| v.sint(f, x.into())),
+            [Op::S16Be(op)] => all!(op, i16, from_be_bytes, |v, f, x| v.sint(f, x.into())),
+            [Op::S32Le(op)] => all!(op, i32, from_le_bytes, |v, f, x| v.sint(f, x.into())),
+            [Op::S32Be(op)] => all!(op, i32, from_be_bytes, |v, f, x| v.sint(f, x.into())),
+            [Op::S64Le(op)] => all!(op, i64, from_le_bytes, |v, f, x| v.sint(f, x)),
+            [Op::S64Be(op)] => all!(op, i64, from_be_bytes, |v, f, x| v.sint(f, x)),
+            [Op::F32Le(op)] => all!(op, f32, from_le_bytes, |v, f, x| v.float(f, x.into())),
+            [Op::F32Be(op)] => all!(op, f32, from_be_bytes, |v, f, x| v.float(f, x.into())),
+            [Op::F64Le(op)] => all!(op, f64, from_le_bytes, |v, f, x| v.float(f, x)),
+            [Op::F64Be(op)] => all!(op, f64, from_be_bytes, |v, f, x| v.float(f, x)),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Tells the visitor of a value that began at `at` and ends at the position.
+    #[inline(always)]
+    fn value<V: Visitor>(&mut self, at: u64, v: &mut V, tell: impl FnOnce(&mut V)) {
+        if V::POSITIONS {
+            v.at(at);
+        }
+        tell(v);
+        if V::POSITIONS {
+            v.after(self.pos);
+        }
+    }
+
+    /// The position after alignment.
+    #[inline(always)]
+    fn aligned(&self, align: u8) -> u64 {
+        let mask = (1u64 << align) - 1;
+        (self.pos + mask) & !mask
+    }
+
+    #[inline(always)]
+    fn align(&mut self, align: u8, field: FieldId) -> Result<(), Fault> {
+        let at = self.aligned(align);
+        if at > self.content_bits {
+            return Err(self.beyond(self.pos).at(field));
+        }
+        self.pos = at;
+        Ok(())
+    }
+
+    /// Moves to `bits` after `at`; `None` where that is beyond the content.
+    #[inline(always)]
+    fn advance(&mut self, at: u64, bits: u64) -> Option<()> {
+        let end = at.checked_add(bits)?;
+        (end <= self.content_bits).then(|| self.pos = end)
+    }
+
+    #[cold]
+    fn beyond(&self, at: u64) -> Fault {
+        Fault::new(
+            FaultCode::BeyondContent,
+            at.min(self.content_bits),
+            self.content_bits,
+        )
+    }
+
+    /// The next `N` bytes and where they begin.
+    #[inline(always)]
+    fn bytes<const N: usize>(&mut self, op: &BytesOp) -> Result<(u64, [u8; N]), Fault> {
+        // Most fields are aligned to bytes and no more.
+        let at = if op.align <= 3 {
+            (self.pos + 7) & !7
+        } else {
+            self.aligned(op.align)
+        };
+        match self
+            .bytes
+            .get((at / 8) as usize..)
+            .and_then(|rest| rest.first_chunk::<N>())
+        {
+            Some(bytes) => {
+                self.pos = at + N as u64 * 8;
+                Ok((at, *bytes))
+            }
+            None => Err(self.beyond(self.pos).at(op.field)),
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, count: Count) -> u64 {
+        match count {
+            Count::Static(count) => count,
+            Count::Slot(slot) => self.slots[slot as usize].get(),
+            Count::Last => self.last,
+        }
+    }
+
+    #[cold]
+    fn empty_element(&mut self, field: FieldId, count: u64) -> Result<(), Fault> {
+        self.empty_elements += 1;
+        if self.empty_elements > FREE_EMPTY_ELEMENTS + self.content_bits {
+            return Err(Fault::new(FaultCode::LengthLimit, self.pos, count).at(field));
+        }
+        Ok(())
+    }
+
+    /// The start of a bit field: aligned, not across a unit, and not in another byte order
+    /// than its neighbour in the same byte.
+    #[inline]
+    fn bit_start(&mut self, op: &BitsOp, bits: u64) -> Result<u64, Fault> {
+        let mut at = self.aligned(op.align);
+        if op.unit != 0 {
+            let unit = 1u64 << (op.unit - 1);
+            if at % unit + bits > unit {
+                at = (at + unit - 1) & !(unit - 1);
+            }
+        }
+        if at > self.content_bits || bits > self.content_bits - at {
+            return Err(self.beyond(self.pos).at(op.field));
+        }
+        if !at.is_multiple_of(8) && self.order.is_some_and(|order| order != op.order) {
+            return Err(Fault::new(FaultCode::ByteOrderChange, at, at % 8).at(op.field));
+        }
+        self.order = Some(op.order);
+        Ok(at)
+    }
+
+    fn bit_field<V: Visitor>(&mut self, op: &BitsOp, v: &mut V) -> Result<(), Fault> {
+        let size = u32::from(op.bits);
+        let at = self.bit_start(op, size.into())?;
+        let Some(mut value) = bits::read_uint(self.data, at, size, op.order) else {
+            return Err(self.beyond(at).at(op.field));
+        };
+        if op.reversed {
+            value = value.reverse_bits() >> (64 - size);
+        }
+        self.pos = at + u64::from(size);
+        let field = op.field;
+        match op.shown {
+            Shown::Uint => {
+                self.last = value;
+                self.value(at, v, |v| v.uint(field, value));
+            }
+            Shown::Sint => {
+                let value = bits::sign_extend(value, size);
+                self.last = value as u64;
+                self.value(at, v, |v| v.sint(field, value));
+            }
+            Shown::Bool => {
+                self.last = value;
+                self.value(at, v, |v| v.boolean(field, value != 0));
+            }
+            Shown::Bits => {
+                self.last = value;
+                self.value(at, v, |v| v.bits(field, value));
+            }
+            Shown::Count => self.last = value,
+            Shown::Float => {
+                let value = match size {
+                    16 => half_to_f64(value as u16),
+                    32 => f64::from(f32::from_bits(value as u32)),
+                    _ => f64::from_bits(value),
+                };
+                self.value(at, v, |v| v.float(field, value));
+            }
+        }
+        Ok(())
+    }
+
+    fn float128<V: Visitor>(&mut self, op: &BitsOp, v: &mut V) -> Result<(), Fault> {
+        let at = self.bit_start(op, 128)?;
+        let half = |at| bits::read_uint(self.data, at, 64, op.order);
+        let (Some(first), Some(second)) = (half(at), half(at + 64)) else {
+            return Err(self.beyond(at).at(op.field));
+        };
+        let mut value = match op.order {
+            ByteOrder::Little => u128::from(second) << 64 | u128::from(first),
+            ByteOrder::Big => u128::from(first) << 64 | u128::from(second),
+        };
+        if op.reversed {
+            value = value.reverse_bits();
+        }
+        self.pos = at + 128;
+        self.value(at, v, |v| v.float128(op.field, value));
+        Ok(())
+    }
+
+    /// Reads LEB128 into `last`; gives where it began.
+    fn var_integer(&mut self, op: &BytesOp, signed: bool) -> Result<u64, Fault> {
+        let at = self.aligned(op.align);
+        let rest = self.bytes.get((at / 8) as usize..).unwrap_or_default();
+        let mut value = 0u64;
+        for (index, &byte) in rest.iter().enumerate() {
+            let shift = 7 * index as u32;
+            let part = u64::from(byte & 0x7f);
+            let fits = match shift {
+                0..=56 => true,
+                // Only one bit is left; of a signed number the others repeat it.
+                63 => part == 0 || part == 1 && !signed || part == 0x7f && signed,
+                _ => signed && part == (if value >> 63 == 1 { 0x7f } else { 0 }) || part == 0,
+            };
+            if !fits {
+                return Err(
+                    Fault::new(FaultCode::IntegerTooLong, at, index as u64 + 1).at(op.field)
+                );
+            }
+            if shift < 64 {
+                value |= part << shift;
+            }
+            if byte & 0x80 == 0 {
+                let bits = shift + 7;
+                if signed && bits < 64 {
+                    value = bits::sign_extend(value, bits) as u64;
+                }
+                self.last = value;
+                self.last_bits = bits.min(64);
+                self.pos = at + (index as u64 + 1) * 8;
+                return Ok(at);
+            }
+        }
+        Err(self.beyond(self.pos).at(op.field))
+    }
+
+    #[inline]
+    fn text<V: Visitor>(&mut self, op: &BytesOp, v: &mut V) -> Result<(), Fault> {
+        let at = self.aligned(op.align);
+        let rest = self.bytes.get((at / 8) as usize..).unwrap_or_default();
+        let Some(length) = text::zero(rest) else {
+            return Err(self.beyond(self.pos).at(op.field));
+        };
+        self.pos = at + (length as u64 + 1) * 8;
+        self.value(at, v, |v| v.text(op.field, &rest[..length]));
+        Ok(())
+    }
+
+    fn wide_text<V: Visitor>(
+        &mut self,
+        op: &BytesOp,
+        encoding: Encoding,
+        v: &mut V,
+    ) -> Result<(), Fault> {
+        let at = self.aligned(op.align);
+        let rest = self.bytes.get((at / 8) as usize..).unwrap_or_default();
+        let unit = text::unit(encoding);
+        let Some(length) = text::terminator(rest, encoding) else {
+            return Err(self.beyond(self.pos).at(op.field));
+        };
+        self.pos = at + ((length + unit) as u64) * 8;
+        let text = text::to_utf8(&rest[..length], encoding);
+        self.value(at, v, |v| v.text(op.field, &text));
+        Ok(())
+    }
+
+    /// The next bytes, as many as `length` says, and where they begin.
+    #[inline]
+    fn sized(&mut self, op: &BytesOp, length: Count) -> Result<(u64, &'r [u8]), Fault> {
+        let length = self.count(length);
+        let at = self.aligned(op.align);
+        let begin = (at / 8) as usize;
+        let bytes = usize::try_from(length)
+            .ok()
+            .and_then(|length| begin.checked_add(length))
+            .and_then(|end| self.bytes.get(begin..end));
+        match bytes {
+            Some(bytes) => {
+                self.pos = at + length * 8;
+                Ok((at, bytes))
+            }
+            None => Err(self.beyond(at).at(op.field)),
+        }
+    }
+
+    fn sized_text<V: Visitor>(
+        &mut self,
+        op: &BytesOp,
+        encoding: Encoding,
+        length: Count,
+        v: &mut V,
+    ) -> Result<(), Fault> {
+        let (at, bytes) = self.sized(op, length)?;
+        let length = text::terminator(bytes, encoding).unwrap_or(bytes.len());
+        if encoding == Encoding::Utf8 {
+            self.value(at, v, |v| v.text(op.field, &bytes[..length]));
+        } else {
+            let text = text::to_utf8(&bytes[..length], encoding);
+            self.value(at, v, |v| v.text(op.field, &text));
+        }
+        Ok(())
+    }
+}
+
+/// Widens a floating point number of 16 bits.
+fn half_to_f64(half: u16) -> f64 {
+    let magnitude = i32::from(half >> 10 & 0x1f);
+    let fraction = f64::from(half & 0x3ff);
+    let value = match magnitude {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(magnitude - 25),
+    };
+    if half >> 15 == 1 { -value } else { value }
+}

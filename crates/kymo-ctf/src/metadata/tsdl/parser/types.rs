@@ -1,0 +1,361 @@
+//! Declarations and types.
+
+use kymo_text::diagnostic::Diagnostic;
+
+use super::super::ast::{Declaration, Declarator, Enumerator, Member, Name, TypeKind, TypeSpec};
+use super::super::lexer::{Kind, Mark, Span};
+use super::super::{MAX_DEPTH, too_deep};
+use super::Parser;
+
+impl Parser<'_> {
+    /// Whether a declaration begins here; an attribute may bear the name of a keyword.
+    pub(super) fn at_declaration(&self) -> bool {
+        matches!(
+            self.word(),
+            Some("typealias" | "typedef" | "struct" | "variant" | "enum")
+        ) && !self.next_at(&[Mark::Equal, Mark::Assign, Mark::Dot])
+    }
+
+    pub(super) fn declaration(&mut self) -> Result<Declaration, Diagnostic> {
+        self.count()?;
+        let declaration = match self.word() {
+            Some("typealias") => {
+                self.advance()?;
+                let target = self.unnamed_type()?;
+                let declarator = self.declarator(None, false)?;
+                self.expect(Mark::Assign)?;
+                Declaration::Alias {
+                    target,
+                    declarator,
+                    name: self.alias_name()?,
+                }
+            }
+            Some("typedef") => {
+                self.advance()?;
+                let (target, declarators) = self.named_type()?;
+                Declaration::Typedef {
+                    target,
+                    declarators,
+                }
+            }
+            _ => Declaration::Named(self.unnamed_type()?),
+        };
+        self.expect(Mark::Semicolon)?;
+        Ok(declaration)
+    }
+
+    /// The name of an alias: several words, and asterisks.
+    fn alias_name(&mut self) -> Result<Name, Diagnostic> {
+        let mut name = self.words("the name of the alias")?;
+        let (pointers, end) = self.pointers()?;
+        name.value.push_str(&pointers);
+        name.span = name.span.to(end);
+        Ok(name)
+    }
+
+    fn words(&mut self, expected: &str) -> Result<Name, Diagnostic> {
+        let mut words = self.name(expected)?;
+        while self.current.kind == Kind::Word {
+            let word = self.name(expected)?;
+            words.value.push(' ');
+            words.value.push_str(&word.value);
+            words.span = words.span.to(word.span);
+        }
+        Ok(words)
+    }
+
+    /// ` *` or ` * const` for every pointer, and the end of the last one.
+    fn pointers(&mut self) -> Result<(String, Span), Diagnostic> {
+        let mut pointers = String::new();
+        let mut end = Span::default();
+        while self.at(Mark::Star) {
+            end = self.advance()?.span;
+            pointers.push_str(" *");
+            if self.word() == Some("const") {
+                end = self.advance()?.span;
+                pointers.push_str(" const");
+            }
+        }
+        Ok((pointers, end))
+    }
+
+    /// A type that no name follows.
+    pub(super) fn unnamed_type(&mut self) -> Result<TypeSpec, Diagnostic> {
+        if let Some(class) = self.own_type()? {
+            return Ok(class);
+        }
+        let words = self.words("a type")?;
+        Ok(TypeSpec {
+            span: words.span,
+            kind: TypeKind::Alias(words.value),
+        })
+    }
+
+    /// A type and the names of what is of that type.
+    fn named_type(&mut self) -> Result<(TypeSpec, Vec<Declarator>), Diagnostic> {
+        let (class, name) = match self.own_type()? {
+            Some(class) => (class, None),
+            None => self.alias_and_name()?,
+        };
+        Ok((class, self.declarators(name)?))
+    }
+
+    /// Names separated by commas, of which the first one may have been read before.
+    fn declarators(&mut self, first: Option<Name>) -> Result<Vec<Declarator>, Diagnostic> {
+        let mut declarators = vec![self.declarator(first, true)?];
+        while self.eat(Mark::Comma)? {
+            declarators.push(self.declarator(None, true)?);
+        }
+        Ok(declarators)
+    }
+
+    /// Words, of which the last one is a name unless an asterisk follows.
+    fn alias_and_name(&mut self) -> Result<(TypeSpec, Option<Name>), Diagnostic> {
+        let mut words = vec![self.name("a type")?];
+        while self.current.kind == Kind::Word {
+            words.push(self.name("a name")?);
+        }
+        let name = if self.at(Mark::Star) {
+            None
+        } else if words.len() > 1 {
+            words.pop()
+        } else {
+            return Err(self.unexpected("a name after the type"));
+        };
+        let span = words[0].span.to(words[words.len() - 1].span);
+        let alias: Vec<_> = words.into_iter().map(|word| word.value).collect();
+        let class = TypeSpec {
+            span,
+            kind: TypeKind::Alias(alias.join(" ")),
+        };
+        Ok((class, name))
+    }
+
+    fn declarator(&mut self, name: Option<Name>, named: bool) -> Result<Declarator, Diagnostic> {
+        self.count()?;
+        let start = name.as_ref().map_or(self.current.span, |name| name.span);
+        let (pointers, name) = match name {
+            Some(name) => (String::new(), Some(name)),
+            None => {
+                let (pointers, _) = self.pointers()?;
+                let name = if named {
+                    Some(self.name("a name")?)
+                } else {
+                    None
+                };
+                (pointers, name)
+            }
+        };
+        let mut span = name.as_ref().map_or(start, |name| name.span);
+        let mut lengths = Vec::new();
+        while self.at(Mark::SquareOpen) {
+            let open = self.advance()?.span;
+            lengths.push(self.value("a number or the name of a field")?);
+            span = span.to(self.expect_close(Mark::SquareClose, open)?);
+            if lengths.len() > MAX_DEPTH {
+                return Err(too_deep(span));
+            }
+        }
+        if self.at(Mark::Colon) {
+            return Err(
+                Diagnostic::error("bit fields in the style of C are not part of CTF")
+                    .at(self.current.span, "expected `;`")
+                    .with_help("write `integer { size = ...; align = 1; } name;`"),
+            );
+        }
+        Ok(Declarator {
+            pointers,
+            name,
+            lengths,
+            span,
+        })
+    }
+
+    /// A type that begins with a keyword of its own; `None` where an alias stands.
+    fn own_type(&mut self) -> Result<Option<TypeSpec>, Diagnostic> {
+        const OWN: [&str; 6] = [
+            "integer",
+            "floating_point",
+            "string",
+            "struct",
+            "variant",
+            "enum",
+        ];
+        while self.word() == Some("const") && OWN.contains(&self.written(self.next.span)) {
+            self.advance()?;
+        }
+        let Some(keyword) = self.word().filter(|word| OWN.contains(word)) else {
+            return Ok(None);
+        };
+        let span = self.advance()?.span;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(too_deep(span));
+        }
+        let class = match keyword {
+            "integer" => TypeSpec {
+                span,
+                kind: TypeKind::Integer(self.attributes()?),
+            },
+            "floating_point" => TypeSpec {
+                span,
+                kind: TypeKind::Float(self.attributes()?),
+            },
+            "string" => TypeSpec {
+                span,
+                kind: TypeKind::Text(if self.at(Mark::BraceOpen) {
+                    self.attributes()?
+                } else {
+                    Vec::new()
+                }),
+            },
+            "struct" => self.structure(span)?,
+            "variant" => self.variant(span)?,
+            _ => self.enumeration(span)?,
+        };
+        self.depth -= 1;
+        Ok(Some(class))
+    }
+
+    fn structure(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
+        let name = self.type_name()?;
+        let body = self.members()?;
+        let at_align = self.word() == Some("align") && self.next_at(&[Mark::ParenOpen]);
+        let align = if body.is_some() && at_align {
+            self.advance()?;
+            let open = self.advance()?.span;
+            let align = self.value("an alignment in bits")?;
+            self.expect_close(Mark::ParenClose, open)?;
+            Some(align)
+        } else {
+            None
+        };
+        if name.is_none() && body.is_none() {
+            return Err(self.unexpected("the name of a structure or `{`"));
+        }
+        Ok(TypeSpec {
+            span: name.as_ref().map_or(keyword, |name| keyword.to(name.span)),
+            kind: TypeKind::Struct { name, body, align },
+        })
+    }
+
+    fn variant(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
+        let name = self.type_name()?;
+        let tag = if self.at(Mark::Less) {
+            let open = self.advance()?.span;
+            let tag = self.path("the name of an enumeration field")?;
+            self.expect_close(Mark::Greater, open)?;
+            Some(tag)
+        } else {
+            None
+        };
+        let body = self.members()?;
+        if name.is_none() && body.is_none() {
+            return Err(self.unexpected("the name of a variant or `{`"));
+        }
+        Ok(TypeSpec {
+            span: name.as_ref().map_or(keyword, |name| keyword.to(name.span)),
+            kind: TypeKind::Variant { name, tag, body },
+        })
+    }
+
+    /// The name after `struct`, `variant` or `enum`, if there is one.
+    fn type_name(&mut self) -> Result<Option<Name>, Diagnostic> {
+        match self.current.kind {
+            Kind::Word => self.name("a name").map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn members(&mut self) -> Result<Option<Vec<Member>>, Diagnostic> {
+        if !self.at(Mark::BraceOpen) {
+            return Ok(None);
+        }
+        let open = self.advance()?.span;
+        let mut members = Vec::new();
+        loop {
+            if self.eat(Mark::Semicolon)? {
+                continue;
+            }
+            if self.current.kind != Kind::Word {
+                self.expect_close(Mark::BraceClose, open)?;
+                return Ok(Some(members));
+            }
+            if matches!(self.word(), Some("typealias" | "typedef")) {
+                let declaration = self.declaration()?;
+                members.push(Member::Declaration(declaration));
+                continue;
+            }
+            let (class, name) = match self.own_type()? {
+                // A structure, variant or enumeration may be declared without a field.
+                Some(class) if class.is_named_body() && self.at(Mark::Semicolon) => {
+                    members.push(Member::Declaration(Declaration::Named(class)));
+                    continue;
+                }
+                Some(class) => (class, None),
+                None => self.alias_and_name()?,
+            };
+            let declarators = self.declarators(name)?;
+            self.expect(Mark::Semicolon)?;
+            members.push(Member::Fields { class, declarators });
+        }
+    }
+
+    fn enumeration(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
+        let name = self.type_name()?;
+        let container = if self.eat(Mark::Colon)? {
+            Some(Box::new(self.unnamed_type()?))
+        } else {
+            None
+        };
+        let body = if self.at(Mark::BraceOpen) {
+            let open = self.advance()?.span;
+            Some(self.enumerators(open)?)
+        } else {
+            None
+        };
+        if body.is_none() && (name.is_none() || container.is_some()) {
+            return Err(self.unexpected("`{`"));
+        }
+        Ok(TypeSpec {
+            span: name.as_ref().map_or(keyword, |name| keyword.to(name.span)),
+            kind: TypeKind::Enum {
+                name,
+                container,
+                body,
+            },
+        })
+    }
+
+    fn enumerators(&mut self, open: Span) -> Result<Vec<Enumerator>, Diagnostic> {
+        let mut enumerators = Vec::new();
+        loop {
+            if self.at(Mark::BraceClose) {
+                self.advance()?;
+                return Ok(enumerators);
+            }
+            self.count()?;
+            let label = if self.current.kind == Kind::Quoted {
+                self.quoted()?
+            } else {
+                self.name("a label or `}`")?
+            };
+            let first = if self.eat(Mark::Equal)? {
+                Some(self.integer()?)
+            } else {
+                None
+            };
+            let last = if first.is_some() && self.eat(Mark::Ellipsis)? {
+                Some(self.integer()?)
+            } else {
+                None
+            };
+            enumerators.push(Enumerator { label, first, last });
+            if !self.eat(Mark::Comma)? && !self.at(Mark::BraceClose) {
+                return Err(self
+                    .unexpected("`,` or `}`")
+                    .because(open, "labels begin here"));
+            }
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! Opening and reading a trace: its files, packets, streams.
+//!
+//! A trace is one or more [directories](Directory) with the same identity: a session that is
+//! rotated leaves one for each rotation. Opening finds the packets of all data stream files,
+//! by LTTng's index where there is a right one, else by what each packet says of its own size,
+//! and puts them into streams; no event is decoded for that, unless the clock of a packet is
+//! only known from the packet before it.
+//!
+//! Damage does not prevent opening: it is told by [`Recording::faults`], and what can be read
+//! is read.
+
+mod index;
+mod input;
+mod packet;
+mod quirks;
+mod report;
+mod scan;
+mod streams;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kymo_model::{
+    Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Nothing, Recording,
+    StreamInfo, Visitor,
+};
+use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
+
+pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
+pub use self::packet::Packet;
+
+use self::quirks::Quirks;
+use self::scan::Scanner;
+use self::streams::{Assembly, Stream};
+use crate::class::{Dialect, EnvironmentValue, StreamClass, TraceClass};
+use crate::decode::{Decoder, PacketCursor};
+use crate::metadata::Metadata;
+
+/// How a trace is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Seconds to add to the offset of every clock.
+    pub clock_offset_seconds: i64,
+    /// Nanoseconds to add to the offset of every clock.
+    pub clock_offset_nanos: i64,
+    /// Takes the origin of every clock for the Unix epoch.
+    pub clocks_from_unix_epoch: bool,
+}
+
+impl Options {
+    /// Applies the options to a clock. An offset that does not fit stays at its limit.
+    fn apply(&self, clock: &mut Clock) {
+        let nanos = i128::from(self.clock_offset_seconds) * i128::from(NANOS_PER_SECOND)
+            + i128::from(self.clock_offset_nanos);
+        let (seconds, nanos) = (
+            nanos.div_euclid(i128::from(NANOS_PER_SECOND)),
+            nanos.rem_euclid(i128::from(NANOS_PER_SECOND)),
+        );
+        let frequency = i128::from(clock.frequency);
+        let cycles =
+            i128::from(clock.offset_cycles) + nanos * frequency / i128::from(NANOS_PER_SECOND);
+        let carry = if nanos == 0 {
+            0
+        } else {
+            cycles / frequency.max(1)
+        };
+        let seconds = i128::from(clock.offset_seconds) + seconds + carry;
+        clock.offset_seconds = seconds.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        clock.offset_cycles = u64::try_from(cycles - carry * frequency).unwrap_or(u64::MAX);
+        if self.clocks_from_unix_epoch {
+            clock.origin = Origin::UnixEpoch;
+        }
+    }
+}
+
+/// A CTF trace that is open for reading.
+///
+/// Its files are mapped. Beside them an open trace takes memory for its classes, for its
+/// streams, and for each packet: some 15 bytes where packets are as tracers write them, whatever
+/// their size, and never more than 115. Opening takes no more than that, except while packets of
+/// one stream in several files are put in order: then twice that and 24 bytes a packet.
+#[derive(Debug)]
+pub struct Trace {
+    path: PathBuf,
+    name: String,
+    metadata: Metadata,
+    decoder: Decoder,
+    files: Vec<StreamFile>,
+    infos: Vec<StreamInfo>,
+    streams: Vec<Stream>,
+    quirks: Quirks,
+    /// For each stream class, whether each field of its packets only matters to readers.
+    bookkeeping: Vec<Vec<bool>>,
+    faults: Vec<FaultReport>,
+}
+
+impl Trace {
+    /// Opens the directories that together are one trace.
+    ///
+    /// # Errors
+    ///
+    /// If there is no directory, or one of them cannot be [opened](Directory::open), or kymo
+    /// cannot decode what the metadata describes.
+    pub fn open(paths: &[PathBuf], options: &Options) -> Result<Self, OpenError> {
+        let directories = paths
+            .iter()
+            .map(|path| Directory::open(path))
+            .collect::<Result<_, _>>()?;
+        Self::new(directories, options)
+    }
+
+    /// Makes a trace of directories that are open already. The metadata that describes most
+    /// classes is taken for all of them.
+    ///
+    /// # Errors
+    ///
+    /// If there is no directory, or kymo cannot decode what the metadata describes.
+    pub fn new(mut directories: Vec<Directory>, options: &Options) -> Result<Self, OpenError> {
+        directories.sort_by(|a, b| a.path.cmp(&b.path));
+        directories.dedup_by(|a, b| a.path == b.path);
+        let path = common_path(&directories);
+        let mut best: Option<(usize, PathBuf, Metadata)> = None;
+        let mut files = Vec::new();
+        let mut faults = Vec::new();
+        for directory in directories {
+            let count = directory.class_count();
+            files.extend(directory.files);
+            faults.extend(directory.faults);
+            if best.as_ref().is_none_or(|&(most, ..)| most < count) {
+                best = Some((count, directory.path, directory.metadata));
+            }
+        }
+        let Some((_, metadata_path, mut metadata)) = best else {
+            return Err(OpenError::Unreadable {
+                path,
+                error: std::io::Error::new(
+                    std::io::ErrorKind::NotFound,
+                    "no directory of a trace is given",
+                ),
+            });
+        };
+        for clock in &mut metadata.class.clocks {
+            options.apply(Arc::make_mut(clock));
+        }
+        if metadata.class.streams.is_empty() {
+            // Packets of nothing but a header still are packets.
+            metadata.class.streams.push(StreamClass::default());
+        }
+        let class = &metadata.class;
+        let decoder = Decoder::new(class).map_err(|error| OpenError::Classes {
+            path: metadata_path.join(METADATA_NAME),
+            error,
+        })?;
+
+        let mut scanner = Scanner {
+            class,
+            decoder: &decoder,
+            faults: &mut faults,
+        };
+        let quirks = Quirks::of(class);
+        let mut assembly = Assembly::new(class, &decoder, &files, quirks);
+        for (number, file) in files.iter().enumerate() {
+            scanner.file(number as u32, file, &mut |found| assembly.add(found));
+        }
+        let streams = assembly.streams(&mut faults);
+        let infos = infos(&streams, class, &decoder, &files);
+        let bookkeeping = (0..class.streams.len()).map(|stream_class| {
+            let schema = decoder.packet_schema(stream_class);
+            let mut is_role = vec![false; schema.fields().len()];
+            report::packet_roles(class, schema, stream_class, &mut |field, _| {
+                is_role[field.index()] = true
+            });
+            is_role
+        });
+        let bookkeeping = bookkeeping.collect();
+        let name = display_name(class, None);
+        Ok(Self {
+            path,
+            name,
+            metadata,
+            decoder,
+            files,
+            infos,
+            streams,
+            quirks,
+            bookkeeping,
+            faults,
+        })
+    }
+
+    /// Sets where the trace was found, the second part of its [name](Recording::name) after that
+    /// of the host: its path from the path that was searched.
+    pub fn set_place(&mut self, place: &str) {
+        self.name = display_name(&self.metadata.class, Some(place));
+    }
+
+    /// Everything the metadata says.
+    pub fn class(&self) -> &TraceClass {
+        &self.metadata.class
+    }
+
+    /// The metadata: its text, how it was packed, what is odd in it.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The text of the metadata.
+    pub fn metadata_text(&self) -> &str {
+        &self.metadata.text
+    }
+
+    /// The data stream files that are not empty, of all directories.
+    pub fn files(&self) -> &[StreamFile] {
+        &self.files
+    }
+
+    /// The packets of a stream, one for each of its [chunks](Recording::chunks).
+    pub fn packets(&self, stream: usize) -> impl Iterator<Item = Packet> {
+        let stream = self.streams.get(stream);
+        let rows = stream.into_iter().flat_map(|stream| stream.packets.rows(0));
+        rows.map(|row| row.packet)
+    }
+
+    /// A packet of a stream: the one of the [chunk](Recording::chunk) of the same number.
+    pub fn packet(&self, stream: usize, number: usize) -> Option<Packet> {
+        let row = self.streams.get(stream)?.packets.get(number)?;
+        Some(row.packet)
+    }
+
+    /// Position of a stream's class in [`TraceClass::streams`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such stream.
+    pub fn stream_class(&self, stream: usize) -> usize {
+        self.streams[stream].class
+    }
+
+    /// Size of all data stream files, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes.len() as u64).sum()
+    }
+
+    /// What decodes its packets.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// The chunks of a stream, from one on.
+    fn chunks_from(&self, stream: usize, from: usize) -> impl Iterator<Item = Chunk> {
+        let of = self.infos.get(stream).zip(self.streams.get(stream));
+        of.into_iter().flat_map(move |(info, of)| {
+            let clock = info.clock.as_deref();
+            of.chunks(stream, from, clock, self.quirks)
+        })
+    }
+
+    /// Number and class of the event that cannot be decoded, which ends its chunk; the class is
+    /// `None` where already the event's header cannot. `None` if it is no event that cannot.
+    fn faulty_event(&self, chunk: &Chunk) -> Option<(u64, Option<usize>)> {
+        let mut cursor = self.cursor(chunk);
+        cursor.packet.as_ref()?;
+        let mut number = 0;
+        loop {
+            match cursor.next_event() {
+                Ok(Some(event)) if event.visit(&mut Nothing).is_err() => {
+                    return Some((event.number(), Some(event.class_index())));
+                }
+                Ok(Some(event)) => number = event.number() + 1,
+                Ok(None) => return None,
+                Err(_) => return Some((number, None)),
+            }
+        }
+    }
+
+    /// The packet of a chunk, with the position of its stream's class.
+    fn packet_of(&self, chunk: &Chunk) -> Option<(usize, Packet)> {
+        let packet = self.packet(chunk.stream, chunk.number)?;
+        Some((self.stream_class(chunk.stream), packet))
+    }
+}
+
+impl Recording for Trace {
+    type Cursor<'a> = ChunkCursor<'a>;
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn format(&self) -> Format {
+        Format {
+            name: "ctf",
+            version: match self.metadata.class.dialect {
+                Dialect::Rfc11 => "1.1",
+                Dialect::Ctf18 => "1.8",
+                Dialect::Ctf2 => "2.0",
+            },
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        (!self.name.is_empty()).then_some(&self.name)
+    }
+
+    fn uid(&self) -> Option<&str> {
+        self.metadata.class.uid.as_deref()
+    }
+
+    fn streams(&self) -> &[StreamInfo] {
+        &self.infos
+    }
+
+    fn event_classes(&self) -> &[EventClass] {
+        self.decoder.event_classes()
+    }
+
+    fn chunk_count(&self, stream: usize) -> usize {
+        self.streams
+            .get(stream)
+            .map_or(0, |stream| stream.packets.len())
+    }
+
+    fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
+        self.chunks_from(stream, number).next()
+    }
+
+    fn chunks(&self, stream: usize) -> impl Iterator<Item = Chunk> {
+        self.chunks_from(stream, 0)
+    }
+
+    fn content_bits(&self, chunk: &Chunk) -> u64 {
+        self.packet_of(chunk)
+            .map_or(0, |(_, packet)| packet.content_bits)
+    }
+
+    fn cursor(&self, chunk: &Chunk) -> ChunkCursor<'_> {
+        let cursor = self
+            .packet_of(chunk)
+            .map(|(class, packet)| packet.cursor(&self.decoder, &self.files, class));
+        match cursor {
+            Some(Ok(packet)) => ChunkCursor {
+                packet: Some(packet),
+                fault: None,
+            },
+            Some(Err(fault)) => ChunkCursor {
+                packet: None,
+                fault: Some(fault),
+            },
+            None => ChunkCursor {
+                packet: None,
+                fault: None,
+            },
+        }
+    }
+
+    fn visit_packet<V: Visitor>(&self, chunk: &Chunk, visitor: &mut V) -> Result<(), Fault> {
+        let Some((_, packet)) = self.packet_of(chunk) else {
+            return Ok(());
+        };
+        self.decoder
+            .visit_packet(packet.data(&self.files), visitor)
+            .map(|_| ())
+    }
+
+    fn faults(&self) -> &[FaultReport] {
+        &self.faults
+    }
+
+    fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
+        let place = self.packet_of(chunk);
+        let file = place.and_then(|(_, packet)| self.files.get(packet.file as usize));
+        let event = match event {
+            Some((number, class)) => Some((number, Some(class))),
+            None => self.faulty_event(chunk),
+        };
+        let classes = self.event_classes();
+        let schema = match (event, place) {
+            (Some((_, Some(class))), _) => classes.get(class).map(|class| &class.schema),
+            // All classes of a stream class have the same event header.
+            (Some((_, None)), Some((class, _))) => {
+                let id = self.metadata.class.streams[class].id;
+                let class = classes.iter().find(|class| class.stream_class == id);
+                class.map(|class| &class.schema)
+            }
+            (None, Some((class, _))) => Some(&**self.decoder.packet_schema(class)),
+            (_, None) => None,
+        };
+        FaultReport {
+            code: fault.code,
+            file: file.map_or_else(
+                || Arc::new(self.path.clone()),
+                |file| Arc::clone(&file.path),
+            ),
+            offset: place.map_or(0, |(_, packet)| packet.offset) + fault.bit / 8,
+            packet: place.map(|(_, packet)| u64::from(packet.number)),
+            event: event.map(|(number, _)| number),
+            field: fault
+                .field
+                .zip(schema)
+                .and_then(|(field, schema)| report::field_path(schema, field)),
+            message: report::message(&fault),
+        }
+    }
+
+    fn is_packet_bookkeeping(&self, stream: usize, field: FieldId) -> bool {
+        let class = self
+            .streams
+            .get(stream)
+            .and_then(|stream| self.bookkeeping.get(stream.class));
+        class
+            .and_then(|fields| fields.get(field.index()))
+            .copied()
+            .unwrap_or(false)
+    }
+}
+
+/// Walks the events of a packet of a [`Trace`].
+#[derive(Debug)]
+pub struct ChunkCursor<'a> {
+    packet: Option<PacketCursor<'a>>,
+    /// Why there is no packet, until that was told.
+    fault: Option<Fault>,
+}
+
+impl<'a> Cursor for ChunkCursor<'a> {
+    type Event<'e>
+        = <PacketCursor<'a> as Cursor>::Event<'e>
+    where
+        Self: 'e;
+
+    #[inline]
+    fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault> {
+        match &mut self.packet {
+            Some(packet) => packet.next_event(),
+            None => self.fault.take().map_or(Ok(None), Err),
+        }
+    }
+}
+
+/// The hostname of the environment and a place, with a slash between if there are both.
+fn display_name(class: &TraceClass, place: Option<&str>) -> String {
+    let host = match class.environment("hostname") {
+        Some(EnvironmentValue::Text(host)) => Some(host.as_str()),
+        _ => None,
+    };
+    match (host, place) {
+        (Some(host), Some(place)) => format!("{host}/{place}"),
+        (name, None) | (None, name) => name.unwrap_or_default().to_string(),
+    }
+}
+
+/// The path of the only directory, or the deepest one that all of them are in.
+fn common_path(directories: &[Directory]) -> PathBuf {
+    let mut paths = directories.iter().map(|directory| directory.path.as_path());
+    let Some(mut common) = paths.next() else {
+        return PathBuf::new();
+    };
+    for path in paths {
+        while !path.starts_with(common) {
+            let Some(parent) = common.parent() else { break };
+            common = parent;
+        }
+    }
+    match common.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => common.to_path_buf(),
+    }
+}
+
+/// What people are told of streams. A stream that has no number of its own gets the next one,
+/// from 0.
+fn infos(
+    streams: &[Stream],
+    class: &TraceClass,
+    decoder: &Decoder,
+    files: &[StreamFile],
+) -> Vec<StreamInfo> {
+    let mut next_id = 0..;
+    let infos = streams.iter().map(|stream| {
+        let stream_class = &class.streams[stream.class];
+        let first = stream.packets.get(0);
+        let file = first.and_then(|first| files.get(first.packet.file as usize));
+        let name = file.map(|file| kymo_io::absolute(&file.path).to_string_lossy().into());
+        StreamInfo {
+            class: stream_class.id,
+            id: stream.id.or_else(|| next_id.next()),
+            name: name.unwrap_or_default(),
+            clock: stream_class
+                .clock
+                .and_then(|clock| class.clocks.get(clock))
+                .cloned(),
+            packet_schema: Arc::clone(decoder.packet_schema(stream.class)),
+        }
+    });
+    infos.collect()
+}

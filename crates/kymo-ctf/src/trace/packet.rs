@@ -1,0 +1,180 @@
+//! One packet: where it is, how large it is.
+
+use kymo_model::{Cursor, Event, Fault, FaultCode, Visitor};
+
+use super::StreamFile;
+use crate::class::Role;
+use crate::decode::{Decoder, PacketCursor, PacketHead};
+
+/// Where a packet is and what is needed to decode it on its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// Position of its file in [`Trace::files`](super::Trace::files).
+    pub file: u32,
+    /// Position among the packets of its file.
+    pub number: u32,
+    /// Where it begins in its file, in bytes.
+    pub offset: u64,
+    /// Its size in bits, as it says itself; of a truncated packet, as much as there is.
+    pub total_bits: u64,
+    /// Where its events end, in bits from its beginning: of a truncated packet, where the
+    /// last event ends that is there as a whole.
+    pub content_bits: u64,
+    /// Full ticks of the default clock at its beginning; 0 where it has no clock.
+    pub clock: u64,
+}
+
+impl Packet {
+    /// Its bytes, as far as there are any.
+    pub(super) fn data<'a>(&self, files: &'a [StreamFile]) -> &'a [u8] {
+        let rest = files
+            .get(self.file as usize)
+            .and_then(|file| file.bytes.get(usize::try_from(self.offset).ok()?..))
+            .unwrap_or_default();
+        let size = usize::try_from(self.total_bits / 8).unwrap_or(usize::MAX);
+        &rest[..size.min(rest.len())]
+    }
+
+    /// Walks its events.
+    pub(super) fn cursor<'a>(
+        &self,
+        decoder: &'a Decoder,
+        files: &'a [StreamFile],
+        stream_class: usize,
+    ) -> Result<PacketCursor<'a>, Fault> {
+        let data = self.data(files);
+        let head = decoder.packet_head(data)?;
+        // Of most of its packets, only an index was believed so far.
+        if head.stream_class != stream_class || !self.agrees(decoder, files, &head) {
+            return Err(Fault::new(FaultCode::Index, 0, 0));
+        }
+        Ok(decoder.cursor(data, &head, self.content_bits, self.clock))
+    }
+}
+
+impl Packet {
+    /// Whether the packet says what is known of it: where it is not truncated, its sizes, and its
+    /// time at the beginning.
+    fn agrees(&self, decoder: &Decoder, files: &[StreamFile], head: &PacketHead) -> bool {
+        let file = files.get(self.file as usize);
+        let available = file.map_or(0, |file| file.bytes.len() as u64);
+        let available = available.saturating_sub(self.offset).saturating_mul(8);
+        let (total, content) = (head.total_bits, head.content_bits);
+        let is_whole = total.max(content).is_none_or(|bits| bits <= available);
+        let differs = |said: Option<u64>, known| said.is_some_and(|said| said != known);
+        if is_whole && (differs(total, self.total_bits) || differs(content, self.content_bits)) {
+            return false;
+        }
+        let has_clock = decoder.has_clock(head.stream_class);
+        head.begin
+            .filter(|_| has_clock)
+            .is_none_or(|(ticks, bits)| {
+                let unknown = 64u32.saturating_sub(bits);
+                (ticks ^ self.clock).checked_shl(unknown).unwrap_or(0) == 0
+            })
+    }
+}
+
+/// The sizes of a packet, checked against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) total_bits: u64,
+    pub(super) content_bits: u64,
+}
+
+/// Sizes that cannot be: which field says so, what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BadSize {
+    pub(super) role: Role,
+    pub(super) message: String,
+}
+
+impl Sizes {
+    /// The sizes that a packet says it has, each in the place of the other where it says
+    /// one only, or what is left of its file (`available_bits`) where it says none.
+    pub(super) fn new(head: &PacketHead, available_bits: u64) -> Result<Self, BadSize> {
+        let (total_bits, content_bits) = match (head.total_bits, head.content_bits) {
+            (Some(total), Some(content)) => (total, content),
+            (Some(total), None) => (total, total),
+            // A packet ends with a byte, its content need not.
+            (None, Some(content)) => (
+                content.checked_next_multiple_of(8).unwrap_or(content),
+                content,
+            ),
+            (None, None) => (available_bits, available_bits),
+        };
+        let total_role = match head.total_bits {
+            Some(_) => Role::PacketTotalLength,
+            None => Role::PacketContentLength,
+        };
+        let bad = |role, message| Err(BadSize { role, message });
+        let header = head.events_bit;
+        if !total_bits.is_multiple_of(8) {
+            let message =
+                format!("the packet has {total_bits} bits, which is no whole number of bytes");
+            bad(total_role, message)
+        } else if total_bits == 0 || total_bits < header {
+            let message = format!(
+                "the packet has {total_bits} bits, fewer than its header and context, which end at bit {header}"
+            );
+            bad(total_role, message)
+        } else if content_bits > total_bits {
+            let message = format!(
+                "the packet's content has {content_bits} bits, the packet itself only {total_bits}"
+            );
+            bad(Role::PacketContentLength, message)
+        } else if content_bits < header {
+            let message = format!(
+                "the packet's content ends at bit {content_bits}, before its header and context do at bit {header}"
+            );
+            bad(Role::PacketContentLength, message)
+        } else {
+            Ok(Self {
+                total_bits,
+                content_bits,
+            })
+        }
+    }
+}
+
+/// Where the last event ends that `content_bits` bits hold as a whole; `content_bits` itself
+/// where decoding stops at something else than their end.
+pub(super) fn complete_bits(
+    decoder: &Decoder,
+    data: &[u8],
+    head: &PacketHead,
+    content_bits: u64,
+) -> u64 {
+    /// The position last told.
+    struct End(u64);
+    impl Visitor for End {
+        const POSITIONS: bool = true;
+        fn at(&mut self, bit: u64) {
+            self.0 = bit;
+        }
+        fn after(&mut self, bit: u64) {
+            self.0 = bit;
+        }
+    }
+
+    let mut cursor = decoder.cursor(data, head, content_bits, 0);
+    let mut end = head.events_bit;
+    loop {
+        match cursor.next_event() {
+            Ok(Some(event)) => {
+                let mut after = End(event.begin_bit());
+                let decoded = event
+                    .visit_header(&mut after)
+                    .and_then(|()| event.visit(&mut after));
+                match decoded {
+                    Ok(()) => end = after.0,
+                    Err(fault) if fault.code == FaultCode::BeyondContent => return end,
+                    Err(_) => return content_bits,
+                }
+            }
+            Ok(None) => return content_bits,
+            Err(fault) if fault.code == FaultCode::BeyondContent => return end,
+            Err(_) => return content_bits,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Faults and fields in words.
+
+use kymo_model::{Fault, FaultCode, FieldId, Schema, Scope};
+
+use crate::class::{FieldClass, Role, TraceClass};
+use crate::decode::Decoder;
+
+/// What a fault is, with what was found and what was expected.
+pub(super) fn message(fault: &Fault) -> String {
+    let Fault { bit, found, .. } = *fault;
+    match fault.code {
+        FaultCode::BeyondContent => {
+            format!(
+                "what begins at bit {bit} of the packet goes beyond the packet's content, which ends at bit {found}"
+            )
+        }
+        FaultCode::UnknownStreamClass => {
+            format!("the packet is of stream class {found}, which the metadata has not")
+        }
+        FaultCode::UnknownEventClass => {
+            format!(
+                "the event is of class {found}, which the metadata has not for this stream class"
+            )
+        }
+        // A selector beyond the largest signed number is a negative one, read as bits.
+        FaultCode::NoVariantOption => format!(
+            "the variant has no option for the selector {}",
+            found as i64
+        ),
+        FaultCode::ByteOrderChange => {
+            format!(
+                "the field begins {found} bits into a byte whose first bits were read in the other byte order"
+            )
+        }
+        FaultCode::IntegerTooLong => {
+            format!("the variable-length integer goes on after {found} bytes; it may have 64 bits")
+        }
+        FaultCode::LengthLimit => {
+            format!("{found} elements that take no space are more than kymo decodes")
+        }
+        FaultCode::TextLimit => {
+            format!("the event would be shown as a text of more than {found} bytes")
+        }
+        FaultCode::EmptyEvent => {
+            format!("event {found} takes no space, so there is no end to their number")
+        }
+        FaultCode::NotMonotonic => format!("the time goes back to {found} ticks"),
+        FaultCode::TimeRange => {
+            format!("{found} ticks cannot be told in nanoseconds within 64 bits")
+        }
+        FaultCode::Index => {
+            "the packet says something else of itself than the index does".to_string()
+        }
+        FaultCode::Truncated => "the file ends before the packet does".to_string(),
+        FaultCode::PacketSize => format!("the packet cannot have a size of {found}"),
+        FaultCode::Magic => format!("the packet begins with the magic number {found:#x}"),
+        FaultCode::TraceId => "the packet belongs to another trace".to_string(),
+        FaultCode::TrailingData => format!("{found} bytes follow the last packet"),
+        code => format!("{code}: found {found}"),
+    }
+}
+
+/// Scope and names of a field, such as `payload.list[].len`; `None` where the schema has
+/// no such field.
+pub(super) fn field_path(schema: &Schema, field: FieldId) -> Option<String> {
+    schema.fields().get(field.index())?;
+    let scope = schema.scope_of(field).name();
+    let path = schema.path(field);
+    Some(match path.as_str() {
+        "" => scope.to_string(),
+        path if path.starts_with('[') => format!("{scope}{path}"),
+        path => format!("{scope}.{path}"),
+    })
+}
+
+/// Scope and names of the field of a stream class's packets that has a role.
+pub(super) fn role_path(
+    class: &TraceClass,
+    decoder: &Decoder,
+    stream_class: usize,
+    role: Role,
+) -> Option<String> {
+    let mut path = None;
+    let schema = decoder.packet_schema(stream_class);
+    packet_roles(class, schema, stream_class, &mut |id, found| {
+        if found == role {
+            path = field_path(schema, id);
+        }
+    });
+    path
+}
+
+/// Tells of each field of a stream class's packets that has a role.
+pub(super) fn packet_roles(
+    class: &TraceClass,
+    schema: &Schema,
+    stream_class: usize,
+    tell: &mut impl FnMut(FieldId, Role),
+) {
+    let context = class
+        .streams
+        .get(stream_class)
+        .and_then(|stream| stream.packet_context.as_ref());
+    for (scope, class) in [
+        (Scope::PacketHeader, class.packet_header.as_ref()),
+        (Scope::PacketContext, context),
+    ] {
+        if let (Some(class), Some(root)) = (class, schema.root(scope)) {
+            roles(class, schema, root, tell);
+        }
+    }
+}
+
+/// Tells of each field within `class`, which has the place `id` in the schema, that has a role.
+fn roles(class: &FieldClass, schema: &Schema, id: FieldId, tell: &mut impl FnMut(FieldId, Role)) {
+    let children = schema
+        .fields()
+        .get(id.index())
+        .map_or(&[][..], |field| &field.children);
+    match class {
+        FieldClass::Integer { style, .. } | FieldClass::VarInteger(style) => {
+            style.roles.iter().for_each(|&role| tell(id, role));
+        }
+        FieldClass::Blob { roles, .. } => roles.iter().for_each(|&role| tell(id, role)),
+        FieldClass::Array {
+            element,
+            roles: own,
+            ..
+        } => {
+            own.iter().for_each(|&role| tell(id, role));
+            children
+                .iter()
+                .for_each(|&child| roles(element, schema, child, tell));
+        }
+        FieldClass::Struct { members, .. } => {
+            for (member, &child) in members.iter().zip(children) {
+                roles(&member.class, schema, child, tell);
+            }
+        }
+        FieldClass::Optional { content, .. } => {
+            children
+                .iter()
+                .for_each(|&child| roles(content, schema, child, tell));
+        }
+        FieldClass::Variant { options, .. } => {
+            for (option, &child) in options.iter().zip(children) {
+                roles(&option.class, schema, child, tell);
+            }
+        }
+        FieldClass::BitArray(_)
+        | FieldClass::BitMap { .. }
+        | FieldClass::Bool(_)
+        | FieldClass::Float(_)
+        | FieldClass::Text { .. }
+        | FieldClass::SizedText { .. } => {}
+    }
+}
+
+/// Whether the events of a stream class carry only a part of their clock's bits, so that their
+/// time depends on what came before.
+pub(super) fn has_narrow_event_clock(class: &FieldClass) -> bool {
+    match class {
+        FieldClass::Integer { style, layout } => {
+            layout.bits < 64 && style.roles.contains(&Role::DefaultClockTimestamp)
+        }
+        FieldClass::VarInteger(style) => style.roles.contains(&Role::DefaultClockTimestamp),
+        FieldClass::Array { element, .. } => has_narrow_event_clock(element),
+        FieldClass::Struct { members, .. } => members
+            .iter()
+            .any(|member| has_narrow_event_clock(&member.class)),
+        FieldClass::Optional { content, .. } => has_narrow_event_clock(content),
+        FieldClass::Variant { options, .. } => options
+            .iter()
+            .any(|option| has_narrow_event_clock(&option.class)),
+        _ => false,
+    }
+}

@@ -1,0 +1,425 @@
+//! Finds the packets of a data stream file.
+
+use std::sync::Arc;
+
+use kymo_machine::ByteOrder;
+use kymo_model::{Fault, FaultCode, FaultReport};
+
+use super::packet::{self, BadSize, Sizes};
+use super::{Packet, StreamFile, index, report};
+use crate::class::{FieldClass, Role, TraceClass};
+use crate::decode::{Decoder, PacketHead};
+
+/// The number that every packet begins with whose header has one.
+const MAGIC: u64 = 0xC1FC_1FC1;
+
+/// A file of small packets may have this many, and one for each [`BYTES_PER_PACKET`] bytes:
+/// what is noted of a packet is larger than the smallest packets are.
+const MANY_PACKETS: u64 = 1 << 17;
+const BYTES_PER_PACKET: u64 = 64;
+
+/// Damaged heads, and what only looks like one, may be read over and over to the end of the file:
+/// so many bytes of a file may be read in vain, and so many times the whole file.
+const READ_IN_VAIN: u64 = 1 << 28;
+const TIMES_IN_VAIN: u64 = 4;
+
+/// Faults of a file that are told one by one.
+const MOST_FAULTS: u64 = 1000;
+
+/// A packet as it was found: the numbers of counters and clocks as they are in its head, with
+/// the bits that they have there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) packet: Packet,
+    pub(super) stream_class: u32,
+    pub(super) stream_id: Option<u64>,
+    pub(super) begin: Option<(u64, u32)>,
+    pub(super) end: Option<(u64, u32)>,
+    pub(super) discarded: Option<(u64, u32)>,
+    pub(super) sequence: Option<(u64, u32)>,
+}
+
+/// Finds the packets of files, one file after the other.
+pub(super) struct Scanner<'a> {
+    pub(super) class: &'a TraceClass,
+    pub(super) decoder: &'a Decoder,
+    pub(super) faults: &'a mut Vec<FaultReport>,
+}
+
+impl Scanner<'_> {
+    /// Tells of the packets of a file: by its index where that is right, else by what each packet
+    /// says of its own size.
+    pub(super) fn file(&mut self, number: u32, file: &StreamFile, tell: &mut impl FnMut(Found)) {
+        if let Some((path, bytes)) = &file.index {
+            let (decoder, class) = (self.decoder, self.class);
+            // Only its last packet makes it known whether an index is right.
+            let is_right = index::packets(decoder, class, number, file, bytes, &mut |_| ())
+                .and_then(|is_right| match is_right {
+                    true => index::packets(decoder, class, number, file, bytes, tell),
+                    false => Ok(false),
+                });
+            match is_right {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(message) => self.faults.push(FaultReport {
+                    code: FaultCode::Index,
+                    file: Arc::clone(path),
+                    offset: 0,
+                    packet: None,
+                    event: None,
+                    field: None,
+                    message: format!("{message}; the packets are found without it"),
+                }),
+            }
+        }
+        let mut scan = Scan {
+            scanner: self,
+            file,
+            number,
+            tell,
+            found: 0,
+            left_out: 0,
+            odd_magic: false,
+            odd_uuid: false,
+            in_vain: READ_IN_VAIN + TIMES_IN_VAIN * file.bytes.len() as u64,
+            faults: 0,
+            last: None,
+        };
+        let mut next = Some(0);
+        while let Some(offset) = next.filter(|&offset| offset < file.bytes.len()) {
+            next = scan.packet(offset);
+        }
+        let (faults, last) = (scan.faults, scan.last);
+        if let Some(mut last) = last {
+            if let untold @ 1.. = faults - MOST_FAULTS - 1 {
+                last.message += &format!("; {untold} faults of the file before it are not told");
+            }
+            self.faults.push(last);
+        }
+    }
+}
+
+/// A scan of one file.
+struct Scan<'s, 'a, T> {
+    scanner: &'s mut Scanner<'a>,
+    file: &'s StreamFile,
+    number: u32,
+    tell: &'s mut T,
+    /// Packets that are told of.
+    found: u32,
+    /// Packets that are not found but left out: they count where packets are counted.
+    left_out: u32,
+    /// Each of these is told once for a file, of the first packet that has it.
+    odd_magic: bool,
+    odd_uuid: bool,
+    /// How many more bytes may be read in vain.
+    in_vain: u64,
+    faults: u64,
+    /// Of the faults beyond [`MOST_FAULTS`] the last one.
+    last: Option<FaultReport>,
+}
+
+impl<T: FnMut(Found)> Scan<'_, '_, T> {
+    /// Looks at the packet that begins at byte `offset`, which is before the end of the file.
+    /// Tells where the next one begins.
+    fn packet(&mut self, offset: usize) -> Option<usize> {
+        let rest = &self.file.bytes[offset..];
+        let limit = MANY_PACKETS + self.file.bytes.len() as u64 / BYTES_PER_PACKET;
+        let limit = limit.min(u32::MAX.into());
+        if u64::from(self.found) >= limit {
+            let message =
+                format!("the file has more than {limit} packets; those that follow are left out");
+            self.fault(FaultCode::LengthLimit, offset, None, message);
+            return None;
+        }
+        let head = match self.head(offset) {
+            Ok(head) => head,
+            Err(_) if self.padding(offset) => return None,
+            Err(fault) => return self.bad_head(offset, fault),
+        };
+        let wrong_magic = head.magic.is_some_and(|magic| magic != MAGIC);
+        let available = bits(rest.len());
+        let sizes = Sizes::new(&head, available).and_then(|sizes| match wrong_magic {
+            true if sizes.total_bits > available => Err(BadSize {
+                role: Role::PacketMagic,
+                message: format!(
+                    "the packet begins with {:#x} instead of {MAGIC:#x} and goes beyond the end of the file",
+                    head.magic.unwrap_or_default()
+                ),
+            }),
+            _ => Ok(sizes),
+        });
+        if (wrong_magic || sizes.is_err()) && self.padding(offset) {
+            return None;
+        }
+        let mut sizes = match sizes {
+            Ok(sizes) => sizes,
+            Err(bad) => {
+                let field = self.field(&head, bad.role);
+                return self.leave_out(FaultCode::PacketSize, offset, offset, field, &bad.message);
+            }
+        };
+        self.check_identity(offset, &head);
+        if sizes.total_bits > available {
+            sizes = self.truncated(offset, &head, sizes);
+        }
+        let number = self.packet_number();
+        self.found += 1;
+        (self.tell)(Found {
+            packet: Packet {
+                file: self.number,
+                number,
+                offset: offset as u64,
+                total_bits: sizes.total_bits,
+                content_bits: sizes.content_bits,
+                clock: 0,
+            },
+            stream_class: head.stream_class as u32,
+            stream_id: head.stream_id,
+            begin: head.begin,
+            end: head.end,
+            discarded: head.discarded,
+            sequence: head.sequence,
+        });
+        offset.checked_add((sizes.total_bits / 8) as usize)
+    }
+
+    /// Tells of a packet that says it goes beyond the end of the file, and how much of it is there:
+    /// all that is left, or what lies before the next packet.
+    fn truncated(&mut self, offset: usize, head: &PacketHead, sizes: Sizes) -> Sizes {
+        let next = self.next_magic(offset + 1);
+        let rest = &self.file.bytes[offset..next.unwrap_or(self.file.bytes.len())];
+        let message = format!(
+            "the packet has {} bytes, but {} after {} of them; its complete events are kept",
+            sizes.total_bits / 8,
+            if next.is_some() {
+                "another one begins"
+            } else {
+                "the file ends"
+            },
+            rest.len()
+        );
+        let field = self.field(head, Role::PacketTotalLength);
+        self.fault(FaultCode::Truncated, offset, field, message);
+        let available = bits(rest.len());
+        Sizes {
+            total_bits: available,
+            content_bits: match sizes.content_bits > available {
+                true => packet::complete_bits(self.scanner.decoder, rest, head, available),
+                false => sizes.content_bits,
+            },
+        }
+    }
+
+    /// Tells of damage at byte `place` of the packet that begins at byte `offset`, because of which
+    /// the packet is left out. Tells where the next one begins that can be found.
+    fn leave_out(
+        &mut self,
+        code: FaultCode,
+        offset: usize,
+        place: usize,
+        field: Option<String>,
+        what: &str,
+    ) -> Option<usize> {
+        let next = self.next_magic(offset + 1);
+        let message = match next {
+            Some(next) => format!(
+                "{what}; {} bytes are left out, up to the next packet",
+                next - offset
+            ),
+            None => format!("{what}; what follows in the file is left out"),
+        };
+        self.fault(code, place, field, message);
+        self.left_out = self.left_out.saturating_add(1);
+        next
+    }
+
+    /// Where the next packet begins at or after byte `from`, as far as packets can be known: they
+    /// begin with the magic number, belong to the trace, have possible sizes and are there as a
+    /// whole.
+    fn next_magic(&mut self, from: usize) -> Option<usize> {
+        let pattern = magic_bytes(self.scanner.class)?;
+        let rest = self.file.bytes.get(from..)?;
+        for at in memchr::memmem::find_iter(rest, &pattern) {
+            let at = from + at;
+            if self.is_packet(at) {
+                return Some(at);
+            }
+            if self.in_vain == 0 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Whether a packet begins at a byte where there is a magic number.
+    fn is_packet(&mut self, at: usize) -> bool {
+        let Ok(head) = self.head(at) else {
+            return false;
+        };
+        let class = self.scanner.class;
+        let ours = class
+            .uuid
+            .is_none_or(|uuid| head.uuid.is_none_or(|found| found == uuid));
+        let available = bits(self.file.bytes.len() - at);
+        let fits =
+            ours && Sizes::new(&head, available).is_ok_and(|sizes| sizes.total_bits <= available);
+        if !fits {
+            self.in_vain = self.in_vain.saturating_sub(head.events_bit / 8);
+        }
+        fits
+    }
+
+    /// Reads the head of the packet at byte `offset`; counts what is read in vain.
+    fn head(&mut self, offset: usize) -> Result<PacketHead, Fault> {
+        let rest = &self.file.bytes[offset..];
+        let head = self.scanner.decoder.packet_head(rest);
+        if let Err(fault) = &head {
+            let read = match fault.code {
+                // Perhaps only the end of the file has ended it.
+                FaultCode::BeyondContent => rest.len() as u64,
+                _ => fault.bit / 8,
+            };
+            self.in_vain = self.in_vain.saturating_sub(read);
+        }
+        head
+    }
+
+    /// The number of the packet in hand.
+    fn packet_number(&self) -> u32 {
+        self.found.saturating_add(self.left_out)
+    }
+
+    /// Whether only zeros are left, which a tracer leaves that makes its file larger than what it
+    /// then writes: that is told, once.
+    fn padding(&mut self, offset: usize) -> bool {
+        let rest = &self.file.bytes[offset..];
+        let zeros = rest.iter().all(|&byte| byte == 0);
+        if zeros {
+            let message = match self.found {
+                0 => format!("the file has no packet, only zeros: {} bytes", rest.len()),
+                _ => format!("zeros follow the last packet: {} bytes", rest.len()),
+            };
+            self.fault(FaultCode::TrailingData, offset, None, message);
+        }
+        zeros
+    }
+
+    /// Tells of a packet whose header and context cannot be read, and where the next one begins.
+    fn bad_head(&mut self, offset: usize, fault: Fault) -> Option<usize> {
+        if fault.code == FaultCode::BeyondContent {
+            let left = self.file.bytes.len() - offset;
+            let what = format!(
+                "the file ends within the header and context of a packet, after {left} bytes of it"
+            );
+            self.leave_out(FaultCode::Truncated, offset, offset, None, &what)
+        } else {
+            let place = offset + (fault.bit / 8) as usize;
+            self.leave_out(fault.code, offset, place, None, &report::message(&fault))
+        }
+    }
+
+    /// Tells of packets that begin with another number than they should, or belong to another
+    /// trace: they are decoded all the same.
+    fn check_identity(&mut self, offset: usize, head: &PacketHead) {
+        if let Some(magic) = head.magic
+            && magic != MAGIC
+            && !self.odd_magic
+        {
+            self.odd_magic = true;
+            let message =
+                format!("the packet begins with the magic number {magic:#x}, expected {MAGIC:#x}");
+            self.fault(
+                FaultCode::Magic,
+                offset,
+                self.field(head, Role::PacketMagic),
+                message,
+            );
+        }
+        if let (Some(found), Some(expected)) = (head.uuid, self.scanner.class.uuid)
+            && found != expected
+            && !self.odd_uuid
+        {
+            self.odd_uuid = true;
+            let message = format!(
+                "the packet belongs to the trace {}, the metadata to {}",
+                Uuid(found),
+                Uuid(expected)
+            );
+            self.fault(
+                FaultCode::TraceId,
+                offset,
+                self.field(head, Role::MetadataUuid),
+                message,
+            );
+        }
+    }
+
+    /// Scope and name of the field of a packet's head that has a role.
+    fn field(&self, head: &PacketHead, role: Role) -> Option<String> {
+        report::role_path(
+            self.scanner.class,
+            self.scanner.decoder,
+            head.stream_class,
+            role,
+        )
+    }
+
+    /// Tells of a fault of the packet that begins at `offset`.
+    fn fault(&mut self, code: FaultCode, offset: usize, field: Option<String>, message: String) {
+        let report = FaultReport {
+            code,
+            file: Arc::clone(&self.file.path),
+            offset: offset as u64,
+            packet: (code != FaultCode::TrailingData).then_some(self.packet_number().into()),
+            event: None,
+            field,
+            message,
+        };
+        self.faults += 1;
+        match self.faults {
+            ..=MOST_FAULTS => self.scanner.faults.push(report),
+            _ => self.last = Some(report),
+        }
+    }
+}
+
+/// Bits of a number of bytes.
+fn bits(bytes: usize) -> u64 {
+    (bytes as u64).saturating_mul(8)
+}
+
+/// The bytes that every packet begins with, if the header begins with a magic number.
+fn magic_bytes(class: &TraceClass) -> Option<[u8; 4]> {
+    let Some(FieldClass::Struct { members, .. }) = &class.packet_header else {
+        return None;
+    };
+    match &members.first()?.class {
+        FieldClass::Integer { layout, style }
+            if layout.bits == 32
+                && !layout.reversed
+                && style.roles.contains(&Role::PacketMagic) =>
+        {
+            Some(match layout.order {
+                ByteOrder::Little => (MAGIC as u32).to_le_bytes(),
+                ByteOrder::Big => (MAGIC as u32).to_be_bytes(),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// A UUID as text.
+struct Uuid([u8; 16]);
+
+impl std::fmt::Display for Uuid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (position, byte) in self.0.iter().enumerate() {
+            if matches!(position, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,331 @@
+//! Whether a test fits the kinds of its values, and what becomes of it then.
+
+use kymo_model::{FieldId, Flag, Kind, Labels, Schema};
+
+use super::eval::{Constant, Number, Question, Ranges, Set, Source, Test, contains};
+use super::parser::{Ask, Comparison, Literal, Member};
+use super::suggest::nearest;
+
+/// What a value is, as far as a test must know.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Type<'a> {
+    Integer(Option<&'a Labels>),
+    Float,
+    Bool,
+    Bits(&'a [Flag]),
+    Text,
+    Array,
+    Compound,
+}
+
+impl Type<'_> {
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Integer(Some(_)) => "an enumeration",
+            Self::Integer(None) => "an integer",
+            Self::Float => "a floating point number",
+            Self::Bool => "a truth value",
+            Self::Bits(_) => "a set of bits",
+            Self::Text => "text",
+            Self::Array => "an array",
+            Self::Compound => "a structure",
+        }
+    }
+}
+
+/// A value that a test may use.
+pub(super) struct Bound<'a> {
+    pub(super) source: Source,
+    pub(super) kind: Type<'a>,
+}
+
+/// Why a test makes no sense for what it is asked of.
+#[derive(Clone, Debug)]
+pub(super) struct Mismatch {
+    pub(super) label: String,
+    pub(super) help: String,
+}
+
+pub(super) fn constant<'a>(literal: &Literal) -> Bound<'a> {
+    let (constant, kind) = match literal {
+        Literal::Integer(value) => (
+            Constant::Number(Number::Integer(*value)),
+            Type::Integer(None),
+        ),
+        Literal::Float(value) => (Constant::Number(Number::Float(*value)), Type::Float),
+        Literal::Bool(value) => (Constant::Bool(*value), Type::Bool),
+        Literal::Text(text) => (Constant::Text(text.clone()), Type::Text),
+    };
+    Bound {
+        source: Source::Constant(constant),
+        kind,
+    }
+}
+
+pub(super) fn kind_of(schema: &Schema, field: FieldId) -> Type<'_> {
+    match &schema.field(field).kind {
+        Kind::Uint { labels, .. } | Kind::Sint { labels, .. } => Type::Integer(labels.as_deref()),
+        Kind::Float { .. } => Type::Float,
+        Kind::Bool { .. } => Type::Bool,
+        Kind::BitArray { .. } => Type::Bits(&[]),
+        Kind::BitMap { flags, .. } => Type::Bits(flags),
+        Kind::Text | Kind::Blob => Type::Text,
+        Kind::Array { .. } => Type::Array,
+        Kind::Struct | Kind::Optional | Kind::Variant => Type::Compound,
+    }
+}
+
+fn is_number(kind: Type<'_>) -> bool {
+    matches!(kind, Type::Integer(_) | Type::Float | Type::Bits(_))
+}
+
+fn mismatch(kind: Type<'_>, help: &str) -> Mismatch {
+    let help = match kind {
+        Type::Array => "choose an element of it, as in `list[0]`",
+        Type::Compound => "choose a member of it, as in `parent.member`",
+        _ => help,
+    };
+    Mismatch {
+        label: format!("this is {}", kind.describe()),
+        help: help.to_string(),
+    }
+}
+
+/// `a` compared with `b`.
+pub(super) fn compare(
+    a: &Bound<'_>,
+    comparison: Comparison,
+    b: &Bound<'_>,
+) -> Result<Test, Mismatch> {
+    use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    let is_equality = matches!(comparison, Equal | NotEqual);
+    match (a.kind, b.kind) {
+        (Type::Text, Type::Integer(Some(_))) if matches!(a.source, Source::Constant(_)) => {
+            let mirrored = match comparison {
+                Less => Greater,
+                LessEqual => GreaterEqual,
+                Greater => Less,
+                GreaterEqual => LessEqual,
+                same => same,
+            };
+            return compare(b, mirrored, a);
+        }
+        (Type::Integer(Some(labels)), Type::Text) if is_equality => {
+            if let Source::Constant(Constant::Text(text)) = &b.source {
+                let numbers = label_ranges(labels, |label| label.as_bytes() == text);
+                if numbers.is_empty() {
+                    return Err(no_label(labels, text));
+                }
+                let set = Set {
+                    numbers: Ranges::new(numbers),
+                    ..Set::default()
+                };
+                return Ok(Test {
+                    subject: a.source.clone(),
+                    question: if comparison == Equal {
+                        Question::Among(set)
+                    } else {
+                        Question::Outside(set)
+                    },
+                });
+            }
+        }
+        _ => {}
+    }
+    let fits = match (a.kind, b.kind) {
+        (Type::Text, Type::Text) => true,
+        (Type::Bool, Type::Bool) => is_equality,
+        (a, b) => is_number(a) && is_number(b),
+    };
+    if fits {
+        return Ok(Test {
+            subject: a.source.clone(),
+            question: Question::Compare(comparison, b.source.clone()),
+        });
+    }
+    // The field is to blame, not the value it is compared with.
+    let blamed = if matches!(a.source, Source::Constant(_)) {
+        b.kind
+    } else {
+        a.kind
+    };
+    let help = match blamed {
+        Type::Text => "compare it with a text in quotes",
+        Type::Bool => "compare it with `true` or `false`, by `==` or `!=`",
+        Type::Integer(Some(_)) => "compare it with a number, or by `==` or `!=` with a label",
+        _ => "compare it with a number",
+    };
+    Err(mismatch(blamed, help))
+}
+
+fn no_label(labels: &Labels, text: &[u8]) -> Mismatch {
+    let text = String::from_utf8_lossy(text);
+    let known = labels.mappings().iter().map(|mapping| &*mapping.label);
+    Mismatch {
+        label: format!("no label of the enumeration is `{text}`"),
+        help: match nearest(&text, known) {
+            Some(label) => format!("there is a label `{label}`"),
+            None => known_are("labels", labels.mappings().iter().map(|m| &*m.label)),
+        },
+    }
+}
+
+/// The first names of a list.
+fn known_are<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 8;
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return format!("it has no {what}");
+    }
+    let shown: Vec<_> = names
+        .by_ref()
+        .take(SHOWN)
+        .map(|n| format!("`{n}`"))
+        .collect();
+    let more = if names.next().is_some() { ", ..." } else { "" };
+    format!("its {what} are {}{more}", shown.join(", "))
+}
+
+/// The numbers of all labels that are wanted.
+fn label_ranges(labels: &Labels, wanted: impl Fn(&str) -> bool) -> Vec<(Number, Number)> {
+    let number = |bits: u64| {
+        Number::Integer(if labels.is_signed() {
+            (bits as i64).into()
+        } else {
+            bits.into()
+        })
+    };
+    labels
+        .mappings()
+        .iter()
+        .filter(|mapping| wanted(&mapping.label))
+        .flat_map(|mapping| &mapping.ranges)
+        .map(|&(low, high)| (number(low), number(high)))
+        .collect()
+}
+
+/// A question about one value.
+pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch> {
+    let labelled = |wanted: &dyn Fn(&str) -> bool, labels: &Labels| {
+        Question::Among(Set {
+            numbers: Ranges::new(label_ranges(labels, wanted)),
+            ..Set::default()
+        })
+    };
+    let question = match (question, subject.kind) {
+        (Ask::Truth, Type::Bool) => Question::Truth,
+        (Ask::Truth, kind) if is_number(kind) => Question::Truth,
+        (Ask::Truth, kind) => {
+            return Err(mismatch(
+                kind,
+                "compare it with something, as in `name == \"x\"`",
+            ));
+        }
+        (Ask::Like(glob), Type::Text) => Question::Like(glob.clone()),
+        (Ask::Like(glob), Type::Integer(Some(labels))) => {
+            labelled(&|label| glob.matches(label.as_bytes()), labels)
+        }
+        (Ask::Contains(part), Type::Text) => Question::Contains(part.clone()),
+        (Ask::Contains(part), Type::Integer(Some(labels))) => {
+            labelled(&|label| contains(label.as_bytes(), part), labels)
+        }
+        (Ask::Contains(flag), Type::Bits(flags)) if !flags.is_empty() => {
+            Question::Bits(flag_mask(flags, flag)?)
+        }
+        (Ask::Like(_) | Ask::Contains(_), kind) => {
+            return Err(mismatch(
+                kind,
+                "compare it with `==`, `<`, `in` and the like",
+            ));
+        }
+        (Ask::Among(members), kind) => Question::Among(set(members, kind)?),
+    };
+    Ok(Test {
+        subject: subject.source.clone(),
+        question,
+    })
+}
+
+fn flag_mask(flags: &[Flag], name: &[u8]) -> Result<u64, Mismatch> {
+    let bit_range = |&(low, high): &(u64, u64)| {
+        let bits = high.min(63).checked_sub(low)?;
+        Some(u64::MAX >> (63 - bits) << low)
+    };
+    flags
+        .iter()
+        .find(|flag| flag.name.as_bytes() == name)
+        .map(|flag| {
+            flag.ranges
+                .iter()
+                .filter_map(bit_range)
+                .fold(0, |mask, bits| mask | bits)
+        })
+        .ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
+            Mismatch {
+                label: format!("no flag is called `{name}`"),
+                help: match nearest(&name, flags.iter().map(|flag| &*flag.name)) {
+                    Some(flag) => format!("there is a flag `{flag}`"),
+                    None => known_are("flags", flags.iter().map(|flag| &*flag.name)),
+                },
+            }
+        })
+}
+
+/// The members of a set that a value of this kind can be.
+fn set(members: &[Member], kind: Type<'_>) -> Result<Set, Mismatch> {
+    let mut numbers = Vec::new();
+    let mut texts = Vec::new();
+    let mut bools = Vec::new();
+    // Other classes may have a label that this one has not.
+    let mut unknown = None;
+    for member in members {
+        let (low, high) = match member {
+            Member::One(one) => (one, one),
+            Member::Range(low, high) => (low, high),
+        };
+        match (kind, as_number(low), as_number(high)) {
+            (kind, Some(low), Some(high)) if is_number(kind) => numbers.push((low, high)),
+            _ => match (kind, low, high) {
+                (Type::Text, Literal::Text(low), Literal::Text(high)) => {
+                    texts.push((low.clone(), high.clone()));
+                }
+                (Type::Integer(Some(labels)), Literal::Text(label), _)
+                    if matches!(member, Member::One(_)) =>
+                {
+                    let ranges = label_ranges(labels, |l| l.as_bytes() == label);
+                    if ranges.is_empty() {
+                        unknown = unknown.or_else(|| Some(no_label(labels, label)));
+                    }
+                    numbers.extend(ranges);
+                }
+                (Type::Bool, Literal::Bool(value), _) => bools.push(*value),
+                _ => {
+                    let help = match kind {
+                        Type::Text => "list texts in quotes",
+                        Type::Bool => "list `true` or `false`",
+                        Type::Integer(Some(_)) => "list numbers, ranges of them, or labels",
+                        _ => "list numbers, or ranges of them",
+                    };
+                    return Err(mismatch(kind, help));
+                }
+            },
+        }
+    }
+    if let (true, Some(unknown)) = (numbers.is_empty(), unknown) {
+        return Err(unknown);
+    }
+    Ok(Set {
+        numbers: Ranges::new(numbers),
+        texts: Ranges::new(texts),
+        bools,
+    })
+}
+
+fn as_number(literal: &Literal) -> Option<Number> {
+    match literal {
+        Literal::Integer(value) => Some(Number::Integer(*value)),
+        Literal::Float(value) => Some(Number::Float(*value)),
+        Literal::Text(_) | Literal::Bool(_) => None,
+    }
+}

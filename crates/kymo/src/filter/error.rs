@@ -1,0 +1,72 @@
+//! What is wrong with a condition, shown under its text.
+
+use std::fmt;
+use std::ops::Range;
+
+use kymo_text::diagnostic::Diagnostic;
+
+/// An error in a condition: what is wrong, where, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    source: String,
+    range: Range<usize>,
+    message: String,
+    label: String,
+    help: Option<String>,
+}
+
+impl FilterError {
+    /// An error at a range of bytes of an expression.
+    pub(super) fn new(source: &str, range: Range<usize>, message: impl Into<String>) -> Self {
+        Self {
+            source: source.to_string(),
+            range,
+            message: message.into(),
+            label: String::new(),
+            help: None,
+        }
+    }
+
+    /// Adds what stands under the range.
+    #[must_use]
+    pub(super) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// Adds what would be right.
+    #[must_use]
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Which bytes of the condition are wrong.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// What is wrong, in one line.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The error under the text of the condition, as a compiler shows it; `name` tells
+    /// where the condition came from.
+    pub fn render(&self, name: &str, color: bool) -> String {
+        let mut diagnostic =
+            Diagnostic::error(self.message.as_str()).at(self.range.clone(), self.label.as_str());
+        if let Some(help) = &self.help {
+            diagnostic = diagnostic.with_help(help.as_str());
+        }
+        diagnostic.render(name, &self.source, color)
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for FilterError {}

@@ -1,0 +1,220 @@
+//! From names to the fields of an event class.
+
+use kymo_model::{EventClass, FieldId, Kind, Pick, Schema, Scope};
+
+use super::check::{Bound, Type, kind_of};
+use super::eval::{Constant, Number, Source};
+use super::parser::{FieldName, Step};
+
+/// Scopes in the order in which a name is looked for.
+const SEARCHED: [Scope; 5] = [
+    Scope::Payload,
+    Scope::SpecificContext,
+    Scope::CommonContext,
+    Scope::PacketContext,
+    Scope::PacketHeader,
+];
+
+/// How the scopes are named in front of a field: as `kymo print --format json` names
+/// them, and as CTF 1.8 does.
+const SCOPE_NAMES: [(&[&str], Scope); 11] = [
+    (&["payload"], Scope::Payload),
+    (&["specific_context"], Scope::SpecificContext),
+    (&["common_context"], Scope::CommonContext),
+    (&["packet_context"], Scope::PacketContext),
+    (&["packet_header"], Scope::PacketHeader),
+    (&["event", "fields"], Scope::Payload),
+    (&["event", "context"], Scope::SpecificContext),
+    (&["stream", "event", "context"], Scope::CommonContext),
+    (&["stream", "packet", "context"], Scope::PacketContext),
+    (&["trace", "packet", "header"], Scope::PacketHeader),
+    (&["event", "payload"], Scope::Payload),
+];
+
+/// What is known of events without looking at their fields.
+const PROPERTIES: [&str; 8] = [
+    "event.name",
+    "event.id",
+    "event.level",
+    "event.time",
+    "stream.class",
+    "stream.id",
+    "stream.name",
+    "trace.name",
+];
+
+/// An event class and what surrounds it.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// The class.
+    pub(super) class: &'a EventClass,
+    /// Fields of the packets in which its events are.
+    pub(super) packet: &'a Schema,
+    /// Name of the recording.
+    pub(super) trace: Option<&'a str>,
+}
+
+/// What is captured for one event class, and for the packets of its streams.
+#[derive(Debug, Default)]
+pub(super) struct Picks {
+    /// Fields of the event.
+    pub(super) event: Vec<Pick>,
+    /// Fields of the packet.
+    pub(super) packet: Vec<Pick>,
+}
+
+/// Every name a field can be called by.
+pub(super) fn known_names<'a>(classes: impl Iterator<Item = Surroundings<'a>>) -> Vec<String> {
+    /// Enough for a suggestion.
+    const MOST: usize = 50_000;
+    let mut known: Vec<String> = PROPERTIES.iter().map(ToString::to_string).collect();
+    for of in classes {
+        for schema in [&of.class.schema, of.packet] {
+            for id in 0..schema.fields().len() as u32 {
+                if schema.field(FieldId(id)).name.is_some() && known.len() < MOST {
+                    known.push(schema.path(FieldId(id)));
+                }
+            }
+        }
+    }
+    known
+}
+
+/// What is known of an event without its fields; `None` where the name is none of these.
+/// The inner `None` is a property that the class does not have.
+pub(super) fn property<'a>(
+    name: &FieldName,
+    of: Surroundings<'_>,
+) -> Option<Vec<Option<Bound<'a>>>> {
+    let class = of.class;
+    let [Step::Name(whose), Step::Name(what)] = name.steps.as_slice() else {
+        return None;
+    };
+    let number = |value: i128| {
+        (
+            Source::Constant(Constant::Number(Number::Integer(value))),
+            Type::Integer(None),
+        )
+    };
+    let text = |text: &str| {
+        let text = text.as_bytes().to_vec();
+        (Source::Constant(Constant::Text(text)), Type::Text)
+    };
+    let found = match (whose.as_str(), what.as_str()) {
+        ("event", "name") => class.name.as_deref().map(text),
+        ("event", "id") => Some(number(class.id.into())),
+        ("event", "level") => class.log_level.map(|level| number(level.into())),
+        ("event", "time") => Some((Source::Time, Type::Integer(None))),
+        ("stream", "class") => Some(number(class.stream_class.into())),
+        ("stream", "id") => Some((Source::StreamId, Type::Integer(None))),
+        ("stream", "name") => Some((Source::StreamName, Type::Text)),
+        ("trace", "name") => of.trace.map(text),
+        _ => return None,
+    };
+    Some(vec![found.map(|(source, kind)| Bound { source, kind })])
+}
+
+/// The fields of a class that a name stands for. Where an array is in the way, `array`
+/// gets a hint.
+pub(super) fn fields<'a>(
+    name: &FieldName,
+    of: Surroundings<'a>,
+    picks: &mut Picks,
+    array: &mut Option<String>,
+) -> Vec<Option<Bound<'a>>> {
+    let schema_of = |scope| match scope {
+        Scope::PacketHeader | Scope::PacketContext => of.packet,
+        _ => &of.class.schema,
+    };
+    let named = SCOPE_NAMES.iter().filter_map(|(words, scope)| {
+        let (first, rest) = name.steps.split_at_checked(words.len())?;
+        let is_this = first
+            .iter()
+            .zip(*words)
+            .all(|(step, word)| matches!(step, Step::Name(name) if name == word));
+        (is_this && !rest.is_empty()).then_some((*scope, rest))
+    });
+    // A name that begins with a scope's may as well be of a field that is called so.
+    let searched = SEARCHED.map(|scope| (scope, name.steps.as_slice()));
+    for (scope, steps) in named.chain(searched) {
+        let schema = schema_of(scope);
+        let Some(root) = schema.root(scope) else {
+            continue;
+        };
+        let mut found = Vec::new();
+        walk(schema, root, steps, Vec::new(), &mut found, array);
+        if found.is_empty() {
+            continue;
+        }
+        let is_packet = matches!(scope, Scope::PacketHeader | Scope::PacketContext);
+        return found
+            .into_iter()
+            .map(|pick| {
+                let kind = kind_of(schema, pick.field);
+                let source = if is_packet {
+                    Source::Packet(slot(&mut picks.packet, pick))
+                } else {
+                    Source::Event(slot(&mut picks.event, pick))
+                };
+                Some(Bound { source, kind })
+            })
+            .collect();
+    }
+    Vec::new()
+}
+
+/// The slot of a pick, which is added where it is new.
+fn slot(picks: &mut Vec<Pick>, pick: Pick) -> usize {
+    picks.iter().position(|p| *p == pick).unwrap_or_else(|| {
+        picks.push(pick);
+        picks.len() - 1
+    })
+}
+
+/// Collects the fields that the steps lead to from a field. Variants and optionals need
+/// no step of their own: what is in them is found as if it were in their place.
+fn walk(
+    schema: &Schema,
+    at: FieldId,
+    steps: &[Step],
+    elements: Vec<u64>,
+    found: &mut Vec<Pick>,
+    array: &mut Option<String>,
+) {
+    let field = schema.field(at);
+    match (&field.kind, steps) {
+        (Kind::Variant, [Step::Name(name), rest @ ..]) if schema.child(at, name).is_some() => {
+            if let Some(child) = schema.child(at, name) {
+                walk(schema, child, rest, elements, found, array);
+            }
+        }
+        (Kind::Variant | Kind::Optional, _) => {
+            for &child in &field.children {
+                walk(schema, child, steps, elements.clone(), found, array);
+            }
+        }
+        (_, []) => found.push(Pick {
+            field: at,
+            elements,
+        }),
+        (Kind::Struct, [Step::Name(name), rest @ ..]) => {
+            if let Some(child) = schema.child(at, name) {
+                walk(schema, child, rest, elements, found, array);
+            }
+        }
+        (Kind::Array { .. }, [Step::Element(element), rest @ ..]) => {
+            for &child in &field.children {
+                let mut elements = elements.clone();
+                elements.push(*element);
+                walk(schema, child, rest, elements, found, array);
+            }
+        }
+        (Kind::Array { .. }, [Step::Name(_), ..]) => {
+            let path = schema.path(at);
+            *array = Some(format!(
+                "`{path}` is an array: choose an element, as in `{path}[0]`"
+            ));
+        }
+        _ => {}
+    }
+}

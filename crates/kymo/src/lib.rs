@@ -1,0 +1,17 @@
+//! Reads, filters, merges and shows performance records, whatever wrote them.
+//!
+//! [`open`](open::open) finds the recordings below a path; the [`pipeline`]
+//! decodes their chunks on all cores, merges the results by time, and hands them to
+//! what [shows](show) them.
+
+pub mod any;
+pub mod filter;
+pub mod open;
+mod order;
+pub mod pipeline;
+pub mod report;
+pub mod show;
+#[cfg(test)]
+mod testing;
+
+pub use any::AnyRecording;

@@ -1,0 +1,249 @@
+//! Paths to recordings.
+//!
+//! A path is what is wanted itself (a trace's directory), a directory in which it is looked
+//! for, or a file of it:
+//!
+//! * A directory with a file named `metadata` is a CTF trace, and is not searched further.
+//! * Any other directory is searched, with all below it, in the order of names; symbolic
+//!   links are followed, each directory is looked into once.
+//! * A trace's `metadata` file stands for its directory; another file beside it is the trace
+//!   with this one data stream file.
+//!
+//! Directories whose metadata has the same identity (in CTF 1.8 the UUID) are one trace, whatever
+//! path led to them.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
+use kymo_io::EntryKind;
+
+pub use kymo_ctf::trace::{OpenError, Options};
+
+use crate::AnyRecording;
+
+/// What [`open`] found, and what was in its way.
+#[derive(Debug)]
+pub struct Opened {
+    /// The recordings, in the order they were found.
+    pub recordings: Vec<AnyRecording>,
+    /// What could not be opened.
+    pub errors: Vec<Error>,
+}
+
+/// Why something could not be opened.
+#[derive(Debug)]
+pub enum Error {
+    /// A file or directory that cannot be read.
+    Unreadable {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no recording at a path or below it.
+    NothingFound {
+        /// The path.
+        path: PathBuf,
+        /// Whether it is a directory.
+        is_directory: bool,
+    },
+    /// A trace that cannot be opened.
+    Trace(OpenError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::NothingFound {
+                path,
+                is_directory: true,
+            } => write!(
+                f,
+                "{}: no recording found: neither here nor below is a directory with a file named `{METADATA_NAME}`, \
+                 which makes it a CTF trace",
+                path.display()
+            ),
+            Self::NothingFound {
+                path,
+                is_directory: false,
+            } => write!(
+                f,
+                "{}: not a recording: there is no file named `{METADATA_NAME}` beside it, which would make it a part \
+                 of a CTF trace",
+                path.display()
+            ),
+            Self::Trace(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Opens everything that is at or below some paths.
+///
+/// What cannot be opened does not hide the rest: it is told by [`Opened::errors`].
+pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
+    let mut search = Search::default();
+    for path in paths {
+        if let Err(error) = search.path(path) {
+            search.errors.push(error);
+        }
+    }
+    let Search {
+        groups, mut errors, ..
+    } = search;
+    let mut recordings = Vec::new();
+    for group in groups {
+        // As in babeltrace2, the place of a trace counts only if it has a single one.
+        let place = (group.directories.len() == 1)
+            .then_some(group.place)
+            .flatten();
+        match Trace::new(group.directories, options) {
+            Ok(mut trace) => {
+                if let Some(place) = place {
+                    trace.set_place(&place);
+                }
+                recordings.push(trace);
+            }
+            Err(error) => errors.push(Error::Trace(error)),
+        }
+    }
+    Opened { recordings, errors }
+}
+
+/// Directories that are one trace.
+#[derive(Debug)]
+struct Group {
+    directories: Vec<Directory>,
+    /// The way from the path that was searched to the first directory, unless it is the same.
+    place: Option<String>,
+}
+
+/// What makes traces the same: name space, name, unique identifier.
+type Identity = (Option<String>, Option<String>, String);
+
+/// A search for traces.
+#[derive(Debug, Default)]
+struct Search {
+    groups: Vec<Group>,
+    /// Position in `groups` of the traces that have an identity.
+    by_identity: HashMap<Identity, usize>,
+    /// Directories that were opened or searched, by their real paths.
+    seen: HashSet<PathBuf>,
+    errors: Vec<Error>,
+}
+
+impl Search {
+    fn path(&mut self, path: &Path) -> Result<(), Error> {
+        let unreadable = |error| Error::Unreadable {
+            path: path.to_path_buf(),
+            error,
+        };
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
+        if metadata.is_dir() {
+            return self.directory(path);
+        }
+        let nothing = || Error::NothingFound {
+            path: path.to_path_buf(),
+            is_directory: false,
+        };
+        let directory = match path.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => return Err(nothing()),
+        };
+        if !Directory::is_trace(directory) {
+            return Err(nothing());
+        }
+        if path.file_name().is_some_and(|name| name == METADATA_NAME) {
+            return self.directory(directory);
+        }
+        let mut directory = Directory::open(directory).map_err(Error::Trace)?;
+        directory
+            .files
+            .retain(|file| file.path.file_name() == path.file_name());
+        if directory.files.is_empty() {
+            return Err(nothing());
+        }
+        self.groups.push(Group {
+            directories: vec![directory],
+            place: None,
+        });
+        Ok(())
+    }
+
+    /// Opens a trace, or searches a directory for traces.
+    fn directory(&mut self, root: &Path) -> Result<(), Error> {
+        let mut found = false;
+        // Depth first, in the order of names: the last one is the next.
+        let mut ahead = vec![root.to_path_buf()];
+        while let Some(path) = ahead.pop() {
+            let is_trace = Directory::is_trace(&path);
+            found |= is_trace;
+            // A link may lead to where the search has been already.
+            let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            if !self.seen.insert(real) {
+                found |= path == root;
+            } else if is_trace {
+                match Directory::open(&path) {
+                    Ok(directory) => self.add(root, directory),
+                    Err(error) => self.errors.push(Error::Trace(error)),
+                }
+            } else {
+                match kymo_io::list(&path) {
+                    Ok(entries) => {
+                        let directories = entries
+                            .into_iter()
+                            .filter(|entry| entry.kind == EntryKind::Directory);
+                        ahead.extend(directories.map(|entry| entry.path).rev());
+                    }
+                    Err(error) => self.errors.push(Error::Unreadable { path, error }),
+                }
+            }
+        }
+        match found {
+            true => Ok(()),
+            false => Err(Error::NothingFound {
+                path: root.to_path_buf(),
+                is_directory: true,
+            }),
+        }
+    }
+
+    /// Adds a directory to the group it belongs to.
+    fn add(&mut self, root: &Path, directory: Directory) {
+        let class = &directory.metadata.class;
+        let identity = class
+            .uid
+            .clone()
+            .map(|uid| (class.namespace.clone(), class.name.clone(), uid));
+        let known = identity
+            .as_ref()
+            .and_then(|identity| self.by_identity.get(identity));
+        if let Some(group) = known.and_then(|&position| self.groups.get_mut(position)) {
+            group.directories.push(directory);
+            return;
+        }
+        if let Some(identity) = identity {
+            self.by_identity.insert(identity, self.groups.len());
+        }
+        let place = directory.path.strip_prefix(root).ok().map(|place| {
+            let parts: Vec<_> = place
+                .components()
+                .map(|part| part.as_os_str().to_string_lossy())
+                .collect();
+            parts.join("/")
+        });
+        self.groups.push(Group {
+            directories: vec![directory],
+            place: place.filter(|place| !place.is_empty()),
+        });
+    }
+}

@@ -1,0 +1,472 @@
+//! Jobs: chunks being decoded and painted, and the threads that do it.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FaultReport, Recording};
+use kymo_text::Line;
+use kymo_time::Timestamp;
+
+use super::{Judge, Select, Window};
+use crate::AnyRecording;
+use crate::order::Order;
+use crate::show::Painter;
+
+/// Stands for "no time" in an [`Entry`]: no event can be that early.
+pub(super) const NO_TIME: i64 = i64::MIN;
+
+/// So many batches of a chunk are made before one is asked for.
+const BATCHES_AHEAD: usize = 2;
+
+/// An event in a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// Nanoseconds, or [`NO_TIME`].
+    pub time: i64,
+    /// Ticks; without meaning where the stream has no clock.
+    pub ticks: u64,
+    /// Where its text ends; it begins where that of the entry before ends.
+    pub text_end: usize,
+    pub class: u32,
+}
+
+/// What a job has made of a chunk, or of a part of it.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub chunk: usize,
+    pub entries: Vec<Entry>,
+    pub text: Line,
+    /// The order of all events that were met, wanted or not.
+    pub order: Order,
+    /// What ended the chunk before its end.
+    pub fault: Option<FaultReport>,
+    /// Whether it begins the chunk.
+    pub first: bool,
+    /// Whether it ends the chunk.
+    pub last: bool,
+}
+
+impl Batch {
+    /// When what follows it is needed, roughly.
+    fn time(&self) -> i64 {
+        self.entries.last().map_or(NO_TIME, |entry| entry.time)
+    }
+}
+
+/// A stream of a recording.
+pub(super) struct SourceInfo<'r> {
+    pub recording: usize,
+    pub stream: usize,
+    pub of: &'r AnyRecording,
+    pub window: Window,
+    /// For each event class of the recording, whether it may be wanted.
+    pub classes: Arc<[bool]>,
+}
+
+impl SourceInfo<'_> {
+    pub(super) fn chunk_count(&self) -> usize {
+        self.of.chunk_count(self.stream)
+    }
+
+    pub(super) fn chunk(&self, number: usize) -> Option<Chunk> {
+        self.of.chunk(self.stream, number)
+    }
+
+    /// The chunks that may hold events of the window.
+    fn wanted_chunks(&self) -> std::ops::Range<usize> {
+        let Window { begin, end } = self.window;
+        let before = |chunk: &Chunk| chunk.end_time.is_some_and(|last| last < begin);
+        let after = |chunk: &Chunk| chunk.begin_time.is_some_and(|first| first > end);
+        let begin = self
+            .of
+            .chunks(self.stream)
+            .position(|chunk| !before(&chunk))
+            .unwrap_or(self.chunk_count());
+        let end = (begin..self.chunk_count())
+            .rfind(|&number| self.chunk(number).is_some_and(|chunk| !after(&chunk)))
+            .map_or(begin, |last| last + 1);
+        begin..end
+    }
+}
+
+type CursorOf<'r> = <AnyRecording as Recording>::Cursor<'r>;
+
+/// A chunk to work on.
+struct Job<'r> {
+    /// When its events are needed, roughly.
+    time: i64,
+    source: usize,
+    chunk: usize,
+    /// `None` before its first batch.
+    cursor: Option<CursorOf<'r>>,
+}
+
+impl Job<'_> {
+    /// The earliest first: that one is needed next.
+    fn key(&self) -> impl Ord + use<> {
+        (
+            std::cmp::Reverse(self.time),
+            std::cmp::Reverse((self.chunk, self.source)),
+        )
+    }
+}
+
+impl PartialEq for Job<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Job<'_> {}
+impl PartialOrd for Job<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Job<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// A chunk that is being worked on.
+#[derive(Default)]
+struct Slot<'r> {
+    ready: VecDeque<Batch>,
+    /// Where to go on, while nobody does: so many batches are ready that it can wait.
+    parked: Option<CursorOf<'r>>,
+}
+
+/// The chunks of a source that are being worked on: the first is the one needed next.
+struct Lane<'r> {
+    slots: VecDeque<Slot<'r>>,
+    /// The chunk of the first slot.
+    front: usize,
+    /// The chunk to queue next.
+    next: usize,
+    end: usize,
+}
+
+struct State<'r> {
+    queue: BinaryHeap<Job<'r>>,
+    lanes: Vec<Lane<'r>>,
+    /// Memory of batches that have been merged.
+    spare: Vec<(Vec<Entry>, Line)>,
+    stop: bool,
+}
+
+/// The work of all threads.
+pub(super) struct Jobs<'r> {
+    sources: Vec<SourceInfo<'r>>,
+    state: Mutex<State<'r>>,
+    queued: Condvar,
+    ready: Condvar,
+    /// Chunks of a source that are worked on at the same time.
+    lookahead: usize,
+    /// Bytes of text at which a batch is full.
+    batch_text: usize,
+}
+
+/// What a thread needs to work.
+pub(super) struct Hands<P, J> {
+    pub painter: P,
+    pub judge: J,
+}
+
+impl<'r> Jobs<'r> {
+    pub(super) fn new(
+        sources: Vec<SourceInfo<'r>>,
+        select: &impl Select,
+        threads: usize,
+        buffer: usize,
+    ) -> Self {
+        // Few sources: several chunks of each at once, or the threads would starve.
+        let lookahead = if sources.len() < 2 * threads {
+            1 + threads
+        } else {
+            1
+        };
+        // Batches of this size mostly stay in the processor's cache until they are merged, and
+        // threads seldom have to wake each other; but where one source has to keep several
+        // threads busy, a batch should hold a whole chunk.
+        let largest = if sources.len() < threads {
+            4 << 20
+        } else {
+            1 << 20
+        };
+        let batches = (sources.len() * (BATCHES_AHEAD * lookahead + 1)).max(1);
+        let lanes = sources
+            .iter()
+            .map(|source| {
+                let wanted = source.wanted_chunks();
+                let first = select
+                    .first_chunk(source.recording, source.stream)
+                    .clamp(wanted.start, wanted.end);
+                Lane {
+                    slots: VecDeque::new(),
+                    front: first,
+                    next: first,
+                    end: wanted.end,
+                }
+            })
+            .collect();
+        Self {
+            sources,
+            state: Mutex::new(State {
+                queue: BinaryHeap::new(),
+                lanes,
+                spare: Vec::new(),
+                stop: false,
+            }),
+            queued: Condvar::new(),
+            ready: Condvar::new(),
+            lookahead,
+            batch_text: (buffer / batches).clamp(4 << 10, largest),
+        }
+    }
+
+    pub(super) fn sources(&self) -> &[SourceInfo<'r>] {
+        &self.sources
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'r>> {
+        // A thread that panicked has left no half-done state: slots change in one step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the threads end.
+    pub(super) fn stop(&self) {
+        self.lock().stop = true;
+        self.queued.notify_all();
+        self.ready.notify_all();
+    }
+
+    /// Works until told to stop.
+    pub(super) fn work<P: Painter, J: Judge>(&self, mut hands: Hands<P, J>) {
+        // Should this thread panic, the others must not wait for it.
+        let _stop = StopOnDrop(self);
+        let mut state = self.lock();
+        while !state.stop {
+            match state.queue.pop() {
+                Some(job) => {
+                    drop(state);
+                    self.finish(job, &mut hands);
+                    state = self.lock();
+                }
+                None => {
+                    state = self
+                        .queued
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
+            }
+        }
+    }
+
+    /// The chunk from which on the chunks of a source are wanted.
+    pub(super) fn front(&self, source: usize) -> Option<usize> {
+        let lane = &self.lock().lanes[source];
+        (lane.front < lane.end).then_some(lane.front)
+    }
+
+    /// Takes back the memory of a batch that has been merged.
+    pub(super) fn reuse(&self, mut batch: Batch) {
+        batch.entries.clear();
+        batch.text.clear();
+        // What one large event has blown up is better given back.
+        if (1..=2 * self.batch_text).contains(&batch.text.capacity()) {
+            self.lock().spare.push((batch.entries, batch.text));
+        }
+    }
+
+    /// The next batch of a source; `None` when there are no more. Works on other jobs
+    /// while it is not ready.
+    pub(super) fn next_batch<P: Painter, J: Judge>(
+        &self,
+        source: usize,
+        hands: &mut Hands<P, J>,
+    ) -> Option<Batch> {
+        let mut state = self.lock();
+        loop {
+            assert!(!state.stop, "a thread of the pipeline panicked");
+            self.fill(&mut state, source);
+            let lane = &mut state.lanes[source];
+            let slot = lane.slots.front_mut()?;
+            if let Some(batch) = slot.ready.pop_front() {
+                if batch.last {
+                    lane.slots.pop_front();
+                    lane.front += 1;
+                    self.fill(&mut state, source);
+                } else if let Some(cursor) = slot.parked.take() {
+                    let chunk = lane.front;
+                    state.queue.push(Job {
+                        time: batch.time(),
+                        source,
+                        chunk,
+                        cursor: Some(cursor),
+                    });
+                    self.queued.notify_one();
+                }
+                return Some(batch);
+            }
+            match state.queue.pop() {
+                Some(job) => {
+                    drop(state);
+                    self.finish(job, hands);
+                    state = self.lock();
+                }
+                None => {
+                    state = self
+                        .ready
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
+            }
+        }
+    }
+
+    /// Queues chunks of a source as far ahead as it may.
+    fn fill(&self, state: &mut State<'r>, source: usize) {
+        let lane = &mut state.lanes[source];
+        while lane.slots.len() < self.lookahead && lane.next < lane.end {
+            let chunk = lane.next;
+            lane.next += 1;
+            lane.slots.push_back(Slot::default());
+            let time = self.sources[source]
+                .chunk(chunk)
+                .and_then(|chunk| chunk.begin_time)
+                .map_or(NO_TIME, Timestamp::as_nanos);
+            state.queue.push(Job {
+                time,
+                source,
+                chunk,
+                cursor: None,
+            });
+            self.queued.notify_one();
+        }
+    }
+
+    /// Does a job, puts its batch where it is looked for, and queues what follows unless
+    /// enough is ready.
+    fn finish<P: Painter, J: Judge>(&self, job: Job<'r>, hands: &mut Hands<P, J>) {
+        let (source, chunk) = (job.source, job.chunk);
+        let (batch, cursor) = self.do_job(job, hands);
+        let time = batch.time();
+        let mut state = self.lock();
+        let lane = &mut state.lanes[source];
+        let slot = &mut lane.slots[chunk - lane.front];
+        slot.ready.push_back(batch);
+        if slot.ready.len() >= BATCHES_AHEAD {
+            slot.parked = cursor;
+        } else if cursor.is_some() {
+            state.queue.push(Job {
+                time,
+                source,
+                chunk,
+                cursor,
+            });
+            self.queued.notify_one();
+        }
+        drop(state);
+        self.ready.notify_one();
+    }
+
+    fn do_job<P: Painter, J: Judge>(
+        &self,
+        job: Job<'r>,
+        hands: &mut Hands<P, J>,
+    ) -> (Batch, Option<CursorOf<'r>>) {
+        let source = &self.sources[job.source];
+        let (entries, text) = self.lock().spare.pop().unwrap_or_default();
+        let mut batch = Batch {
+            chunk: job.chunk,
+            entries,
+            text,
+            first: job.cursor.is_none(),
+            ..Batch::default()
+        };
+        let Some(chunk) = source.chunk(job.chunk) else {
+            batch.last = true;
+            return (batch, None);
+        };
+        let mut cursor = job.cursor.unwrap_or_else(|| source.of.cursor(&chunk));
+        let mut at = None;
+        match self.fill_batch(source, &chunk, &mut cursor, &mut batch, hands, &mut at) {
+            Ok(true) => return (batch, Some(cursor)),
+            Ok(false) => {}
+            Err(fault) => {
+                batch
+                    .text
+                    .truncate(batch.entries.last().map_or(0, |entry| entry.text_end));
+                batch.fault = Some(source.of.report(&chunk, at, fault));
+            }
+        }
+        batch.last = true;
+        (batch, None)
+    }
+
+    /// Decodes and paints until the batch is full (`true`) or the chunk ends. `at` is the
+    /// event in hand.
+    fn fill_batch<P: Painter, J: Judge>(
+        &self,
+        source: &SourceInfo<'r>,
+        chunk: &Chunk,
+        cursor: &mut CursorOf<'r>,
+        batch: &mut Batch,
+        hands: &mut Hands<P, J>,
+        at: &mut Option<(u64, usize)>,
+    ) -> Result<bool, Fault> {
+        hands.painter.chunk(source.recording, source.of, chunk)?;
+        hands.judge.chunk(source.recording, source.of, chunk)?;
+        let Window { begin, end } = source.window;
+        let (begin, end) = (begin.as_nanos(), end.as_nanos());
+        let most_text = most_text(chunk.bytes);
+        loop {
+            *at = None;
+            let Some(event) = cursor.next_event()? else {
+                return Ok(false);
+            };
+            *at = Some((event.number(), event.class_index()));
+            batch.order.add(&event);
+            let time = event.timestamp().map_or(NO_TIME, Timestamp::as_nanos);
+            if time != NO_TIME && !(begin <= time && time <= end) {
+                continue;
+            }
+            let class = event.class_index();
+            if !source.classes[class] || !hands.judge.wants(&event)? {
+                continue;
+            }
+            batch.text.bound(most_text);
+            hands.painter.event(&event, &mut batch.text)?;
+            if batch.text.is_cut() {
+                let bit = event.begin_bit();
+                return Err(Fault::new(FaultCode::TextLimit, bit, most_text as u64));
+            }
+            batch.entries.push(Entry {
+                time,
+                ticks: event.ticks().unwrap_or(0),
+                text_end: batch.text.len(),
+                class: class as u32,
+            });
+            if batch.text.len() >= self.batch_text || batch.entries.len() >= self.batch_text / 16 {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// How long the text of an event may be, in a chunk of `bytes` bytes. Long names of small fields
+/// could make any amount of text of little data, and all of it is in memory.
+fn most_text(bytes: u64) -> usize {
+    let most = (64 << 20) + bytes.saturating_mul(256);
+    most.min(512 << 20) as usize
+}
+
+/// Lets all threads end when one does.
+pub(super) struct StopOnDrop<'j, 'r>(pub(super) &'j Jobs<'r>);
+
+impl Drop for StopOnDrop<'_, '_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

@@ -1,0 +1,489 @@
+//! Merges the batches of all sources into one sequence.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+use kymo_model::{FaultReport, Recording};
+use kymo_text::Line;
+use kymo_time::Timestamp;
+
+use super::job::{Batch, Hands, Jobs, NO_TIME, SourceInfo, StopOnDrop};
+use super::{Options, Output, Select, Summary};
+use crate::AnyRecording;
+use crate::show::{Assembler, Message, MessageKind};
+
+/// Text is handed over in parts of about this size.
+const OUTPUT_PART: usize = 64 << 10;
+
+/// What decides which of two messages comes first: the smaller one does. Messages without
+/// a time come before all others: only behind them can a time be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    time: i64,
+    /// Place of the stream among all streams.
+    rank: u32,
+    kind: u8,
+    class: u64,
+    source: usize,
+}
+
+/// Merges the batches of all sources.
+pub(super) struct Merger<'r, 'o, A, S> {
+    recordings: &'r [AnyRecording],
+    select: &'r S,
+    options: &'r Options,
+    assembler: &'o mut A,
+    output: &'o mut dyn Output,
+    summary: Summary,
+    text: Line,
+    warnings: Vec<u8>,
+}
+
+/// What the merger holds of a source.
+struct Head<'r> {
+    info: SourceView<'r>,
+    /// Messages to hand over before the next event.
+    waiting: VecDeque<Message>,
+    batch: Batch,
+    /// Ticks of the last event that was met.
+    last_ticks: Option<u64>,
+    /// The last chunk of which it was told that time goes back in it.
+    backwards: Option<usize>,
+    /// The next entry of the batch, and where its text begins.
+    next: usize,
+    text_begin: usize,
+    ended: bool,
+}
+
+/// What the merger needs to know of a source.
+#[derive(Clone, Copy)]
+struct SourceView<'r> {
+    recording: usize,
+    stream: usize,
+    of: &'r AnyRecording,
+    has_clock: bool,
+    rank: u32,
+}
+
+impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
+    pub(super) fn new(
+        recordings: &'r [AnyRecording],
+        select: &'r S,
+        options: &'r Options,
+        assembler: &'o mut A,
+        output: &'o mut dyn Output,
+    ) -> Self {
+        Self {
+            recordings,
+            select,
+            options,
+            assembler,
+            output,
+            summary: Summary::default(),
+            text: Line::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> io::Result<Summary> {
+        let recordings = self.recordings;
+        let wanted: Vec<Arc<[bool]>> = recordings
+            .iter()
+            .enumerate()
+            .map(|(recording, of)| {
+                let classes = 0..of.event_classes().len();
+                classes
+                    .map(|class| self.select.wants_class(recording, of, class))
+                    .collect()
+            })
+            .collect();
+        let mut sources = Vec::new();
+        for (recording, of) in recordings.iter().enumerate() {
+            for stream in 0..of.streams().len() {
+                sources.push(SourceInfo {
+                    recording,
+                    stream,
+                    of,
+                    window: self.select.window(recording),
+                    classes: Arc::clone(&wanted[recording]),
+                });
+            }
+        }
+        let chunks = sources
+            .iter()
+            .map(|source| source.of.chunk_count(source.stream))
+            .sum::<usize>();
+        let threads = self.options.threads.clamp(1, chunks.max(1));
+        let jobs = Jobs::new(sources, self.select, threads, self.options.buffer);
+        let result = std::thread::scope(|scope| {
+            // However this ends, the threads must not wait for more.
+            let _stop = StopOnDrop(&jobs);
+            for _ in 1..threads {
+                let hands = self.hands();
+                let jobs = &jobs;
+                let spawned =
+                    std::thread::Builder::new().spawn_scoped(scope, move || jobs.work(hands));
+                if spawned.is_err() {
+                    // The system has no more threads: those that there are do the work.
+                    break;
+                }
+            }
+            self.merge(&jobs)
+        });
+        result.map(|()| self.summary)
+    }
+
+    fn hands(&self) -> Hands<A::Painter, S::Judge> {
+        Hands {
+            painter: self.assembler.painter(),
+            judge: self.select.judge(),
+        }
+    }
+
+    fn merge(&mut self, jobs: &Jobs<'r>) -> io::Result<()> {
+        let mut hands = self.hands();
+        let ranks = ranks(jobs.sources());
+        let mut heads: Vec<Head<'r>> = Vec::with_capacity(ranks.len());
+        let mut heap = BinaryHeap::with_capacity(ranks.len());
+        let mut going = self.options.limit != Some(0);
+        for (source, (info, rank)) in jobs.sources().iter().zip(ranks).enumerate() {
+            let mut head = Head::new(info, rank);
+            if self.assembler.wants_structure() {
+                head.wait(
+                    MessageKind::StreamBegin,
+                    jobs.front(source).unwrap_or(0),
+                    None,
+                );
+            }
+            // A stream that begins later is not worked on before its time has come.
+            let begin = jobs
+                .front(source)
+                .and_then(|chunk| info.chunk(chunk)?.begin_time);
+            match begin {
+                Some(begin) if head.waiting.is_empty() => {
+                    heap.push(Reverse(head.early_key(source, begin)))
+                }
+                _ => {
+                    going = going && self.refill(jobs, source, &mut head, &mut hands)?;
+                    heap.extend(head.key(source).map(Reverse));
+                }
+            }
+            heads.push(head);
+        }
+        while going {
+            let Some(Reverse(mut key)) = heap.pop() else {
+                break;
+            };
+            loop {
+                let source = key.source;
+                let head = &mut heads[source];
+                if head.is_empty() {
+                    going = self.refill(jobs, source, head, &mut hands)?;
+                }
+                let (true, Some(next)) = (going, head.key(source)) else {
+                    break;
+                };
+                match heap.peek_mut() {
+                    // Another source comes first: it changes places with this one.
+                    Some(mut first) if first.0 < next => {
+                        key = std::mem::replace(&mut first.0, next);
+                    }
+                    first => {
+                        let end = first.map_or(i64::MAX, |first| first.0.time);
+                        going = self.hand_over(head, end)?;
+                    }
+                }
+            }
+        }
+        self.assembler.finish(&mut self.text, &mut self.warnings);
+        self.flush()
+    }
+
+    /// Makes a source's next message known, if there is one. `false` ends the run.
+    fn refill(
+        &mut self,
+        jobs: &Jobs<'r>,
+        source: usize,
+        head: &mut Head<'r>,
+        hands: &mut Hands<A::Painter, S::Judge>,
+    ) -> io::Result<bool> {
+        while head.is_empty() && !head.ended {
+            jobs.reuse(std::mem::take(&mut head.batch));
+            head.next = 0;
+            let structure = self.assembler.wants_structure();
+            let Some(batch) = jobs.next_batch(source, hands) else {
+                head.ended = true;
+                if structure {
+                    let end = jobs.sources()[source].chunk_count();
+                    head.wait(MessageKind::StreamEnd, end, None);
+                }
+                break;
+            };
+            let info = &jobs.sources()[source];
+            let backwards = head.goes_backwards(&batch, info);
+            let mut going = true;
+            for fault in backwards.iter().chain(&batch.fault) {
+                self.summary.faults += 1;
+                self.flush()?;
+                going = going && self.output.fault(fault).is_continue();
+            }
+            head.take(batch, info, structure);
+            if !going {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Hands over the first message of a source, and all events right after it that are
+    /// earlier than `end`. `false` ends the run.
+    fn hand_over(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
+        if head.leading() > 0 || head.next == head.batch.entries.len() {
+            if let Some(message) = head.waiting.pop_front() {
+                self.message(&message, &[])?;
+            }
+            return Ok(true);
+        }
+        while let Some(&entry) = head.batch.entries.get(head.next) {
+            let message = Message {
+                kind: MessageKind::Event,
+                recording: head.info.recording,
+                stream: head.info.stream,
+                chunk: head.batch.chunk,
+                class: entry.class as usize,
+                time: (entry.time != NO_TIME).then_some(Timestamp::from_nanos(entry.time)),
+                ticks: head.info.has_clock.then_some(entry.ticks),
+            };
+            let text = &head.batch.text.as_bytes()[head.text_begin..entry.text_end];
+            self.message(&message, text)?;
+            head.text_begin = entry.text_end;
+            head.next += 1;
+            self.summary.events += 1;
+            if self.options.limit == Some(self.summary.events) {
+                return Ok(false);
+            }
+            let next = head.batch.entries.get(head.next);
+            if next.is_none_or(|next| next.time >= end) {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn message(&mut self, message: &Message, text: &[u8]) -> io::Result<()> {
+        let (out, warnings) = (&mut self.text, &mut self.warnings);
+        self.assembler
+            .message(message, self.recordings, text, out, warnings);
+        if self.text.len() >= OUTPUT_PART || !self.warnings.is_empty() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.text.is_empty() {
+            self.output.text(self.text.as_bytes())?;
+            self.text.clear();
+        }
+        if !self.warnings.is_empty() {
+            self.output.warning(&self.warnings)?;
+            self.warnings.clear();
+        }
+        Ok(())
+    }
+}
+
+impl<'r> Head<'r> {
+    fn new(source: &SourceInfo<'r>, rank: u32) -> Self {
+        let info = SourceView {
+            recording: source.recording,
+            stream: source.stream,
+            of: source.of,
+            has_clock: source.of.streams()[source.stream].clock.is_some(),
+            rank,
+        };
+        Self {
+            info,
+            waiting: VecDeque::new(),
+            batch: Batch::default(),
+            last_ticks: None,
+            backwards: None,
+            next: 0,
+            text_begin: 0,
+            ended: false,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.next == self.batch.entries.len() && self.waiting.is_empty()
+    }
+
+    /// How many of the waiting messages come before the next entry: all but the chunk's
+    /// (or stream's) end.
+    fn leading(&self) -> usize {
+        let ends = matches!(
+            self.waiting.back(),
+            Some(Message {
+                kind: MessageKind::ChunkEnd | MessageKind::StreamEnd,
+                ..
+            })
+        );
+        self.waiting.len() - usize::from(ends)
+    }
+
+    /// Adds a message that is no event.
+    fn wait(&mut self, kind: MessageKind, chunk: usize, ticks: Option<u64>) {
+        let clock = self.info.of.streams()[self.info.stream].clock.as_ref();
+        self.waiting.push_back(Message {
+            kind,
+            recording: self.info.recording,
+            stream: self.info.stream,
+            chunk,
+            class: 0,
+            time: ticks.and_then(|ticks| clock?.timestamp(ticks)),
+            ticks,
+        });
+    }
+
+    /// The fault that time goes back in a batch, told once for its chunk.
+    fn goes_backwards(&mut self, batch: &Batch, source: &SourceInfo<'r>) -> Option<FaultReport> {
+        let before = self.last_ticks;
+        self.last_ticks = batch.order.last_ticks().or(before);
+        let mark = batch.order.backwards(before)?;
+        if self.backwards.replace(batch.chunk) == Some(batch.chunk) {
+            return None;
+        }
+        mark.report(source.of, &source.chunk(batch.chunk)?)
+    }
+
+    /// Takes a batch, and the messages around it.
+    fn take(&mut self, batch: Batch, source: &SourceInfo<'r>, structure: bool) {
+        let number = batch.chunk;
+        let chunk = match batch.first || batch.last {
+            true => source.chunk(number),
+            false => None,
+        };
+        if batch.first
+            && let Some(chunk) = chunk
+        {
+            let in_window = |lost: &kymo_model::Lost| {
+                let clock = source.of.streams()[source.stream].clock.as_ref();
+                let time = |ticks: Option<u64>| ticks.and_then(|ticks| clock?.timestamp(ticks));
+                time(lost.end).is_none_or(|end| end >= source.window.begin)
+                    && time(lost.begin).is_none_or(|begin| begin <= source.window.end)
+            };
+            if let Some(lost) = chunk.lost_events.filter(in_window) {
+                self.wait(MessageKind::LostEvents(lost), number, lost.begin);
+            }
+            if let Some(lost) = chunk.lost_chunks.filter(in_window) {
+                self.wait(MessageKind::LostChunks(lost), number, lost.begin);
+            }
+            if structure {
+                self.wait(MessageKind::ChunkBegin, number, chunk.begin);
+            }
+        }
+        if batch.last
+            && structure
+            && let Some(chunk) = chunk
+        {
+            // Tracers are known to write events that are later than the end of their packet.
+            let last = batch.entries.last().map_or(0, |entry| entry.ticks);
+            self.wait(
+                MessageKind::ChunkEnd,
+                number,
+                chunk.end.map(|end| end.max(last)),
+            );
+        }
+        self.batch = batch;
+        self.next = 0;
+        self.text_begin = 0;
+    }
+
+    /// The key of the next message.
+    fn key(&self, source: usize) -> Option<Key> {
+        let event = self
+            .batch
+            .entries
+            .get(self.next)
+            .filter(|_| self.leading() == 0);
+        if let Some(entry) = event {
+            // Only where two streams have the same rank can the class matter.
+            let class = self.info.of.event_classes()[entry.class as usize].id;
+            return Some(Key {
+                time: entry.time,
+                rank: self.info.rank,
+                kind: 2,
+                class,
+                source,
+            });
+        }
+        let message = self.waiting.front()?;
+        let time = message.time.map_or(NO_TIME, Timestamp::as_nanos);
+        Some(Key {
+            time,
+            rank: self.info.rank,
+            kind: weight(&message.kind),
+            class: 0,
+            source,
+        })
+    }
+
+    /// A key before which nothing of this source can come.
+    fn early_key(&self, source: usize, begin: Timestamp) -> Key {
+        Key {
+            time: begin.as_nanos(),
+            rank: 0,
+            kind: 0,
+            class: 0,
+            source,
+        }
+    }
+}
+
+/// Of messages at the same time, those of a smaller weight come first.
+fn weight(kind: &MessageKind) -> u8 {
+    match kind {
+        MessageKind::StreamBegin => 0,
+        MessageKind::ChunkBegin => 1,
+        MessageKind::Event => 2,
+        MessageKind::LostEvents(_) => 3,
+        MessageKind::ChunkEnd => 4,
+        MessageKind::LostChunks(_) => 5,
+        MessageKind::StreamEnd => 6,
+    }
+}
+
+/// The place of each source among all: by the identity of its recording, then by the
+/// numbers of its stream class and stream.
+fn ranks(sources: &[SourceInfo<'_>]) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    let compare = |&left: &usize, &right: &usize| -> Ordering {
+        let (left, right) = (&sources[left], &sources[right]);
+        let identity = |source: &SourceInfo<'_>| {
+            let stream = &source.of.streams()[source.stream];
+            (stream.class, stream.id.unwrap_or(source.stream as u64))
+        };
+        compare_recordings(left.of, right.of).then_with(|| identity(left).cmp(&identity(right)))
+    };
+    order.sort_by(compare);
+    let mut ranks = vec![0; sources.len()];
+    let mut rank = 0;
+    for (position, &source) in order.iter().enumerate() {
+        if position > 0 && compare(&order[position - 1], &source).is_ne() {
+            rank += 1;
+        }
+        ranks[source] = rank;
+    }
+    ranks
+}
+
+/// Recordings with an identifier come before those without, those with a name likewise.
+fn compare_recordings(left: &AnyRecording, right: &AnyRecording) -> Ordering {
+    let some_first = |option: Option<&str>| (option.is_none(), option.map(str::to_owned));
+    some_first(left.uid())
+        .cmp(&some_first(right.uid()))
+        .then_with(|| some_first(left.name()).cmp(&some_first(right.name())))
+}

@@ -1,0 +1,266 @@
+//! Decodes everything, and tells of all damage.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use kymo_model::{Chunk, Cursor, Event, Fault, FaultReport, FieldId, Recording, Visitor};
+
+use super::json::Json;
+use super::scan::{Options, Unit, Units, scan};
+use super::text::{Style, Table};
+use super::{MOST_FAULTS, faults_text, write_faults};
+use crate::order::Order;
+
+/// What decoding every field of every event has shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Check {
+    /// Events that were decoded.
+    pub events: u64,
+    /// Their scalars, strings and array elements: each number, truth value, text, BLOB,
+    /// bit array or bit map counts, wherever it lies.
+    pub fields: u64,
+    /// Packets (chunks) that were gone through.
+    pub packets: u64,
+    /// Events that the recorder discarded, as far as their number is known.
+    pub discarded_events: u64,
+    /// All damage, in the order of the recordings, their streams and packets; at most
+    /// [`MOST_FAULTS`].
+    pub faults: Vec<FaultReport>,
+    /// How many faults there are beyond those listed.
+    pub more_faults: u64,
+}
+
+/// What became of one chunk.
+#[derive(Debug, Default)]
+struct Outcome {
+    events: u64,
+    fields: u64,
+    order: Order,
+    /// What ended it early, and the event in hand.
+    fault: Option<(Option<(u64, usize)>, Fault)>,
+}
+
+/// Counts values.
+#[derive(Default)]
+struct Counter(u64);
+
+impl Visitor for Counter {
+    #[inline(always)]
+    fn uint(&mut self, _: FieldId, _: u64) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn sint(&mut self, _: FieldId, _: i64) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn float(&mut self, _: FieldId, _: f64) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn float128(&mut self, _: FieldId, _: u128) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn boolean(&mut self, _: FieldId, _: bool) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn bits(&mut self, _: FieldId, _: u64) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn text(&mut self, _: FieldId, _: &[u8]) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn blob(&mut self, _: FieldId, _: &[u8]) {
+        self.0 += 1;
+    }
+}
+
+impl Check {
+    /// Decodes all of some recordings. With [`Options::strict`] it ends at the first fault,
+    /// and counts what came before it and the chunk that it is in.
+    pub fn new<R: Recording>(recordings: &[R], options: &Options<'_>) -> Self {
+        let mut check = Self::default();
+        check.run(recordings, options);
+        if options.strict {
+            check.faults.truncate(1);
+        }
+        check
+    }
+
+    fn run<R: Recording>(&mut self, recordings: &[R], options: &Options<'_>) {
+        let units = Units::new(recordings);
+        let opening_faults = recordings.iter().any(|of| !of.faults().is_empty());
+        let in_order = Mutex::new(InOrder {
+            check: self,
+            recordings,
+            strict: options.strict,
+            opened: 0,
+            next: 0,
+            waiting: BTreeMap::new(),
+            before: None,
+        });
+        let in_order_now = || in_order.lock().unwrap_or_else(PoisonError::into_inner);
+        if !(options.strict && opening_faults) {
+            scan(
+                &units,
+                options,
+                || (),
+                |(), ordinal, unit| {
+                    let outcome = check_chunk(unit.of, &unit.chunk);
+                    let is_good =
+                        outcome.fault.is_none() && outcome.order.backwards(None).is_none();
+                    in_order_now().add(&units, ordinal, outcome);
+                    is_good || !options.strict
+                },
+            );
+        }
+        in_order_now().open(recordings.len());
+    }
+
+    fn add_fault(&mut self, fault: impl FnOnce() -> FaultReport) {
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(fault());
+        } else {
+            self.more_faults += 1;
+        }
+    }
+
+    /// Whether there is no damage.
+    pub fn is_good(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// `{"events":N,"fields":N,"packets":N,"discarded_events":N,"faults":[...]}`; where not
+    /// all faults are listed, `"more_faults":N` tells how many are not.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        json.begin_object();
+        for (key, number) in self.counts() {
+            json.key(key);
+            json.number(number);
+        }
+        write_faults(&mut json, &self.faults);
+        if self.more_faults > 0 {
+            json.key("more_faults");
+            json.number(self.more_faults);
+        }
+        json.end_object();
+        json.finish()
+    }
+
+    fn counts(&self) -> [(&'static str, u64); 4] {
+        [
+            ("events", self.events),
+            ("fields", self.fields),
+            ("packets", self.packets),
+            ("discarded_events", self.discarded_events),
+        ]
+    }
+
+    /// The counts and all faults, a line each.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let mut table = Table::default();
+        for (key, number) in self.counts() {
+            table.row([key.replace('_', " "), style.count(number)]);
+        }
+        let faults = self.faults.len() as u64 + self.more_faults;
+        table.row(["faults".to_string(), style.count(faults)]);
+        let mut text = table.align(&[false, true]);
+        text += &faults_text(&self.faults);
+        if self.more_faults > 0 {
+            text += &format!("and {} faults more\n", style.count(self.more_faults));
+        }
+        text.into_bytes()
+    }
+}
+
+/// Puts the outcomes of chunks together in the order of the chunks, as soon as it can: there
+/// may be millions of them.
+struct InOrder<'c, 'r, R> {
+    check: &'c mut Check,
+    recordings: &'r [R],
+    strict: bool,
+    /// Recordings whose own faults are listed.
+    opened: usize,
+    /// The chunk whose outcome is next.
+    next: usize,
+    /// Outcomes of later chunks.
+    waiting: BTreeMap<usize, Outcome>,
+    /// Recording and stream of the last event so far, and its ticks.
+    before: Option<((usize, usize), u64)>,
+}
+
+impl<'r, R: Recording> InOrder<'_, 'r, R> {
+    /// Lists the faults of the first `count` recordings that were found while opening.
+    fn open(&mut self, count: usize) {
+        while let Some(of) = self.recordings[..count].get(self.opened) {
+            self.opened += 1;
+            for fault in of.faults() {
+                self.check.add_fault(|| fault.clone());
+            }
+        }
+    }
+
+    fn add(&mut self, units: &Units<'r, R>, ordinal: usize, outcome: Outcome) {
+        self.waiting.insert(ordinal, outcome);
+        while let Some(outcome) = self.waiting.remove(&self.next)
+            && let Some(unit) = units.get(self.next)
+        {
+            self.next += 1;
+            self.open(unit.recording + 1);
+            if !self.strict || self.check.is_good() {
+                self.put(&unit, outcome);
+            }
+        }
+    }
+
+    fn put(&mut self, unit: &Unit<'r, R>, outcome: Outcome) {
+        let (of, chunk) = (unit.of, &unit.chunk);
+        let check = &mut *self.check;
+        check.packets += 1;
+        check.events += outcome.events;
+        check.fields += outcome.fields;
+        let lost = chunk.lost_events.and_then(|lost| lost.count);
+        check.discarded_events = check.discarded_events.saturating_add(lost.unwrap_or(0));
+        let stream = (unit.recording, chunk.stream);
+        let before = self.before.filter(|&(before, _)| before == stream);
+        let backwards = outcome.order.backwards(before.map(|(_, ticks)| ticks));
+        if let Some(report) = backwards.and_then(|mark| mark.report(of, chunk)) {
+            check.add_fault(|| report);
+        }
+        if let Some((event, fault)) = outcome.fault {
+            check.add_fault(|| of.report(chunk, event, fault));
+        }
+        if let Some(ticks) = outcome.order.last_ticks() {
+            self.before = Some((stream, ticks));
+        }
+    }
+}
+
+fn check_chunk<R: Recording>(of: &R, chunk: &Chunk) -> Outcome {
+    let mut cursor = of.cursor(chunk);
+    let mut counter = Counter::default();
+    let mut outcome = Outcome::default();
+    loop {
+        let event = match cursor.next_event() {
+            Ok(Some(event)) => event,
+            Ok(None) => break,
+            Err(fault) => {
+                outcome.fault = Some((None, fault));
+                break;
+            }
+        };
+        outcome.order.add(&event);
+        if let Err(fault) = event.visit(&mut counter) {
+            outcome.fault = Some((Some((event.number(), event.class_index())), fault));
+            break;
+        }
+        outcome.events += 1;
+    }
+    outcome.fields = counter.0;
+    outcome
+}

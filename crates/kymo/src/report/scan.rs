@@ -1,0 +1,132 @@
+//! Hands the chunks of recordings to threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kymo_model::{Chunk, Recording};
+
+/// How recordings are gone through.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Threads to work with, the caller's included; at least 1.
+    pub threads: usize,
+    /// Whether the first fault ends the work.
+    pub strict: bool,
+    /// Told the size in bytes of each chunk that is done, by any thread.
+    pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("threads", &self.threads)
+            .field("strict", &self.strict)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Options<'_> {
+    /// As many threads as there are processors; faults are skipped.
+    fn default() -> Self {
+        Self {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            strict: false,
+            progress: None,
+        }
+    }
+}
+
+/// A chunk among all chunks of all recordings.
+pub(super) struct Unit<'r, R> {
+    /// Position of the recording.
+    pub(super) recording: usize,
+    /// The recording.
+    pub(super) of: &'r R,
+    /// The chunk.
+    pub(super) chunk: Chunk,
+}
+
+/// All chunks of some recordings, in order: by recording, stream, number.
+pub(super) struct Units<'r, R> {
+    recordings: &'r [R],
+    /// `(first ordinal, recording, stream)`
+    streams: Vec<(usize, usize, usize)>,
+    len: usize,
+}
+
+impl<'r, R: Recording> Units<'r, R> {
+    pub(super) fn new(recordings: &'r [R]) -> Self {
+        let mut streams = Vec::new();
+        let mut len = 0;
+        for (recording, of) in recordings.iter().enumerate() {
+            for stream in 0..of.streams().len() {
+                streams.push((len, recording, stream));
+                len += of.chunk_count(stream);
+            }
+        }
+        Self {
+            recordings,
+            streams,
+            len,
+        }
+    }
+
+    /// The chunk with this ordinal.
+    pub(super) fn get(&self, ordinal: usize) -> Option<Unit<'r, R>> {
+        let after = self
+            .streams
+            .partition_point(|&(first, _, _)| first <= ordinal);
+        let &(first, recording, stream) = self.streams.get(after.checked_sub(1)?)?;
+        let of = &self.recordings[recording];
+        Some(Unit {
+            recording,
+            of,
+            chunk: of.chunk(stream, ordinal - first)?,
+        })
+    }
+}
+
+/// Works on all chunks in all threads: each thread makes a part and does `work` on it for
+/// every chunk it takes, by ordinal. `work` tells whether later chunks still matter.
+/// The parts come in no particular order.
+pub(super) fn scan<R: Recording, P: Send>(
+    units: &Units<'_, R>,
+    options: &Options<'_>,
+    new_part: impl Fn() -> P + Sync,
+    work: impl Fn(&mut P, usize, &Unit<'_, R>) -> bool + Sync,
+) -> Vec<P> {
+    let next = AtomicUsize::new(0);
+    let end = AtomicUsize::new(units.len);
+    let run = || {
+        let mut part = new_part();
+        loop {
+            let ordinal = next.fetch_add(1, Ordering::Relaxed);
+            if ordinal >= end.load(Ordering::Relaxed) {
+                return part;
+            }
+            let Some(unit) = units.get(ordinal) else {
+                return part;
+            };
+            if !work(&mut part, ordinal, &unit) {
+                end.fetch_min(ordinal + 1, Ordering::Relaxed);
+            }
+            if let Some(progress) = options.progress {
+                progress(unit.chunk.bytes);
+            }
+        }
+    };
+    let threads = options.threads.clamp(1, units.len.max(1));
+    std::thread::scope(|scope| {
+        // Where the system has no more threads, those that there are do the work.
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok())
+            .collect();
+        let mut parts = vec![run()];
+        for other in others {
+            match other.join() {
+                Ok(part) => parts.push(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        parts
+    })
+}

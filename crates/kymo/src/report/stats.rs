@@ -1,0 +1,429 @@
+//! How many events there are, of what, where and when.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kymo_model::{Cursor, Event, Fault, FaultReport, Nothing, Recording};
+use kymo_text::visible;
+use kymo_time::Timestamp;
+
+use super::json::Json;
+use super::scan::{Options, Unit, Units, scan};
+use super::text::{Style, Table, within};
+use super::{MOST_FAULTS, faults_text, write_faults};
+use crate::filter::{Filter, Worker};
+
+/// Events of one class, of one stream, or all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub events: u64,
+    /// The space they take, headers included, in bits.
+    pub bits: u64,
+    /// When the first one happened.
+    pub first: Option<Timestamp>,
+    /// When the last one happened.
+    pub last: Option<Timestamp>,
+}
+
+impl Count {
+    #[inline]
+    fn add_event(&mut self, time: Option<Timestamp>, bits: u64) {
+        self.events += 1;
+        self.bits += bits;
+        if time.is_some() {
+            if self.first.is_none() || time < self.first {
+                self.first = time;
+            }
+            if time > self.last {
+                self.last = time;
+            }
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.events += other.events;
+        self.bits += other.bits;
+        self.first = [self.first, other.first].into_iter().flatten().min();
+        self.last = self.last.max(other.last);
+    }
+
+    /// Nanoseconds from the first to the last event.
+    pub fn duration(&self) -> Option<u64> {
+        Some(self.last?.as_nanos().abs_diff(self.first?.as_nanos()))
+    }
+
+    /// Events per second of a duration in nanoseconds; `None` where there is none.
+    fn rate(&self, duration: Option<u64>) -> Option<f64> {
+        let duration = duration.filter(|&nanos| nanos > 0)?;
+        Some(self.events as f64 / (duration as f64 / 1e9))
+    }
+}
+
+/// Counts of the events of recordings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Paths of the recordings.
+    pub recordings: Vec<PathBuf>,
+    /// All events.
+    pub total: Count,
+    /// Events that the recorders discarded, as far as their number is known.
+    pub discarded_events: u64,
+    /// By event class, most events first; classes without events are left out.
+    pub classes: Vec<ClassCount>,
+    /// By stream, in the order of the recordings.
+    pub streams: Vec<StreamCount>,
+    /// Damage met; at most [`MOST_FAULTS`].
+    pub faults: Vec<FaultReport>,
+}
+
+/// Events of one class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    /// Position of the recording.
+    pub recording: usize,
+    /// Number of the stream class.
+    pub stream_class: u64,
+    /// Number of the class.
+    pub id: u64,
+    /// Its name.
+    pub name: Option<Arc<str>>,
+    /// Its events.
+    pub count: Count,
+}
+
+impl ClassCount {
+    /// What people tell it by.
+    fn key(&self) -> (usize, Option<&str>) {
+        (self.recording, self.name.as_deref())
+    }
+}
+
+/// Events of one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamCount {
+    /// Position of the recording.
+    pub recording: usize,
+    /// Name of the stream.
+    pub name: Arc<str>,
+    /// Its events.
+    pub count: Count,
+}
+
+/// A fault that ended a chunk.
+struct Ended {
+    ordinal: usize,
+    /// The event in hand: number and class.
+    event: Option<(u64, usize)>,
+    fault: Fault,
+}
+
+/// What one thread has counted.
+struct Part<'f> {
+    /// By recording and class.
+    classes: Vec<Vec<Count>>,
+    /// By recording and stream.
+    streams: Vec<Vec<Count>>,
+    faults: Vec<Ended>,
+    worker: Worker<'f>,
+}
+
+impl Stats {
+    /// Counts the events that a filter wants.
+    pub fn new<R: Recording>(recordings: &[R], filter: &Filter, options: &Options<'_>) -> Self {
+        let units = Units::new(recordings);
+        let new_part = || Part {
+            classes: recordings
+                .iter()
+                .map(|of| vec![Count::default(); of.event_classes().len()])
+                .collect(),
+            streams: recordings
+                .iter()
+                .map(|of| vec![Count::default(); of.streams().len()])
+                .collect(),
+            faults: Vec::new(),
+            worker: filter.worker(),
+        };
+        let parts = scan(&units, options, new_part, |part, ordinal, unit| {
+            if filter.overlaps(unit.recording, &unit.chunk) {
+                let mut at = None;
+                if let Err(fault) = count_chunk(part, unit, &mut at)
+                    // A thread meets its chunks in order: of more faults none is listed.
+                    && part.faults.len() < MOST_FAULTS
+                {
+                    part.faults.push(Ended {
+                        ordinal,
+                        event: at,
+                        fault,
+                    });
+                }
+            }
+            true
+        });
+        let mut stats = Self {
+            recordings: recordings
+                .iter()
+                .map(|of| of.path().to_path_buf())
+                .collect(),
+            ..Self::default()
+        };
+        for (recording, of) in recordings.iter().enumerate() {
+            for (position, class) in of.event_classes().iter().enumerate() {
+                let count = sum(parts.iter().map(|part| &part.classes[recording][position]));
+                if count.events > 0 {
+                    stats.classes.push(ClassCount {
+                        recording,
+                        stream_class: class.stream_class,
+                        id: class.id,
+                        name: class.name.clone(),
+                        count,
+                    });
+                }
+            }
+            for (position, stream) in of.streams().iter().enumerate() {
+                let count = sum(parts.iter().map(|part| &part.streams[recording][position]));
+                stats.total.add(&count);
+                stats.streams.push(StreamCount {
+                    recording,
+                    name: Arc::clone(&stream.name),
+                    count,
+                });
+                let wanted = of.chunks(position);
+                let wanted = wanted.filter(|chunk| filter.overlaps(recording, chunk));
+                stats.discarded_events = wanted
+                    .filter_map(|chunk| chunk.lost_events?.count)
+                    .fold(stats.discarded_events, u64::saturating_add);
+            }
+        }
+        // The sort is stable: of classes with as many events the earlier declared comes first.
+        stats
+            .classes
+            .sort_by_key(|class| std::cmp::Reverse(class.count.events));
+        let mut faults: Vec<_> = parts.into_iter().flat_map(|part| part.faults).collect();
+        faults.sort_unstable_by_key(|ended| ended.ordinal);
+        let opening = recordings.iter().flat_map(Recording::faults).cloned();
+        let decoding = faults.into_iter().filter_map(|ended| {
+            let unit = units.get(ended.ordinal)?;
+            Some(unit.of.report(&unit.chunk, ended.event, ended.fault))
+        });
+        stats.faults = opening.chain(decoding).take(MOST_FAULTS).collect();
+        stats
+    }
+
+    /// Leaves only the classes with the most events.
+    pub fn keep_top(&mut self, classes: usize) {
+        self.classes.truncate(classes);
+    }
+
+    /// One object: `events`, `bytes`, `first`, `last` (nanoseconds), `rate` (events per
+    /// second), `discarded_events`, then `event_classes` and `streams` with the same keys
+    /// for each, and `faults`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        let write = |json: &mut Json, count: &Count, duration| {
+            json.key("events");
+            json.number(count.events);
+            json.key("bytes");
+            json.number(count.bits.div_ceil(8));
+            json.key("first");
+            json.optional_signed(count.first.map(Timestamp::as_nanos));
+            json.key("last");
+            json.optional_signed(count.last.map(Timestamp::as_nanos));
+            json.key("rate");
+            json.float(count.rate(duration).unwrap_or(f64::NAN));
+        };
+        let path = |json: &mut Json, recording: usize| {
+            json.key("recording");
+            json.text(self.recordings[recording].as_os_str().as_encoded_bytes());
+        };
+        json.begin_object();
+        write(&mut json, &self.total, self.total.duration());
+        json.key("discarded_events");
+        json.number(self.discarded_events);
+        json.key("event_classes");
+        json.begin_array();
+        for class in &self.classes {
+            json.begin_object();
+            path(&mut json, class.recording);
+            json.key("stream_class");
+            json.number(class.stream_class);
+            json.key("event_class");
+            json.number(class.id);
+            json.key("event");
+            json.optional_text(class.name.as_deref());
+            write(&mut json, &class.count, self.total.duration());
+            json.end_object();
+        }
+        json.end_array();
+        json.key("streams");
+        json.begin_array();
+        for stream in &self.streams {
+            json.begin_object();
+            path(&mut json, stream.recording);
+            json.key("stream");
+            json.text(stream.name.as_bytes());
+            write(&mut json, &stream.count, stream.count.duration());
+            json.end_object();
+        }
+        json.end_array();
+        write_faults(&mut json, &self.faults);
+        json.end_object();
+        json.finish()
+    }
+
+    /// Tables of all that.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let total = &self.total;
+        let mut table = Table::default();
+        let mut line = |key: &str, value: String| table.row([key.to_string(), value]);
+        line("events", style.count(total.events));
+        line("bytes", style.count(total.bits.div_ceil(8)));
+        line("first", style.optional_time(total.first));
+        line("last", style.optional_time(total.last));
+        if let Some(duration) = total.duration() {
+            line("duration", style.duration(duration));
+        }
+        line("events/s", style.rate(total.rate(total.duration())));
+        line("discarded events", style.count(self.discarded_events));
+        line("faults", style.count(self.faults.len() as u64));
+        let mut text = table.align(&[false, false]);
+
+        const COLUMNS: [&str; 7] = ["events", "%", "events/s", "bytes", "first", "last", ""];
+        const RIGHT: [bool; 7] = [true, true, true, true, false, false, false];
+        let row = |name: String, count: &Count, duration| {
+            let share = 100.0 * count.events as f64 / total.events.max(1) as f64;
+            [
+                style.count(count.events),
+                format!("{share:.1}"),
+                style.rate(count.rate(duration)),
+                style.count(count.bits.div_ceil(8)),
+                style.optional_time(count.first),
+                style.optional_time(count.last),
+                name,
+            ]
+        };
+        let several = self.recordings.len() > 1;
+        let prefix = |recording: usize| match several {
+            true => format!("[{}] ", recording + 1),
+            false => String::new(),
+        };
+        if several {
+            text += "\n";
+            for (recording, path) in self.recordings.iter().enumerate() {
+                let path = path.to_string_lossy();
+                text += &format!("{}{}\n", prefix(recording), visible(&path));
+            }
+        }
+        let mut classes = Table::default();
+        let mut header = COLUMNS;
+        header[6] = "event class";
+        classes.header(&header);
+        let mut namesakes: HashMap<(usize, Option<&str>), usize> = HashMap::new();
+        for class in &self.classes {
+            *namesakes.entry(class.key()).or_default() += 1;
+        }
+        for class in &self.classes {
+            let mut name = prefix(class.recording) + class.name.as_deref().unwrap_or("<unknown>");
+            if namesakes[&class.key()] > 1 {
+                name += &format!(" (stream class {}, id {})", class.stream_class, class.id);
+            }
+            classes.row(row(name, &class.count, total.duration()));
+        }
+        let mut streams = Table::default();
+        header[6] = "stream";
+        streams.header(&header);
+        for stream in &self.streams {
+            let name = within(&self.recordings[stream.recording], &stream.name);
+            let name = prefix(stream.recording) + &name;
+            streams.row(row(name, &stream.count, stream.count.duration()));
+        }
+        text += "\n";
+        text += &classes.align(&RIGHT);
+        text += "\n";
+        text += &streams.align(&RIGHT);
+        if !self.faults.is_empty() {
+            text += "\n";
+            text += &faults_text(&self.faults);
+        }
+        text.into_bytes()
+    }
+}
+
+fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> Count {
+    counts.fold(Count::default(), |mut sum, count| {
+        sum.add(count);
+        sum
+    })
+}
+
+/// An event whose end is not known yet.
+#[derive(Clone, Copy)]
+struct Open {
+    number: u64,
+    class: usize,
+    begin: u64,
+    time: Option<Timestamp>,
+}
+
+/// Counts the events of a chunk. `at` is the event in hand.
+fn count_chunk<R: Recording>(
+    part: &mut Part<'_>,
+    unit: &Unit<'_, R>,
+    at: &mut Option<(u64, usize)>,
+) -> Result<(), Fault> {
+    let chunk = &unit.chunk;
+    part.worker.begin_chunk(unit.recording, unit.of, chunk)?;
+    let mut cursor = unit.of.cursor(chunk);
+    let mut open: Option<Open> = None;
+    let close = |part: &mut Part<'_>, open: Option<Open>, end: u64| {
+        if let Some(event) = open {
+            let bits = end.saturating_sub(event.begin);
+            part.classes[unit.recording][event.class].add_event(event.time, bits);
+            part.streams[unit.recording][chunk.stream].add_event(event.time, bits);
+        }
+    };
+    let result = loop {
+        *at = None;
+        let event = match cursor.next_event() {
+            Ok(Some(event)) => event,
+            Ok(None) => break Ok(()),
+            Err(fault) => break Err(fault),
+        };
+        let (number, class) = (event.number(), event.class_index());
+        *at = Some((number, class));
+        close(part, open.take(), event.begin_bit());
+        match part.worker.accepts(&event) {
+            Ok(false) => {}
+            Ok(true) => {
+                open = Some(Open {
+                    number,
+                    class,
+                    begin: event.begin_bit(),
+                    time: event.timestamp(),
+                });
+            }
+            Err(fault) => break Err(fault),
+        }
+    };
+    match &result {
+        Ok(()) => close(part, open, unit.of.content_bits(chunk)),
+        // Either the open event is broken, or what follows it.
+        Err(fault) => {
+            let open = open.filter(|event| is_whole(unit, event.number));
+            close(part, open, fault.bit);
+        }
+    }
+    result
+}
+
+/// Whether an event of a chunk can be decoded as a whole.
+fn is_whole<R: Recording>(unit: &Unit<'_, R>, number: u64) -> bool {
+    let mut cursor = unit.of.cursor(&unit.chunk);
+    while let Ok(Some(event)) = cursor.next_event() {
+        if event.number() == number {
+            return event.visit(&mut Nothing).is_ok();
+        }
+    }
+    false
+}

@@ -1,0 +1,227 @@
+//! Reports of recordings made of values.
+
+use std::sync::{Arc, Mutex};
+
+use kymo_model::{FaultCode, FaultReport, Kind, Lost};
+
+use super::*;
+use crate::filter::{Filter, Glob, Query};
+use crate::pipeline::Window;
+use crate::testing::{Fake, Record, Val, uint};
+
+/// An event of class `one` (a number), or of class `list` (a list of that many numbers).
+fn one(time: i64) -> Record {
+    (0, Some(time), Val::Struct(vec![Val::Uint(1)]))
+}
+
+fn list(time: i64, length: usize) -> Record {
+    let elements = vec![Val::Uint(0); length];
+    (
+        1,
+        Some(time),
+        Val::Struct(vec![Val::Array(elements), Val::Uint(7)]),
+    )
+}
+
+fn broken(time: i64) -> Record {
+    (0, Some(time), Val::Struct(vec![Val::Broken]))
+}
+
+fn recording(streams: Vec<Vec<Vec<Record>>>) -> Fake {
+    let mut fake = Fake::default();
+    fake.class("one", vec![("n", uint())]);
+    let class = fake.class(
+        "list",
+        vec![("list", Kind::Array { length: None }), ("m", uint())],
+    );
+    let list = class.schema.fields()[0].children[0];
+    class.schema.push_child(list, None, uint());
+    fake.class("none", Vec::new());
+    for (number, chunks) in streams.into_iter().enumerate() {
+        fake.stream(&format!("s{number}"), chunks);
+    }
+    fake
+}
+
+fn options(threads: usize) -> Options<'static> {
+    Options {
+        threads,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn check_counts_values_and_tells_of_damage() {
+    let mut fake = recording(vec![
+        vec![
+            vec![one(1), list(2, 3), one(3)],
+            vec![one(4), one(9), one(7), one(8), broken(9), one(10)],
+            vec![one(6), one(11)],
+        ],
+        vec![vec![list(0, 0)]],
+    ]);
+    fake.chunks[0][1].lost_events = Some(Lost {
+        count: Some(5),
+        begin: None,
+        end: None,
+    });
+    fake.chunks[0][2].lost_events = Some(Lost {
+        count: None,
+        begin: None,
+        end: None,
+    });
+    let fakes = [fake];
+    let expected = Check::new(&fakes, &options(1));
+    assert_eq!(
+        String::from_utf8(expected.to_json()).unwrap(),
+        concat!(
+            r#"{"events":10,"fields":13,"packets":4,"discarded_events":5,"faults":["#,
+            r#"{"file":"s0","offset":102,"packet":1,"event":2,"field":null,"#,
+            r#""code":"not-monotonic","message":"not-monotonic"},"#,
+            r#"{"file":"s0","offset":101,"packet":1,"event":4,"field":"payload.n","#,
+            r#""code":"beyond-content","message":"beyond-content"},"#,
+            r#"{"file":"s0","offset":200,"packet":2,"event":0,"field":null,"#,
+            r#""code":"not-monotonic","message":"not-monotonic"}]}"#,
+            "\n"
+        )
+    );
+    assert!(!expected.is_good());
+    insta::assert_snapshot!(
+        "check",
+        String::from_utf8(expected.to_text(&Style::new(true))).unwrap()
+    );
+    for threads in 2..6 {
+        assert_eq!(Check::new(&fakes, &options(threads)), expected);
+    }
+}
+
+#[test]
+fn a_strict_check_ends_at_the_first_fault() {
+    let chunks = (0..50)
+        .map(|number| match number {
+            20 | 30 => vec![one(number), broken(number)],
+            _ => vec![one(number)],
+        })
+        .collect();
+    let fakes = [recording(vec![chunks])];
+    for threads in [1, 2, 5] {
+        let strict = Options {
+            strict: true,
+            ..options(threads)
+        };
+        let check = Check::new(&fakes, &strict);
+        assert_eq!((check.events, check.packets), (21, 21), "{threads} threads");
+        assert_eq!(check.faults.len(), 1);
+        assert_eq!(check.faults[0].packet, Some(20));
+    }
+}
+
+#[test]
+fn faults_of_opening_come_first_and_once() {
+    let mut fake = recording(vec![vec![vec![one(5)], vec![one(4)]]]);
+    fake.faults.push(FaultReport {
+        code: FaultCode::NotMonotonic,
+        file: Arc::new("s0".into()),
+        offset: 100,
+        packet: Some(1),
+        event: None,
+        field: None,
+        message: "the packet begins before the one before it".to_string(),
+    });
+    let check = Check::new(&[fake], &options(1));
+    assert_eq!(check.faults.len(), 1);
+    assert_eq!(check.faults[0].event, None);
+}
+
+#[test]
+fn many_faults_are_counted_only() {
+    let chunks = vec![vec![broken(0)]; MOST_FAULTS + 7];
+    let check = Check::new(&[recording(vec![chunks])], &options(2));
+    assert_eq!(check.faults.len(), MOST_FAULTS);
+    assert_eq!(check.more_faults, 7);
+    let json = String::from_utf8(check.to_json()).unwrap();
+    assert!(json.ends_with("],\"more_faults\":7}\n"));
+}
+
+#[test]
+fn progress_is_told_of_every_chunk() {
+    let fakes = [
+        recording(vec![vec![vec![one(1)]; 30], vec![vec![one(1)]; 12]]),
+        recording(vec![]),
+        recording(vec![vec![], vec![vec![one(1)]; 8]]),
+    ];
+    let done = Mutex::new(0u64);
+    let progress = |bytes| {
+        *done.lock().unwrap() += bytes;
+    };
+    let check = Check::new(
+        &fakes,
+        &Options {
+            progress: Some(&progress),
+            ..options(3)
+        },
+    );
+    assert_eq!((check.packets, check.events), (50, 50));
+    assert_eq!(done.into_inner().unwrap(), 5_000);
+}
+
+/// Statistics in the given number of threads.
+fn stats(fakes: &[Fake], events: &[&str], window: Window, threads: usize) -> Stats {
+    let query = Query {
+        events: events.iter().map(|glob| Glob::new(glob)).collect(),
+        condition: None,
+    };
+    let windows = vec![window; fakes.len()];
+    let filter = Filter::new(&query, &windows, fakes).unwrap();
+    Stats::new(fakes, &filter, &options(threads))
+}
+
+#[test]
+fn stats_count_classes_and_streams() {
+    const SECOND: i64 = 1_000_000_000;
+    let mut timeless = one(0);
+    timeless.1 = None;
+    let fakes = [
+        recording(vec![
+            vec![
+                vec![one(SECOND), list(2 * SECOND, 1), one(3 * SECOND)],
+                vec![one(4 * SECOND), timeless],
+            ],
+            vec![],
+        ]),
+        recording(vec![vec![vec![list(-SECOND, 1), broken(0)]]]),
+    ];
+    let counted = stats(&fakes, &[], Window::ALL, 1);
+    assert_eq!(counted.total.events, 6, "the broken one does not count");
+    assert_eq!(counted.total.duration(), Some(5_000_000_000));
+    // Each event takes 8 bits, but for the last one of a chunk, which ends with it.
+    assert_eq!(
+        counted.classes[0].count.bits,
+        8 + (800 - 16) + 8 + (800 - 8)
+    );
+    assert_eq!(counted.faults.len(), 1);
+    insta::assert_snapshot!(
+        "stats",
+        String::from_utf8(counted.to_text(&Style::new(true))).unwrap()
+    );
+    insta::assert_snapshot!("stats_json", String::from_utf8(counted.to_json()).unwrap());
+    for threads in 2..5 {
+        assert_eq!(stats(&fakes, &[], Window::ALL, threads), counted);
+    }
+
+    let mut lists = stats(&fakes, &["l*"], Window::ALL, 2);
+    assert_eq!(lists.total.events, 2);
+    assert_eq!(lists.classes.len(), 2);
+    lists.keep_top(1);
+    assert_eq!(lists.classes.len(), 1);
+
+    let window = Window {
+        begin: fakes[0].chunks[0][1].begin_time.unwrap(),
+        ..Window::ALL
+    };
+    let late = stats(&fakes, &[], window, 1);
+    assert_eq!(
+        late.total.events, 2,
+        "one in the window, one without a time"
+    );
+}

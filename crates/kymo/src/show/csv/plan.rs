@@ -1,0 +1,69 @@
+//! The columns of a class.
+
+use std::collections::HashMap;
+
+use kymo_model::{FieldId, Kind, Schema, Scope};
+
+use crate::show::json;
+
+/// What a field is in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A structure whose members have columns of their own.
+    Spread,
+    /// A column.
+    Column,
+    /// What the cell of a column holds: an option, an element, a member.
+    Inside,
+}
+
+/// How the fields of a schema are written, by [`FieldId`].
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) parts: Vec<Part>,
+    /// Compound values within a cell are JSON.
+    pub(super) json: json::Plan,
+}
+
+/// A column: the scope it comes from, and the names from there to the field.
+pub(super) type Column = (Scope, String);
+
+impl Plan {
+    /// Plans all fields but the `hidden` ones, and appends the columns to `columns`.
+    pub(super) fn new(schema: &Schema, hidden: &[bool], columns: &mut Vec<Column>) -> Self {
+        let mut json = json::Plan::new(schema, hidden);
+        let mut parts: Vec<Part> = Vec::with_capacity(schema.fields().len());
+        for (position, field) in schema.fields().iter().enumerate() {
+            let id = FieldId(position as u32);
+            let spread = match field.parent {
+                Some(parent) => parts[parent.index()] == Part::Spread,
+                None => true,
+            };
+            let is_struct = matches!(field.kind, Kind::Struct);
+            parts.push(match (spread, is_struct) {
+                (true, true) => Part::Spread,
+                (true, false) => Part::Column,
+                (false, _) => Part::Inside,
+            });
+            let hidden = hidden.get(position).copied().unwrap_or(false);
+            if parts[position] == Part::Column && !hidden {
+                json.detach(id, &field.kind);
+                columns.push((schema.scope_of(id), schema.path(id)));
+            }
+        }
+        Self { parts, json }
+    }
+}
+
+/// Names of columns: with the scope before them where two would be the same.
+pub(super) fn names(columns: &[Column]) -> Vec<String> {
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for (_, path) in columns {
+        *count.entry(path).or_default() += 1;
+    }
+    let name = |(scope, path): &Column| match count[path.as_str()] {
+        1 => path.clone(),
+        _ => format!("{}.{path}", scope.name()),
+    };
+    columns.iter().map(name).collect()
+}

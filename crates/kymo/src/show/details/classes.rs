@@ -1,0 +1,402 @@
+//! Writes the classes of fields.
+
+use kymo_ctf::class::{
+    FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Member, Role, Selector, Step,
+    StreamClass, TraceClass, VariantOption,
+};
+use kymo_model::{Base, Flag, Labels, Scope};
+
+use super::attributes;
+use super::text::Text;
+
+/// What field references are looked up in.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) trace: &'a TraceClass,
+    pub(super) stream: &'a StreamClass,
+    pub(super) event: Option<&'a kymo_ctf::class::EventRecordClass>,
+}
+
+/// What a field is for, where that is only for readers.
+pub(super) fn roles(class: &FieldClass) -> &[Role] {
+    match class {
+        FieldClass::Integer { style, .. } | FieldClass::VarInteger(style) => &style.roles,
+        FieldClass::Blob { roles, .. } | FieldClass::Array { roles, .. } => roles,
+        _ => &[],
+    }
+}
+
+/// Whether a member of a packet context has a role.
+pub(super) fn has_role(context: Option<&FieldClass>, role: Role) -> bool {
+    match context {
+        Some(FieldClass::Struct { members, .. }) => members
+            .iter()
+            .any(|member| roles(&member.class).contains(&role)),
+        _ => false,
+    }
+}
+
+/// Writes the class of a scope as a line of its own, and what is below it.
+pub(super) fn root(name: &str, class: &FieldClass, around: Around<'_>, text: &mut Text) {
+    text.property(name, |text| field(class, around, text));
+}
+
+/// The same of a packet context: without the members that have roles, and not at all where
+/// nothing remains.
+pub(super) fn packet_context(class: &FieldClass, around: Around<'_>, text: &mut Text) {
+    let FieldClass::Struct { members, min_align } = class else {
+        return;
+    };
+    let shown: Vec<Member> = members
+        .iter()
+        .filter(|member| roles(&member.class).is_empty())
+        .cloned()
+        .collect();
+    if shown.is_empty() && !members.is_empty() {
+        return;
+    }
+    let shown = FieldClass::Struct {
+        members: shown,
+        min_align: *min_align,
+    };
+    root("Packet context field class", &shown, around, text);
+}
+
+/// Writes a class: its name and properties, and indented lines with its parts.
+fn field(class: &FieldClass, around: Around<'_>, text: &mut Text) {
+    match class {
+        FieldClass::Bool(_) => text.push("Boolean"),
+        // There is no opening parenthesis: babeltrace2 forgets it.
+        FieldClass::BitArray(_) => text.push("Bit array 0 flags)"),
+        FieldClass::BitMap { flags, .. } => bit_map(flags, text),
+        FieldClass::Integer { layout, style } => integer(style, layout.bits, false, text),
+        FieldClass::VarInteger(style) => integer(style, 64, true, text),
+        FieldClass::Float(layout) => text.push(match layout.bits {
+            16 => "Half-precision real",
+            32 => "Single-precision real",
+            64 => "Double-precision real",
+            _ => "Quadruple-precision real",
+        }),
+        FieldClass::Text { .. } | FieldClass::SizedText { .. } => text.push("String"),
+        FieldClass::Blob {
+            length, media_type, ..
+        } => {
+            match length {
+                Length::Static(length) => {
+                    text.push("Static BLOB (Length ");
+                    text.number(*length);
+                    text.push(", ");
+                }
+                length => match location_of(length) {
+                    Some(path) => {
+                        text.push("Dynamic BLOB (with length field) (Length field location ");
+                        location(path, around, text);
+                        text.push(", ");
+                    }
+                    None => text.push("Dynamic BLOB (no length field) ("),
+                },
+            }
+            text.push("Media type `");
+            text.push(media_type);
+            text.push("`)");
+        }
+        FieldClass::Struct { members, .. } => structure(members, around, text),
+        FieldClass::Array {
+            element, length, ..
+        } => {
+            match length {
+                Length::Static(length) => {
+                    text.push("Static array (Length ");
+                    text.number(*length);
+                    text.push(")");
+                }
+                length => match location_of(length) {
+                    Some(path) => {
+                        text.push("Dynamic array (with length field) (Length field location ");
+                        location(path, around, text);
+                        text.push(")");
+                    }
+                    None => text.push("Dynamic array (no length field)"),
+                },
+            }
+            text.push(":\n");
+            text.indented(|text| {
+                text.margin();
+                text.push("Element: ");
+                field(element, around, text);
+            });
+        }
+        FieldClass::Optional {
+            content,
+            selector,
+            when,
+        } => optional(content, selector, when, around, text),
+        FieldClass::Variant { options, selector } => variant(options, selector, around, text),
+    }
+}
+
+fn bit_map(flags: &[Flag], text: &mut Text) {
+    text.push("Bit array ");
+    text.count(flags.len(), "flag");
+    text.push(")");
+    if flags.is_empty() {
+        return;
+    }
+    text.push(":");
+    let mut sorted: Vec<&Flag> = flags.iter().collect();
+    sorted.sort_by(|left, right| left.name.cmp(&right.name));
+    text.indented(|text| {
+        for flag in sorted {
+            text.newline();
+            text.margin();
+            text.push(&flag.name);
+            text.push(":");
+            ranges(&flag.ranges, false, text);
+        }
+    });
+}
+
+fn integer(style: &IntegerStyle, bits: u32, small: bool, text: &mut Text) {
+    text.push(if style.signed { "Signed " } else { "Unsigned " });
+    text.push(match style.labels {
+        Some(_) => "enumeration (",
+        None => "integer (",
+    });
+    text.number(bits.into());
+    text.push("-bit, Base ");
+    text.push(match style.base {
+        Base::Binary => "2",
+        Base::Octal => "8",
+        Base::Decimal => "10",
+        Base::Hexadecimal => "16",
+    });
+    if small {
+        text.push(", Expect small values");
+    }
+    if let Some(labels) = &style.labels {
+        text.push(", ");
+        text.count(labels.mappings().len(), "mapping");
+    }
+    text.push(")");
+    if let Some(labels) = &style.labels {
+        mappings(labels, text);
+    }
+}
+
+fn mappings(labels: &Labels, text: &mut Text) {
+    let mut sorted: Vec<_> = labels.mappings().iter().collect();
+    if !sorted.is_empty() {
+        text.push(":");
+    }
+    sorted.sort_by(|left, right| left.label.cmp(&right.label));
+    text.indented(|text| {
+        for mapping in sorted {
+            text.newline();
+            text.margin();
+            text.push(&mapping.label);
+            text.push(":");
+            ranges(&mapping.ranges, labels.is_signed(), text);
+        }
+    });
+}
+
+/// Writes ranges as ` [LOW, HIGH]`, or ` [VALUE]`, in their order.
+fn ranges(ranges: &[(u64, u64)], signed: bool, text: &mut Text) {
+    let mut sorted = ranges.to_vec();
+    let flip = u64::from(signed) << 63;
+    sorted.sort_by_key(|&(low, high)| (low ^ flip, high ^ flip));
+    let bound = |value: u64, text: &mut Text| {
+        if signed {
+            text.signed(value as i64);
+        } else {
+            text.number(value);
+        }
+    };
+    for (low, high) in sorted {
+        text.push(" [");
+        bound(low, text);
+        if high != low {
+            text.push(", ");
+            bound(high, text);
+        }
+        text.push("]");
+    }
+}
+
+fn selector_ranges(selector: &Selector, text: &mut Text) {
+    match selector {
+        Selector::True => {}
+        Selector::Unsigned(values) => ranges(values, false, text),
+        Selector::Signed(values) => {
+            let bits: Vec<_> = values
+                .iter()
+                .map(|&(low, high)| (low as u64, high as u64))
+                .collect();
+            ranges(&bits, true, text);
+        }
+    }
+}
+
+fn structure(members: &[Member], around: Around<'_>, text: &mut Text) {
+    text.push("Structure (");
+    text.count(members.len(), "member");
+    text.push(")");
+    if !members.is_empty() {
+        text.push(":");
+    }
+    text.indented(|text| {
+        for member in members {
+            text.newline();
+            text.margin();
+            text.push(&member.name);
+            text.push(":");
+            if member.attributes.is_empty() {
+                text.push(" ");
+                field(&member.class, around, text);
+                continue;
+            }
+            text.newline();
+            text.indented(|text| {
+                text.property("Field class", |text| field(&member.class, around, text));
+                attributes::write(&member.attributes, text);
+            });
+        }
+    });
+}
+
+fn optional(
+    content: &FieldClass,
+    selector: &FieldRef,
+    when: &Selector,
+    around: Around<'_>,
+    text: &mut Text,
+) {
+    let path = expressible(selector);
+    text.push(match (path, when) {
+        (None, _) => "Option (no selector)",
+        (_, Selector::True) => "Option (boolean selector)",
+        (_, Selector::Unsigned(_)) => "Option (unsigned integer selector)",
+        (_, Selector::Signed(_)) => "Option (signed integer selector)",
+    });
+    if let Some(path) = path {
+        text.push(" (Selector field location ");
+        location(path, around, text);
+        text.push(")");
+    }
+    text.push(":\n");
+    text.indented(|text| {
+        match (path, when) {
+            (None, _) => {}
+            (_, Selector::True) => text.yes_or_no("Selector is reversed", false),
+            (_, when) => {
+                text.margin();
+                text.push("Selector ranges:");
+                selector_ranges(when, text);
+                text.newline();
+            }
+        }
+        text.margin();
+        text.push("Content: ");
+        field(content, around, text);
+    });
+}
+
+fn variant(options: &[VariantOption], selector: &FieldRef, around: Around<'_>, text: &mut Text) {
+    let path = expressible(selector);
+    let signed = options
+        .iter()
+        .any(|option| matches!(option.when, Selector::Signed(_)));
+    text.push(match (path, signed) {
+        (None, _) => "Variant (no selector) (",
+        (_, false) => "Variant (unsigned integer selector) (",
+        (_, true) => "Variant (signed integer selector) (",
+    });
+    text.count(options.len(), "option");
+    if let Some(path) = path {
+        text.push(", Selector field location ");
+        location(path, around, text);
+    }
+    text.push(")");
+    if !options.is_empty() {
+        text.push(":");
+    }
+    text.indented(|text| {
+        for option in options {
+            text.newline();
+            text.margin();
+            text.push(option.name.as_deref().unwrap_or("Unnamed"));
+            text.push(":");
+            if path.is_some() {
+                selector_ranges(&option.when, text);
+                text.push(":");
+            }
+            text.push(" ");
+            field(&option.class, around, text);
+        }
+    });
+}
+
+fn location_of(length: &Length) -> Option<&FieldPath> {
+    match length {
+        Length::Dynamic(reference) => expressible(reference),
+        _ => None,
+    }
+}
+
+/// The place of a field that is shown: headers are not.
+fn expressible(reference: &FieldRef) -> Option<&FieldPath> {
+    let hidden = |path: &&FieldPath| matches!(path.scope, Scope::PacketHeader | Scope::EventHeader);
+    let first = reference.targets.first()?;
+    (!reference.targets.iter().any(|path| hidden(&path))).then_some(first)
+}
+
+impl<'a> Around<'a> {
+    fn scope(&self, scope: Scope) -> Option<&'a FieldClass> {
+        match scope {
+            Scope::PacketHeader => self.trace.packet_header.as_ref(),
+            Scope::PacketContext => self.stream.packet_context.as_ref(),
+            Scope::EventHeader => self.stream.event_header.as_ref(),
+            Scope::CommonContext => self.stream.common_context.as_ref(),
+            Scope::SpecificContext => self.event?.specific_context.as_ref(),
+            Scope::Payload => self.event?.payload.as_ref(),
+        }
+    }
+}
+
+/// Writes a place as `[SCOPE: NAME, NAME]`.
+fn location(path: &FieldPath, around: Around<'_>, text: &mut Text) {
+    text.push(match path.scope {
+        Scope::PacketHeader => "[Packet header: ",
+        Scope::PacketContext => "[Packet context: ",
+        Scope::EventHeader => "[Event header: ",
+        Scope::CommonContext => "[Event common context: ",
+        Scope::SpecificContext => "[Event specific context: ",
+        Scope::Payload => "[Event payload: ",
+    });
+    let mut at = around.scope(path.scope);
+    let mut first = true;
+    for step in &path.steps {
+        let mut name = None;
+        at = match (at, *step) {
+            (Some(FieldClass::Struct { members, .. }), Step::Child(position)) => {
+                members.get(position).map(|member| {
+                    name = Some(&*member.name);
+                    &member.class
+                })
+            }
+            (Some(FieldClass::Variant { options, .. }), Step::Child(position)) => {
+                options.get(position).map(|option| &option.class)
+            }
+            (Some(FieldClass::Array { element, .. }), Step::Element) => Some(&**element),
+            (Some(FieldClass::Optional { content, .. }), Step::Content) => Some(&**content),
+            _ => None,
+        };
+        if let Some(name) = name {
+            if !std::mem::take(&mut first) {
+                text.push(", ");
+            }
+            text.push(name);
+        }
+    }
+    text.push("]");
+}

@@ -1,0 +1,252 @@
+//! Writes the values of fields, one a line.
+
+use kymo_model::{Base, FieldId, Kind, Schema, Scope, Visitor};
+use kymo_text::{Binary128, Line, Stamp};
+
+/// How the fields of a schema are written, by [`FieldId`].
+#[derive(Debug)]
+pub(super) struct Plan {
+    fields: Vec<FieldPlan>,
+}
+
+#[derive(Debug)]
+struct FieldPlan {
+    /// What comes before the value: newline, indentation, name.
+    before: Stamp,
+    /// Whether it is an element, whose index comes after that.
+    element: bool,
+    root: bool,
+    base: Base,
+    /// Whether it is a structure without visible members.
+    empty: bool,
+    /// Newline and the indentation of lines below it.
+    below: Stamp,
+}
+
+impl Plan {
+    /// Plans all fields; `hidden` ones are never visited.
+    pub(super) fn new(schema: &Schema, hidden: &[bool]) -> Self {
+        let is_hidden = |id: &FieldId| hidden.get(id.index()).copied().unwrap_or(false);
+        let mut indents: Vec<usize> = Vec::with_capacity(schema.fields().len());
+        let plan = |(position, field): (usize, &kymo_model::Field)| {
+            let mut before = Line::new();
+            let mut element = false;
+            let mut indent = 2;
+            match field.parent {
+                None => {
+                    let scope = schema.scope_of(FieldId(position as u32));
+                    before.push(b"  ");
+                    before.push(scope_name(scope).as_bytes());
+                    before.push(b":");
+                }
+                Some(parent) => {
+                    indent = indents[parent.index()];
+                    let above = &schema.field(parent).kind;
+                    if let Kind::Struct | Kind::Array { .. } = above {
+                        indent += 2;
+                        before.push(&newline(indent));
+                    }
+                    if let Kind::Struct = above {
+                        before.push(field.name.as_deref().unwrap_or_default().as_bytes());
+                        before.push(b":");
+                    }
+                    element = matches!(above, Kind::Array { .. });
+                }
+            }
+            indents.push(indent);
+            FieldPlan {
+                before: Stamp::new(before.as_bytes()),
+                element,
+                root: field.parent.is_none(),
+                base: match field.kind {
+                    Kind::Uint { base, .. } | Kind::Sint { base, .. } => base,
+                    _ => Base::Decimal,
+                },
+                empty: matches!(field.kind, Kind::Struct) && field.children.iter().all(is_hidden),
+                below: Stamp::new(&newline(indent + 2)),
+            }
+        };
+        Self {
+            fields: schema.fields().iter().enumerate().map(plan).collect(),
+        }
+    }
+}
+
+fn newline(indent: usize) -> Vec<u8> {
+    let mut text = vec![b' '; indent + 1];
+    text[0] = b'\n';
+    text
+}
+
+const fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::PacketHeader => "Header",
+        Scope::PacketContext => "Context",
+        Scope::EventHeader => "Event header",
+        Scope::CommonContext => "Common context",
+        Scope::SpecificContext => "Specific context",
+        Scope::Payload => "Payload",
+    }
+}
+
+/// Writes the fields of one class.
+pub(super) struct Pen<'a> {
+    pub(super) line: &'a mut Line,
+    pub(super) plan: &'a Plan,
+    /// Of each array that is open, how many elements were written.
+    pub(super) counters: &'a mut Vec<u64>,
+}
+
+impl<'a> Pen<'a> {
+    fn start(&mut self, field: FieldId) -> &'a FieldPlan {
+        let plan = &self.plan.fields[field.index()];
+        self.line.stamp(&plan.before);
+        if plan.element
+            && let Some(count) = self.counters.last_mut()
+        {
+            self.line.push_byte(b'[');
+            self.line.grouped(*count);
+            self.line.push(b"]:");
+            *count += 1;
+        }
+        plan
+    }
+
+    fn number(&mut self, base: Base, value: u64) {
+        match base {
+            Base::Decimal => self.line.grouped(value),
+            Base::Octal => self.line.grouped_octal(value),
+            Base::Binary | Base::Hexadecimal => self.line.grouped_hexadecimal(value),
+        }
+    }
+
+    fn end(&mut self, field: FieldId) {
+        if self.plan.fields[field.index()].root {
+            self.line.push_byte(b'\n');
+        }
+    }
+}
+
+impl Visitor for Pen<'_> {
+    fn uint(&mut self, field: FieldId, value: u64) {
+        let plan = self.start(field);
+        self.line.push_byte(b' ');
+        self.number(plan.base, value);
+    }
+
+    fn sint(&mut self, field: FieldId, value: i64) {
+        let plan = self.start(field);
+        self.line.push(if value < 0 { b" -" } else { b" " });
+        self.number(plan.base, value.unsigned_abs());
+    }
+
+    fn float(&mut self, field: FieldId, value: f64) {
+        self.start(field);
+        self.line.push_byte(b' ');
+        self.line.fixed(value);
+    }
+
+    fn float128(&mut self, field: FieldId, bits: u128) {
+        self.start(field);
+        self.line.push_byte(b' ');
+        self.line.general128(Binary128::from_bits(bits));
+    }
+
+    fn boolean(&mut self, field: FieldId, value: bool) {
+        self.start(field);
+        self.line.push(if value { b" Yes" } else { b" No" });
+    }
+
+    fn bits(&mut self, field: FieldId, value: u64) {
+        self.start(field);
+        self.line.push_byte(b' ');
+        self.line.grouped_hexadecimal(value);
+    }
+
+    fn text(&mut self, field: FieldId, text: &[u8]) {
+        self.start(field);
+        self.line.push_byte(b' ');
+        self.line.push(text);
+    }
+
+    fn blob(&mut self, field: FieldId, bytes: &[u8]) {
+        let plan = self.start(field);
+        if bytes.is_empty() {
+            return self.line.push(b" Empty");
+        }
+        self.line.push(b" Length ");
+        self.line.grouped(bytes.len() as u64);
+        self.line.push(b":");
+        for row in bytes.chunks(16) {
+            self.line.stamp(&plan.below);
+            for (position, &byte) in row.iter().enumerate() {
+                if position > 0 {
+                    self.line.push_byte(b' ');
+                }
+                self.line.hex_byte(byte);
+            }
+        }
+    }
+
+    fn begin_struct(&mut self, field: FieldId) {
+        if self.start(field).empty {
+            self.line.push(b" Empty");
+        }
+    }
+
+    fn end_struct(&mut self, field: FieldId) {
+        self.end(field);
+    }
+
+    fn begin_array(&mut self, field: FieldId, length: u64) {
+        self.start(field);
+        self.counters.push(0);
+        if length == 0 {
+            self.line.push(b" Empty");
+        } else {
+            self.line.push(b" Length ");
+            self.line.grouped(length);
+            self.line.push(b":");
+        }
+    }
+
+    fn end_array(&mut self, _field: FieldId) {
+        self.counters.pop();
+    }
+
+    fn begin_optional(&mut self, field: FieldId, present: bool) {
+        self.start(field);
+        if !present {
+            self.line.push(b" None");
+        }
+    }
+
+    fn begin_variant(&mut self, field: FieldId, _selected: u32, _selector: u64) {
+        self.start(field);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::testing;
+
+    #[test]
+    fn every_kind_of_field() {
+        let event = testing::every_kind();
+        let mut line = Line::new();
+        let mut pen = Pen {
+            line: &mut line,
+            plan: &Plan::new(&event.class.schema, &[]),
+            counters: &mut Vec::new(),
+        };
+        testing::play(&event.calls, &mut pen);
+        let expected = "  Common context:\n    vpid: -7\n  Payload:\n    hex: -0x1\n    oct: -01\n    \
+            bin: 0x5\n    f: -99.629997\n    q: 1\n    b: Yes\n    bits: 0xe9ab\n    map: 0x11\n    \
+            s: a\"b\n\n    blob: Length 2:\n      00 ff\n    empty: Empty\n    one: 0\n    two: 0x0\n    \
+            none: 9\n    arr: Length 2:\n      [0]: Length 1:\n        [0]: 1\n      [1]: Length 1:\n        \
+            [0]: 2\n    no: Empty\n    var:\n      in: 4\n    some: x\n    nothing: None\n    \
+            hollow: Empty\n";
+        assert_eq!(String::from_utf8_lossy(line.as_bytes()), expected);
+    }
+}

@@ -1,0 +1,242 @@
+//! Everything a recording holds, as babeltrace2's `sink.text.details` shows it: a block of
+//! lines for each message, and the metadata of each trace before its first one.
+
+mod attributes;
+mod classes;
+mod fields;
+mod metadata;
+mod text;
+
+use kymo_model::{Chunk, Event, EventClass, Fault, Lost, Recording, StreamInfo};
+use kymo_text::Line;
+
+use self::fields::{Pen, Plan};
+use self::metadata::Times;
+use self::text::Text;
+use super::facts::stream_id;
+use super::packet::{PacketFields, Visible};
+use super::table::Table;
+use super::{Assembler, Message, MessageKind, Painter};
+use crate::AnyRecording;
+
+/// Puts blocks together.
+#[derive(Debug, Default)]
+pub struct Details {
+    /// The recordings that were met, in that order: their positions here are the numbers
+    /// that are shown.
+    met: Vec<usize>,
+    text: Text,
+    packets: Table<(PacketFields, Plan)>,
+}
+
+impl Details {
+    /// Blocks of lines.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of a recording; when it is met first, writes its metadata.
+    fn meet(&mut self, recording: usize, of: &AnyRecording) -> usize {
+        if let Some(number) = self.met.iter().position(|&met| met == recording) {
+            return number;
+        }
+        if !self.met.is_empty() {
+            self.text.newline();
+        }
+        self.met.push(recording);
+        metadata::trace_class(of.class(), &mut self.text);
+        self.met.len() - 1
+    }
+
+    /// Writes a line with a time.
+    fn time(&mut self, stream: &StreamInfo, ticks: Option<u64>) {
+        let (Some(clock), Some(ticks)) = (&stream.clock, ticks) else {
+            return self.text.push("[Unknown]\n");
+        };
+        self.text.push("[");
+        self.text.number(ticks);
+        self.text.push(" cycles");
+        if let Some(time) = clock.timestamp(ticks) {
+            self.text.push(", ");
+            self.text.signed(time.as_nanos());
+            self.text.push(" ns from origin");
+        }
+        self.text.push("]\n");
+    }
+
+    /// Writes the line that tells which stream a message is of.
+    fn tag(&mut self, number: usize, of: &AnyRecording, stream: usize) {
+        let class = of.streams()[stream].class;
+        let id = stream_id(of.streams(), stream);
+        let tag = format!("{{Trace {number}, Stream class ID {class}, Stream ID {id}}}\n");
+        self.text.push(&tag);
+    }
+
+    fn stream_begin(&mut self, of: &AnyRecording, stream: usize) {
+        let streams = of.streams();
+        let numbers = (0..streams.len()).map(|at| (stream_id(streams, at), streams[at].class));
+        let numbers: Vec<_> = numbers.collect();
+        let class = &of.class().streams[of.stream_class(stream)];
+        self.text.push("Stream beginning:\n");
+        self.text.indented(|text| {
+            text.text_property("Name", &streams[stream].name);
+            if let Some(name) = &class.name {
+                text.text_property("Class name", name);
+            }
+            metadata::trace(
+                of.class(),
+                Some(of.name().unwrap_or_default()),
+                &numbers,
+                text,
+            );
+        });
+    }
+
+    fn chunk_begin(&mut self, message: &Message, of: &AnyRecording) {
+        self.text.push("Packet beginning");
+        let (fields, plan) = self.packets.get(message.recording, message.stream, || {
+            let fields = PacketFields::of(of, message.stream);
+            let plan = Plan::new(&fields.schema, &fields.hidden);
+            (fields, plan)
+        });
+        if !fields.shown {
+            return self.text.newline();
+        }
+        self.text.push(":\n");
+        let Some(chunk) = of.chunk(message.stream, message.chunk) else {
+            return;
+        };
+        let mut pen = Pen {
+            line: &mut self.text.line,
+            plan,
+            counters: &mut Vec::new(),
+        };
+        let mut visible = Visible {
+            hidden: &fields.hidden,
+            to: &mut pen,
+        };
+        if of.visit_packet(&chunk, &mut visible).is_err() {
+            // The pipeline reports it; what was read before it is shown.
+            self.text.newline();
+        }
+    }
+
+    fn lost(&mut self, what: &str, lost: Lost) {
+        self.text.push("Discarded ");
+        self.text.push(what);
+        if let Some(count) = lost.count {
+            self.text.push(" (");
+            self.text.number(count);
+            self.text.push(" ");
+            self.text.push(what);
+            self.text.push(")");
+        }
+        self.text.newline();
+    }
+}
+
+impl Assembler for Details {
+    type Painter = DetailsPainter;
+
+    fn painter(&self) -> DetailsPainter {
+        DetailsPainter::default()
+    }
+
+    fn wants_structure(&self) -> bool {
+        true
+    }
+
+    fn message(
+        &mut self,
+        message: &Message,
+        of: &[AnyRecording],
+        text: &[u8],
+        out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) {
+        self.text.line.clear();
+        let all = !self.met.is_empty();
+        let recording = &of[message.recording];
+        let stream = &recording.streams()[message.stream];
+        let class = &recording.class().streams[recording.stream_class(message.stream)];
+        let times = Times::of(class);
+        let number = self.meet(message.recording, recording);
+        if all || !self.text.line.is_empty() {
+            self.text.newline();
+        }
+        match message.kind {
+            MessageKind::StreamBegin | MessageKind::StreamEnd if stream.clock.is_some() => {
+                self.time(stream, None);
+            }
+            MessageKind::Event if message.ticks.is_some() => self.time(stream, message.ticks),
+            MessageKind::ChunkBegin if times.begin => self.time(stream, message.ticks),
+            MessageKind::ChunkEnd if times.end => self.time(stream, message.ticks),
+            MessageKind::LostEvents(lost) | MessageKind::LostChunks(lost) if times.both() => {
+                self.time(stream, lost.begin);
+                self.time(stream, lost.end);
+            }
+            _ => {}
+        }
+        self.tag(number, recording, message.stream);
+        match message.kind {
+            MessageKind::StreamBegin => self.stream_begin(recording, message.stream),
+            MessageKind::StreamEnd => self.text.push("Stream end\n"),
+            MessageKind::ChunkBegin => self.chunk_begin(message, recording),
+            MessageKind::ChunkEnd => self.text.push("Packet end\n"),
+            MessageKind::LostEvents(lost) => self.lost("events", lost),
+            MessageKind::LostChunks(lost) => self.lost("packets", lost),
+            MessageKind::Event => {}
+        }
+        out.push(self.text.line.as_bytes());
+        out.push(text);
+    }
+}
+
+/// Writes events: what comes after the line with their stream.
+#[derive(Debug, Default)]
+pub struct DetailsPainter {
+    recording: usize,
+    classes: Table<ClassPlan>,
+    counters: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct ClassPlan {
+    /// The line with the name and number.
+    header: Vec<u8>,
+    plan: Plan,
+}
+
+impl ClassPlan {
+    fn new(class: &EventClass) -> Self {
+        let mut text = Text::default();
+        text.push("Event");
+        metadata::object_name(class.name.as_deref(), &mut text);
+        text.push(" (Class ID ");
+        text.number(class.id);
+        text.push("):\n");
+        Self {
+            header: text.line.as_bytes().to_vec(),
+            plan: Plan::new(&class.schema, &[]),
+        }
+    }
+}
+
+impl Painter for DetailsPainter {
+    fn chunk(&mut self, recording: usize, _of: &AnyRecording, _chunk: &Chunk) -> Result<(), Fault> {
+        self.recording = recording;
+        Ok(())
+    }
+
+    fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
+        let make = || ClassPlan::new(event.class());
+        let class = self.classes.get(self.recording, event.class_index(), make);
+        self.counters.clear();
+        out.push(&class.header);
+        event.visit(&mut Pen {
+            line: out,
+            plan: &class.plan,
+            counters: &mut self.counters,
+        })
+    }
+}

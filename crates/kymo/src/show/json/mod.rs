@@ -1,0 +1,282 @@
+//! Events as JSON, one object a line.
+//!
+//! ```json
+//! {"timestamp":NS,"recording":"PATH","kind":"event","trace":"NAME","stream_class":0,
+//!  "stream":0,"event":"NAME","event_class":0,"packet_context":{},"common_context":{},
+//!  "specific_context":{},"payload":{}}
+//! ```
+//!
+//! * A scope that an event does not have is left out. What is not known is `null`: the
+//!   time of an event without a clock, the name of a trace or event, the number of a stream.
+//! * Integers are exact, also above 2^53; their base does not matter here.
+//! * Floating point numbers have as few digits as tell them from their neighbours (those of
+//!   their own size); what is no number is `"NaN"`, `"Infinity"` or `"-Infinity"`.
+//! * Enumerations, and integers with labels, are `{"value":N,"labels":[...]}`; bit maps
+//!   `{"value":N,"flags":[...]}`, in the order of declaration; bit arrays unsigned integers.
+//! * A variant is the value of its selected option, an absent optional is `null`.
+//! * BLOBs are strings of lower-case hexadecimal digits.
+//! * Of text that is not UTF-8, each wrong byte `NN` is `\udcNN` (as Python's
+//!   `surrogateescape`), so that nothing is lost.
+
+mod pen;
+mod plan;
+
+use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
+use kymo_text::Line;
+
+pub(super) use self::pen::{Pen, float, float128};
+pub(super) use self::plan::Plan;
+use self::plan::key;
+use super::color::Palette;
+use super::lost;
+use super::packet::{PacketFields, Visible};
+use super::table::Table;
+use super::wall::{Wall, WallOptions};
+use super::{Assembler, Message, MessageKind, Painter};
+use crate::AnyRecording;
+
+/// Puts lines together. What was lost is told as warnings.
+#[derive(Debug)]
+pub struct Json {
+    wall: Wall,
+}
+
+impl Json {
+    /// Lines of JSON; `wall` is how times are shown in warnings.
+    pub fn new(wall: WallOptions) -> Self {
+        Self {
+            wall: Wall::new(wall),
+        }
+    }
+}
+
+impl Assembler for Json {
+    type Painter = JsonPainter;
+
+    fn painter(&self) -> JsonPainter {
+        JsonPainter::default()
+    }
+
+    #[inline]
+    fn message(
+        &mut self,
+        message: &Message,
+        of: &[AnyRecording],
+        text: &[u8],
+        out: &mut Line,
+        warnings: &mut Vec<u8>,
+    ) {
+        if message.kind == MessageKind::Event {
+            out.push(b"{\"timestamp\":");
+            match message.time {
+                Some(time) => out.signed(time.as_nanos()),
+                None => out.push(b"null"),
+            }
+            out.push(text);
+        } else {
+            lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings);
+        }
+    }
+}
+
+/// Writes what comes after the time.
+#[derive(Debug, Default)]
+pub struct JsonPainter {
+    classes: Table<ClassPlan>,
+    streams: Table<StreamPlan>,
+    recording: usize,
+    /// From the recording to the stream.
+    head: Line,
+    /// The packet context.
+    packet: Line,
+    stack: Vec<bool>,
+}
+
+/// What the events of a stream have in common.
+#[derive(Debug)]
+struct StreamPlan {
+    /// From the recording to the stream.
+    header: Vec<u8>,
+    fields: PacketFields,
+    plan: Plan,
+}
+
+/// What the events of a class have in common.
+#[derive(Debug)]
+struct ClassPlan {
+    /// Its name and number.
+    header: Vec<u8>,
+    plan: Plan,
+}
+
+impl JsonPainter {
+    fn start(
+        &mut self,
+        recording: usize,
+        stream: usize,
+        plan: impl FnOnce() -> StreamPlan,
+        visit: impl FnOnce(&mut Visible<'_, Pen<'_>>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.recording = recording;
+        self.head.clear();
+        self.packet.clear();
+        self.stack.clear();
+        let plan = self.streams.get(recording, stream, plan);
+        self.head.push(&plan.header);
+        if !plan.fields.shown {
+            return Ok(());
+        }
+        visit(&mut Visible {
+            hidden: &plan.fields.hidden,
+            to: &mut Pen {
+                line: &mut self.packet,
+                plan: &plan.plan,
+                stack: &mut self.stack,
+            },
+        })
+    }
+}
+
+impl StreamPlan {
+    fn new(of: &AnyRecording, stream: usize) -> Self {
+        let info = &of.streams()[stream];
+        let mut line = Line::new();
+        line.push(b",");
+        key("recording", &mut line);
+        line.json_string(of.path().as_os_str().as_encoded_bytes());
+        line.push(b",\"kind\":\"event\",\"trace\":");
+        text_or_null(of.name(), &mut line);
+        line.push(b",\"stream_class\":");
+        line.decimal(info.class);
+        line.push(b",\"stream\":");
+        match info.id {
+            Some(id) => line.decimal(id),
+            None => line.push(b"null"),
+        }
+        Self::with_header(line.as_bytes(), PacketFields::of(of, stream))
+    }
+
+    fn with_header(header: &[u8], fields: PacketFields) -> Self {
+        Self {
+            header: header.to_vec(),
+            plan: Plan::new(&fields.schema, &fields.hidden),
+            fields,
+        }
+    }
+}
+
+impl ClassPlan {
+    fn new(class: &EventClass) -> Self {
+        let mut line = Line::new();
+        line.push(b",\"event\":");
+        text_or_null(class.name.as_deref(), &mut line);
+        line.push(b",\"event_class\":");
+        line.decimal(class.id);
+        Self {
+            header: line.as_bytes().to_vec(),
+            plan: Plan::new(&class.schema, &[]),
+        }
+    }
+}
+
+fn text_or_null(text: Option<&str>, line: &mut Line) {
+    match text {
+        Some(text) => line.json_string(text.as_bytes()),
+        None => line.push(b"null"),
+    }
+}
+
+impl Painter for JsonPainter {
+    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+        self.start(
+            recording,
+            chunk.stream,
+            || StreamPlan::new(of, chunk.stream),
+            |visitor| of.visit_packet(chunk, visitor),
+        )
+    }
+
+    #[inline]
+    fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
+        let make = || ClassPlan::new(event.class());
+        let class = self.classes.get(self.recording, event.class_index(), make);
+        self.stack.clear();
+        out.push(self.head.as_bytes());
+        out.push(&class.header);
+        out.push(self.packet.as_bytes());
+        event.visit(&mut Pen {
+            line: out,
+            plan: &class.plan,
+            stack: &mut self.stack,
+        })?;
+        out.push(b"}\n");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::show::testing;
+
+    #[test]
+    fn every_kind_of_field() {
+        let mut painter = JsonPainter::default();
+        let (schema, calls) = testing::packet();
+        let fields = PacketFields::new(schema, |field| field == testing::SIZE_FIELD);
+        let plan = || StreamPlan::with_header(b",\"kind\":\"event\"", fields);
+        let visit = |visitor: &mut Visible<'_, Pen<'_>>| {
+            testing::play(&calls, visitor);
+            Ok(())
+        };
+        painter.start(0, 0, plan, visit).unwrap();
+        let mut text = Line::new();
+        painter.event(&testing::every_kind(), &mut text).unwrap();
+        let mut out = Line::new();
+        let message = Message {
+            kind: MessageKind::Event,
+            recording: 0,
+            stream: 0,
+            chunk: 0,
+            class: 0,
+            time: None,
+            ticks: None,
+        };
+        let mut json = Json::new(WallOptions::default());
+        json.message(&message, &[], text.as_bytes(), &mut out, &mut Vec::new());
+        let expected = json!({
+            "timestamp": null, "kind": "event", "event": "app:every", "event_class": 5,
+            "packet_context": {"cpu_id": 3},
+            "common_context": {"vpid": -7},
+            "payload": {
+                "hex": -1, "oct": -1, "bin": 5, "f": -99.63, "q": 1.0, "b": true,
+                "bits": 0xe9ab, "map": {"value": 0x11, "flags": ["Z", "A"]},
+                "s": "a\"b\n", "blob": "00ff", "empty": "",
+                "one": {"value": 0, "labels": ["RED"]},
+                "two": {"value": 0, "labels": ["B", "A"]},
+                "none": {"value": 9, "labels": []},
+                "arr": [[1], [2]], "no": [], "var": {"in": 4},
+                "some": "x", "nothing": null, "hollow": {},
+            },
+        });
+        let found: serde_json::Value = serde_json::from_slice(out.as_bytes()).unwrap();
+        assert_eq!(found, expected);
+        assert!(
+            out.as_bytes()
+                .starts_with(b"{\"timestamp\":null,\"kind\":\"event\",\"event\":\"app:every\"")
+        );
+    }
+
+    #[test]
+    fn what_is_no_number() {
+        let mut line = Line::new();
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            float(value, 64, true, &mut line);
+        }
+        float128(0xffff << 112, true, &mut line);
+        let expected = br#""NaN""Infinity""-Infinity""-Infinity""#;
+        assert_eq!(line.as_bytes(), expected);
+    }
+}

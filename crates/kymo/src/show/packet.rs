@@ -1,0 +1,98 @@
+//! The fields of packets that are shown: not those that only matter to readers.
+
+use std::sync::Arc;
+
+use kymo_model::{FieldId, Recording, Schema, Scope, Visitor};
+
+/// Which fields of a stream's packets are shown.
+#[derive(Debug)]
+pub(super) struct PacketFields {
+    pub(super) schema: Arc<Schema>,
+    /// Of each field, whether it is left out.
+    pub(super) hidden: Vec<bool>,
+    /// Whether there is a packet context to show: one of which every member is left out
+    /// is not, one that has no member is.
+    pub(super) shown: bool,
+}
+
+impl PacketFields {
+    pub(super) fn of<R: Recording>(of: &R, stream: usize) -> Self {
+        let schema = Arc::clone(&of.streams()[stream].packet_schema);
+        Self::new(schema, |field| of.is_packet_bookkeeping(stream, field))
+    }
+
+    pub(super) fn new(schema: Arc<Schema>, bookkeeping: impl Fn(FieldId) -> bool) -> Self {
+        let root = schema.root(Scope::PacketContext);
+        let mut hidden = Vec::with_capacity(schema.fields().len());
+        for (position, field) in schema.fields().iter().enumerate() {
+            let id = FieldId(position as u32);
+            hidden.push(match field.parent {
+                Some(parent) => hidden[parent.index()] || bookkeeping(id),
+                None => Some(id) != root,
+            });
+        }
+        let shown = root.is_some_and(|root| {
+            let members = &schema.field(root).children;
+            members.is_empty() || members.iter().any(|member| !hidden[member.index()])
+        });
+        Self {
+            schema,
+            hidden,
+            shown,
+        }
+    }
+}
+
+/// Of each field, whether none of its siblings that are shown comes before it.
+pub(super) fn leading(schema: &Schema, hidden: &[bool]) -> Vec<bool> {
+    let fields = schema.fields();
+    let mut has_shown_child = vec![false; fields.len()];
+    let lead = |(position, field): (usize, &kymo_model::Field)| match field.parent {
+        None => true,
+        Some(parent) => {
+            let before = has_shown_child[parent.index()];
+            has_shown_child[parent.index()] |= !hidden.get(position).is_some_and(|&hidden| hidden);
+            !before
+        }
+    };
+    fields.iter().enumerate().map(lead).collect()
+}
+
+/// Hands on what is not left out.
+pub(super) struct Visible<'a, V> {
+    pub(super) hidden: &'a [bool],
+    pub(super) to: &'a mut V,
+}
+
+macro_rules! hand_on {
+    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
+        $(
+            fn $name(&mut self, field: FieldId $(, $argument: $kind)*) {
+                if !self.hidden[field.index()] {
+                    self.to.$name(field $(, $argument)*);
+                }
+            }
+        )*
+    };
+}
+
+impl<V: Visitor> Visitor for Visible<'_, V> {
+    hand_on! {
+        uint(value: u64);
+        sint(value: i64);
+        float(value: f64);
+        float128(bits: u128);
+        boolean(value: bool);
+        bits(value: u64);
+        text(text: &[u8]);
+        blob(bytes: &[u8]);
+        begin_struct();
+        end_struct();
+        begin_array(length: u64);
+        end_array();
+        begin_optional(present: bool);
+        end_optional();
+        begin_variant(selected: u32, selector: u64);
+        end_variant();
+    }
+}

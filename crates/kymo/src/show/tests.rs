@@ -1,0 +1,293 @@
+//! All formats, from a trace to the text.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use kymo_model::FaultReport;
+use tempfile::TempDir;
+
+use super::{Assembler, WallOptions, csv::Csv, details::Details, json::Json, pretty};
+use crate::pipeline::{self, Everything, Output};
+use crate::{AnyRecording, open};
+
+const METADATA: &str = r#"/* CTF 1.8 */
+typealias integer { size = 8; } := u8;
+typealias integer { size = 32; } := u32;
+typealias integer { size = 64; map = clock.mono.value; } := time;
+trace {
+    major = 1; minor = 8; byte_order = le; uuid = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564";
+    packet.header := struct { u32 magic; u8 stream_id; };
+};
+env { hostname = "box"; vpid = 7; note = ""; };
+clock { name = mono; freq = 1000000000; offset_s = 1; description = "since boot"; };
+stream {
+    id = 2;
+    packet.context := struct {
+        time timestamp_begin; time timestamp_end; u32 content_size; u32 packet_size;
+        u32 events_discarded; u8 cpu_id;
+    };
+    event.header := struct { u8 id; time timestamp; };
+    event.context := struct { u8 id; };
+};
+event {
+    id = 0; stream_id = 2; name = "one"; loglevel = 13;
+    fields := struct {
+        u8 id; enum : u8 { A, B, AB = 0 ... 1 } tag; string text; u8 len; u8 list[len];
+    };
+};
+event { id = 1; stream_id = 2; name = "two"; fields := struct {}; };
+"#;
+
+/// A packet of events, each with the time before its bytes.
+fn packet(begin: u64, end: u64, discarded: u32, events: &[(u64, &[u8])]) -> Vec<u8> {
+    let mut bytes = 0xc1fc_1fc1u32.to_le_bytes().to_vec();
+    bytes.push(2);
+    bytes.extend(begin.to_le_bytes());
+    bytes.extend(end.to_le_bytes());
+    let sizes = bytes.len();
+    bytes.extend([0; 8]);
+    bytes.extend(discarded.to_le_bytes());
+    bytes.push(5);
+    for (time, rest) in events {
+        bytes.push(rest[0]);
+        bytes.extend(time.to_le_bytes());
+        bytes.extend(&rest[1..]);
+    }
+    let bits = (bytes.len() as u32 * 8).to_le_bytes();
+    bytes[sizes..sizes + 4].copy_from_slice(&bits);
+    bytes[sizes + 4..sizes + 8].copy_from_slice(&bits);
+    bytes
+}
+
+fn trace() -> (TempDir, Vec<AnyRecording>) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("metadata"), METADATA).unwrap();
+    let mut stream = packet(
+        100,
+        200,
+        0,
+        &[(110, b"\0\x09\x01\0hi, \"you\"\0\x02\x07\x08")],
+    );
+    stream.extend(packet(
+        300,
+        400,
+        3,
+        &[(310, b"\x01\x04"), (320, b"\0\x03\x02\x09\0\0")],
+    ));
+    std::fs::write(dir.path().join("stream"), stream).unwrap();
+    let opened = open::open(&[PathBuf::from(dir.path())], &open::Options::default());
+    assert!(opened.errors.is_empty(), "{:?}", opened.errors);
+    (dir, opened.recordings)
+}
+
+#[derive(Default)]
+struct Collected {
+    text: Vec<u8>,
+    warnings: Vec<u8>,
+}
+
+impl Output for Collected {
+    fn text(&mut self, text: &[u8]) -> io::Result<()> {
+        self.text.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.warnings.extend_from_slice(lines);
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
+        panic!("{fault}");
+    }
+}
+
+/// Text and warnings, with the path of the trace as `DIR`.
+fn show<A: Assembler>(make: impl FnOnce(&[AnyRecording]) -> A) -> (String, String) {
+    let (dir, recordings) = trace();
+    let mut collected = Collected::default();
+    let mut assembler = make(&recordings);
+    let options = pipeline::Options::default();
+    let select = Everything;
+    pipeline::run(
+        &recordings,
+        &select,
+        &options,
+        &mut assembler,
+        &mut collected,
+    )
+    .unwrap();
+    let path = dir.path().to_str().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap().replace(path, "DIR");
+    (text(collected.text), text(collected.warnings))
+}
+
+const WARNING: &str = "WARNING: Tracer discarded 3 events between [00:00:01.000000200] and \
+    [00:00:01.000000400] in trace \"box\" (UID: 2a6422d0-6cee-11e0-8c08-cb07d7b3a564) \
+    within stream \"DIR/stream\" (stream class ID: 2, stream ID: 0).\n";
+
+const WALL: WallOptions = WallOptions {
+    gmt: true,
+    date: false,
+    seconds: false,
+};
+
+#[test]
+fn pretty_text() {
+    let options = pretty::Options {
+        wall: WALL,
+        ..pretty::Options::default()
+    };
+    let (text, warnings) = show(|_| pretty::Pretty::new(options));
+    let expected = r#"[00:00:01.000000110] (+?.?????????) box:(7) one: { cpu_id = 5 }, { id = 9 }, { id = 1, tag = ( { "A", "AB" } : container = 0 ), text = "hi, \"you\"", len = 2, list = [ [0] = 7, [1] = 8 ] }
+[00:00:01.000000310] (+0.000000200) box:(7) two: { cpu_id = 5 }, { id = 4 }, { }
+[00:00:01.000000320] (+0.000000010) box:(7) one: { cpu_id = 5 }, { id = 3 }, { id = 2, tag = ( <unknown> : container = 9 ), text = "", len = 0, list = [ ] }
+"#;
+    assert_eq!(text, expected);
+    assert_eq!(warnings, WARNING);
+}
+
+#[test]
+fn json_lines() {
+    let (text, warnings) = show(|_| Json::new(WALL));
+    let expected = r#"{"timestamp":1000000110,"recording":"DIR","kind":"event","trace":"box","stream_class":2,"stream":0,"event":"one","event_class":0,"packet_context":{"cpu_id":5},"common_context":{"id":9},"payload":{"id":1,"tag":{"value":0,"labels":["A","AB"]},"text":"hi, \"you\"","len":2,"list":[7,8]}}
+{"timestamp":1000000310,"recording":"DIR","kind":"event","trace":"box","stream_class":2,"stream":0,"event":"two","event_class":1,"packet_context":{"cpu_id":5},"common_context":{"id":4},"payload":{}}
+{"timestamp":1000000320,"recording":"DIR","kind":"event","trace":"box","stream_class":2,"stream":0,"event":"one","event_class":0,"packet_context":{"cpu_id":5},"common_context":{"id":3},"payload":{"id":2,"tag":{"value":9,"labels":[]},"text":"","len":0,"list":[]}}
+"#;
+    assert_eq!(text, expected);
+    assert_eq!(warnings, WARNING);
+}
+
+#[test]
+fn csv_lines() {
+    let (text, _) = show(|_| Csv::new(WALL));
+    let expected = r#"1000000110,DIR,event,one,cpu_id=5,common_context.id=9,payload.id=1,tag=0,"text=hi, ""you""",len=2,"list=[7,8]"
+1000000310,DIR,event,two,cpu_id=5,id=4
+1000000320,DIR,event,one,cpu_id=5,common_context.id=3,payload.id=2,tag=9,text=,len=0,list=[]
+"#;
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn csv_columns() {
+    let (text, _) = show(|recordings| Csv::of_class(WALL, recordings, "one"));
+    let mut lines = text.lines();
+    let header =
+        "timestamp,recording,kind,name,cpu_id,common_context.id,payload.id,tag,text,len,list";
+    assert_eq!(lines.next(), Some(header));
+    let first = "1000000110,DIR,event,one,5,9,1,0,\"hi, \"\"you\"\"\",2,\"[7,8]\"";
+    assert_eq!(lines.next(), Some(first));
+}
+
+#[test]
+fn details() {
+    let (text, _) = show(|_| Details::new());
+    let expected = "Trace class:
+  Stream class (ID 2):
+    Supports packets: Yes
+    Packets have beginning default clock snapshot: Yes
+    Packets have end default clock snapshot: Yes
+    Supports discarded events: Yes
+    Discarded events have default clock snapshots: Yes
+    Supports discarded packets: No
+    Default clock class:
+      Name: mono
+      Description: since boot
+      Frequency (Hz): 1,000,000,000
+      Precision (cycles): 0
+      Offset from origin (s): 1
+      Offset from origin (cycles): 0
+    Packet context field class: Structure (1 member):
+      cpu_id: Unsigned integer (8-bit, Base 10)
+    Event common context field class: Structure (1 member):
+      id: Unsigned integer (8-bit, Base 10)
+    Event class `one` (ID 0):
+      Log level: Debug (line)
+      Payload field class: Structure (5 members):
+        id: Unsigned integer (8-bit, Base 10)
+        tag: Unsigned enumeration (8-bit, Base 10, 3 mappings):
+          A: [0]
+          AB: [0, 1]
+          B: [1]
+        text: String
+        len: Unsigned integer (8-bit, Base 10)
+        list: Dynamic array (with length field) (Length field location [Event payload: len]):
+          Element: Unsigned integer (8-bit, Base 10)
+    Event class `two` (ID 1):
+      Payload field class: Structure (0 members)
+
+[Unknown]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Stream beginning:
+  Name: DIR/stream
+  Trace `box` (UID `2a6422d0-6cee-11e0-8c08-cb07d7b3a564`):
+    Environment (3 entries):
+      hostname: box
+      note:
+      vpid: 7
+    Stream (ID 0, Class ID 2)
+
+[100 cycles, 1,000,000,100 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Packet beginning:
+  Context:
+    cpu_id: 5
+
+[110 cycles, 1,000,000,110 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Event `one` (Class ID 0):
+  Common context:
+    id: 9
+  Payload:
+    id: 1
+    tag: 0
+    text: hi, \"you\"
+    len: 2
+    list: Length 2:
+      [0]: 7
+      [1]: 8
+
+[200 cycles, 1,000,000,200 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Packet end
+
+[200 cycles, 1,000,000,200 ns from origin]
+[400 cycles, 1,000,000,400 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Discarded events (3 events)
+
+[300 cycles, 1,000,000,300 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Packet beginning:
+  Context:
+    cpu_id: 5
+
+[310 cycles, 1,000,000,310 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Event `two` (Class ID 1):
+  Common context:
+    id: 4
+  Payload: Empty
+
+[320 cycles, 1,000,000,320 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Event `one` (Class ID 0):
+  Common context:
+    id: 3
+  Payload:
+    id: 2
+    tag: 9
+    text: \n    len: 0
+    list: Empty
+
+[400 cycles, 1,000,000,400 ns from origin]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Packet end
+
+[Unknown]
+{Trace 0, Stream class ID 2, Stream ID 0}
+Stream end
+";
+    assert_eq!(text, expected);
+}
