@@ -1,0 +1,230 @@
+//! Measurements beside the peer: the same trace, the same question, alternating runs.
+//!
+//! What counts is CPU time, user and system, of the whole process: on a machine that
+//! does other things at the same time, the clock on the wall tells about those. Wall time
+//! is only used to compare kymo's own threads.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use kymo_model::Recording;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use crate::args::Args;
+use crate::interop::{make_trace, tool};
+use crate::process::{build_kymo, command, hear, require, root};
+use crate::{Outcome, conformance};
+
+/// What one run of a program cost.
+#[derive(Clone, Copy)]
+struct Cost {
+    cpu: Duration,
+    wall: Duration,
+    /// The most memory seen that is no page of a mapped file, in KiB.
+    own_memory: u64,
+    /// The most memory seen, in KiB.
+    memory: u64,
+}
+
+/// `cargo xtask bench`.
+pub(crate) fn run(mut args: Args) -> Outcome {
+    match args.word().as_deref() {
+        Some("ctf") => {}
+        _ => return Err("what to measure: `bench ctf`".into()),
+    }
+    let tool = tool(&mut args)?;
+    let events: u64 = args.value("--events")?.unwrap_or(10_000_000);
+    let runs: usize = args.value("--runs")?.unwrap_or(5).max(1);
+    args.finish()?;
+    require("babeltrace2", "babeltrace2")?;
+    let kymo = build_kymo(true)?;
+    let trace = trace(&tool, events)?;
+    let (begin, end) = middle_millisecond(&trace)?;
+    let window = [format!("--begin={begin}"), format!("--end={end}")];
+    same_window(&kymo, &trace, &window)?;
+
+    println!("{events} events, {runs} alternating runs, medians of CPU time (user and system)\n");
+    println!(
+        "{:<22} {:>10} {:>12} {:>7}",
+        "", "kymo", "babeltrace2", "ratio"
+    );
+    let tasks: [(&str, u32, Vec<&str>, Vec<&str>); 3] = [
+        ("check / dummy", 1, vec!["check"], vec!["-o", "dummy"]),
+        (
+            "print / text",
+            1,
+            vec!["print", "--clock-gmt"],
+            vec!["--clock-gmt"],
+        ),
+        (
+            "print 1 ms of it",
+            20,
+            vec!["print", "--clock-gmt", &window[0], &window[1]],
+            vec!["--clock-gmt", &window[0], &window[1]],
+        ),
+    ];
+    for (name, repeats, ours, theirs) in &tasks {
+        let (mut kymo_costs, mut peer_costs) = (Vec::new(), Vec::new());
+        for _ in 0..runs {
+            kymo_costs.push(measure(&kymo, ours, &trace, *repeats)?.cpu);
+            peer_costs.push(measure(Path::new("babeltrace2"), theirs, &trace, 1)?.cpu);
+        }
+        let (ours, theirs) = (median(kymo_costs), median(peer_costs));
+        println!(
+            "{name:<22} {:>9.4}s {:>11.3}s {:>7.1}",
+            ours.as_secs_f64(),
+            theirs.as_secs_f64(),
+            theirs.as_secs_f64() / ours.as_secs_f64().max(1e-9),
+        );
+    }
+
+    println!("\nmedians of wall time\n");
+    println!(
+        "{:<22} {:>10} {:>12} {:>7}",
+        "", "1 thread", "2 threads", "ratio"
+    );
+    let mut most = (0, 0);
+    for name in ["check", "print"] {
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        for _ in 0..runs {
+            one.push(measure(&kymo, &[name, "--threads=1"], &trace, 1)?.wall);
+            let cost = measure(&kymo, &[name, "--threads=2"], &trace, 1)?;
+            two.push(cost.wall);
+            most = (most.0.max(cost.own_memory), most.1.max(cost.memory));
+        }
+        let (one, two) = (median(one), median(two));
+        println!(
+            "{name:<22} {:>9.4}s {:>11.4}s {:>7.2}",
+            one.as_secs_f64(),
+            two.as_secs_f64(),
+            two.as_secs_f64() / one.as_secs_f64().max(1e-9),
+        );
+    }
+    println!(
+        "\npeak memory with 2 threads: {:.1} MiB beside mapped files, {:.1} MiB with them",
+        most.0 as f64 / 1024.0,
+        most.1 as f64 / 1024.0,
+    );
+    println!("(RssAnon + RssShmem and VmRSS of /proc/PID/status, looked at every millisecond)");
+    Ok(())
+}
+
+/// The trace to measure on: made once, and kept.
+fn trace(tool: &Path, events: u64) -> Outcome<PathBuf> {
+    let folder = root().join("target/bench").join(format!("ctf-{events}"));
+    let complete = folder.join("complete");
+    if !complete.is_file() {
+        eprintln!("making a trace of {events} events");
+        if folder.is_dir() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        make_trace(tool, events / 2, &folder.join("trace"))?;
+        std::fs::write(&complete, "")?;
+    }
+    Ok(folder.join("trace"))
+}
+
+/// A millisecond in the middle of a trace, as two times in seconds: from the beginning of the
+/// middle one of all packets.
+fn middle_millisecond(trace: &Path) -> Outcome<(String, String)> {
+    let recordings = conformance::open(trace)?;
+    let mut begins: Vec<i64> = recordings
+        .iter()
+        .flat_map(|recording| (0..recording.streams().len()).flat_map(|s| recording.chunks(s)))
+        .filter_map(|chunk| chunk.begin_time)
+        .map(|time| time.as_nanos())
+        .collect();
+    begins.sort_unstable();
+    let middle = *begins
+        .get(begins.len() / 2)
+        .ok_or("the trace has no times")?;
+    let show = |nanos: i64| format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+    Ok((show(middle), show(middle + 1_000_000)))
+}
+
+/// Fails unless both programs print the same number of events in the window, and some.
+fn same_window(kymo: &Path, trace: &Path, window: &[String]) -> Outcome {
+    let lines = |program: &Path, first: Option<&str>| -> Outcome<usize> {
+        let mut command = command(program);
+        let said = hear(
+            command
+                .args(first)
+                .arg("--clock-gmt")
+                .args(window)
+                .arg(trace),
+        )?;
+        Ok(said.out.split(|&byte| byte == b'\n').count() - 1)
+    };
+    match (
+        lines(kymo, Some("print"))?,
+        lines(Path::new("babeltrace2"), None)?,
+    ) {
+        (0, 0) => Err("no events in the window".into()),
+        (ours, theirs) if ours == theirs => Ok(()),
+        (ours, theirs) => Err(format!("{ours} events in the window, not {theirs}").into()),
+    }
+}
+
+/// Runs a program `repeats` times on a trace, its output thrown away, and tells the mean cost.
+fn measure(program: &Path, args: &[&str], trace: &Path, repeats: u32) -> Outcome<Cost> {
+    let before = children()?;
+    let begin = Instant::now();
+    let (mut own_memory, mut memory) = (0, 0);
+    for _ in 0..repeats {
+        let mut child = command(program)
+            .args(args)
+            .arg(trace)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            let (own, all) = resident(child.id());
+            (own_memory, memory) = (own_memory.max(own), memory.max(all));
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        if !status.success() {
+            return Err(format!("{} {args:?}: {status}", program.display()).into());
+        }
+    }
+    Ok(Cost {
+        cpu: (children()? - before) / repeats,
+        wall: begin.elapsed() / repeats,
+        own_memory,
+        memory,
+    })
+}
+
+/// CPU time of all children that have ended.
+fn children() -> Outcome<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(micros)?))
+}
+
+/// Memory of a process now, in KiB: without the pages of mapped files, and with them.
+fn resident(process: u32) -> (u64, u64) {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let kibibytes = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+            .unwrap_or(0u64)
+    };
+    (
+        kibibytes("RssAnon") + kibibytes("RssShmem"),
+        kibibytes("VmRSS"),
+    )
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

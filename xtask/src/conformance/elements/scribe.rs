@@ -1,0 +1,360 @@
+//! The lines of one packet head or one event.
+
+use kymo_ctf::class::{FieldClass, Length, Role, Selector};
+use kymo_model::{Fault, FaultCode, FieldId, Kind, Schema, Scope, Visitor};
+use kymo_time::Ticks;
+
+use super::Lister;
+
+/// The fields of a schema with the classes they came from.
+pub(super) struct Fields<'a> {
+    schema: &'a Schema,
+    classes: Vec<Option<&'a FieldClass>>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(schema: &'a Schema, scopes: &[(Scope, Option<&'a FieldClass>)]) -> Self {
+        let mut fields = Self {
+            schema,
+            classes: vec![None; schema.fields().len()],
+        };
+        for (scope, class) in scopes {
+            if let (Some(root), Some(class)) = (schema.root(*scope), class) {
+                fields.note(root, class);
+            }
+        }
+        fields
+    }
+
+    fn note(&mut self, field: FieldId, class: &'a FieldClass) {
+        self.classes[field.index()] = Some(class);
+        let parts: Vec<&FieldClass> = match class {
+            FieldClass::Struct { members, .. } => {
+                members.iter().map(|member| &member.class).collect()
+            }
+            FieldClass::Variant { options, .. } => {
+                options.iter().map(|option| &option.class).collect()
+            }
+            FieldClass::Array { element, .. } => vec![element],
+            FieldClass::Optional { content, .. } => vec![content],
+            _ => Vec::new(),
+        };
+        for (&child, part) in self.schema.field(field).children.iter().zip(parts) {
+            self.note(child, part);
+        }
+    }
+
+    fn roles(&self, field: FieldId) -> &[Role] {
+        match self.classes[field.index()] {
+            Some(FieldClass::Integer { style, .. } | FieldClass::VarInteger(style)) => &style.roles,
+            Some(FieldClass::Blob { roles, .. } | FieldClass::Array { roles, .. }) => roles,
+            _ => &[],
+        }
+    }
+
+    fn bits(&self, field: FieldId) -> u32 {
+        match self.classes[field.index()] {
+            Some(FieldClass::Integer { layout, .. }) => layout.bits,
+            _ => 64,
+        }
+    }
+
+    /// `WORD`, with the name of the member behind it.
+    fn head(&self, word: &str, field: FieldId) -> String {
+        let field = self.schema.field(field);
+        let in_struct = field
+            .parent
+            .is_some_and(|parent| self.schema.field(parent).kind == Kind::Struct);
+        match &field.name {
+            Some(name) if in_struct => format!("{word}:{name}"),
+            _ => word.to_string(),
+        }
+    }
+}
+
+/// Writes the lines of one packet head or one event.
+pub(super) struct Scribe<'l, 'a, 'f> {
+    lister: &'l mut Lister<'a>,
+    fields: &'f Fields<'f>,
+    data: &'f [u8],
+    level: usize,
+    pub(super) at: u64,
+    pub(super) clock: Ticks,
+    /// What waits for the first structure, which may lie behind padding.
+    pub(super) first: Vec<String>,
+    /// What waits for the end of the value: lines to write there.
+    after: Vec<String>,
+    /// The number of the stream class, to be told before the packet context.
+    pub(super) stream_line: Option<Option<u64>>,
+    stream_id: Option<u64>,
+    sizes: [Option<u64>; 2],
+    uuid: Vec<u8>,
+    pub(super) stopped: Option<(u64, FaultCode)>,
+}
+
+impl<'l, 'a, 'f> Scribe<'l, 'a, 'f> {
+    pub(super) fn new(
+        lister: &'l mut Lister<'a>,
+        fields: &'f Fields<'f>,
+        data: &'f [u8],
+        clock: Ticks,
+    ) -> Self {
+        Self {
+            lister,
+            fields,
+            data,
+            level: 2,
+            at: 0,
+            clock,
+            first: Vec::new(),
+            after: Vec::new(),
+            stream_line: None,
+            stream_id: None,
+            sizes: [None; 2],
+            uuid: Vec::new(),
+            stopped: None,
+        }
+    }
+
+    pub(super) fn note(&mut self, text: &str) {
+        if self.stopped.is_none() {
+            self.lister.line(self.at, self.level, text);
+        }
+    }
+
+    /// Writes what waited for the first structure.
+    pub(super) fn begin(&mut self) {
+        for line in std::mem::take(&mut self.first) {
+            self.note(&line);
+            self.level += usize::from(line.ends_with('{'));
+        }
+    }
+
+    fn open(&mut self, text: &str) {
+        self.begin();
+        self.note(&format!("{text} {{"));
+        self.level += 1;
+    }
+
+    pub(super) fn close(&mut self) {
+        self.level -= 1;
+        self.note("}");
+    }
+
+    /// Tells which stream this is, once.
+    pub(super) fn stream_info(&mut self, bit: u64) {
+        if let Some(class) = self.stream_line.take() {
+            let mut info = "DSI".to_string();
+            if let Some(class) = class {
+                info += &format!(":T{class}");
+            }
+            if let Some(id) = self.stream_id {
+                info += &format!(":I{id}");
+            }
+            self.at = bit;
+            self.note(&info);
+        }
+    }
+
+    fn number(&mut self, word: &str, field: FieldId, value: u64, text: &str) {
+        let line = format!("{}:{text}", self.fields.head(word, field));
+        self.note(&line);
+        self.uuid.push(value as u8);
+        for role in self.fields.roles(field) {
+            match role {
+                Role::PacketMagic => self.after.push(format!("PMN:{value}")),
+                Role::StreamId => self.stream_id = Some(value),
+                Role::PacketTotalLength => self.sizes[0] = Some(value),
+                Role::PacketContentLength => self.sizes[1] = Some(value),
+                Role::DefaultClockTimestamp => {
+                    self.clock = self.clock.advance(value, self.fields.bits(field));
+                    self.after.push(format!("DCV:{}", self.clock.0));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sizes that cannot be end the listing where the last of them was read.
+    fn check_sizes(&mut self) {
+        let impossible = match self.sizes {
+            [Some(total), _] if !total.is_multiple_of(8) || total < self.at => true,
+            [_, Some(content)] if content < self.at => true,
+            [Some(total), Some(content)] => content > total,
+            _ => false,
+        };
+        if impossible && self.stopped.is_none() {
+            self.stopped = Some((self.at, FaultCode::PacketSize));
+        }
+    }
+
+    /// Lists what there is of the value at which decoding stopped, and gives where that
+    /// was. `end` is the end of the content, or of the data where that comes first.
+    pub(super) fn fault(&mut self, fault: Fault, end: u64, by_content: bool) -> u64 {
+        let class = fault
+            .field
+            .and_then(|field| self.fields.classes[field.index()]);
+        let (Some(field), Some(class), FaultCode::BeyondContent) = (fault.field, class, fault.code)
+        else {
+            return fault.bit;
+        };
+        let begin = fault.bit.next_multiple_of(class.align().into());
+        if begin > end {
+            return if by_content { fault.bit } else { end };
+        }
+        let word = match class {
+            FieldClass::Text { .. } => "NTS",
+            FieldClass::SizedText {
+                length: Length::Static(_),
+                ..
+            } => "SLS",
+            FieldClass::SizedText { .. } => "DLS",
+            _ => return begin,
+        };
+        self.at = begin;
+        self.open(&self.fields.head(word, field));
+        if by_content {
+            return begin;
+        }
+        self.raw(begin, end);
+        end
+    }
+
+    fn raw(&mut self, begin: u64, end: u64) {
+        let bytes = self
+            .data
+            .get((begin / 8) as usize..(end / 8) as usize)
+            .unwrap_or_default();
+        if bytes.is_empty() {
+            return;
+        }
+        let mut line = format!("RD:{}:", bytes.len());
+        for &byte in bytes {
+            match byte {
+                b' '..=b'~' if byte != b'$' => line.push(byte.into()),
+                _ => line += &format!("${byte:02x}"),
+            }
+        }
+        self.note(&line);
+    }
+}
+
+impl Visitor for Scribe<'_, '_, '_> {
+    const POSITIONS: bool = true;
+
+    fn at(&mut self, bit: u64) {
+        self.at = bit;
+    }
+
+    fn after(&mut self, bit: u64) {
+        let begin = std::mem::replace(&mut self.at, bit);
+        for line in std::mem::take(&mut self.after) {
+            if line == "raw" {
+                self.at = begin;
+                self.raw(begin, bit);
+                self.at = bit;
+                self.close();
+            } else {
+                self.note(&line);
+            }
+        }
+        self.check_sizes();
+    }
+
+    fn uint(&mut self, field: FieldId, value: u64) {
+        self.number("FLUI", field, value, &value.to_string());
+    }
+
+    fn sint(&mut self, field: FieldId, value: i64) {
+        self.number("FLSI", field, value as u64, &value.to_string());
+    }
+
+    fn float(&mut self, field: FieldId, value: f64) {
+        let mut text = kymo_text::Line::new();
+        text.general(value);
+        let text = String::from_utf8_lossy(text.as_bytes());
+        let line = format!("{}:{text}", self.fields.head("FLFPN", field));
+        self.note(&line);
+    }
+
+    fn text(&mut self, field: FieldId, _text: &[u8]) {
+        let word = match self.fields.classes[field.index()] {
+            Some(FieldClass::SizedText {
+                length: Length::Static(_),
+                ..
+            }) => "SLS",
+            Some(FieldClass::SizedText { .. }) => "DLS",
+            _ => "NTS",
+        };
+        self.open(&self.fields.head(word, field));
+        self.after.push("raw".to_string());
+    }
+
+    fn begin_struct(&mut self, field: FieldId) {
+        if self.fields.schema.field(field).parent.is_none() {
+            let scope = self.fields.schema.scope_of(field);
+            if scope == Scope::PacketContext {
+                let at = self.at;
+                self.stream_info(at);
+            }
+            self.open(&format!("SC:{}", scope as usize));
+        }
+        self.open(&self.fields.head("ST", field));
+    }
+
+    fn end_struct(&mut self, field: FieldId) {
+        self.close();
+        if self.fields.schema.field(field).parent.is_none() {
+            self.close();
+        }
+    }
+
+    fn begin_array(&mut self, field: FieldId, _length: u64) {
+        let word = match self.fields.classes[field.index()] {
+            Some(FieldClass::Array {
+                length: Length::Static(_),
+                ..
+            }) => "SLA",
+            _ => "DLA",
+        };
+        self.open(&self.fields.head(word, field));
+        self.uuid.clear();
+    }
+
+    fn end_array(&mut self, field: FieldId) {
+        if self.fields.roles(field).contains(&Role::MetadataUuid) {
+            let hex: Vec<String> = self.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hex = hex.concat();
+            if hex.len() == 32 {
+                let parts = [
+                    &hex[..8],
+                    &hex[8..12],
+                    &hex[12..16],
+                    &hex[16..20],
+                    &hex[20..],
+                ];
+                self.note(&format!("MSU:{}", parts.join("-")));
+            }
+        }
+        self.close();
+    }
+
+    fn begin_variant(&mut self, field: FieldId, selected: u32, selector: u64) {
+        let signed = match self.fields.classes[field.index()] {
+            Some(FieldClass::Variant { options, .. }) => options
+                .get(selected as usize)
+                .is_some_and(|option| matches!(option.when, Selector::Signed(_))),
+            _ => false,
+        };
+        let text = if signed {
+            format!("{}:{}", self.fields.head("VS", field), selector as i64)
+        } else {
+            format!("{}:{selector}", self.fields.head("VU", field))
+        };
+        self.open(&text);
+    }
+
+    fn end_variant(&mut self, _field: FieldId) {
+        self.close();
+    }
+}

@@ -1,0 +1,259 @@
+//! The conformance run: every case of every corpus, against what is known to be right.
+//!
+//! A corpus is a row of [`CORPORA`]; it gives a [`Verdict`] for each of its cases. The
+//! numbers that were reached are recorded in `conformance/expected.tsv`, cases that fail
+//! for a known reason in `conformance/exceptions.tsv`: a number that falls, a failure
+//! without a reason and a reason without a failure all fail the run.
+
+mod contents;
+mod elements;
+mod fields;
+mod random;
+mod record;
+mod text;
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+use crate::args::Args;
+use crate::{Outcome, process};
+use record::{Exceptions, Numbers};
+
+pub(crate) use contents::{open, times};
+pub(crate) use text::with_sorted_labels;
+
+/// What the corpora are run with.
+struct Setting {
+    /// The folder of the traces (`ctf`).
+    traces: PathBuf,
+    /// The program.
+    kymo: PathBuf,
+}
+
+/// How one case ended.
+struct Verdict {
+    /// Its path below the folder of the traces.
+    case: String,
+    /// Why it failed; `None` when it passed.
+    failure: Option<String>,
+}
+
+impl Verdict {
+    fn new(case: impl Into<String>, result: Result<(), String>) -> Self {
+        Self {
+            case: case.into(),
+            failure: result.err(),
+        }
+    }
+}
+
+/// Cases of one origin.
+struct Corpus {
+    name: &'static str,
+    run: fn(&Setting) -> Outcome<Vec<Verdict>>,
+}
+
+/// All corpora, in the order in which they are run.
+const CORPORA: &[Corpus] = &[
+    Corpus {
+        name: "ctf1-own-text",
+        run: |setting| text::run(setting, "own"),
+    },
+    Corpus {
+        name: "ctf1-own-values",
+        run: random::run,
+    },
+    Corpus {
+        name: "ctf1-babeltrace-text",
+        run: |setting| text::run(setting, "babeltrace/common-data/ctf-traces/1"),
+    },
+    Corpus {
+        name: "ctf1-babeltrace-whole",
+        run: text::whole_traces,
+    },
+    Corpus {
+        name: "ctf1-babeltrace-fields",
+        run: |setting| fields::run(setting, "babeltrace/field-traces/ctf-1.8-"),
+    },
+    Corpus {
+        name: "ctf1-fields-text",
+        run: |setting| text::run(setting, "babeltrace/field-traces/ctf-1.8-"),
+    },
+    Corpus {
+        name: "ctf1-barectf-text",
+        run: |setting| text::run(setting, "barectf/traces"),
+    },
+    Corpus {
+        name: "ctf1-yactfr-elements",
+        run: |setting| elements::run(setting, "ctf-1"),
+    },
+    Corpus {
+        name: "ctf1-yactfr-text",
+        run: |setting| text::run(setting, "yactfr/iter-data/ctf-1"),
+    },
+];
+
+/// `cargo xtask conformance`.
+pub(crate) fn run(mut args: Args) -> Outcome {
+    let corpus: PathBuf = args
+        .value("--corpus")?
+        .ok_or("conformance needs `--corpus DIR`")?;
+    let only: Option<String> = args.value("--only")?;
+    let bless = args.flag("--bless");
+    let verbose = args.flag("--verbose");
+    args.finish()?;
+
+    let traces = corpus.join("ctf");
+    if !traces.is_dir() {
+        return Err(format!("no corpora at {}", traces.display()).into());
+    }
+    let setting = Setting {
+        traces: traces.canonicalize()?,
+        kymo: process::build_kymo(false)?,
+    };
+    let folder = process::root().join("conformance");
+    let mut numbers = Numbers::read(&folder.join("expected.tsv"))?;
+    let exceptions = Exceptions::read(&folder.join("exceptions.tsv"))?;
+
+    let mut complaints = Vec::new();
+    let (mut all_passed, mut all_failed, mut all_known) = (0, 0, 0);
+    for corpus in CORPORA {
+        if only.as_deref().is_some_and(|name| name != corpus.name) {
+            continue;
+        }
+        let mut verdicts = (corpus.run)(&setting)?;
+        verdicts.sort_by(|a, b| a.case.cmp(&b.case));
+        let passed = verdicts.iter().filter(|v| v.failure.is_none()).count();
+        let known = verdicts
+            .iter()
+            .filter(|v| v.failure.is_some() && exceptions.reason(corpus.name, &v.case).is_some())
+            .count();
+        let failed = verdicts.len() - passed - known;
+        all_passed += passed;
+        all_failed += failed;
+        all_known += known;
+        println!(
+            "{:<24} {passed:>5} passed {failed:>5} failed {known:>5} known",
+            corpus.name
+        );
+        for verdict in &verdicts {
+            let known = exceptions.reason(corpus.name, &verdict.case);
+            match (&verdict.failure, known) {
+                (Some(why), Some(reason)) => {
+                    println!("    known:  {}: {reason}", verdict.case);
+                    if verbose {
+                        println!("{}", indented(why));
+                    }
+                }
+                (Some(why), None) => {
+                    println!("    FAILED: {}", verdict.case);
+                    println!("{}", indented(if verbose { why } else { first_line(why) }));
+                    complaints.push(format!("{} fails", verdict.case));
+                }
+                (None, Some(_)) => complaints.push(format!(
+                    "{} passes: take it out of conformance/exceptions.tsv",
+                    verdict.case
+                )),
+                (None, None) => {}
+            }
+        }
+        if bless {
+            numbers.set(corpus.name, passed, verdicts.len());
+        } else if let Err(complaint) = numbers.check(corpus.name, passed, verdicts.len()) {
+            complaints.push(complaint);
+        }
+    }
+    if all_passed + all_failed + all_known == 0 {
+        return Err("no corpus of that name".into());
+    }
+    if bless {
+        numbers.write(&folder.join("expected.tsv"))?;
+    }
+    println!("known failures, with reasons in conformance/exceptions.tsv: {all_known}");
+    println!("{all_passed} passed, {all_failed} failed");
+    match complaints.len() {
+        0 => Ok(()),
+        1 => Err(complaints.remove(0).into()),
+        more => Err(format!("{} (and {} more)", complaints[0], more - 1).into()),
+    }
+}
+
+/// `cargo xtask elements`.
+pub(crate) fn print_elements(mut args: Args) -> Outcome {
+    let trace = args.word().ok_or("elements needs a trace")?;
+    args.finish()?;
+    print!("{}", elements::listing(Path::new(&trace))?);
+    Ok(())
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+fn indented(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("            {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Where two texts differ, as far as a person wants to see it.
+fn difference(expected: &str, found: &str) -> Result<(), String> {
+    if expected == found {
+        return Ok(());
+    }
+    let line = expected
+        .lines()
+        .zip(found.lines())
+        .take_while(|(a, b)| a == b)
+        .count();
+    Err(format!(
+        "differs at line {}\nexpected: {}\nfound:    {}",
+        line + 1,
+        expected.lines().nth(line).unwrap_or("(the end)"),
+        found.lines().nth(line).unwrap_or("(the end)"),
+    ))
+}
+
+/// All files whose paths relative to `base` begin with `prefix` and end with `suffix`: these
+/// paths without the suffix, sorted.
+fn cases(base: &Path, prefix: &str, suffix: &str) -> Outcome<Vec<String>> {
+    let whole = base.join(prefix);
+    let folder = match whole.is_dir() {
+        true => whole.as_path(),
+        false => whole.parent().unwrap_or(base),
+    };
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(relative) = path.strip_prefix(base)
+                && let Some(case) = relative.to_string_lossy().strip_suffix(suffix)
+                && case.starts_with(prefix)
+            {
+                found.push(case.to_string());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_shows_the_first_line_that_differs() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), Ok(()));
+        assert_eq!(
+            difference("a\nb\n", "a\n"),
+            Err("differs at line 2\nexpected: b\nfound:    (the end)".to_string())
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! The project's own runs, which need more than a clone: corpora, peers, time.
+//!
+//! `cargo xtask help` lists them.
+
+mod args;
+mod bench;
+mod conformance;
+mod fuzz;
+mod interop;
+mod process;
+
+use std::process::ExitCode;
+
+use args::Args;
+
+/// What a run ends with: an error is one line for a person.
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND [OPTIONS]
+
+  conformance --corpus DIR [--only NAME] [--bless] [--verbose]
+      Runs the corpora below DIR and compares the numbers with conformance/expected.tsv.
+      --only NAME   only the corpus of this name
+      --bless       records the numbers found
+      --verbose     shows where each failure differs
+  elements TRACE
+      Prints every element of a trace with its bit offset.
+  interop [--tool SCRIPT] [--events N]
+      Compares kymo with babeltrace2 on traces that LTTng-UST makes now.
+      --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
+      --events N    events of each of two threads (20000)
+  bench ctf [--tool SCRIPT] [--events N] [--runs N]
+      Measures kymo beside babeltrace2 on a trace of N events (10000000).
+      --runs N      alternating runs of which the median counts (5)
+  fuzz SECONDS
+      Runs all fuzz targets, SECONDS in total, on the corpora in fuzz/corpus.
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Outcome {
+    let mut args = Args::from_env();
+    match args.word().as_deref() {
+        Some("conformance") => conformance::run(args),
+        Some("elements") => conformance::print_elements(args),
+        Some("interop") => interop::run(args),
+        Some("bench") => bench::run(args),
+        Some("fuzz") => fuzz::run(args),
+        Some("help") | None => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(format!("no command `{other}`; `cargo xtask help` lists them").into()),
+    }
+}
