@@ -1,0 +1,3 @@
+//! Round-robin databases.
+
+pub mod numbers;
