@@ -1,3 +1,15 @@
-//! Round-robin databases.
+//! Round-robin databases (RRD): files of every machine, and their conversion.
+//!
+//! An RRD file is a row of C structs, written as they lay in the memory of the machine that
+//! made it. [`model`] says what such a file means, whatever the machine.
+//!
+//! Everything here works on byte slices: files are opened by the caller. Nothing is global,
+//! and nothing depends on the machine that runs it.
 
+pub mod model;
 pub mod numbers;
+pub mod rpn;
+pub mod value;
+
+pub use model::Database;
+pub use value::{Text, Time, Value};
