@@ -7,8 +7,10 @@
 //! and nothing depends on the machine that runs it.
 
 pub mod model;
+pub mod rows;
 pub mod rpn;
 pub mod value;
 
 pub use model::Database;
+pub use rows::Rows;
 pub use value::{Text, Time, Value};
