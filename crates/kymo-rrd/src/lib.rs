@@ -8,8 +8,10 @@
 
 pub mod model;
 pub mod numbers;
+pub mod rows;
 pub mod rpn;
 pub mod value;
 
 pub use model::Database;
+pub use rows::Rows;
 pub use value::{Text, Time, Value};

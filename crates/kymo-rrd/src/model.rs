@@ -2,7 +2,7 @@
 //!
 //! A [`Database`] is small and owned: its definitions, and the [`State`] that each update
 //! changes. The values of the archives are not in it: they stay where they lie, and are
-//! looked at where they are.
+//! looked at through [`Rows`](crate::Rows).
 //!
 //! Rows are numbered as they lie in the file: an archive is a ring, in which
 //! [`ArchiveState::current_row`] was written last, and the row after it is the oldest.
