@@ -6,12 +6,16 @@
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 
+mod expression;
+pub mod info;
 pub mod model;
 pub mod numbers;
 pub mod rows;
 pub mod rpn;
 pub mod value;
+pub mod xml;
 
+pub use expression::ExpressionError;
 pub use model::Database;
 pub use rows::Rows;
 pub use value::{Text, Time, Value};
