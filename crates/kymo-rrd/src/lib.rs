@@ -6,7 +6,10 @@
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 
+pub mod fault;
+pub mod judge;
 pub mod model;
+pub mod native;
 pub mod rows;
 pub mod rpn;
 pub mod value;
