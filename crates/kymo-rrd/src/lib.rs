@@ -7,8 +7,11 @@
 //! and nothing depends on the machine that runs it.
 
 mod expression;
+pub mod fault;
 pub mod info;
+pub mod judge;
 pub mod model;
+pub mod native;
 pub mod numbers;
 pub mod rows;
 pub mod rpn;
