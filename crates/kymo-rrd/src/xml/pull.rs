@@ -114,8 +114,10 @@ impl<'x> Pull<'x> {
                 Event::Comment(_) | Event::PI(_) | Event::Decl(_) | Event::DocType(_) => {}
                 Event::Eof => return Err(self.error("the document ends too early".to_owned())),
                 Event::Text(text) => {
+                    let blanks = text.len() - text.trim_ascii_start().len();
                     let found = shortened(text.trim_ascii());
-                    return Err(self.error(format!("found `{found}`, expected an element")));
+                    let message = format!("found `{found}`, expected an element");
+                    return Err(self.error_at(self.begin + blanks, message));
                 }
                 _ => return Err(self.error("found text, expected an element".to_owned())),
             }
@@ -183,6 +185,16 @@ impl<'x> Pull<'x> {
     #[cold]
     pub(super) fn error(&self, message: String) -> RestoreError {
         self.error_at(self.begin, message)
+    }
+
+    /// An error at an element that begins where it should not.
+    #[cold]
+    pub(super) fn element_error(&self, message: String) -> RestoreError {
+        let parent = self.open.len().checked_sub(2).map(|at| self.open[at]);
+        RestoreError {
+            element: parent.map(shortened),
+            ..self.error(message)
+        }
     }
 
     /// An error in the text that was read last, of an element that has ended.

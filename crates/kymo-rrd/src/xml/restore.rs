@@ -151,9 +151,8 @@ impl<'x> Restore<'x> {
                 Item::Element("rrd") => return Ok(()),
                 Item::Element(other) => {
                     let other = shortened(other);
-                    return Err(self
-                        .pull
-                        .error(format!("found `<{other}>`, expected `<rrd>`")));
+                    let message = format!("found `<{other}>`, expected `<rrd>`");
+                    return Err(self.pull.element_error(message));
                 }
                 Item::Instruction("exact") => self.exact = true,
                 Item::Instruction(_) | Item::End => {}
@@ -579,7 +578,8 @@ impl<'x> Restore<'x> {
     #[cold]
     fn unknown(&self, element: &str) -> RestoreError {
         let element = shortened(element);
-        self.pull.error(format!("unknown element `<{element}>`"))
+        self.pull
+            .element_error(format!("unknown element `<{element}>`"))
     }
 
     #[cold]
