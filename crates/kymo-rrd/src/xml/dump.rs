@@ -370,7 +370,7 @@ impl Dump<'_> {
 
 /// The elements of a data source's preparation area, in the order of rrdtool, and the slots
 /// they are of. A history is one element, named once.
-pub(super) const fn elements(kind: &ArchiveKind) -> &'static [(usize, &'static str)] {
+const fn elements(kind: &ArchiveKind) -> &'static [(usize, &'static str)] {
     match kind {
         ArchiveKind::Consolidated { .. } => &[
             (Scratch::PRIMARY, "primary_value"),
@@ -408,7 +408,7 @@ pub(super) const fn elements(kind: &ArchiveKind) -> &'static [(usize, &'static s
 }
 
 /// How many failures a history has.
-pub(super) fn history_length(kind: &ArchiveKind) -> usize {
+fn history_length(kind: &ArchiveKind) -> usize {
     match *kind {
         ArchiveKind::Failures { window, .. } => window.min(Scratch::HISTORY as u64) as usize,
         _ => 0,

@@ -19,6 +19,8 @@
 
 mod decode;
 mod dump;
+mod found;
+mod plain;
 mod pull;
 mod restore;
 mod stamp;

@@ -5,7 +5,8 @@ use std::fmt;
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
-use quick_xml::events::Event;
+use quick_xml::events::{BytesEnd, Event};
+use quick_xml::name::QName;
 
 use super::INSTRUCTION;
 
@@ -48,22 +49,45 @@ pub(super) enum Item<'x> {
 pub(super) struct Pull<'x> {
     text: &'x str,
     reader: Reader<&'x [u8]>,
+    /// Where the text of `reader` begins.
+    offset: usize,
     /// Where the last event begins.
     begin: usize,
     /// The elements that have begun and not ended.
     open: Vec<&'x str>,
+    /// Whether the element that began last has ended with the same tag, `<a/>`.
+    is_empty: bool,
 }
 
 impl<'x> Pull<'x> {
     pub(super) fn new(text: &'x str) -> Self {
-        let mut reader = Reader::from_str(text);
-        reader.config_mut().expand_empty_elements = true;
         Self {
             text,
-            reader,
+            reader: reader(text),
+            offset: 0,
             begin: 0,
             open: Vec::new(),
+            is_empty: false,
         }
+    }
+
+    /// What has not been read yet of the current element and what follows it.
+    pub(super) fn rest(&self) -> &'x str {
+        if self.is_empty {
+            return "";
+        }
+        self.text.get(self.next()..).unwrap_or_default()
+    }
+
+    /// Goes on that many bytes later, where an element begins or ends.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.offset = self.next() + bytes;
+        self.reader = reader(self.text.get(self.offset..).unwrap_or_default());
+    }
+
+    /// Where the next event begins, in bytes.
+    fn next(&self) -> usize {
+        self.offset + self.reader.buffer_position() as usize
     }
 
     /// Where the last event begins, in bytes.
@@ -72,23 +96,49 @@ impl<'x> Pull<'x> {
     }
 
     fn event(&mut self) -> Result<Event<'x>, RestoreError> {
-        self.begin = self.reader.buffer_position() as usize;
+        if std::mem::take(&mut self.is_empty) {
+            self.open.pop();
+            return Ok(Event::End(BytesEnd::new("")));
+        }
+        self.begin = self.next();
         let event = self.reader.read_event().map_err(|error| {
-            let at = self.reader.error_position() as usize;
+            let at = self.offset + self.reader.error_position() as usize;
             self.error_at(at, error.to_string())
         })?;
         match event {
             Event::Start(ref tag) => {
-                let begin = self.begin + 1;
-                let name = self.text.get(begin..begin + tag.name().as_ref().len());
-                self.open.push(name.unwrap_or_default());
+                self.open(tag.name());
+                Ok(event)
             }
-            Event::End(_) => {
+            Event::Empty(tag) => {
+                self.open(tag.name());
+                self.is_empty = true;
+                Ok(Event::Start(tag))
+            }
+            Event::End(ref tag) => {
+                let expected = self.open.last().copied();
+                let name = tag.name();
+                let found = name.as_ref();
+                if expected.map(str::as_bytes) != Some(found.as_bytes()) {
+                    let found = shortened(found);
+                    let expected = match expected {
+                        Some(name) => format!("`</{}>`", shortened(name)),
+                        None => "no end".to_owned(),
+                    };
+                    return Err(self.error(format!("found `</{found}>`, expected {expected}")));
+                }
                 self.open.pop();
+                Ok(event)
             }
-            _ => {}
+            event => Ok(event),
         }
-        Ok(event)
+    }
+
+    /// An element begins.
+    fn open(&mut self, name: QName<'_>) {
+        let begin = self.begin + 1;
+        let name = self.text.get(begin..begin + name.as_ref().len());
+        self.open.push(name.unwrap_or_default());
     }
 
     /// What is next in the current element: comments, blanks and instructions for others are
@@ -150,7 +200,7 @@ impl<'x> Pull<'x> {
     /// An element in it, an unknown entity, and what is no XML.
     #[inline]
     pub(super) fn text(&mut self) -> Result<Cow<'x, str>, RestoreError> {
-        let begin = self.reader.buffer_position() as usize;
+        let begin = self.next();
         let mut text = Cow::Borrowed("");
         loop {
             match self.event()? {
@@ -206,6 +256,15 @@ impl<'x> Pull<'x> {
         }
     }
 
+    /// The error that an element that begins there has no child of a name.
+    #[cold]
+    pub(super) fn missing(&self, element: &str, child: &str, begin: usize) -> RestoreError {
+        RestoreError {
+            element: Some(element.to_owned()),
+            ..self.error_at(begin, format!("it has no `<{child}>`"))
+        }
+    }
+
     #[cold]
     pub(super) fn error_at(&self, offset: usize, message: String) -> RestoreError {
         let (line, column) = place(self.text.as_bytes(), offset);
@@ -216,6 +275,15 @@ impl<'x> Pull<'x> {
             message,
         }
     }
+}
+
+/// A parser that leaves it to [`Pull`] which element ends where.
+fn reader(text: &str) -> Reader<&[u8]> {
+    let mut reader = Reader::from_str(text);
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    reader
 }
 
 /// Line and column of an offset in a text, both from 1.

@@ -1,16 +1,11 @@
 //! Reading.
 
-use std::borrow::Cow;
-
 use super::decode::decode;
-use super::dump::history_length;
+use super::found::{Found, FoundArchive, FoundKind, FoundSource, Parameters};
+use super::plain;
 use super::pull::{Item, Pull, shortened};
-use crate::model::{
-    Archive, ArchiveKind, ArchiveLink, ArchiveState, Consolidation, DataSource, Reading, Scratch,
-    SourceKind, SourceState, State,
-};
+use crate::model::{ArchiveLink, Reading, Scratch, SourceKind, SourceState};
 use crate::rows::{FloatOrder, Grid};
-use crate::rpn::Program;
 use crate::value::UNITS_PER_SECOND;
 use crate::{Database, Rows, Text, Time, Value, numbers};
 
@@ -72,7 +67,12 @@ pub fn restore(bytes: &[u8], options: &RestoreOptions) -> Result<Restored, Resto
     restore.begin()?;
     let found = restore.database()?;
     restore.pull.end()?;
-    let mut restored = restore.finish(found)?;
+    let (database, grids) = found.database(&restore.pull)?;
+    let mut restored = Restored {
+        database,
+        values: restore.values,
+        grids,
+    };
     if options.range_check {
         restored.check_ranges();
     }
@@ -85,63 +85,6 @@ struct Restore<'x> {
     exact: bool,
     /// The values read so far, least significant byte first.
     values: Vec<u8>,
-}
-
-/// What `<rrd>` holds, as far as it was found.
-#[derive(Default)]
-struct Found<'x> {
-    version: Option<u8>,
-    step: Option<u64>,
-    last_update: Option<Time>,
-    stray_micros: Option<i64>,
-    sources: Vec<FoundSource<'x>>,
-    archives: Vec<FoundArchive>,
-}
-
-/// What a `<ds>` of `<rrd>` holds.
-struct FoundSource<'x> {
-    name: Cow<'x, str>,
-    kind: FoundKind<'x>,
-    state: SourceState,
-}
-
-enum FoundKind<'x> {
-    Measured(SourceKind),
-    /// An expression, and where it is: the names in it need not be known yet.
-    Compute(Cow<'x, str>, usize),
-}
-
-/// What an `<rra>` holds.
-struct FoundArchive {
-    /// Where it begins.
-    begin: usize,
-    function: String,
-    points_per_row: u64,
-    parameters: Parameters,
-    scratch: Vec<Scratch>,
-    current_row: Option<u64>,
-    rows: u64,
-    /// Values in each row.
-    columns: usize,
-    /// Where its values begin.
-    values: usize,
-}
-
-/// The parameters of an archive of any kind.
-#[derive(Default)]
-struct Parameters {
-    xff: Option<Value>,
-    alpha: Option<Value>,
-    beta: Option<Value>,
-    period: Option<Value>,
-    gamma: Option<Value>,
-    smooth_row: Option<u64>,
-    smoothing_window: Option<Value>,
-    delta_positive: Option<Value>,
-    delta_negative: Option<Value>,
-    window: Option<u64>,
-    threshold: Option<u64>,
-    link: Option<ArchiveLink>,
 }
 
 impl<'x> Restore<'x> {
@@ -264,7 +207,7 @@ impl<'x> Restore<'x> {
                 Item::End => break,
             }
         }
-        let missing = |what: &str| self.missing("ds", what, begin);
+        let missing = |what: &str| self.pull.missing("ds", what, begin);
         let kind = match (kind, cdef) {
             (Some(Some(reading)), _) => FoundKind::Measured(SourceKind::Measured {
                 reading,
@@ -312,7 +255,7 @@ impl<'x> Restore<'x> {
                 Item::End => break,
             }
         }
-        let missing = |what: &str| self.missing("rra", what, begin);
+        let missing = |what: &str| self.pull.missing("rra", what, begin);
         if rows == 0 {
             return Err(missing("row"));
         }
@@ -446,6 +389,7 @@ impl<'x> Restore<'x> {
     fn rows(&mut self, columns: &mut usize) -> Result<u64, RestoreError> {
         let mut rows = 0;
         loop {
+            rows += self.plain_rows(columns);
             match self.pull.item()? {
                 Item::Element("row") => {
                     let begin = self.pull.position();
@@ -468,6 +412,30 @@ impl<'x> Restore<'x> {
                 Item::End => return Ok(rows),
             }
         }
+    }
+
+    /// Reads the rows that come next, as long as they are in their usual form.
+    fn plain_rows(&mut self, columns: &mut usize) -> u64 {
+        let rest = self.pull.rest();
+        let (mut rows, mut end) = (0, 0);
+        loop {
+            let before = self.values.len();
+            let Some((count, length)) = plain::row(&rest[end..], self.exact, &mut self.values)
+            else {
+                break;
+            };
+            if *columns == 0 {
+                *columns = count;
+            }
+            if count != *columns || count == 0 {
+                self.values.truncate(before);
+                break;
+            }
+            rows += 1;
+            end += length;
+        }
+        self.pull.skip(end);
+        rows
     }
 
     /// Reads a row, and tells how many values it has.
@@ -587,176 +555,6 @@ impl<'x> Restore<'x> {
         let instruction = shortened(instruction);
         let message = format!("unknown instruction `<?kymo {instruction}?>`");
         self.pull.error(message)
-    }
-
-    #[cold]
-    fn missing(&self, element: &str, what: &str, begin: usize) -> RestoreError {
-        RestoreError {
-            element: Some(element.to_owned()),
-            ..self.pull.error_at(begin, format!("it has no `<{what}>`"))
-        }
-    }
-
-    /// Makes a database of what was found.
-    fn finish(self, found: Found<'x>) -> Result<Restored, RestoreError> {
-        let missing = |what: &str| self.missing("rrd", what, self.pull.position());
-        let (mut sources, mut source_states) = (Vec::new(), Vec::new());
-        for (place, source) in found.sources.iter().enumerate() {
-            sources.push(DataSource {
-                name: Text::from(&*source.name),
-                kind: self.kind(source, &found.sources[..place])?,
-            });
-            source_states.push(source.state.clone());
-        }
-        if sources.is_empty() {
-            return Err(missing("ds"));
-        }
-        if found.archives.is_empty() {
-            return Err(missing("rra"));
-        }
-        let (mut archives, mut archive_states, mut grids) = (Vec::new(), Vec::new(), Vec::new());
-        for archive in found.archives {
-            let error = |message: String| RestoreError {
-                element: Some("rra".to_owned()),
-                ..self.pull.error_at(archive.begin, message)
-            };
-            let kind = archive.kind().map_err(error)?;
-            let count = sources.len();
-            for (what, found) in [
-                ("`<v>` in each `<row>`", archive.columns),
-                ("`<ds>` in `<cdp_prep>`", archive.scratch.len()),
-            ] {
-                if found != count {
-                    let message = format!("found {found} {what}, expected {count}");
-                    return Err(error(message));
-                }
-            }
-            let current_row = archive.current_row.unwrap_or(archive.rows - 1);
-            if current_row >= archive.rows {
-                let rows = archive.rows;
-                let message = format!("found current row {current_row} of {rows} rows");
-                return Err(error(message));
-            }
-            let grid = Grid::dense(archive.values as u64, archive.rows, archive.rows - 1, count);
-            grids.push(grid.ok_or_else(|| error("it has too many values".to_owned()))?);
-            archive_states.push(ArchiveState {
-                current_row,
-                scratch: archive.scratch,
-            });
-            archives.push(Archive {
-                kind,
-                rows: archive.rows,
-                points_per_row: archive.points_per_row,
-            });
-        }
-        let database = Database {
-            version: found.version.ok_or_else(|| missing("version"))?,
-            step: found.step.ok_or_else(|| missing("step"))?,
-            sources,
-            archives,
-            state: State {
-                last_update: found.last_update.ok_or_else(|| missing("lastupdate"))?,
-                stray_micros: found.stray_micros,
-                sources: source_states,
-                archives: archive_states,
-            },
-        };
-        Ok(Restored {
-            database,
-            values: self.values,
-            grids,
-        })
-    }
-
-    /// The kind of a data source; `before` are those before it.
-    fn kind(
-        &self,
-        source: &FoundSource<'x>,
-        before: &[FoundSource<'x>],
-    ) -> Result<SourceKind, RestoreError> {
-        let (text, begin) = match &source.kind {
-            FoundKind::Measured(kind) => return Ok(kind.clone()),
-            FoundKind::Compute(text, begin) => (text, *begin),
-        };
-        let place = |name: &str| {
-            let place = before.iter().position(|source| source.name == name)?;
-            u32::try_from(place).ok()
-        };
-        match Program::parse(text, place) {
-            Ok(program) => Ok(SourceKind::Compute(program)),
-            Err(error) => Err(RestoreError {
-                element: Some("cdef".to_owned()),
-                ..self.pull.error_at(begin, error.to_string())
-            }),
-        }
-    }
-}
-
-impl FoundArchive {
-    /// What the values of the archive are, or why that is not known.
-    fn kind(&self) -> Result<ArchiveKind, String> {
-        let Parameters {
-            xff,
-            alpha,
-            beta,
-            period,
-            gamma,
-            smooth_row,
-            smoothing_window,
-            delta_positive,
-            delta_negative,
-            window,
-            threshold,
-            link,
-        } = self.parameters;
-        let link = link.unwrap_or(ArchiveLink(0));
-        let needed =
-            |value: Option<Value>, name: &str| value.ok_or_else(|| format!("it has no `<{name}>`"));
-        let function = &*self.function;
-        if let Some(function) = Consolidation::ALL
-            .into_iter()
-            .find(|known| known.name() == function)
-        {
-            let xff = needed(xff, "xff")?;
-            return Ok(ArchiveKind::Consolidated { function, xff });
-        }
-        Ok(match function {
-            "HWPREDICT" | "MHWPREDICT" => ArchiveKind::HwPredict {
-                multiplicative: function == "MHWPREDICT",
-                alpha: needed(alpha, "hw_alpha")?,
-                beta: needed(beta, "hw_beta")?,
-                period: period.unwrap_or(Value::ZERO),
-                seasonal: link,
-            },
-            "SEASONAL" | "DEVSEASONAL" => ArchiveKind::Seasonal {
-                deviation: function == "DEVSEASONAL",
-                gamma: needed(gamma, "seasonal_gamma")?,
-                smoothing_window: smoothing_window.unwrap_or(Value::ZERO),
-                smooth_row: smooth_row.unwrap_or(0),
-                predictions: link,
-            },
-            "DEVPREDICT" => ArchiveKind::DevPredict { deviations: link },
-            "FAILURES" => {
-                let kind = ArchiveKind::Failures {
-                    delta_positive: needed(delta_positive, "delta_pos")?,
-                    delta_negative: needed(delta_negative, "delta_neg")?,
-                    window: window.ok_or("it has no `<window_len>`")?,
-                    threshold: threshold.ok_or("it has no `<failure_threshold>`")?,
-                    deviations: link,
-                };
-                if Some(history_length(&kind) as u64) != window {
-                    return Err(format!("found a window of {window:?}, expected at most 28"));
-                }
-                kind
-            }
-            other => {
-                return Err(format!(
-                    "found consolidation function `{}`, expected AVERAGE, MIN, MAX, LAST, \
-                     HWPREDICT, MHWPREDICT, SEASONAL, DEVSEASONAL, DEVPREDICT or FAILURES",
-                    shortened(other)
-                ));
-            }
-        })
     }
 }
 
