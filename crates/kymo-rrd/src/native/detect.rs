@@ -131,7 +131,6 @@ struct Candidate {
     database: crate::Database,
     layout: Layout,
     findings: Findings,
-    trailing: bool,
 }
 
 impl Candidate {
@@ -144,7 +143,6 @@ impl Candidate {
             &mut findings,
         );
         Ok(Self {
-            trailing: layout.end() != bytes.len() as u64,
             database,
             layout,
             findings,
@@ -156,13 +154,16 @@ impl Candidate {
     }
 
     /// How little sense it makes.
-    fn rank(&self) -> (u64, u64, bool) {
-        let damage = self.findings.count(Severity::Damage);
-        let warnings = self.findings.count(Severity::Warning);
-        (damage, warnings, self.trailing)
+    fn rank(&self) -> (u64, u64, u64) {
+        let count = |severity| self.findings.count(severity);
+        (
+            count(Severity::Damage),
+            count(Severity::Warning),
+            count(Severity::Note),
+        )
     }
 
-    /// Whether it makes as much sense as a better one but for its length.
+    /// Whether it makes as much sense as a better one but for what nothing reads.
     fn rivals(&self, best: &Self) -> bool {
         let (damage, warnings, _) = self.rank();
         let (best_damage, best_warnings, _) = best.rank();
@@ -265,7 +266,7 @@ fn difference(told: &Machine, right: &Machine) -> String {
         "with other alignments".to_owned()
     };
     format!(
-        "the file was written {how}: it is whole as one of `{}`",
+        "the file was written {how}: it is whole as a file of `{}`",
         right.name()
     )
 }
