@@ -6,6 +6,7 @@
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 
+pub mod check;
 pub mod convert;
 pub mod fault;
 pub mod judge;

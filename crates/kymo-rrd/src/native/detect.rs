@@ -57,23 +57,31 @@ pub(super) fn header(bytes: &[u8], machine: Option<&'static Machine>) -> Result<
 }
 
 fn overruled(bytes: &[u8], machine: &'static Machine) -> Result<Header, Error> {
-    let read = if shows_cookie(bytes, machine) {
+    let mut read = if shows_cookie(bytes, machine) {
         Candidate::read(bytes, machine)
     } else {
         Err(no_cookie(bytes))
     };
-    let wrong = match &read {
-        Ok(candidate) => candidate.findings.damage(),
-        Err(error) => Some(error),
-    };
     // What is wrong may be what was told.
-    if let Some(wrong) = wrong
-        && let Ok(better) = detected(bytes)
-        && better.findings.damage().is_none()
-    {
-        return Err(wrong
-            .clone()
-            .because(difference(machine, better.detection.machine)));
+    let whole = read
+        .as_ref()
+        .is_ok_and(|told| told.rank() <= (0, 0, u64::MAX));
+    let better = match detected(bytes) {
+        Ok(better) if !whole && better.findings.damage().is_none() => better.detection.machine,
+        _ => machine,
+    };
+    if !better.same_layout(machine) {
+        let cause = difference(machine, better);
+        match &mut read {
+            Ok(told) => match told.findings.damage() {
+                Some(damage) => return Err(damage.clone().because(cause)),
+                // It can be read, but hardly makes sense.
+                None => told.findings.add(Severity::Warning, || {
+                    Error::new("machine", None, machine.name(), better.name()).because(cause)
+                }),
+            },
+            Err(error) => return Err(error.clone().because(cause)),
+        }
     }
     let detection = Detection {
         machine,
