@@ -70,7 +70,7 @@ impl std::error::Error for Error {}
 /// How bad a [`Finding`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Unusual, and of no consequence.
+    /// Something that no reader needs; it is lost when the file is converted.
     Note,
     /// No program writes this on purpose, but the file can be read.
     Warning,

@@ -86,7 +86,7 @@ impl<L: Fn(Place) -> Option<u64>> Judge<'_, L> {
         }
         if let Some(micros) = state.stray_micros {
             let severity = match micros {
-                SATURATED => Severity::Note,
+                SATURATED => Severity::Warning,
                 _ => Severity::Damage,
             };
             let field = || "microseconds of the last update".to_owned();

@@ -6,6 +6,8 @@
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 
+pub mod check;
+pub mod convert;
 mod expression;
 pub mod fault;
 pub mod info;
@@ -15,10 +17,13 @@ pub mod native;
 pub mod numbers;
 pub mod rows;
 pub mod rpn;
+pub mod rrd4j;
+mod source;
 pub mod value;
 pub mod xml;
 
 pub use expression::ExpressionError;
 pub use model::Database;
 pub use rows::Rows;
+pub use source::{Form, Source};
 pub use value::{Text, Time, Value};

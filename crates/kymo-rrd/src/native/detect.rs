@@ -57,23 +57,31 @@ pub(super) fn header(bytes: &[u8], machine: Option<&'static Machine>) -> Result<
 }
 
 fn overruled(bytes: &[u8], machine: &'static Machine) -> Result<Header, Error> {
-    let read = if shows_cookie(bytes, machine) {
+    let mut read = if shows_cookie(bytes, machine) {
         Candidate::read(bytes, machine)
     } else {
         Err(no_cookie(bytes))
     };
-    let wrong = match &read {
-        Ok(candidate) => candidate.findings.damage(),
-        Err(error) => Some(error),
-    };
     // What is wrong may be what was told.
-    if let Some(wrong) = wrong
-        && let Ok(better) = detected(bytes)
-        && better.findings.damage().is_none()
-    {
-        return Err(wrong
-            .clone()
-            .because(difference(machine, better.detection.machine)));
+    let whole = read
+        .as_ref()
+        .is_ok_and(|told| told.rank() <= (0, 0, u64::MAX));
+    let better = match detected(bytes) {
+        Ok(better) if !whole && better.findings.damage().is_none() => better.detection.machine,
+        _ => machine,
+    };
+    if !better.same_layout(machine) {
+        let cause = difference(machine, better);
+        match &mut read {
+            Ok(told) => match told.findings.damage() {
+                Some(damage) => return Err(damage.clone().because(cause)),
+                // It can be read, but hardly makes sense.
+                None => told.findings.add(Severity::Warning, || {
+                    Error::new("machine", None, machine.name(), better.name()).because(cause)
+                }),
+            },
+            Err(error) => return Err(error.clone().because(cause)),
+        }
     }
     let detection = Detection {
         machine,
@@ -131,7 +139,6 @@ struct Candidate {
     database: crate::Database,
     layout: Layout,
     findings: Findings,
-    trailing: bool,
 }
 
 impl Candidate {
@@ -144,7 +151,6 @@ impl Candidate {
             &mut findings,
         );
         Ok(Self {
-            trailing: layout.end() != bytes.len() as u64,
             database,
             layout,
             findings,
@@ -156,13 +162,16 @@ impl Candidate {
     }
 
     /// How little sense it makes.
-    fn rank(&self) -> (u64, u64, bool) {
-        let damage = self.findings.count(Severity::Damage);
-        let warnings = self.findings.count(Severity::Warning);
-        (damage, warnings, self.trailing)
+    fn rank(&self) -> (u64, u64, u64) {
+        let count = |severity| self.findings.count(severity);
+        (
+            count(Severity::Damage),
+            count(Severity::Warning),
+            count(Severity::Note),
+        )
     }
 
-    /// Whether it makes as much sense as a better one but for its length.
+    /// Whether it makes as much sense as a better one but for what nothing reads.
     fn rivals(&self, best: &Self) -> bool {
         let (damage, warnings, _) = self.rank();
         let (best_damage, best_warnings, _) = best.rank();
@@ -265,7 +274,7 @@ fn difference(told: &Machine, right: &Machine) -> String {
         "with other alignments".to_owned()
     };
     format!(
-        "the file was written {how}: it is whole as one of `{}`",
+        "the file was written {how}: it is whole as a file of `{}`",
         right.name()
     )
 }

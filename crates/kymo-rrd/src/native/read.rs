@@ -137,12 +137,14 @@ impl Reader<'_, '_> {
         let bytes = self.bytes.get(at..at + length).unwrap_or_default();
         let text = Text::new(bytes);
         let end = text.as_bytes().len();
-        if end == length || bytes[end..].iter().any(|&byte| byte != 0) {
+        if end == length {
             self.findings.add(Severity::Warning, || {
-                let expected = format!("a text of less than {length} bytes, and zeros after it");
-                let found = format!("\"{}\"", bytes.escape_ascii());
+                let found = format!("\"{text}\"");
+                let expected = format!("a NUL within {length} bytes");
                 Error::new(field(), at as u64, found, expected)
             });
+        } else {
+            self.unused(field, at + end, length - end);
         }
         text
     }
