@@ -1,0 +1,16 @@
+//! Round-robin databases (RRD): files of every machine, and their conversion.
+//!
+//! An RRD file is a row of C structs, written as they lay in the memory of the machine that
+//! made it. [`model`] says what such a file means, whatever the machine.
+//!
+//! Everything here works on byte slices: files are opened by the caller. Nothing is global,
+//! and nothing depends on the machine that runs it.
+
+pub mod model;
+pub mod rows;
+pub mod rpn;
+pub mod value;
+
+pub use model::Database;
+pub use rows::Rows;
+pub use value::{Text, Time, Value};
