@@ -4,6 +4,8 @@
 //! does other things at the same time, the clock on the wall tells about those. Wall time
 //! is only used to compare kymo's own threads.
 
+mod machine;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -32,7 +34,8 @@ struct Cost {
 pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
-        _ => return Err("what to measure: `bench ctf`".into()),
+        Some("machine") => return machine::run(args),
+        _ => return Err("what to measure: `bench ctf` or `bench machine`".into()),
     }
     let tool = tool(&mut args)?;
     let events: u64 = args.value("--events")?.unwrap_or(10_000_000);

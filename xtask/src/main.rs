@@ -33,6 +33,8 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000).
       --runs N      alternating runs of which the median counts (5)
+  bench machine [--runs N]
+      Measures the conversion of doubles between machines beside a plain copy.
   fuzz SECONDS
       Runs all fuzz targets, SECONDS in total, on the corpora in fuzz/corpus.
 ";

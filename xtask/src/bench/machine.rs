@@ -1,0 +1,91 @@
+//! Conversion of doubles between machines beside a plain copy of the same bytes.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use kymo_machine::Machine;
+use kymo_machine::float::convert_doubles;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use crate::Outcome;
+use crate::args::Args;
+
+/// From and to: swapped bytes, swapped words, both, and no swap, where only NaNs change.
+const PAIRS: [(&str, &str); 4] = [
+    ("sparc", "x86_64"),
+    ("armv4l", "x86_64"),
+    ("armv4l", "sparc"),
+    ("aarch64", "x86_64"),
+];
+
+/// `cargo xtask bench machine`.
+pub(crate) fn run(mut args: Args) -> Outcome {
+    let runs: usize = args.value("--runs")?.unwrap_or(15).max(1);
+    args.finish()?;
+    println!("doubles converted, and copied; {runs} alternating runs, medians of CPU time\n");
+    println!(
+        "{:<18} {:>9} {:>10} {:>10} {:>7}",
+        "", "bytes", "convert", "memcpy", "ratio"
+    );
+    for (bytes, repeats) in [(16 << 10, 20_000), (256 << 10, 1000), (64 << 20, 4)] {
+        for (from, to) in PAIRS {
+            let machine = |name| Machine::find(name).ok_or(format!("no machine {name}"));
+            measure(machine(from)?, machine(to)?, bytes, repeats, runs)?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures slices of so many bytes, and prints a line.
+fn measure(from: &Machine, to: &Machine, bytes: usize, repeats: u32, runs: usize) -> Outcome {
+    let source: Vec<u8> = (0u64..)
+        .map(|number| match number % 8 {
+            0 => from.file_nan(),
+            _ => (number as f64).to_bits(),
+        })
+        .flat_map(|bits| from.double_to_bytes(bits))
+        .take(bytes)
+        .collect();
+    let mut target = vec![0; bytes];
+    let mut convert = || {
+        cpu_time(repeats, || {
+            convert_doubles(from, to, black_box(&source), black_box(&mut target))
+        })
+    };
+    let mut copied = vec![0; bytes];
+    let mut copy = || {
+        cpu_time(repeats, || {
+            black_box(&mut copied[..]).copy_from_slice(black_box(&source))
+        })
+    };
+    let (mut converts, mut copies) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        converts.push(convert()?);
+        copies.push(copy()?);
+    }
+    let speed = |times| bytes as f64 / 1e9 / super::median(times).as_secs_f64().max(1e-12);
+    let (converted, copied) = (speed(converts), speed(copies));
+    println!(
+        "{:<18} {bytes:>9} {converted:>5.1} GB/s {copied:>5.1} GB/s {:>7.2}",
+        format!("{} > {}", from.name(), to.name()),
+        converted / copied,
+    );
+    Ok(())
+}
+
+/// The mean CPU time of something that is done several times.
+fn cpu_time(repeats: u32, mut work: impl FnMut()) -> Outcome<Duration> {
+    let before = own_time()?;
+    for _ in 0..repeats {
+        work();
+    }
+    Ok((own_time()? - before) / repeats)
+}
+
+/// CPU time of this thread.
+fn own_time() -> Outcome<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(u64::try_from(micros)?))
+}
