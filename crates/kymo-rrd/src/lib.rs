@@ -3,10 +3,13 @@
 //! An RRD file is a row of C structs, written as they lay in the memory of the machine that
 //! made it. [`model`] says what such a file means, whatever the machine.
 //!
+//! [`portable`] is the form of file that is the same everywhere and survives a crash.
+//!
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 
 pub mod model;
+pub mod portable;
 pub mod rows;
 pub mod rpn;
 pub mod value;
