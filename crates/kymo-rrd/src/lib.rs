@@ -3,6 +3,8 @@
 //! An RRD file is a row of C structs, written as they lay in the memory of the machine that
 //! made it. [`model`] says what such a file means, whatever the machine.
 //!
+//! [`portable`] is the form of file that is the same everywhere and survives a crash.
+//!
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 
@@ -15,6 +17,7 @@ pub mod judge;
 pub mod model;
 pub mod native;
 pub mod numbers;
+pub mod portable;
 pub mod rows;
 pub mod rpn;
 pub mod rrd4j;
