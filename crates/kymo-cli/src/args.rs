@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 pub(crate) mod machine;
+pub(crate) mod rrd;
 
 use std::path::PathBuf;
 
@@ -32,7 +33,9 @@ Examples:
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
-  kymo machine list                      how machines write numbers",
+  kymo machine list                      how machines write numbers
+  kymo rrd convert DIR --in-place --to arm64
+                                         databases of RRDtool on another machine",
     arg_required_else_help = true,
     subcommand_required = true,
     // So that an alias with options can be given other ones.
@@ -52,6 +55,7 @@ pub(crate) enum Command {
     Stats(Stats),
     Check(Check),
     Machine(machine::Machine),
+    Rrd(rrd::Rrd),
     Completions(Completions),
     Man(Man),
 }

@@ -34,6 +34,8 @@ pub enum Form {
         /// 1 or 2: the digit after the point.
         version: u8,
     },
+    /// As XML.
+    Xml,
 }
 
 impl<'a> Source<'a> {

@@ -4,10 +4,11 @@ use super::decode::decode;
 use super::found::{Found, FoundArchive, FoundKind, FoundSource, Parameters};
 use super::plain;
 use super::pull::{Item, Pull, shortened};
+use crate::fault::Findings;
 use crate::model::{ArchiveLink, Reading, Scratch, SourceKind, SourceState};
 use crate::rows::{FloatOrder, Grid};
 use crate::value::UNITS_PER_SECOND;
-use crate::{Database, Rows, Text, Time, Value, numbers};
+use crate::{Database, Form, Rows, Source, Text, Time, Value, numbers};
 
 pub use super::pull::RestoreError;
 
@@ -46,6 +47,16 @@ impl Restored {
             self.grids.clone(),
         )
         .expect("the values were put there")
+    }
+
+    /// The database as one of any form, to be converted.
+    pub fn source(&self) -> Source<'_> {
+        Source {
+            form: Form::Xml,
+            database: self.database.clone(),
+            rows: self.rows(),
+            findings: Findings::default(),
+        }
     }
 }
 

@@ -1,0 +1,258 @@
+//! `kymo rrd convert`.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use kymo_io::{Access, Bytes, Replace, replace};
+use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::native::Header;
+use kymo_rrd::{Form, Source, portable, rrd4j};
+use kymo_text::visible;
+
+use super::plan::{Job, Plan};
+use super::tell;
+use crate::args::rrd::Convert;
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// What became of a file.
+enum Done {
+    /// It is converted, or would be.
+    Converted {
+        /// What it was.
+        from: String,
+        /// What was not carried over.
+        notes: Vec<String>,
+    },
+    /// It had been converted before.
+    Before,
+    /// It is no database.
+    NoDatabase,
+}
+
+/// Converts files.
+pub(super) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let Plan { jobs, failed } = Plan::new(args, terminal)?;
+    let mut tally = Tally {
+        failed,
+        ..Tally::default()
+    };
+    let threads = match args.threads {
+        Some(threads) => threads.into(),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    if !args.dry_run {
+        terminal.show_progress(jobs.iter().map(|job| job.bytes).sum());
+    }
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(jobs.len()) {
+            let sender = sender.clone();
+            let (jobs, next) = (&jobs, &next);
+            scope.spawn(move || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(number) else { break };
+                    let done = work(job, args);
+                    terminal.advance(job.bytes);
+                    if sender.send((number, done)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        // What is told comes in the order of the files, whoever is first.
+        let mut waiting = BTreeMap::new();
+        let mut told = 0;
+        for (number, done) in receiver {
+            waiting.insert(number, done);
+            while let Some(done) = waiting.remove(&told) {
+                tally.add(&jobs[told], done, args, terminal)?;
+                told += 1;
+            }
+        }
+        Ok::<_, Failure>(())
+    })?;
+    terminal.end_progress();
+    if !args.dry_run && (jobs.len() > 1 || tally.converted == 0) {
+        terminal.tell(tally.to_string().as_bytes());
+    }
+    Ok(match tally.failed {
+        0 => Outcome::Good,
+        _ => Outcome::Damage,
+    })
+}
+
+/// How many files there were of each kind.
+#[derive(Default)]
+struct Tally {
+    converted: usize,
+    before: usize,
+    no_database: usize,
+    failed: usize,
+}
+
+impl Tally {
+    /// Adds a file, and tells what is to be told of it.
+    fn add(
+        &mut self,
+        job: &Job,
+        done: Result<Done, String>,
+        args: &Convert,
+        terminal: &Terminal,
+    ) -> io::Result<()> {
+        match done {
+            Ok(Done::Converted { from, notes }) => {
+                self.converted += 1;
+                for note in notes {
+                    terminal.warning(format_args!("{}: {note}", job.input.display()));
+                }
+                if args.dry_run {
+                    let (input, output) = (job.input.display(), job.output.display());
+                    let to = name(args.to);
+                    let line = format!("{input} -> {output} ({from} to {to})");
+                    terminal.write(format!("{}\n", visible(&line)).as_bytes())?;
+                }
+            }
+            Ok(Done::Before) => self.before += 1,
+            Ok(Done::NoDatabase) => self.no_database += 1,
+            Err(error) => {
+                self.failed += 1;
+                tell(&job.input, error, terminal);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let files = |count: usize| match count {
+            1 => "1 file".to_owned(),
+            count => format!("{count} files"),
+        };
+        write!(f, "converted {}", files(self.converted))?;
+        if self.before > 0 {
+            write!(f, ", passed over {} converted before", files(self.before))?;
+        }
+        if self.no_database > 0 {
+            let others = files(self.no_database);
+            write!(f, ", passed over {others} that are no databases")?;
+        }
+        if self.failed > 0 {
+            write!(f, ", {} failed", self.failed)?;
+        }
+        writeln!(f)
+    }
+}
+
+/// Converts a file, unless that is not needed.
+fn work(job: &Job, args: &Convert) -> Result<Done, String> {
+    let told = |error: io::Error| error.to_string();
+    let before = std::fs::metadata(&job.input).map_err(told)?;
+    let bytes = Bytes::open(&job.input, Access::Sequential).map_err(told)?;
+    if !job.is_named && !is_database(&bytes) {
+        return Ok(Done::NoDatabase);
+    }
+    if !args.in_place && is_converted(&job.output, &before, args.to) {
+        return Ok(Done::Before);
+    }
+    let told = |error: kymo_rrd::fault::Error| error.to_string();
+    let whole = Source::complete(&bytes).map_err(told)?;
+    let source = Source::open(&whole, args.from).map_err(told)?;
+    if args.in_place && is_of(&source.form, args.to) {
+        return Ok(Done::Before);
+    }
+    let converted = convert(&source, args.to).map_err(|error| error.to_string())?;
+    if !args.dry_run {
+        write(job, &before, &converted.bytes, args)
+            .map_err(|error| format!("writing `{}`: {error}", job.output.display()))?;
+    }
+    Ok(Done::Converted {
+        from: match &source.form {
+            Form::Native(detection) => detection.machine.name().to_owned(),
+            Form::Portable => "portable".to_owned(),
+            Form::Rrd4j { .. } => "RRD4J".to_owned(),
+            Form::Xml => "XML".to_owned(),
+        },
+        notes: converted.notes,
+    })
+}
+
+/// Writes a converted file.
+fn write(job: &Job, before: &Metadata, bytes: &[u8], args: &Convert) -> io::Result<()> {
+    if let Some(directory) = job.output.parent()
+        && args.output_dir.is_some()
+    {
+        std::fs::create_dir_all(directory)?;
+    }
+    let how = Replace {
+        like: Some(&job.input),
+        sync: !args.no_sync,
+        ..Replace::NEW
+    };
+    let attempt = |how| {
+        replace(&job.output, how, |file: &mut File| {
+            file.write_all(bytes)?;
+            // The last moment to see that what was read is not what there is.
+            let now = std::fs::metadata(&job.input)?;
+            if now.len() != before.len() || now.modified()? != before.modified()? {
+                return Err(io::Error::other("the input changed while it was converted"));
+            }
+            Ok(())
+        })
+    };
+    match attempt(how) {
+        // Only a privileged user can give files away; a copy then belongs to whoever makes it.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !args.in_place => {
+            attempt(Replace {
+                owner: false,
+                ..how
+            })
+        }
+        result => result,
+    }
+}
+
+/// Whether a file begins as databases do.
+fn is_database(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"RRD\0") || portable::is_portable(bytes) || rrd4j::is_rrd4j(bytes)
+}
+
+/// Whether a file was made of an input that has not changed since: it has the same time of
+/// change, and is what it would be.
+fn is_converted(output: &Path, input: &Metadata, to: Target) -> bool {
+    let modified = |metadata: &Metadata| metadata.modified().ok();
+    let same_time = std::fs::metadata(output)
+        .is_ok_and(|output| output.is_file() && modified(&output) == modified(input));
+    same_time
+        && Bytes::open(output, Access::Random).is_ok_and(|bytes| match to {
+            Target::Portable => portable::is_portable(&bytes),
+            Target::Native(_) => Header::examine(&bytes, None)
+                .is_ok_and(|header| is_of(&Form::Native(header.detection), to)),
+        })
+}
+
+/// Whether a file of some form is one of the target.
+fn is_of(form: &Form, to: Target) -> bool {
+    match (form, to) {
+        (Form::Native(detection), Target::Native(machine)) => {
+            detection.machine.same_layout(machine)
+        }
+        (Form::Portable, Target::Portable) => true,
+        _ => false,
+    }
+}
+
+/// The name of a target.
+fn name(to: Target) -> &'static str {
+    match to {
+        Target::Portable => "portable",
+        Target::Native(machine) => machine.name(),
+    }
+}
