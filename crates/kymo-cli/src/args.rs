@@ -16,7 +16,8 @@ use kymo::show::pretty;
     version,
     about = "Reads, filters, merges and shows performance records",
     long_about = "Reads, filters, merges and shows performance records: traces in the Common \
-Trace Format (CTF) 1.8, as LTTng, barectf, Zephyr and others write them.\n\n\
+Trace Format (CTF) 1.8, as LTTng, barectf, Zephyr and others write them, and the round-robin \
+databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
 Exit status:
@@ -63,10 +64,12 @@ pub(crate) enum Command {
 /// Which recordings, and what is wrong with their clocks.
 #[derive(Debug, Args)]
 pub(crate) struct Input {
-    /// Recordings: a trace's directory, a directory to search for traces, or a file of a trace.
+    /// Recordings: a trace's directory, a file of a trace, a round-robin database, or a directory
+    /// to search for traces and databases.
     ///
     /// A directory that holds a file named `metadata` is a CTF trace. Any other directory is
-    /// searched with all below it. Several recordings are shown on one time line.
+    /// searched with all below it, for traces and for databases whose names end in `.rrd`. Several
+    /// recordings are shown on one time line.
     #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -162,7 +165,9 @@ pub(crate) struct Selection {
 
 /// Show the events of recordings, merged by time
 ///
-/// The text is that of babeltrace2, and so are the options that shape it.
+/// The text is that of babeltrace2, and so are the options that shape it. Of a round-robin
+/// database the rows are shown, each at the end of its interval and named after its archive, such
+/// as AVERAGE/300: the kind and the seconds of a row.
 ///
 /// Where a packet is damaged, what is whole is shown, the damage is told on standard error,
 /// and the exit status is 1.
@@ -273,7 +278,8 @@ pub(crate) struct Work {
 ///
 /// What is known without decoding events: format and version, byte order, producer, environment,
 /// clocks, streams, event classes, time range, packets, discarded events, and the damage that
-/// shows already.
+/// shows already. Of a round-robin database: the machine that wrote it, step, last update, data
+/// sources, archives with the time they span.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -59,6 +59,9 @@ fn tell_error(error: &Error, terminal: &Terminal) {
 
 /// Tells what is odd in the metadata of a recording.
 fn tell_warnings(recording: &AnyRecording, terminal: &Terminal) {
+    let Some(recording) = recording.as_ctf() else {
+        return;
+    };
     let metadata = recording.metadata();
     let name = recording.path().join("metadata").display().to_string();
     for warning in &metadata.warnings {

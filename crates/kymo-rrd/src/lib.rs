@@ -32,5 +32,5 @@ pub mod xml;
 pub use expression::ExpressionError;
 pub use model::Database;
 pub use rows::Rows;
-pub use source::{Form, Source};
+pub use source::{Form, LONGEST_BEGINNING, Source, is_database};
 pub use value::{Text, Time, Value};

@@ -15,4 +15,4 @@ pub mod show;
 #[cfg(test)]
 mod testing;
 
-pub use any::AnyRecording;
+pub use any::{AnyRecording, EntryKind};

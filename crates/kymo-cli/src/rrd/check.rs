@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kymo_rrd::check::{self, Report};
 use kymo_rrd::fault::Finding;
-use kymo_rrd::{Source, portable};
+use kymo_rrd::{Source, portable, rrd4j};
 use kymo_text::{Line, visible};
 
 use super::{open, tell, write_new};
@@ -29,18 +29,29 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
         if report.is_damaged() {
             outcome = Outcome::Damage;
         }
+        let (form, name) = form(&bytes, &report);
         let mut out = Line::new();
         match args.json {
-            true => json(path, &report, &mut out),
-            false => out.push(text(path, &report).as_bytes()),
+            true => json(path, name, &report, &mut out),
+            false => out.push(text(path, &form, &report).as_bytes()),
         }
         terminal.write(out.as_bytes())?;
     }
     Ok(outcome)
 }
 
+/// What a file is, for people and for scripts.
+fn form(bytes: &[u8], report: &Report) -> (String, &'static str) {
+    match &report.detection {
+        Some(detection) => (format!("a file of {}", detection.machine.name()), "native"),
+        None if portable::is_portable(bytes) => ("a portable file".to_owned(), "portable"),
+        None if rrd4j::is_rrd4j(bytes) => ("a file of RRD4J".to_owned(), "rrd4j"),
+        None => ("not known".to_owned(), "unknown"),
+    }
+}
+
 /// A line with the verdict, and one for each finding.
-fn text(path: &Path, report: &Report) -> String {
+fn text(path: &Path, form: &str, report: &Report) -> String {
     let path = path.display().to_string();
     let path = visible(&path);
     let verdict = if report.is_damaged() {
@@ -48,11 +59,7 @@ fn text(path: &Path, report: &Report) -> String {
     } else {
         "whole"
     };
-    let machine = match &report.detection {
-        Some(detection) => format!(", a file of {}", detection.machine.name()),
-        None => String::new(),
-    };
-    let mut text = format!("{path}: {verdict}{machine}\n");
+    let mut text = format!("{path}: {verdict}, {form}\n");
     for finding in &report.findings {
         let finding = finding.to_string();
         text += &format!("  {}\n", visible(&finding));
@@ -64,7 +71,7 @@ fn text(path: &Path, report: &Report) -> String {
 }
 
 /// An object on a line.
-fn json(path: &Path, report: &Report, out: &mut Line) {
+fn json(path: &Path, form: &str, report: &Report, out: &mut Line) {
     out.push(b"{\"file\":");
     out.json_string(path.as_os_str().as_encoded_bytes());
     out.push(b",\"damaged\":");
@@ -73,6 +80,8 @@ fn json(path: &Path, report: &Report, out: &mut Line) {
     } else {
         b"false"
     });
+    out.push(b",\"form\":");
+    out.json_string(form.as_bytes());
     out.push(b",\"machine\":");
     match &report.detection {
         Some(detection) => out.json_string(detection.machine.name().as_bytes()),

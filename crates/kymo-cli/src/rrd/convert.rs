@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use kymo_io::{Access, Bytes, Replace, replace};
 use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::native::Header;
-use kymo_rrd::{Form, Source, portable, rrd4j};
+use kymo_rrd::{Form, Source, is_database, portable};
 use kymo_text::visible;
 
 use super::plan::{Job, Plan};
@@ -79,7 +79,9 @@ pub(super) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         Ok::<_, Failure>(())
     })?;
     terminal.end_progress();
-    if !args.dry_run && (jobs.len() > 1 || tally.converted == 0) {
+    // What became of a single file is known without.
+    let is_known = jobs.len() == 1 && tally.converted + tally.failed == 1;
+    if !args.dry_run && !is_known {
         terminal.tell(tally.to_string().as_bytes());
     }
     Ok(match tally.failed {
@@ -132,20 +134,15 @@ impl Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let files = |count: usize| match count {
-            1 => "1 file".to_owned(),
-            count => format!("{count} files"),
-        };
-        write!(f, "converted {}", files(self.converted))?;
-        if self.before > 0 {
-            write!(f, ", passed over {} converted before", files(self.before))?;
-        }
-        if self.no_database > 0 {
-            let others = files(self.no_database);
-            write!(f, ", passed over {others} that are no databases")?;
-        }
-        if self.failed > 0 {
-            write!(f, ", {} failed", self.failed)?;
+        write!(f, "{} converted", self.converted)?;
+        for (count, what) in [
+            (self.before, "converted before"),
+            (self.no_database, "no database"),
+            (self.failed, "failed"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
         }
         writeln!(f)
     }
@@ -217,11 +214,6 @@ fn write(job: &Job, before: &Metadata, bytes: &[u8], args: &Convert) -> io::Resu
         }
         result => result,
     }
-}
-
-/// Whether a file begins as databases do.
-fn is_database(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"RRD\0") || portable::is_portable(bytes) || rrd4j::is_rrd4j(bytes)
 }
 
 /// Whether a file was made of an input that has not changed since: it has the same time of

@@ -44,8 +44,14 @@ impl Plan {
         };
         // What was written there before is no input.
         let written = args.output_dir.as_deref().and_then(real);
-        search.directories.extend(written);
+        search.directories.extend(written.clone());
         for input in &args.inputs {
+            if written.is_some() && real(input) == written {
+                return Err(Failure::Usage(format!(
+                    "error: `{}` is both input and output; --in-place replaces inputs",
+                    input.display()
+                )));
+            }
             search.input(input)?;
         }
         let plan = search.plan;

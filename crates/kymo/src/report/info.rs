@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kymo_ctf::class::EnvironmentValue;
+use kymo_ctf::trace::Trace;
 use kymo_machine::ByteOrder;
 use kymo_model::{FaultReport, FieldId, Format, Kind, Lost, Recording, Schema, Scope};
 use kymo_text::visible;
 use kymo_time::{Clock, Origin, Timestamp};
 
+use super::database::DatabaseInfo;
 use super::json::Json;
 use super::text::{Style, Table, within};
 use super::{faults_text, write_faults};
@@ -24,7 +26,16 @@ pub struct Info {
 
 /// What is known of a recording without decoding its events.
 #[derive(Clone, Debug)]
-pub struct RecordingInfo {
+pub enum RecordingInfo {
+    /// Of a trace.
+    Trace(TraceInfo),
+    /// Of a round-robin database.
+    Database(DatabaseInfo),
+}
+
+/// What is known of a trace without decoding its events.
+#[derive(Clone, Debug)]
+pub struct TraceInfo {
     /// What was opened.
     pub path: PathBuf,
     /// Format and version.
@@ -104,7 +115,7 @@ pub struct StreamSummary {
 }
 
 impl StreamSummary {
-    fn new(of: &AnyRecording, stream: usize) -> Self {
+    fn new(of: &Trace, stream: usize) -> Self {
         let info = &of.streams()[stream];
         let count = of.chunk_count(stream);
         let (mut bytes, mut discarded_events, mut discarded_packets) = (0, 0u64, 0u64);
@@ -139,6 +150,29 @@ fn clock_name(clock: &Clock) -> &str {
 
 impl RecordingInfo {
     fn new(of: &AnyRecording) -> Self {
+        match of {
+            AnyRecording::Ctf(of) => Self::Trace(TraceInfo::new(of)),
+            AnyRecording::Rrd(of) => Self::Database(DatabaseInfo::new(of)),
+        }
+    }
+
+    fn write_json(&self, json: &mut Json) {
+        match self {
+            Self::Trace(info) => info.write_json(json),
+            Self::Database(info) => info.write_json(json),
+        }
+    }
+
+    fn to_text(&self, style: &Style, fields: bool) -> String {
+        match self {
+            Self::Trace(info) => info.to_text(style, fields),
+            Self::Database(info) => info.to_text(style),
+        }
+    }
+}
+
+impl TraceInfo {
+    fn new(of: &Trace) -> Self {
         let class = of.class();
         Self {
             path: of.path().to_path_buf(),
@@ -275,7 +309,7 @@ impl fmt::Display for ClockInfo {
     }
 }
 
-fn byte_order_name(order: ByteOrder) -> &'static str {
+pub(super) fn byte_order_name(order: ByteOrder) -> &'static str {
     match order {
         ByteOrder::Little => "little-endian",
         ByteOrder::Big => "big-endian",
@@ -292,7 +326,11 @@ impl Info {
 
     /// Whether opening has shown no damage.
     pub fn is_good(&self) -> bool {
-        self.recordings.iter().all(|of| of.faults.is_empty())
+        self.recordings.iter().all(|of| match of {
+            RecordingInfo::Trace(info) => info.faults.is_empty(),
+            // Damage keeps one from being opened.
+            RecordingInfo::Database(_) => true,
+        })
     }
 
     /// `{"recordings":[...]}` with all that is known; times in nanoseconds, what is not
@@ -322,7 +360,7 @@ impl Info {
     }
 }
 
-impl RecordingInfo {
+impl TraceInfo {
     fn write_json(&self, json: &mut Json) {
         json.begin_object();
         json.key("path");
