@@ -26,10 +26,13 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--tool SCRIPT] [--events N]
-      Compares kymo with babeltrace2 on traces that LTTng-UST makes now.
+  interop [--only ctf|rrd] [--tool SCRIPT] [--events N] [--databases DIR]
+      Compares kymo with babeltrace2 on traces that LTTng-UST makes now, and with rrdtool on
+      databases that it makes now and on those of other machines, converted to this one.
+      --only NAME   only one of the two
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
+      --databases DIR  where the databases of other machines are (../shared/data/rrd)
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000).
       --runs N      alternating runs of which the median counts (5)
