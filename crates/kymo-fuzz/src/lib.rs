@@ -180,7 +180,7 @@ impl Visitor for Balance {
         self.end(field);
     }
 
-    fn begin_optional(&mut self, field: FieldId, _present: bool) {
+    fn begin_optional(&mut self, field: FieldId, _present: bool, _selector: u64) {
         self.open.push(field);
     }
 

@@ -8,6 +8,7 @@
 mod compile;
 mod cursor;
 mod header;
+mod leb128;
 mod op;
 #[cfg(test)]
 mod oracle;

@@ -28,7 +28,7 @@ enum Token {
     EndStruct,
     BeginArray(u64),
     EndArray,
-    BeginOptional(bool),
+    BeginOptional(bool, u64),
     EndOptional,
     BeginVariant(u32, u64),
     EndVariant,
@@ -85,8 +85,8 @@ impl Visitor for Recorder {
     fn end_array(&mut self, _: FieldId) {
         self.0.push(Token::EndArray);
     }
-    fn begin_optional(&mut self, _: FieldId, present: bool) {
-        self.0.push(Token::BeginOptional(present));
+    fn begin_optional(&mut self, _: FieldId, present: bool, selector: u64) {
+        self.0.push(Token::BeginOptional(present, selector));
     }
     fn end_optional(&mut self, _: FieldId) {
         self.0.push(Token::EndOptional);
@@ -243,8 +243,8 @@ impl Plain<'_> {
                         break;
                     }
                     // The fast decoder gives up at the first byte that cannot belong.
-                    if !fits(&bits, style.signed) {
-                        break;
+                    if bits.len() == 70 {
+                        return Err(FaultCode::IntegerTooLong);
                     }
                 }
                 if !fits(&bits, style.signed) {
@@ -322,8 +322,9 @@ impl Plain<'_> {
                 selector,
                 when,
             } => {
-                let present = when.contains(self.look_up(selector));
-                self.begin(Token::BeginOptional(present));
+                let value = self.look_up(selector);
+                let present = when.contains(value);
+                self.begin(Token::BeginOptional(present, value));
                 if present {
                     self.part(Step::Content, content)?;
                 }

@@ -33,7 +33,7 @@ pub(super) fn message(fault: &Fault) -> String {
             )
         }
         FaultCode::IntegerTooLong => {
-            format!("the variable-length integer goes on after {found} bytes; it may have 64 bits")
+            format!("the variable-length integer has more than 64 bits, or more than {found} bytes")
         }
         FaultCode::LengthLimit => {
             format!("{found} elements that take no space are more than kymo decodes")
