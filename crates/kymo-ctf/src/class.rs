@@ -366,6 +366,31 @@ impl Selector {
 }
 
 impl FieldClass {
+    /// What it is for itself, beside its value.
+    pub fn roles(&self) -> &[Role] {
+        match self {
+            Self::Integer { style, .. } | Self::VarInteger(style) => &style.roles,
+            Self::Blob { roles, .. } | Self::Array { roles, .. } => roles,
+            _ => &[],
+        }
+    }
+
+    /// The classes of its parts: members, options, an array's element, an optional's content.
+    pub fn parts(&self) -> Vec<&Self> {
+        match self {
+            Self::Struct { members, .. } => members.iter().map(|member| &member.class).collect(),
+            Self::Variant { options, .. } => options.iter().map(|option| &option.class).collect(),
+            Self::Array { element, .. } => vec![element],
+            Self::Optional { content, .. } => vec![content],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it, or a part of it, has a role.
+    pub fn has_role(&self, role: Role) -> bool {
+        self.roles().contains(&role) || self.parts().iter().any(|part| part.has_role(role))
+    }
+
     /// Alignment in bits: of a compound the largest of its own and its parts'; of an
     /// optional or variant 1, since what it holds aligns itself once selected.
     pub fn align(&self) -> u32 {

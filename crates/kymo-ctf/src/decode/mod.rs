@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_model::{EventClass, Fault, FaultCode, Nothing, Schema, Scope, Visitor};
-use kymo_time::Clock;
+use kymo_time::{Clock, Ticks};
 
 use self::compile::{Budget, Slots, leads_to_headers};
 use self::header::FastHeader;
@@ -407,7 +407,13 @@ fn head(stream_class: usize, events_bit: u64, notes: &Notes) -> PacketHead {
             Role::StreamId => head.stream_id = Some(value),
             Role::PacketTotalLength => head.total_bits = Some(value),
             Role::PacketContentLength => head.content_bits = Some(value),
-            Role::DefaultClockTimestamp => head.begin = Some((value, bits)),
+            // Each of several brings the clock forward.
+            Role::DefaultClockTimestamp => {
+                head.begin = Some(match head.begin {
+                    None => (value, bits),
+                    Some((clock, most)) => (Ticks(clock).advance(value, bits).0, bits.max(most)),
+                });
+            }
             Role::PacketEndTimestamp => head.end = Some((value, bits)),
             Role::DiscardedEvents => head.discarded = Some((value, bits)),
             Role::PacketSequenceNumber => head.sequence = Some((value, bits)),

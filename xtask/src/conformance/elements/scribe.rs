@@ -40,28 +40,13 @@ impl<'a> Fields<'a> {
 
     fn note(&mut self, field: FieldId, class: &'a FieldClass) {
         self.classes[field.index()] = Some(class);
-        let parts: Vec<&FieldClass> = match class {
-            FieldClass::Struct { members, .. } => {
-                members.iter().map(|member| &member.class).collect()
-            }
-            FieldClass::Variant { options, .. } => {
-                options.iter().map(|option| &option.class).collect()
-            }
-            FieldClass::Array { element, .. } => vec![element],
-            FieldClass::Optional { content, .. } => vec![content],
-            _ => Vec::new(),
-        };
-        for (&child, part) in self.schema.field(field).children.iter().zip(parts) {
+        for (&child, part) in self.schema.field(field).children.iter().zip(class.parts()) {
             self.note(child, part);
         }
     }
 
     fn roles(&self, field: FieldId) -> &[Role] {
-        match self.classes[field.index()] {
-            Some(FieldClass::Integer { style, .. } | FieldClass::VarInteger(style)) => &style.roles,
-            Some(FieldClass::Blob { roles, .. } | FieldClass::Array { roles, .. }) => roles,
-            _ => &[],
-        }
+        self.classes[field.index()].map_or(&[], FieldClass::roles)
     }
 
     /// How many bits of the clock a field has that takes so many bits of the packet.

@@ -72,9 +72,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn of(stream: &StreamClass) -> Self {
-        let has = |role| {
-            stream.clock.is_some() && classes::has_role(stream.packet_context.as_ref(), role)
-        };
+        let has = |role| stream.clock.is_some() && packet_has_role(stream, role);
         Self {
             begin: has(Role::DefaultClockTimestamp),
             end: has(Role::PacketEndTimestamp),
@@ -120,8 +118,13 @@ fn stream_class(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
     });
 }
 
+fn packet_has_role(stream: &StreamClass, role: Role) -> bool {
+    let context = stream.packet_context.as_ref();
+    context.is_some_and(|context| context.has_role(role))
+}
+
 fn configuration(stream: &StreamClass, text: &mut Text) {
-    let has = |role| classes::has_role(stream.packet_context.as_ref(), role);
+    let has = |role| packet_has_role(stream, role);
     let times = Times::of(stream);
     text.yes_or_no("Supports packets", true);
     text.yes_or_no("Packets have beginning default clock snapshot", times.begin);
