@@ -335,11 +335,11 @@ fn location_of(length: &Length) -> Option<&FieldPath> {
     }
 }
 
-/// The place of a field that is shown: headers are not.
+/// The place of a field that babeltrace2 tells: those in packets and headers it does not.
 fn expressible(reference: &FieldRef) -> Option<&FieldPath> {
-    let hidden = |path: &&FieldPath| matches!(path.scope, Scope::PacketHeader | Scope::EventHeader);
     let first = reference.targets.first()?;
-    (!reference.targets.iter().any(|path| hidden(&path))).then_some(first)
+    let told = |path: &FieldPath| path.scope > Scope::EventHeader;
+    reference.targets.iter().all(told).then_some(first)
 }
 
 impl<'a> Around<'a> {
@@ -358,9 +358,7 @@ impl<'a> Around<'a> {
 /// Writes a place as `[SCOPE: NAME, NAME]`.
 fn location(path: &FieldPath, around: Around<'_>, text: &mut Text) {
     text.push(match path.scope {
-        Scope::PacketHeader => "[Packet header: ",
-        Scope::PacketContext => "[Packet context: ",
-        Scope::EventHeader => "[Event header: ",
+        Scope::PacketHeader | Scope::PacketContext | Scope::EventHeader => return,
         Scope::CommonContext => "[Event common context: ",
         Scope::SpecificContext => "[Event specific context: ",
         Scope::Payload => "[Event payload: ",
