@@ -4,6 +4,7 @@
 //! written in, the text itself tells; each has a module of its own, and all make the
 //! same [class model](crate::class).
 
+mod ctf2;
 mod packets;
 mod tsdl;
 
@@ -135,6 +136,32 @@ impl Language {
     }
 }
 
+/// What is odd: no more of it than anybody would read.
+#[derive(Default)]
+struct Warnings(Vec<Diagnostic>);
+
+impl Warnings {
+    const MOST: usize = 100;
+
+    fn push(&mut self, warning: Diagnostic) {
+        if self.0.len() < Self::MOST {
+            self.0.push(warning);
+        }
+    }
+}
+
+/// A UUID as text.
+fn uuid_text(uuid: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in uuid.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
 /// Reads metadata; `name` is what errors call it, usually the path of the file.
 ///
 /// Bytes that are not UTF-8 are replaced by U+FFFD.
@@ -167,7 +194,7 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let parsed = match Language::of(&text) {
         Language::Tsdl => tsdl::parse(&text),
-        Language::Json => Err(Diagnostic::error("metadata of CTF 2 is not supported yet")),
+        Language::Json => ctf2::parse(&text),
     };
     match parsed {
         Ok((class, more)) => {
@@ -198,7 +225,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::class::{FieldClass, Role};
+    use crate::class::{Dialect, FieldClass, Role};
     use kymo_time::Origin;
 
     const LEAST: &str = "trace { major = 1; minor = 8; byte_order = le; };";
@@ -257,14 +284,16 @@ mod tests {
     }
 
     #[test]
-    fn other_languages_are_told_apart() {
+    fn languages_are_told_apart() {
         for text in [
-            "\u{1e}{\"type\": \"preamble\"}",
-            "\n{ \"type\": \"preamble\" }",
+            "\u{1e}{\"type\": \"preamble\", \"version\": 2}\n\u{1e}{\"type\": \"data-stream-class\"}",
+            "\n{\"type\": \"preamble\", \"version\": 2}\n{\"type\": \"data-stream-class\"}",
         ] {
-            let error = parse(text.as_bytes(), "metadata").unwrap_err();
-            assert!(error.to_string().contains("CTF 2"), "{error}");
+            let metadata = parse(text.as_bytes(), "metadata").unwrap();
+            assert_eq!(metadata.class.dialect, Dialect::Ctf2);
         }
+        let metadata = parse(LEAST.as_bytes(), "metadata").unwrap();
+        assert_eq!(metadata.class.dialect, Dialect::Ctf18);
     }
 
     #[test]

@@ -224,15 +224,3 @@ pub(super) fn uuid(value: &Spanned<Value>) -> Result<[u8; 16], Diagnostic> {
         high << 4 | digits.next().unwrap_or(0)
     }))
 }
-
-/// A UUID as text.
-pub(super) fn uuid_text(uuid: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (at, byte) in uuid.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
-}

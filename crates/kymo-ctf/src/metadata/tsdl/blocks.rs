@@ -13,6 +13,7 @@ use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 use kymo_time::{Clock, Origin};
 
+use super::super::uuid_text;
 use super::Warnings;
 use super::ast::{Attribute, Block, BlockKind, Entry, Root, Value};
 use super::attributes::{self, Attributes};
@@ -110,7 +111,7 @@ pub(super) fn lower(
         dialect: Dialect::Ctf18,
         namespace: is_lttng.then(|| "lttng.org,2009".to_owned()),
         name: None,
-        uid: uuid.map(attributes::uuid_text),
+        uid: uuid.map(uuid_text),
         uuid,
         byte_order: Some(byte_order),
         environment,
@@ -256,9 +257,7 @@ fn clock(
     let is_absolute = is_absolute || is_lttng && name == "monotonic";
     let clock = Clock {
         namespace: None,
-        uid: attributes
-            .read("uuid", attributes::uuid)?
-            .map(attributes::uuid_text),
+        uid: attributes.read("uuid", attributes::uuid)?.map(uuid_text),
         description: attributes
             .read("description", attributes::text)?
             .map(str::to_owned),

@@ -19,6 +19,7 @@ mod tests;
 
 use kymo_text::diagnostic::Diagnostic;
 
+use super::Warnings;
 use crate::class::TraceClass;
 
 /// How many attributes, labels and names of fields or types there may be: the tree takes far more
@@ -31,20 +32,6 @@ const MAX_DEPTH: usize = 64;
 /// Reads metadata; also returns the warnings.
 pub(super) fn parse(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {
     blocks::lower(&parser::parse(text)?, text.len())
-}
-
-/// What is odd: no more of it than anybody would read.
-#[derive(Default)]
-struct Warnings(Vec<Diagnostic>);
-
-impl Warnings {
-    const MOST: usize = 100;
-
-    fn push(&mut self, warning: Diagnostic) {
-        if self.0.len() < Self::MOST {
-            self.0.push(warning);
-        }
-    }
 }
 
 /// That the text is of the draft which came before.

@@ -1,0 +1,24 @@
+//! The metadata language of CTF 2 (CTF2-SPEC-2.0 §5): a sequence of JSON fragments.
+//!
+//! [`sequence`] cuts the text into fragments, [`json`] reads them, [`classes`] makes a
+//! tree of field classes in which aliases are looked up, [`build`] makes field classes of
+//! it wherever they are used, and [`fragments`] puts the trace together.
+
+mod build;
+mod classes;
+mod fragments;
+mod json;
+mod location;
+mod log;
+mod properties;
+mod sequence;
+mod types;
+
+use kymo_text::diagnostic::Diagnostic;
+
+use crate::class::TraceClass;
+
+/// Reads metadata; also returns the warnings.
+pub(super) fn parse(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {
+    fragments::read(text)
+}
