@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Setting, Verdict, cases, difference};
+use super::{Setting, Verdict, cases, difference, text};
 use crate::Outcome;
 use crate::process::{Said, command, hear};
 
@@ -12,10 +12,6 @@ const FOLDERS: &[(&str, &str)] = &[
     (
         "babeltrace/common-data/ctf-traces/1/",
         "babeltrace/common-data/ctf-traces/2/",
-    ),
-    (
-        "babeltrace/field-traces/ctf-1.8-",
-        "babeltrace/field-traces/ctf-2-",
     ),
     (
         "yactfr/iter-data/ctf-1/",
@@ -89,11 +85,11 @@ fn agree(setting: &Setting, one: &Path, two: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What is printed of a trace, with how it ends; the trace's path as `TRACE`.
+/// What is printed of a trace, with how it ends and what was lost; the trace's path as `TRACE`.
 fn print(setting: &Setting, way: &[&str], trace: &Path) -> Result<String, String> {
     let Said { code, out, err } =
         hear(command(&setting.kymo).args(way).arg(trace)).map_err(|error| error.to_string())?;
-    let out = String::from_utf8_lossy(&out);
-    let text = format!("{out}exit code {code:?}\n{err}");
+    let (out, lost) = (String::from_utf8_lossy(&out), text::lost(&err));
+    let text = format!("{out}exit code {code:?}\n{lost}");
     Ok(text.replace(&*trace.to_string_lossy(), "TRACE"))
 }

@@ -198,7 +198,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// The warnings about what the tracer could not keep.
-fn lost(err: &str) -> String {
+pub(super) fn lost(err: &str) -> String {
     err.lines()
         .filter(|line| line.starts_with("WARNING: Tracer"))
         .map(|line| format!("{line}\n"))

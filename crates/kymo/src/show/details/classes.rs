@@ -335,11 +335,21 @@ fn location_of(length: &Length) -> Option<&FieldPath> {
     }
 }
 
-/// The place of a field that babeltrace2 tells: those in packets and headers it does not.
+/// The place of a field, where babeltrace2 tells it.
 fn expressible(reference: &FieldRef) -> Option<&FieldPath> {
     let first = reference.targets.first()?;
-    let told = |path: &FieldPath| path.scope > Scope::EventHeader;
+    let told = |path: &FieldPath| scope_name(path.scope).is_some();
     reference.targets.iter().all(told).then_some(first)
+}
+
+/// What places of fields begin with. Those in packets and event headers are not told.
+const fn scope_name(scope: Scope) -> Option<&'static str> {
+    match scope {
+        Scope::PacketHeader | Scope::PacketContext | Scope::EventHeader => None,
+        Scope::CommonContext => Some("Event common context"),
+        Scope::SpecificContext => Some("Event specific context"),
+        Scope::Payload => Some("Event payload"),
+    }
 }
 
 impl<'a> Around<'a> {
@@ -357,12 +367,9 @@ impl<'a> Around<'a> {
 
 /// Writes a place as `[SCOPE: NAME, NAME]`.
 fn location(path: &FieldPath, around: Around<'_>, text: &mut Text) {
-    text.push(match path.scope {
-        Scope::PacketHeader | Scope::PacketContext | Scope::EventHeader => return,
-        Scope::CommonContext => "[Event common context: ",
-        Scope::SpecificContext => "[Event specific context: ",
-        Scope::Payload => "[Event payload: ",
-    });
+    text.push("[");
+    text.push(scope_name(path.scope).unwrap_or_default());
+    text.push(": ");
     let mut at = around.scope(path.scope);
     let mut first = true;
     for step in &path.steps {
