@@ -1,6 +1,7 @@
 //! Small traces made of hand-written metadata and packets.
 
 mod clocks;
+mod ctf2;
 mod damage;
 mod indexes;
 mod merging;
@@ -118,9 +119,13 @@ fn bytes_of(packets: &[Packet]) -> Vec<u8> {
     packets.iter().flat_map(Packet::bytes).collect()
 }
 
-/// A directory in memory.
+/// A directory in memory, with metadata of CTF 1.8.
 fn directory(path: &str, metadata: &str, files: &[(&str, Vec<u8>)]) -> Directory {
-    let text = format!("{TYPES}{metadata}");
+    directory_of(path, &format!("{TYPES}{metadata}"), files)
+}
+
+/// A directory in memory.
+fn directory_of(path: &str, text: &str, files: &[(&str, Vec<u8>)]) -> Directory {
     let metadata =
         metadata::parse(text.as_bytes(), "metadata").unwrap_or_else(|error| panic!("{error}"));
     let path = PathBuf::from(path);
