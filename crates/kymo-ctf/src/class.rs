@@ -23,7 +23,7 @@ pub enum Dialect {
 }
 
 /// Everything the metadata of a trace says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TraceClass {
     /// The metadata language.
     pub dialect: Dialect,
@@ -69,7 +69,7 @@ pub enum EnvironmentValue {
 }
 
 /// A class of streams.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamClass {
     /// Number of the class.
     pub id: u64,
@@ -94,7 +94,7 @@ pub struct StreamClass {
 }
 
 /// A class of events.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventRecordClass {
     /// Number of the class within its stream class.
     pub id: u64,

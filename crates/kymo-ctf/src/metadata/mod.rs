@@ -4,7 +4,7 @@
 //! written in, the text itself tells; each has a module of its own, and all make the
 //! same [class model](crate::class).
 
-mod ctf2;
+pub mod ctf2;
 mod packets;
 mod tsdl;
 

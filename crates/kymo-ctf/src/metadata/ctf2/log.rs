@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kymo_text::diagnostic::Diagnostic;
 
 use super::super::Warnings;
-use super::json::{Kind, Value, alternatives};
+use super::json::{self, Kind, Value, alternatives};
 use super::properties::Properties;
 
 /// The name spaces that have these attributes.
@@ -56,6 +56,18 @@ fn level_of(value: &Value<'_>) -> Option<i64> {
             .map(|level| level as i64),
         _ => value.signed().ok(),
     }
+}
+
+/// Whether attributes, as name spaces and JSON text, have one of the two.
+pub(super) fn tells(attributes: &[(String, String)], name: &str) -> bool {
+    attributes
+        .iter()
+        .filter(|(space, _)| SPACES.contains(&&**space))
+        .filter_map(|(_, text)| json::parse(text, 0..text.len()).ok())
+        .any(|(value, _)| match value.kind {
+            Kind::Object(members) => members.iter().any(|member| member.name == name),
+            _ => false,
+        })
 }
 
 /// The identifier of the model element (Eclipse Modeling Framework).

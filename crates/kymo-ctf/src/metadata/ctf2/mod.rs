@@ -13,10 +13,13 @@ mod log;
 mod properties;
 mod sequence;
 mod types;
+mod write;
 
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::TraceClass;
+
+pub use self::write::{WriteError, write};
 
 /// Reads metadata; also returns the warnings.
 pub(super) fn parse(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {
