@@ -8,6 +8,7 @@ mod conformance;
 mod fuzz;
 mod interop;
 mod process;
+mod twin;
 
 use std::process::ExitCode;
 
@@ -31,7 +32,8 @@ usage: cargo xtask COMMAND [OPTIONS]
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
-      Measures kymo beside babeltrace2 on a trace of N events (10000000).
+      Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
+      events in CTF 2.
       --runs N      alternating runs of which the median counts (5)
   fuzz SECONDS
       Runs all fuzz targets, SECONDS in total, on the corpora in fuzz/corpus.

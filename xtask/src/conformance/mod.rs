@@ -120,6 +120,10 @@ const CORPORA: &[Corpus] = &[
         name: "ctf2-pairs",
         run: pairs::run,
     },
+    Corpus {
+        name: "ctf2-twins",
+        run: pairs::twins,
+    },
 ];
 
 /// `cargo xtask conformance`.

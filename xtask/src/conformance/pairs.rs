@@ -1,11 +1,14 @@
 //! The same recording in CTF 1.8 and in CTF 2: the same data streams, described in two
-//! languages, must give the same text.
+//! languages, must give the same text. The corpora have such pairs, and of each trace of
+//! CTF 1.8 kymo makes one.
 
 use std::path::Path;
 
+use kymo_ctf::metadata;
+
 use super::{Setting, Verdict, cases, difference, text};
-use crate::Outcome;
 use crate::process::{Said, command, hear};
+use crate::{Outcome, twin};
 
 /// Where the two of a pair are: what their paths begin with.
 const FOLDERS: &[(&str, &str)] = &[
@@ -56,6 +59,36 @@ pub(super) fn run(setting: &Setting) -> Outcome<Vec<Verdict>> {
             &setting.traces.join(&two),
         );
         verdicts.push(Verdict::new(two, result));
+    }
+    Ok(verdicts)
+}
+
+/// Where the traces of CTF 1.8 are.
+const OLD: &[&str] = &[
+    "own/",
+    "babeltrace/common-data/ctf-traces/1/",
+    "babeltrace/field-traces/ctf-1.8-",
+    "barectf/traces/",
+    "yactfr/iter-data/ctf-1/",
+];
+
+/// Runs every trace of CTF 1.8 that kymo can open, beside the twin that kymo makes of it.
+pub(super) fn twins(setting: &Setting) -> Outcome<Vec<Verdict>> {
+    let folder = tempfile::tempdir()?;
+    let mut verdicts = Vec::new();
+    for old in OLD {
+        for case in cases(&setting.traces, old, "/metadata")? {
+            let trace = setting.traces.join(&case);
+            let bytes = std::fs::read(trace.join("metadata"))?;
+            if metadata::parse(&bytes, "metadata").is_err() {
+                continue;
+            }
+            let twin = folder.path().join(verdicts.len().to_string());
+            let result = twin::make(&trace, &twin)
+                .map_err(|error| error.to_string())
+                .and_then(|()| agree(setting, &trace, &twin));
+            verdicts.push(Verdict::new(case, result));
+        }
     }
     Ok(verdicts)
 }
