@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kymo_ctf::class::Dialect;
 use kymo_ctf::metadata;
 use kymo_ctf::trace::{Directory, Options, StreamFile, Trace};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
@@ -21,6 +22,7 @@ pub type Check = (&'static str, fn(&[u8]));
 /// All checks.
 pub const CHECKS: &[Check] = &[
     ("tsdl", tsdl),
+    ("ctf2", ctf2),
     ("metadata_packets", metadata_packets),
     ("index", index),
     ("stream", stream),
@@ -29,6 +31,26 @@ pub const CHECKS: &[Check] = &[
 /// Metadata as text: an error is shown without trouble, and what is accepted compiles.
 pub fn tsdl(data: &[u8]) {
     any_metadata(data);
+}
+
+/// Metadata of CTF 2 as text: the same, and what is accepted can be written and read again.
+pub fn ctf2(data: &[u8]) {
+    any_metadata(data);
+    let Ok(parsed) = metadata::parse(data, "metadata") else {
+        return;
+    };
+    match metadata::ctf2::write(&parsed.class) {
+        Ok(text) if parsed.class.dialect == Dialect::Ctf2 => {
+            let again = metadata::parse(text.as_bytes(), "metadata").expect("what was written");
+            assert!(again.class == parsed.class, "the same is read again");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            // Locations cost more where they are written from the scope on.
+            let is_much = error.to_string().contains("more field classes");
+            assert!(is_much || parsed.class.dialect != Dialect::Ctf2, "{error}");
+        }
+    }
 }
 
 /// Metadata in packets. The first packet's magic number comes before the input, in the byte

@@ -554,10 +554,12 @@ fn mappings(
                 None => return Err(too_large(&range)),
             }
         }
-        mappings.push(Mapping {
-            label: (&*member.name).into(),
-            ranges: bits,
-        });
+        if !bits.is_empty() {
+            mappings.push(Mapping {
+                label: (&*member.name).into(),
+                ranges: bits,
+            });
+        }
     }
     Ok(Labels::new(signed, mappings))
 }

@@ -15,6 +15,9 @@ mod sequence;
 mod types;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::TraceClass;

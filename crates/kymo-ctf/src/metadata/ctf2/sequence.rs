@@ -29,16 +29,16 @@ pub(super) fn each<'t>(
         let is_empty = text[at..end].bytes().all(is_blank);
         if !is_empty {
             let (value, after) = json::parse(text, at..end)?;
+            if is_separated && after < end {
+                return Err(Diagnostic::error("two values in one fragment")
+                    .at(value.span, "the fragment ends with this value")
+                    .because(
+                        after..after + 1,
+                        "expected a record separator (U+001E) before this",
+                    ));
+            }
             read(&value, warnings)?;
             if after < end {
-                if is_separated {
-                    return Err(Diagnostic::error("two values in one fragment")
-                        .at(value.span, "the fragment ends with this value")
-                        .because(
-                            after..after + 1,
-                            "expected a record separator (U+001E) before this",
-                        ));
-                }
                 at = after;
                 continue;
             }
