@@ -50,8 +50,8 @@ pub struct ExpectedPacket {
     pub end: u64,
     /// Packets that are missing just before it; 0 for the first, of which nobody can tell.
     pub packets_missing: u64,
-    /// Events discarded since the packet before it, or since the counter began, as far as 32 bits
-    /// tell.
+    /// Events discarded between the packet before it and its first event, as far as 32 bits tell;
+    /// 0 for the first packet, for the counter runs freely and has no known beginning.
     pub events_discarded: u32,
     /// Events.
     pub events: Vec<ExpectedEvent>,
@@ -144,7 +144,7 @@ impl Trace {
                 discarded: packet.discarded,
             };
             let bytes = self.packet(&header, content, packet.size_unit);
-            let discarded = packet.discarded - before.map_or(0, |packet| packet.discarded);
+            let discarded = before.map_or(0, |before| packet.discarded - before.discarded);
             packets.push(ExpectedPacket {
                 offset: file.len(),
                 size: bytes.len(),

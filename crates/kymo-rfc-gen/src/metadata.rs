@@ -329,7 +329,13 @@ impl<'t> Writer<'t> {
     fn declare(&mut self, name: &'t str, ty: &'t Type, ancestors: usize) {
         let mut generations: Vec<Vec<Attribute>> = vec![Vec::new(); ancestors + 1];
         let mut overridden = false;
-        for (key, value) in self.attributes(ty, 0) {
+        let attributes = self.attributes(ty, 0);
+        let count = attributes.len();
+        for (i, (key, value)) in attributes.into_iter().enumerate() {
+            if !self.style.overrides {
+                generations[i * (ancestors + 1) / count].push((key, value));
+                continue;
+            }
             let chosen = self.rng.index(generations.len());
             if chosen > 0
                 && self.rng.coin()

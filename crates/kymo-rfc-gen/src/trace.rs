@@ -40,11 +40,14 @@ pub enum MetadataForm {
 /// Liberties of the metadata text. The default takes none and chooses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Decides where the liberties are taken, and how declared types are spread over ancestors.
+    /// Decides where the liberties are taken.
     pub seed: u64,
     /// Types are nameless or named, attributes in any order and left out where they say the
     /// default, comments anywhere.
     pub varied: bool,
+    /// Attributes of declared types are spread over their ancestors at random, and some say
+    /// something else before.
+    pub overrides: bool,
     /// Commas between the entries of lists are forgotten, or one follows the last name.
     pub commas: bool,
     /// A semicolon follows blocks that need none.
@@ -65,7 +68,7 @@ pub struct Declaration {
     /// What it comes to.
     pub ty: Type,
     /// Named types between it and the abstract type of the language. Attributes are spread over
-    /// them, some said and then overridden.
+    /// them.
     pub ancestors: usize,
 }
 
