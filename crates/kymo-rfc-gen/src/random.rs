@@ -7,7 +7,7 @@ use crate::trace::{
 };
 use crate::types::{Alignment, Encoding, Endian, Field, Integer, Order, Type, Value};
 
-/// What a random trace is like; the seed decides what is `None`.
+/// What a random trace is like; the seed decides what is `None`, but for the style.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Byte order.
@@ -20,6 +20,8 @@ pub struct Options {
     pub metadata: Option<MetadataForm>,
     /// How the metadata is written; `None` is the plain style.
     pub style: Option<Style>,
+    /// Checksum of the packets.
+    pub checksum: Checksum,
 }
 
 /// Types nest so deep.
@@ -104,7 +106,7 @@ impl Maker {
             style: options.style.clone().unwrap_or_default(),
             types: std::mem::take(&mut self.types),
             sections,
-            checksum: self.rng.pick(&[Checksum::None, Checksum::Crc32]),
+            checksum: options.checksum,
             filler: self.rng.pick(&[0, 0xFF, 0xA5]),
         }
     }

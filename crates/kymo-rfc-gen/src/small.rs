@@ -26,7 +26,7 @@ impl Trace {
             style: Style::default(),
             types: [machine_types(alignment), types(alignment)].concat(),
             sections: vec![kernel(alignment), network()],
-            checksum: Checksum::Crc32,
+            checksum: Checksum::None,
             filler: 0,
         }
     }

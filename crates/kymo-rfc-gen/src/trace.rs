@@ -73,9 +73,10 @@ pub struct Declaration {
 }
 
 /// Checksum scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
     /// None, 0.
+    #[default]
     None,
     /// CRC-32 as in Ethernet, 3.
     Crc32,
