@@ -111,11 +111,17 @@ impl Trace {
         match self.metadata {
             MetadataForm::Text => items.join("\n").into_bytes(),
             MetadataForm::Packets { strings } => {
+                // A string may end between any two words.
+                let entries: Vec<&str> = if self.style.varied {
+                    items.iter().flat_map(|item| item.lines()).collect()
+                } else {
+                    items.iter().map(String::as_str).collect()
+                };
                 let mut file = Vec::new();
-                for (sequence, items) in items.chunks(strings).enumerate() {
-                    let content = items
+                for (sequence, entries) in entries.chunks(strings).enumerate() {
+                    let content = entries
                         .iter()
-                        .flat_map(|item| item.bytes().chain([0]))
+                        .flat_map(|entry| entry.bytes().chain([0]))
                         .collect();
                     let header = Header {
                         sequence: u64::try_from(sequence).expect("usize is at most 64 bits"),

@@ -256,7 +256,7 @@ impl<'t> Writer<'t> {
                 let mut attributes = self.integer(integer);
                 let entries: Vec<_> = map
                     .iter()
-                    .map(|(value, label)| (value.to_string(), format!("\"{label}\"")))
+                    .map(|(value, label)| (value.to_string(), self.label(label)))
                     .collect();
                 attributes.push(("map", self.list(&entries, depth + 1)));
                 attributes
@@ -297,6 +297,15 @@ impl<'t> Writer<'t> {
             attributes.push(("align", align.to_string()));
         }
         attributes
+    }
+
+    /// The draft does not show what a string looks like: quoted, or a word.
+    fn label(&mut self, label: &str) -> String {
+        if self.unsaid() {
+            label.to_owned()
+        } else {
+            format!("\"{label}\"")
+        }
     }
 
     /// Whether to say nothing where the default is meant.
