@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::bits::BitWriter;
 use crate::metadata;
 use crate::trace::{
-    Checksum, Context, Event, HeaderType, MetadataForm, Packet, Section, Stream, Trace,
+    Checksum, Context, Counters, Event, HeaderType, MetadataForm, Packet, Section, Stream, Trace,
 };
 use crate::types::{Field, Type, Value, write_value};
 
@@ -48,10 +48,12 @@ pub struct ExpectedPacket {
     pub begin: u64,
     /// Time of its end.
     pub end: u64,
-    /// Packets that are missing just before it; 0 for the first, of which nobody can tell.
+    /// Packets that are missing just before it; 0 for the first that was counted, of which nobody
+    /// can tell.
     pub packets_missing: u64,
-    /// Events discarded between the packet before it and its first event, as far as 32 bits tell;
-    /// 0 for the first packet, for the counter runs freely and has no known beginning.
+    /// Events discarded between the packet counted before it and its first event, as far as 32
+    /// bits tell; 0 for the first that was counted, for the counter runs freely and has no known
+    /// beginning.
     pub events_discarded: u32,
     /// Events.
     pub events: Vec<ExpectedEvent>,
@@ -138,7 +140,6 @@ impl Trace {
     fn stream_file(&self, section: &Section, stream: &Stream) -> (Vec<u8>, Vec<ExpectedPacket>) {
         let mut file = Vec::new();
         let mut packets = Vec::new();
-        let mut before: Option<&Packet> = None;
         for packet in stream.packets.iter().filter(|packet| !packet.lost) {
             let (content, events) = self.content(section, packet);
             let content_size = PACKET_HEADER_SIZE + content.len();
@@ -150,6 +151,7 @@ impl Trace {
                 discarded: packet.discarded,
             };
             let bytes = self.packet(&header, content, packet.size_unit);
+            let before = counted_before(section, stream, packet);
             let discarded = before.map_or(0, |before| packet.discarded - before.discarded);
             packets.push(ExpectedPacket {
                 offset: file.len(),
@@ -162,7 +164,6 @@ impl Trace {
                 events,
             });
             file.extend(bytes);
-            before = Some(packet);
         }
         (file, packets)
     }
@@ -315,6 +316,23 @@ impl Trace {
     fn word(&self, size: u32) -> u32 {
         self.alignment.of(size)
     }
+}
+
+/// The packet that was counted last before `packet` and is not lost.
+fn counted_before<'s>(
+    section: &'s Section,
+    stream: &'s Stream,
+    packet: &Packet,
+) -> Option<&'s Packet> {
+    let streams = match section.counters {
+        Counters::OfStream => std::slice::from_ref(stream),
+        Counters::OfSection => &section.streams,
+    };
+    streams
+        .iter()
+        .flat_map(|stream| &stream.packets)
+        .filter(|other| !other.lost && other.sequence < packet.sequence)
+        .max_by_key(|other| other.sequence)
 }
 
 /// What differs between the packet headers of a trace.

@@ -6,8 +6,8 @@
 //!
 //! - A trace is aligned naturally if its metadata declares `uint32_t` with `align = 32`, on 64-bit
 //!   words unless it declares `uint64_t` with `align = 32` too; else basic types lie on bytes.
-//! - Counters of packets and of discarded events are those of a stream, one processor's part of a
-//!   section, each in the file `SECTION_CPU`.
+//! - A stream is what one processor wrote of a section, in the file `SECTION_CPU`. Counters of
+//!   packets and of discarded events count for a stream, or for all streams of a section together.
 //! - Sizes in the packet header are bytes from the beginning of the packet.
 //! - Extended event headers are 96 bits without padding inside, as their text says.
 //! - An array begins at the alignment of its elements even if it has none.
@@ -31,7 +31,7 @@ pub use files::{
 };
 pub use random::Options;
 pub use trace::{
-    Checksum, Context, Declaration, Event, EventClass, HeaderType, MetadataForm, Packet, Section,
-    Stream, Style, Trace,
+    Checksum, Context, Counters, Declaration, Event, EventClass, HeaderType, MetadataForm, Packet,
+    Section, Stream, Style, Trace,
 };
 pub use types::{Alignment, Encoding, Endian, Field, Integer, Order, Type, Value};

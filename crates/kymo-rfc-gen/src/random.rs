@@ -2,8 +2,8 @@
 
 use crate::rng::Rng;
 use crate::trace::{
-    Checksum, Context, Declaration, Event, EventClass, HeaderType, MetadataForm, Packet, Section,
-    Stream, Style, Trace,
+    Checksum, Context, Counters, Declaration, Event, EventClass, HeaderType, MetadataForm, Packet,
+    Section, Stream, Style, Trace,
 };
 use crate::types::{Alignment, Encoding, Endian, Field, Integer, Order, Type, Value};
 
@@ -120,12 +120,13 @@ impl Maker {
             _ => Context::Fields(self.fields(1)),
         };
         let events = self.classes(name, header);
-        let packet_count_bits = self.rng.pick(&[2, 3, 8, 31, 32]);
+        let packet_count_bits = self.rng.pick(&[5, 8, 31, 32]);
         let mut section = Section {
             name: name.to_owned(),
             header,
             context,
             packet_count_bits,
+            counters: self.rng.pick(&[Counters::OfStream, Counters::OfSection]),
             events,
             streams: Vec::new(),
         };
@@ -138,7 +139,34 @@ impl Maker {
             };
             section.streams.push(stream);
         }
+        self.count(&mut section);
         section
+    }
+
+    /// Sets the counters of a section's packets.
+    fn count(&mut self, section: &mut Section) {
+        let first = self.rng.pick(&[0, 0, 1, 6, (1 << 32) - 3]);
+        let discarded = self.rng.pick(&[0, 0, 3]);
+        let streams = section.streams.iter_mut();
+        let counted: Vec<Vec<&mut Packet>> = match section.counters {
+            // All begin with the same number.
+            Counters::OfStream => streams
+                .map(|stream| stream.packets.iter_mut().collect())
+                .collect(),
+            Counters::OfSection => {
+                let mut packets: Vec<_> = streams.flat_map(|stream| &mut stream.packets).collect();
+                packets.sort_by_key(|packet| packet.begin);
+                vec![packets]
+            }
+        };
+        for packets in counted {
+            let mut discarded = discarded;
+            for (packet, sequence) in packets.into_iter().zip(first..) {
+                packet.sequence = sequence;
+                packet.discarded = discarded;
+                discarded += self.rng.pick(&[0, 0, 0, 1, 250, 0x1FFF_FFFF]);
+            }
+        }
     }
 
     fn classes(&mut self, section: &str, header: HeaderType) -> Vec<EventClass> {
@@ -359,13 +387,12 @@ impl Maker {
         Value::Struct(members)
     }
 
+    /// The packets of a stream, not counted yet.
     fn packets(&mut self, section: &Section) -> Vec<Packet> {
         let mut clock = self
             .rng
             .pick(&[0, 1, (1 << 27) - 1, (1 << 32) - 1, 1 << 60])
             + self.rng.below(1000);
-        let first = self.rng.pick(&[0, 0, 1, 6, (1 << 32) - 3]);
-        let mut discarded = self.rng.pick(&[0, 0, 3]);
         let mut missing = 0;
         let mut packets = Vec::new();
         for i in 0..self.rng.between(1, 8) {
@@ -379,19 +406,19 @@ impl Maker {
                 .collect();
             let end = clock + self.rng.below(100);
             clock = end;
-            // Two bits count as far as two missing packets.
-            let lost = missing < 2 && self.rng.one_in(6);
+            // A few bits count only a few missing packets. The first packet is there, so that one
+            // number occurs twice where streams count apart.
+            let lost = i > 0 && missing < 2 && self.rng.one_in(6);
             missing = if lost { missing + 1 } else { 0 };
             packets.push(Packet {
-                sequence: first + u64::from(i),
-                discarded,
+                sequence: 0,
+                discarded: 0,
                 begin,
                 end,
                 size_unit: self.size_unit(),
                 events,
                 lost,
             });
-            discarded += self.rng.pick(&[0, 0, 0, 1, 250, 0xFFFF_FFFE]);
         }
         packets
     }

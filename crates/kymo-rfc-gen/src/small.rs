@@ -2,8 +2,8 @@
 
 use crate::random::machine_types;
 use crate::trace::{
-    Checksum, Context, Declaration, Event, EventClass, HeaderType, MetadataForm, Packet, Section,
-    Stream, Style, Trace,
+    Checksum, Context, Counters, Declaration, Event, EventClass, HeaderType, MetadataForm, Packet,
+    Section, Stream, Style, Trace,
 };
 use crate::types::{Alignment, Encoding, Endian, Field, Integer, Order, Type, Value};
 
@@ -207,6 +207,7 @@ fn kernel(alignment: Alignment) -> Section {
         header: HeaderType::Type1,
         context: Context::EventSize,
         packet_count_bits: 32,
+        counters: Counters::OfStream,
         events,
         streams: vec![
             Stream { cpu: 0, packets },
@@ -263,6 +264,7 @@ fn network() -> Section {
         header: HeaderType::Type2,
         context: Context::Fields(fields([("pid", types.uint32)])),
         packet_count_bits: 8,
+        counters: Counters::OfStream,
         events: vec![class],
         streams: vec![Stream {
             cpu: 0,

@@ -83,6 +83,7 @@ fn headers(
             header,
             context: Context::None,
             packet_count_bits: 20,
+            counters: Counters::OfStream,
             events: classes.collect(),
             streams: vec![Stream {
                 cpu: 5,
@@ -300,6 +301,35 @@ fn losses_are_counted_between_packets() {
         .map(|packet| (packet.packets_missing, packet.events_discarded))
         .collect();
     assert_eq!(losses, [(0, 0), (2, u32::MAX), (0, 0)]);
+}
+
+#[test]
+fn streams_may_count_together() {
+    let mut trace = headers(Endian::Big, Alignment::Packed, HeaderType::Type1, &[]);
+    let section = &mut trace.sections[0];
+    section.counters = Counters::OfSection;
+    let packet = |sequence, discarded, lost| Packet {
+        sequence,
+        discarded,
+        begin: 0,
+        end: 0,
+        size_unit: 1,
+        events: Vec::new(),
+        lost,
+    };
+    section.streams[0].packets = vec![packet(7, 0, false), packet(10, 8, false)];
+    section.streams.push(Stream {
+        cpu: 6,
+        packets: vec![packet(8, 2, false), packet(9, 4, true)],
+    });
+    let (_, expected) = trace.files();
+    let losses: Vec<_> = expected
+        .streams
+        .iter()
+        .flat_map(|stream| &stream.packets)
+        .map(|packet| (packet.packets_missing, packet.events_discarded))
+        .collect();
+    assert_eq!(losses, [(0, 0), (1, 6), (0, 2)]);
 }
 
 const SMALL_TEXT: &str = "\

@@ -93,10 +93,22 @@ pub struct Section {
     pub context: Context,
     /// Significant bits of the packet count, 1 to 32.
     pub packet_count_bits: u8,
+    /// What the counters of its packets count.
+    pub counters: Counters,
     /// Classes.
     pub events: Vec<EventClass>,
     /// Streams, one file each.
     pub streams: Vec<Stream>,
+}
+
+/// What the counters in packet headers count, which the draft calls "per-section": it also calls a
+/// section what a single processor wrote of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counters {
+    /// Packets and events of the stream.
+    OfStream,
+    /// Those of all streams together: each packet number is there once.
+    OfSection,
 }
 
 /// Kind of event header (section 6.1).
@@ -174,10 +186,10 @@ pub struct Stream {
     pub packets: Vec<Packet>,
 }
 
-/// A packet (section 5). Counters are those of its stream.
+/// A packet (section 5).
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Packets of the stream before it; the header has the low bits.
+    /// Packets counted before it; the header has the low bits.
     pub sequence: u64,
     /// Events discarded before its first event, since the beginning; the header has 32 bits.
     pub discarded: u64,
