@@ -4,7 +4,10 @@
 //! written in, the text itself tells; each has a module of its own, and all make the
 //! same [class model](crate::class).
 
+mod lexer;
+mod limits;
 mod packets;
+mod tokens;
 mod tsdl;
 
 use std::fmt;
