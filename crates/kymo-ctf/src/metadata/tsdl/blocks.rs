@@ -160,7 +160,6 @@ fn version(trace: &Block) -> Result<(), Diagnostic> {
     }
     match numbers {
         [1, 8] => Ok(()),
-        [1, 1] => Err(super::rfc11().at(span, "this is its version")),
         [major, minor] => Err(Diagnostic::error(format!(
             "unknown version of CTF: {major}.{minor}"
         ))

@@ -24,8 +24,3 @@ use crate::class::TraceClass;
 pub(super) fn parse(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {
     blocks::lower(&parser::parse(text)?, text.len())
 }
-
-/// That the text is of the draft which came before.
-fn rfc11() -> Diagnostic {
-    Diagnostic::error("metadata of RFC v1.1 is not supported yet")
-}

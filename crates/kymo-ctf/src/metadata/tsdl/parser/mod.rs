@@ -50,9 +50,6 @@ impl Parser<'_> {
                 Some("stream") => BlockKind::Stream,
                 Some("event") => BlockKind::Event,
                 Some("callsite") => BlockKind::Callsite,
-                Some("section" | "type" | "abstract_type") => {
-                    return Err(super::rfc11().at(self.tokens.current.span, "not part of CTF 1.8"));
-                }
                 _ => return Err(self.tokens.unexpected(EXPECTED)),
             };
             self.tokens.count()?;
