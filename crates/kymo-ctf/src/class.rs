@@ -22,6 +22,16 @@ pub enum Dialect {
     Ctf2,
 }
 
+impl Dialect {
+    /// What packets count their sizes in, in bits: RFC v1.1 has bytes, all others bits.
+    pub fn size_unit(self) -> u64 {
+        match self {
+            Self::Rfc11 => 8,
+            Self::Ctf18 | Self::Ctf2 => 1,
+        }
+    }
+}
+
 /// Everything the metadata of a trace says.
 #[derive(Clone, Debug)]
 pub struct TraceClass {
@@ -127,9 +137,10 @@ pub enum Role {
     StreamClassId,
     /// Packet header: which stream of the class.
     StreamId,
-    /// Packet context: size of the packet, in bits.
+    /// Packet context (in RFC v1.1 this and all below are in the packet header): size of the
+    /// packet, in bits, or in what the dialect [counts](Dialect::size_unit).
     PacketTotalLength,
-    /// Packet context: size of the packet without the padding at its end, in bits.
+    /// Packet context: size of the packet without the padding at its end, in the same.
     PacketContentLength,
     /// Packet context: time at the packet's end.
     PacketEndTimestamp,

@@ -1,10 +1,16 @@
 //! Metadata: from the bytes of a `metadata` file to the class model.
 //!
-//! The text may be plain or come in packets (CTF 1.8.3 §7.1). Which language it is
-//! written in, the text itself tells; each has a module of its own, and all make the
+//! The text may be plain or come in packets (CTF 1.8.3 §7.1, RFC v1.1 §7). Which language it is
+//! written in, the packets or the text itself tell; each has a module of its own, and all make the
 //! same [class model](crate::class).
 
+mod lexer;
+mod limits;
 mod packets;
+pub(crate) mod rfc;
+#[cfg(test)]
+mod testing;
+mod tokens;
 mod tsdl;
 
 use std::fmt;
@@ -26,6 +32,8 @@ pub struct Metadata {
     pub class: TraceClass,
     /// The byte order of the packets, where the text came in packets.
     pub packetized: Option<ByteOrder>,
+    /// Number of the session, where packets of RFC v1.1 tell it.
+    pub session_id: Option<u32>,
     /// What is odd about it; places are places in [`Metadata::text`].
     pub warnings: Vec<Diagnostic>,
 }
@@ -118,6 +126,7 @@ impl std::error::Error for MetadataError {}
 /// The metadata languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
+    Rfc,
     Tsdl,
     Json,
 }
@@ -129,6 +138,8 @@ impl Language {
         let blank = |c: char| c.is_ascii_whitespace() || c == '\0' || c == '\u{feff}';
         if text.trim_start_matches(blank).starts_with(['\u{1e}', '{']) {
             Self::Json
+        } else if rfc::is_language_of(text) {
+            Self::Rfc
         } else {
             Self::Tsdl
         }
@@ -143,6 +154,21 @@ impl Language {
 ///
 /// If the metadata, or the packets around it, cannot be understood.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
+    parse_with(bytes, name, || None)
+}
+
+/// Like [`parse`] for a trace whose data streams can be looked at: plain text of RFC v1.1 does
+/// not tell the native byte order, but the [magic number](byte_order_of_packets) of every packet
+/// does. Only for such text, `native` is called.
+///
+/// # Errors
+///
+/// If the metadata, or the packets around it, cannot be understood.
+pub fn parse_with(
+    bytes: &[u8],
+    name: &str,
+    native: impl FnOnce() -> Option<ByteOrder>,
+) -> Result<Metadata, MetadataError> {
     if bytes.len() > MAX_LENGTH {
         return Err(MetadataError::of_envelope(
             name,
@@ -154,18 +180,40 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
         ));
     }
     let mut warnings = Vec::new();
-    let packetized = packets::detect(bytes);
+    let damaged = |envelope| MetadataError::of_envelope(name, envelope);
+    let rfc_packets = rfc::byte_order(bytes);
+    let packetized = packets::detect(bytes).or(rfc_packets);
+    let mut session_id = None;
     let joined;
-    let bytes = match packetized {
-        Some(order) => {
-            joined = packets::join(bytes, order, &mut warnings)
-                .map_err(|envelope| MetadataError::of_envelope(name, envelope))?;
+    let bytes = match (rfc_packets, packetized) {
+        (Some(order), _) => {
+            let packets = rfc::packets::join(bytes, order, &mut warnings).map_err(damaged)?;
+            session_id = packets.session_id;
+            joined = packets.text;
             &joined
         }
-        None => bytes,
+        (None, Some(order)) => {
+            joined = packets::join(bytes, order, &mut warnings).map_err(damaged)?;
+            &joined
+        }
+        (None, None) => bytes,
     };
     let text = String::from_utf8_lossy(bytes).into_owned();
-    let parsed = match Language::of(&text) {
+    let language = match rfc_packets {
+        Some(_) => Language::Rfc,
+        None => Language::of(&text),
+    };
+    let parsed = match language {
+        Language::Rfc => {
+            let order = packetized.or_else(native).unwrap_or_else(|| {
+                warnings.push(Diagnostic::warning(
+                    "nothing tells the native byte order: neither the metadata nor a data stream; \
+                     it is taken for little endian",
+                ));
+                ByteOrder::Little
+            });
+            rfc::parse(&text, order)
+        }
         Language::Tsdl => tsdl::parse(&text),
         Language::Json => Err(Diagnostic::error("metadata of CTF 2 is not supported yet")),
     };
@@ -183,6 +231,7 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
                 text,
                 class,
                 packetized,
+                session_id,
                 warnings,
             })
         }
@@ -191,6 +240,12 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
             Err(MetadataError::new(name, text, warnings))
         }
     }
+}
+
+/// The byte order of a packet that begins with the magic number of RFC v1.1, as all of its
+/// packets do; `None` of other bytes.
+pub fn byte_order_of_packets(bytes: &[u8]) -> Option<ByteOrder> {
+    rfc::byte_order(bytes)
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 
 mod index;
 mod input;
+mod losses;
 mod packet;
 mod quirks;
 mod report;
 mod scan;
+mod sections;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
 
 pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
 pub use self::packet::Packet;
+pub use self::sections::Section;
 
 use self::quirks::Quirks;
 use self::scan::Scanner;
@@ -133,7 +136,7 @@ impl Trace {
                 best = Some((count, directory.path, directory.metadata));
             }
         }
-        let Some((_, metadata_path, mut metadata)) = best else {
+        let Some((_, directory, mut metadata)) = best else {
             return Err(OpenError::Unreadable {
                 path,
                 error: std::io::Error::new(
@@ -145,13 +148,15 @@ impl Trace {
         for clock in &mut metadata.class.clocks {
             options.apply(Arc::make_mut(clock));
         }
+        let metadata_path = Directory::metadata_path(&directory).unwrap_or(directory);
         if metadata.class.streams.is_empty() {
             // Packets of nothing but a header still are packets.
             metadata.class.streams.push(StreamClass::default());
         }
+        sections::assign(&mut files, &metadata.class, &mut faults);
         let class = &metadata.class;
         let decoder = Decoder::new(class).map_err(|error| OpenError::Classes {
-            path: metadata_path.join(METADATA_NAME),
+            path: metadata_path,
             error,
         })?;
 
@@ -159,6 +164,7 @@ impl Trace {
             class,
             decoder: &decoder,
             faults: &mut faults,
+            session_id: metadata.session_id,
         };
         let quirks = Quirks::of(class);
         let mut assembly = Assembly::new(class, &decoder, &files, quirks);

@@ -13,20 +13,16 @@ use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 use kymo_time::{Clock, Origin};
 
-use super::Warnings;
 use super::ast::{Attribute, Block, BlockKind, Entry, Root, Value};
 use super::attributes::{self, Attributes};
 use super::build::{Builder, Roots, Shared};
 use super::declare::Types;
-use super::lexer::Span;
 use super::types::{Class, Type};
 use crate::class::{
     Dialect, EnvironmentValue, EventRecordClass, FieldClass, Role, StreamClass, TraceClass,
 };
-
-/// A trace may have so many field classes more than its metadata has bytes. Written out,
-/// a field takes several bytes; only a type with a name can be used more often.
-const SPARE_CLASSES: usize = 100_000;
+use crate::metadata::lexer::Span;
+use crate::metadata::limits::{SPARE_CLASSES, Warnings};
 
 /// Makes a trace of the tree; also returns the warnings.
 pub(super) fn lower(
@@ -164,7 +160,6 @@ fn version(trace: &Block) -> Result<(), Diagnostic> {
     }
     match numbers {
         [1, 8] => Ok(()),
-        [1, 1] => Err(super::rfc11().at(span, "this is its version")),
         [major, minor] => Err(Diagnostic::error(format!(
             "unknown version of CTF: {major}.{minor}"
         ))

@@ -5,6 +5,7 @@ mod damage;
 mod indexes;
 mod merging;
 mod packets;
+mod sections;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,6 +129,7 @@ fn directory(path: &str, metadata: &str, files: &[(&str, Vec<u8>)]) -> Directory
         path: Arc::new(path.join(name)),
         bytes: Bytes::from(bytes.clone()),
         index: None,
+        section: None,
     });
     Directory {
         metadata,
