@@ -253,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::class::{FieldClass, Role};
+    use crate::class::{Dialect, FieldClass, Role};
     use kymo_time::Origin;
 
     const LEAST: &str = "trace { major = 1; minor = 8; byte_order = le; };";
@@ -320,6 +320,47 @@ mod tests {
             let error = parse(text.as_bytes(), "metadata").unwrap_err();
             assert!(error.to_string().contains("CTF 2"), "{error}");
         }
+    }
+
+    #[test]
+    fn rfc_v1_1_is_told_apart_by_its_packets_and_by_its_words() {
+        const TEXT: &str = "trace { major = 1; minor = 1; }";
+        let never = || panic!("only plain text does not tell the byte order");
+        let mut packet = 0xC1FC_1FC1_u32.to_be_bytes().to_vec();
+        packet.extend([0, 0, 0, 9, 0, 0, 0, 48 + TEXT.len() as u8, 0, 0, 0, 100]);
+        packet.extend([0; 32]);
+        packet.extend(TEXT.as_bytes());
+        packet.resize(100, 0);
+        let metadata = parse_with(&packet, "metadata", never).unwrap();
+        assert_eq!(metadata.text, TEXT);
+        assert_eq!(metadata.packetized, Some(ByteOrder::Big));
+        assert_eq!(metadata.session_id, Some(9));
+        assert_eq!(metadata.class.dialect, Dialect::Rfc11);
+        assert_eq!(metadata.class.byte_order, Some(ByteOrder::Big));
+        assert!(metadata.warnings.is_empty());
+        parse_with(LEAST.as_bytes(), "metadata", never).unwrap();
+
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            let metadata = parse_with(TEXT.as_bytes(), "metadata", || Some(order)).unwrap();
+            assert_eq!(metadata.class.byte_order, Some(order));
+            assert_eq!((metadata.packetized, metadata.session_id), (None, None));
+        }
+        let metadata = parse(TEXT.as_bytes(), "metadata").unwrap();
+        assert_eq!(metadata.class.byte_order, Some(ByteOrder::Little));
+        assert_eq!(metadata.warnings.len(), 1);
+
+        packet[46] = 1;
+        let error = parse(&packet, "metadata").unwrap_err();
+        assert_eq!(error.envelope().unwrap().offset, 46);
+        // In these packets, whatever the text is, it is taken for the RFC's language.
+        packet[46] = 0;
+        packet.truncate(60);
+        let error = parse(&packet, "metadata").unwrap_err();
+        assert!(
+            error.to_string().contains("is cut: 60 of 79 bytes"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("expected `=`"), "{error}");
     }
 
     #[test]
@@ -426,6 +467,22 @@ mod tests {
             "enum : u8 { A, B } t;",
             "variant <t> { u8 A; string B; } v;",
             "};",
+            "section",
+            "type",
+            "abstract_type",
+            "parent",
+            "context",
+            "event_size",
+            "true",
+            "unit_size",
+            "length_type",
+            "elem_type",
+            "trace { major = 1; minor = 1; }",
+            "section { name = s; event { header_type = type1; } }",
+            "type { parent = struct; fields = {",
+            "{ uint8_t, x },",
+            "type t { parent = t;",
+            "{ { 1, A } }",
         ]);
         prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.join(" "))
     }
@@ -440,7 +497,13 @@ mod tests {
 
         #[test]
         fn no_bytes_upset_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for head in [&[][..], &[0x57, 0x1d, 0xd1, 0x75], &[0x75, 0xd1, 0x1d, 0x57]] {
+            for head in [
+                &[][..],
+                &[0x57, 0x1d, 0xd1, 0x75],
+                &[0x75, 0xd1, 0x1d, 0x57],
+                &[0xC1, 0x1F, 0xFC, 0xC1],
+                &[0xC1, 0xFC, 0x1F, 0xC1],
+            ] {
                 let bytes = [head, &bytes].concat();
                 if let Err(error) = parse(&bytes, "metadata") {
                     prop_assert!(!error.to_string().is_empty());

@@ -22,8 +22,10 @@ pub(super) enum Counters {
 pub(super) struct Told {
     /// Position of the packet in its stream.
     packet: usize,
-    events: Option<Lost>,
-    packets: Option<Lost>,
+    events: u64,
+    packets: u64,
+    /// Ticks after which they were lost.
+    begin: Option<u64>,
 }
 
 impl Counters {
@@ -40,8 +42,17 @@ impl Counters {
             Self::AsOfEnd => row.end,
             Self::AsOfBeginning => row.begin,
             Self::OfSection(told) => {
-                let found = told.binary_search_by_key(&number, |told| told.packet);
-                return found.map_or((None, None), |at| (told[at].events, told[at].packets));
+                let Ok(at) = told.binary_search_by_key(&number, |told| told.packet) else {
+                    return (None, None);
+                };
+                let Told {
+                    events,
+                    packets,
+                    begin,
+                    ..
+                } = told[at];
+                let lost = |count| (count > 0).then(|| lost(count, row, begin, row.begin));
+                return (lost(events), lost(packets));
             }
         };
         let Some(before) = before else {
@@ -111,7 +122,7 @@ struct Counted {
 /// tracer meant: together the streams have each number once, apart each begins anew.
 pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Told>>> {
     let row = |counted: &Counted| streams[counted.stream].get(counted.packet);
-    let mut all = Vec::new();
+    let mut all = Vec::with_capacity(streams.iter().map(|table| table.len()).sum());
     let mut known_bits = None;
     for (stream, table) in streams.iter().enumerate() {
         for (packet, row) in table.rows(0).enumerate() {
@@ -137,20 +148,22 @@ pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Told>>> {
             (Some(end), Some(begin)) if end > begin => before.begin.min(now.begin),
             _ => before.end,
         };
-        let lost = |count| lost(count, &now, begin, now.begin);
         // A snapshot that is older than the one before it is none of a loss.
         let events = lost_events(&now, &before).filter(|&count| count < 1 << 31);
-        let packets = Some(pair[1].rank - pair[0].rank - 1).filter(|&count| count > 0);
-        if events.is_some() || packets.is_some() {
+        let events = events.unwrap_or(0);
+        let packets = pair[1].rank - pair[0].rank - 1;
+        if events > 0 || packets > 0 {
             told[pair[1].stream].push(Told {
                 packet: pair[1].packet,
-                events: events.map(lost),
-                packets: packets.map(lost),
+                events,
+                packets,
+                begin,
             });
         }
     }
     for told in &mut told {
         told.sort_unstable_by_key(|told| told.packet);
+        told.shrink_to_fit();
     }
     Some(told)
 }

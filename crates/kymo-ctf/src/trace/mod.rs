@@ -83,8 +83,10 @@ impl Options {
 ///
 /// Its files are mapped. Beside them an open trace takes memory for its classes, for its
 /// streams, and for each packet: some 15 bytes where packets are as tracers write them, whatever
-/// their size, and never more than 115. Opening takes no more than that, except while packets of
-/// one stream in several files are put in order: then twice that and 24 bytes a packet.
+/// their size, and never more than 115. Where streams of a section count together (RFC v1.1),
+/// each packet before which something was lost takes 40 more. Opening takes no more than that,
+/// except while packets of one stream in several files are put in order, or those of a section
+/// counted through: then twice that and 32 bytes a packet.
 #[derive(Debug)]
 pub struct Trace {
     path: PathBuf,
