@@ -405,4 +405,19 @@ impl FieldClass {
             Self::Optional { .. } | Self::Variant { .. } => 1,
         }
     }
+
+    /// Alignment in bits of its first bit. An array begins with its length where that is inline,
+    /// or with its first element: what comes later aligns itself.
+    pub fn begin_align(&self) -> u32 {
+        match self {
+            Self::Array {
+                length: Length::Inline(length),
+                ..
+            } => length.align(),
+            Self::Array {
+                element, min_align, ..
+            } => element.begin_align().max(*min_align),
+            _ => self.align(),
+        }
+    }
 }
