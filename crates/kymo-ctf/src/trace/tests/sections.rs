@@ -336,6 +336,23 @@ fn sizes_are_bytes_and_padding_is_none_of_the_content() {
 }
 
 #[test]
+fn bits_that_are_left_of_the_last_byte_are_no_event() {
+    const BITS: &str = "event { name = f; id = 4; section = few;
+        fields = type { parent = struct; fields = { { uint3_t, x } }; }; }";
+    let event = [0x04, 0, 0, 0, 5];
+    let natural = format!("{NATURAL}{BITS}");
+    for (declarations, content) in [
+        (BITS, [event, event].concat()),
+        (&*natural, [&event[..], &[0; 3], &event].concat()),
+    ] {
+        let packet = Rfc::new(0, 0, 0, &content);
+        let trace = rfc(declarations, &[("few_0", packet.bytes())]);
+        let expected = ("f".to_owned(), 0, 5);
+        assert_eq!(named_events(&trace, 0), [expected.clone(), expected]);
+    }
+}
+
+#[test]
 fn packets_of_other_sessions_are_told_and_decoded() {
     let event = [0x03, 0, 0, 0, 7];
     let other = |count| Rfc {
