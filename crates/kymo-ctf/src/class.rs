@@ -22,6 +22,16 @@ pub enum Dialect {
     Ctf2,
 }
 
+impl Dialect {
+    /// What packets count their sizes in, in bits: RFC v1.1 has bytes, all others bits.
+    pub fn size_unit(self) -> u64 {
+        match self {
+            Self::Rfc11 => 8,
+            Self::Ctf18 | Self::Ctf2 => 1,
+        }
+    }
+}
+
 /// Everything the metadata of a trace says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceClass {
@@ -127,9 +137,10 @@ pub enum Role {
     StreamClassId,
     /// Packet header: which stream of the class.
     StreamId,
-    /// Packet context: size of the packet, in bits.
+    /// Packet context (in RFC v1.1 this and all below are in the packet header): size of the
+    /// packet, in bits, or in what the dialect [counts](Dialect::size_unit).
     PacketTotalLength,
-    /// Packet context: size of the packet without the padding at its end, in bits.
+    /// Packet context: size of the packet without the padding at its end, in the same.
     PacketContentLength,
     /// Packet context: time at the packet's end.
     PacketEndTimestamp,
@@ -417,6 +428,21 @@ impl FieldClass {
                 element, min_align, ..
             } => element.align().max(*min_align),
             Self::Optional { .. } | Self::Variant { .. } => 1,
+        }
+    }
+
+    /// Alignment in bits of its first bit. An array begins with its length where that is inline,
+    /// or with its first element: what comes later aligns itself.
+    pub fn begin_align(&self) -> u32 {
+        match self {
+            Self::Array {
+                length: Length::Inline(length),
+                ..
+            } => length.align(),
+            Self::Array {
+                element, min_align, ..
+            } => element.begin_align().max(*min_align),
+            _ => self.align(),
         }
     }
 }

@@ -23,6 +23,7 @@ pub type Check = (&'static str, fn(&[u8]));
 pub const CHECKS: &[Check] = &[
     ("tsdl", tsdl),
     ("ctf2", ctf2),
+    ("rfc", rfc),
     ("metadata_packets", metadata_packets),
     ("index", index),
     ("stream", stream),
@@ -53,13 +54,21 @@ pub fn ctf2(data: &[u8]) {
     }
 }
 
+/// Metadata of RFC v1.1 as text: what every text of it begins with comes before the input.
+pub fn rfc(data: &[u8]) {
+    any_metadata(&[b"trace { major = 1; minor = 1; }\n", data].concat());
+}
+
 /// Metadata in packets. The first packet's magic number comes before the input, in the byte
-/// order that the input's first bit tells.
+/// order that the input's first bit tells; the second one tells whether that of RFC v1.1.
 pub fn metadata_packets(data: &[u8]) {
     let Some((order, rest)) = data.split_first() else {
         return;
     };
-    let magic = 0x75d1_1d57_u32;
+    let magic = match order & 2 {
+        0 => 0x75d1_1d57_u32,
+        _ => 0xc1fc_1fc1,
+    };
     let magic = if order & 1 == 0 {
         magic.to_le_bytes()
     } else {
@@ -108,17 +117,23 @@ fn any_metadata(data: &[u8]) {
 }
 
 fn whole_trace(text: &[u8], stream: &[u8], index: Option<&[u8]>) {
-    let Ok(metadata) = metadata::parse(text, "metadata") else {
+    let native = || metadata::byte_order_of_packets(stream);
+    let Ok(metadata) = metadata::parse_with(text, "metadata", native) else {
         return;
     };
     let path = |name: &str| Arc::new(PathBuf::from(name));
+    // In RFC v1.1 the name of a file tells its section.
+    let sections = &metadata.class.streams;
+    let name = sections.first().and_then(|section| section.name.as_deref());
+    let name = format!("trace/{}", name.unwrap_or("stream"));
     let directory = Directory {
         path: PathBuf::from("trace"),
         metadata,
         files: vec![StreamFile {
-            path: path("trace/stream"),
+            path: path(&name),
             bytes: stream.to_vec().into(),
             index: index.map(|index| (path("trace/index/stream.idx"), index.to_vec().into())),
+            section: None,
         }],
         faults: Vec::new(),
     };

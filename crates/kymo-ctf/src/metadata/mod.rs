@@ -1,11 +1,17 @@
 //! Metadata: from the bytes of a `metadata` file to the class model.
 //!
-//! The text may be plain or come in packets (CTF 1.8.3 §7.1). Which language it is
-//! written in, the text itself tells; each has a module of its own, and all make the
+//! The text may be plain or come in packets (CTF 1.8.3 §7.1, RFC v1.1 §7). Which language it is
+//! written in, the packets or the text itself tell; each has a module of its own, and all make the
 //! same [class model](crate::class).
 
 pub mod ctf2;
+mod lexer;
+mod limits;
 mod packets;
+pub(crate) mod rfc;
+#[cfg(test)]
+mod testing;
+mod tokens;
 mod tsdl;
 
 use std::fmt;
@@ -27,6 +33,8 @@ pub struct Metadata {
     pub class: TraceClass,
     /// The byte order of the packets, where the text came in packets.
     pub packetized: Option<ByteOrder>,
+    /// Number of the session, where packets of RFC v1.1 tell it.
+    pub session_id: Option<u32>,
     /// What is odd about it; places are places in [`Metadata::text`].
     pub warnings: Vec<Diagnostic>,
 }
@@ -119,6 +127,7 @@ impl std::error::Error for MetadataError {}
 /// The metadata languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
+    Rfc,
     Tsdl,
     Json,
 }
@@ -130,22 +139,10 @@ impl Language {
         let blank = |c: char| c.is_ascii_whitespace() || c == '\0' || c == '\u{feff}';
         if text.trim_start_matches(blank).starts_with(['\u{1e}', '{']) {
             Self::Json
+        } else if rfc::is_language_of(text) {
+            Self::Rfc
         } else {
             Self::Tsdl
-        }
-    }
-}
-
-/// What is odd: no more of it than anybody would read.
-#[derive(Default)]
-struct Warnings(Vec<Diagnostic>);
-
-impl Warnings {
-    const MOST: usize = 100;
-
-    fn push(&mut self, warning: Diagnostic) {
-        if self.0.len() < Self::MOST {
-            self.0.push(warning);
         }
     }
 }
@@ -170,6 +167,21 @@ fn uuid_text(uuid: [u8; 16]) -> String {
 ///
 /// If the metadata, or the packets around it, cannot be understood.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
+    parse_with(bytes, name, || None)
+}
+
+/// Like [`parse`] for a trace whose data streams can be looked at: plain text of RFC v1.1 does
+/// not tell the native byte order, but the [magic number](byte_order_of_packets) of every packet
+/// does. Only for such text, `native` is called.
+///
+/// # Errors
+///
+/// If the metadata, or the packets around it, cannot be understood.
+pub fn parse_with(
+    bytes: &[u8],
+    name: &str,
+    native: impl FnOnce() -> Option<ByteOrder>,
+) -> Result<Metadata, MetadataError> {
     if bytes.len() > MAX_LENGTH {
         return Err(MetadataError::of_envelope(
             name,
@@ -181,18 +193,40 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
         ));
     }
     let mut warnings = Vec::new();
-    let packetized = packets::detect(bytes);
+    let damaged = |envelope| MetadataError::of_envelope(name, envelope);
+    let rfc_packets = rfc::byte_order(bytes);
+    let packetized = packets::detect(bytes).or(rfc_packets);
+    let mut session_id = None;
     let joined;
-    let bytes = match packetized {
-        Some(order) => {
-            joined = packets::join(bytes, order, &mut warnings)
-                .map_err(|envelope| MetadataError::of_envelope(name, envelope))?;
+    let bytes = match (rfc_packets, packetized) {
+        (Some(order), _) => {
+            let packets = rfc::packets::join(bytes, order, &mut warnings).map_err(damaged)?;
+            session_id = packets.session_id;
+            joined = packets.text;
             &joined
         }
-        None => bytes,
+        (None, Some(order)) => {
+            joined = packets::join(bytes, order, &mut warnings).map_err(damaged)?;
+            &joined
+        }
+        (None, None) => bytes,
     };
     let text = String::from_utf8_lossy(bytes).into_owned();
-    let parsed = match Language::of(&text) {
+    let language = match rfc_packets {
+        Some(_) => Language::Rfc,
+        None => Language::of(&text),
+    };
+    let parsed = match language {
+        Language::Rfc => {
+            let order = packetized.or_else(native).unwrap_or_else(|| {
+                warnings.push(Diagnostic::warning(
+                    "nothing tells the native byte order: neither the metadata nor a data stream; \
+                     it is taken for little endian",
+                ));
+                ByteOrder::Little
+            });
+            rfc::parse(&text, order)
+        }
         Language::Tsdl => tsdl::parse(&text),
         Language::Json => ctf2::parse(&text),
     };
@@ -210,6 +244,7 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
                 text,
                 class,
                 packetized,
+                session_id,
                 warnings,
             })
         }
@@ -218,6 +253,12 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
             Err(MetadataError::new(name, text, warnings))
         }
     }
+}
+
+/// The byte order of a packet that begins with the magic number of RFC v1.1, as all of its
+/// packets do; `None` of other bytes.
+pub fn byte_order_of_packets(bytes: &[u8]) -> Option<ByteOrder> {
+    rfc::byte_order(bytes)
 }
 
 #[cfg(test)]
@@ -294,6 +335,47 @@ mod tests {
         }
         let metadata = parse(LEAST.as_bytes(), "metadata").unwrap();
         assert_eq!(metadata.class.dialect, Dialect::Ctf18);
+    }
+
+    #[test]
+    fn rfc_v1_1_is_told_apart_by_its_packets_and_by_its_words() {
+        const TEXT: &str = "trace { major = 1; minor = 1; }";
+        let never = || panic!("only plain text does not tell the byte order");
+        let mut packet = 0xC1FC_1FC1_u32.to_be_bytes().to_vec();
+        packet.extend([0, 0, 0, 9, 0, 0, 0, 48 + TEXT.len() as u8, 0, 0, 0, 100]);
+        packet.extend([0; 32]);
+        packet.extend(TEXT.as_bytes());
+        packet.resize(100, 0);
+        let metadata = parse_with(&packet, "metadata", never).unwrap();
+        assert_eq!(metadata.text, TEXT);
+        assert_eq!(metadata.packetized, Some(ByteOrder::Big));
+        assert_eq!(metadata.session_id, Some(9));
+        assert_eq!(metadata.class.dialect, Dialect::Rfc11);
+        assert_eq!(metadata.class.byte_order, Some(ByteOrder::Big));
+        assert!(metadata.warnings.is_empty());
+        parse_with(LEAST.as_bytes(), "metadata", never).unwrap();
+
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            let metadata = parse_with(TEXT.as_bytes(), "metadata", || Some(order)).unwrap();
+            assert_eq!(metadata.class.byte_order, Some(order));
+            assert_eq!((metadata.packetized, metadata.session_id), (None, None));
+        }
+        let metadata = parse(TEXT.as_bytes(), "metadata").unwrap();
+        assert_eq!(metadata.class.byte_order, Some(ByteOrder::Little));
+        assert_eq!(metadata.warnings.len(), 1);
+
+        packet[46] = 1;
+        let error = parse(&packet, "metadata").unwrap_err();
+        assert_eq!(error.envelope().unwrap().offset, 46);
+        // In these packets, whatever the text is, it is taken for the RFC's language.
+        packet[46] = 0;
+        packet.truncate(60);
+        let error = parse(&packet, "metadata").unwrap_err();
+        assert!(
+            error.to_string().contains("is cut: 60 of 79 bytes"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("expected `=`"), "{error}");
     }
 
     #[test]
@@ -400,6 +482,22 @@ mod tests {
             "enum : u8 { A, B } t;",
             "variant <t> { u8 A; string B; } v;",
             "};",
+            "section",
+            "type",
+            "abstract_type",
+            "parent",
+            "context",
+            "event_size",
+            "true",
+            "unit_size",
+            "length_type",
+            "elem_type",
+            "trace { major = 1; minor = 1; }",
+            "section { name = s; event { header_type = type1; } }",
+            "type { parent = struct; fields = {",
+            "{ uint8_t, x },",
+            "type t { parent = t;",
+            "{ { 1, A } }",
         ]);
         prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.join(" "))
     }
@@ -414,7 +512,13 @@ mod tests {
 
         #[test]
         fn no_bytes_upset_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for head in [&[][..], &[0x57, 0x1d, 0xd1, 0x75], &[0x75, 0xd1, 0x1d, 0x57]] {
+            for head in [
+                &[][..],
+                &[0x57, 0x1d, 0xd1, 0x75],
+                &[0x75, 0xd1, 0x1d, 0x57],
+                &[0xC1, 0x1F, 0xFC, 0xC1],
+                &[0xC1, 0xFC, 0x1F, 0xC1],
+            ] {
                 let bytes = [head, &bytes].concat();
                 if let Err(error) = parse(&bytes, "metadata") {
                     prop_assert!(!error.to_string().is_empty());

@@ -51,6 +51,7 @@ pub(super) fn message(fault: &Fault) -> String {
         FaultCode::Index => {
             "the packet says something else of itself than the index does".to_string()
         }
+        FaultCode::Scheme => format!("the packet has scheme {found}, which kymo does not read"),
         FaultCode::Truncated => "the file ends before the packet does".to_string(),
         FaultCode::PacketSize => format!("the packet cannot have a size of {found}"),
         FaultCode::Magic => format!("the packet begins with the magic number {found:#x}"),

@@ -8,12 +8,12 @@ use kymo_machine::ByteOrder;
 use kymo_model::{Base, Flag, Labels, Mapping};
 use kymo_text::diagnostic::Diagnostic;
 
-use super::super::Warnings;
 use super::json::{Kind, Span, Value, alternatives};
 use super::location;
 use super::properties::Properties;
-use super::types::{Choice, Class, Field, Fields, Integer, Length, MAX_DEPTH, Range, Type};
+use super::types::{Choice, Class, Field, Fields, Integer, Length, Range, Type};
 use crate::class::{BitLayout, Encoding, Role};
+use crate::metadata::limits::{MAX_DEPTH, Warnings};
 
 /// The largest alignment, in bits: more than any packet needs.
 const MAX_ALIGN: u64 = 1 << 31;

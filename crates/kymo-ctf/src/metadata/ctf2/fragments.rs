@@ -8,7 +8,6 @@ use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 use kymo_time::{Clock, Origin};
 
-use super::super::{Warnings, uuid_text};
 use super::build::{Builder, Roots, Shared, Surroundings};
 use super::classes::Classes;
 use super::json::{Kind, Span, Value};
@@ -18,6 +17,7 @@ use super::sequence;
 use crate::class::{
     Dialect, EnvironmentValue, EventRecordClass, FieldClass, StreamClass, TraceClass,
 };
+use crate::metadata::{limits::Warnings, uuid_text};
 
 /// Reads a trace; also returns the warnings.
 pub(super) fn read(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {

@@ -8,12 +8,12 @@
 use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::super::Warnings;
 use super::build::{Roots, Shared};
 use super::json::{Kind, Span, Value};
 use super::properties::Properties;
 use super::types::{Class, Location, Type};
 use crate::class::{FieldPath, Step};
+use crate::metadata::limits::Warnings;
 
 /// The names of the scopes.
 pub(super) const ORIGINS: [(&str, Scope); 6] = [

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use kymo_text::diagnostic::Diagnostic;
 
-use super::super::Warnings;
 use super::json::{self, Kind, Value, alternatives};
 use super::properties::Properties;
+use crate::metadata::limits::Warnings;
 
 /// The name spaces that have these attributes.
 pub(super) const SPACES: [&str; 2] = ["lttng.org,2009", "babeltrace.org,2020"];

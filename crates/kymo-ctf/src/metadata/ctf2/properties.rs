@@ -2,8 +2,8 @@
 
 use kymo_text::diagnostic::Diagnostic;
 
-use super::super::Warnings;
 use super::json::{Kind, Span, Value, alternatives};
+use crate::metadata::limits::Warnings;
 
 /// Properties that every object may have.
 const EVERYWHERE: [&str; 2] = ["attributes", "extensions"];

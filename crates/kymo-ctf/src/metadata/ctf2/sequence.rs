@@ -3,8 +3,8 @@
 
 use kymo_text::diagnostic::Diagnostic;
 
-use super::super::Warnings;
 use super::json::{self, Value, is_blank};
+use crate::metadata::limits::Warnings;
 
 /// What each fragment begins with.
 const SEPARATOR: char = '\u{1e}';

@@ -13,15 +13,12 @@ use kymo_text::diagnostic::Diagnostic;
 use super::json::Span;
 use crate::class::{BitLayout, Encoding, Role};
 
-/// How many field classes may lie within each other.
-pub(super) const MAX_DEPTH: usize = 64;
-
 /// A field class.
 #[derive(Debug)]
 pub(super) struct Type {
     pub(super) class: Class,
     pub(super) span: Span,
-    /// How many field classes lie within each other; never more than [`MAX_DEPTH`], so that
+    /// How many field classes lie within each other; never more than [`MAX_DEPTH`](crate::metadata::limits::MAX_DEPTH), so that
     /// recursion over them is safe.
     pub(super) height: usize,
 }

@@ -13,11 +13,11 @@ use kymo_time::{Clock, Origin};
 use super::classes::{ANY_MEDIA, ENCODINGS, ROLES, UUID_ROLE};
 use super::location::ORIGINS;
 use super::log;
-use super::types::MAX_DEPTH;
 use crate::class::{
     BitLayout, Dialect, EnvironmentValue, EventRecordClass, FieldClass, FieldRef, IntegerStyle,
     Length, Role, Selector, Step, StreamClass, TraceClass,
 };
+use crate::metadata::limits::MAX_DEPTH;
 
 /// Why a class model cannot be written as metadata of CTF 2.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,10 @@ use kymo_machine::ByteOrder;
 use kymo_model::Base;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::Warnings;
-use super::ast::{Attribute, Spanned, Value};
-use super::lexer::Span;
+use super::ast::{Attribute, Value};
+use crate::metadata::lexer::Span;
+use crate::metadata::limits::Warnings;
+use crate::metadata::tokens::Spanned;
 
 /// The largest alignment, in bits: more than any packet needs.
 const MAX_ALIGN: u64 = 1 << 31;

@@ -6,6 +6,7 @@ mod damage;
 mod indexes;
 mod merging;
 mod packets;
+mod sections;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -133,6 +134,7 @@ fn directory_of(path: &str, text: &str, files: &[(&str, Vec<u8>)]) -> Directory 
         path: Arc::new(path.join(name)),
         bytes: Bytes::from(bytes.clone()),
         index: None,
+        section: None,
     });
     Directory {
         metadata,
