@@ -64,7 +64,7 @@ impl Visitor for Show<'_> {
         self.text.push_str(" ]");
     }
 
-    fn begin_optional(&mut self, field: FieldId, present: bool) {
+    fn begin_optional(&mut self, field: FieldId, present: bool, _selector: u64) {
         self.value(field, if present { "some" } else { "none" });
     }
 
