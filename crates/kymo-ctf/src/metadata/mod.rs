@@ -379,6 +379,30 @@ mod tests {
     }
 
     #[test]
+    fn fragments_go_on_in_the_next_packet() {
+        let text = "\u{1e}{\"type\": \"preamble\", \"version\": 2}\n\u{1e}{\"type\": \"data-stream-class\"}\n";
+        let packet = |text: &str| {
+            let bits = 8 * (37 + text.len() as u32);
+            let mut packet = 0x75d1_1d57_u32.to_be_bytes().to_vec();
+            packet.extend([0; 20]);
+            packet.extend(bits.to_be_bytes());
+            packet.extend(bits.to_be_bytes());
+            packet.extend([0, 0, 0, 2, 0]);
+            packet.extend(text.as_bytes());
+            packet
+        };
+        for cut in 0..text.len() {
+            let (first, second) = text.split_at(cut);
+            let bytes = [packet(first), packet(second)].concat();
+            let metadata = parse(&bytes, "metadata").unwrap();
+            assert_eq!(metadata.text, text);
+            assert_eq!(metadata.packetized, Some(ByteOrder::Big));
+            assert!(metadata.warnings.is_empty());
+            assert_eq!(metadata.class.dialect, Dialect::Ctf2);
+        }
+    }
+
+    #[test]
     fn lttng_writes_packets() {
         let bytes = include_bytes!("../../tests/data/lttng-ust-2.13.metadata");
         let metadata = parse(bytes, "metadata").unwrap();

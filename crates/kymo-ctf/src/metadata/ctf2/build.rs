@@ -9,9 +9,10 @@ use std::rc::Rc;
 use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::classes::{ROLES, too_large};
+use super::classes::ROLES;
 use super::json::Span;
 use super::location::{Frame, Resolver, Target};
+use super::ranges::too_large;
 use super::types::{Class, Integer, Length, Location, Range, Type};
 use crate::class::{
     BitLayout, FieldClass, FieldRef, IntegerStyle, Length as ClassLength, Member, Role, Selector,

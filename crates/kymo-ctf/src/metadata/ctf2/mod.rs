@@ -11,6 +11,7 @@ mod json;
 mod location;
 mod log;
 mod properties;
+mod ranges;
 mod sequence;
 mod types;
 mod write;
