@@ -3,7 +3,7 @@
 //! To read it, `sequence` cuts the text into fragments, `json` reads them, `classes` makes
 //! a tree of field classes in which aliases are looked up, `build` makes field classes of it
 //! wherever they are used, and `fragments` puts the trace together. To write it, there is
-//! [`write`].
+//! [`write()`].
 
 mod build;
 mod classes;
