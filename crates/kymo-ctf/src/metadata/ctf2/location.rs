@@ -1,4 +1,4 @@
-//! Which field a location means (CTF2-SPEC-2.0 §5.3.2).
+//! Which field a location means (CTF2-SPEC-2.0, "field location").
 //!
 //! A location is a way from the structure of a scope, or from the structure in which it
 //! is given, along the names of members. Arrays, optionals and variants on the way have no name:

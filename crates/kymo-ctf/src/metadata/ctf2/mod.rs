@@ -1,8 +1,9 @@
 //! The metadata language of CTF 2 (CTF2-SPEC-2.0 §5): a sequence of JSON fragments.
 //!
-//! [`sequence`] cuts the text into fragments, [`json`] reads them, [`classes`] makes a
-//! tree of field classes in which aliases are looked up, [`build`] makes field classes of
-//! it wherever they are used, and [`fragments`] puts the trace together.
+//! To read it, `sequence` cuts the text into fragments, `json` reads them, `classes` makes
+//! a tree of field classes in which aliases are looked up, `build` makes field classes of it
+//! wherever they are used, and `fragments` puts the trace together. To write it, there is
+//! [`write()`].
 
 mod build;
 mod classes;

@@ -149,8 +149,8 @@ impl<'v, 't> Properties<'v, 't> {
     }
 }
 
-/// Extensions change what the rest means, so that none can be passed over (CTF2-SPEC-2.0
-/// §5.2); none is known.
+/// Extensions change what the rest means, so that none can be passed over (CTF2-SPEC-2.0);
+/// none is known.
 fn refuse_extensions(extensions: &Value<'_>) -> Result<(), Diagnostic> {
     let spaces = extensions.object("an object of name spaces")?;
     for space in spaces {

@@ -1,4 +1,4 @@
-//! Sets of ranges of integers (CTF2-SPEC-2.0 §5.3.1): labels, flags, selectors.
+//! Sets of ranges of integers (CTF2-SPEC-2.0, "integer range set"): labels, flags, selectors.
 
 use std::sync::Arc;
 

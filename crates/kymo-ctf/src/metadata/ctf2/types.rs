@@ -92,7 +92,7 @@ pub(super) struct Range {
     pub(super) span: Span,
 }
 
-/// Where the field is that tells a length or selects (CTF2-SPEC-2.0 §5.3.2).
+/// Where the field is that tells a length or selects (CTF2-SPEC-2.0, "field location").
 #[derive(Debug)]
 pub(super) struct Location {
     /// The scope at whose structure the way begins; `None` of one that begins at the
