@@ -346,6 +346,15 @@ fn codes(trace: &Trace) -> Vec<FaultCode> {
     trace.faults().iter().map(|fault| fault.code).collect()
 }
 
+#[test]
+fn the_example_is_the_small_trace() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/rfc-small");
+    for (name, bytes) in rfc::Trace::small().files().0 {
+        let found = std::fs::read(folder.join(&name)).expect("the example is there");
+        assert_eq!(found, bytes, "{name}");
+    }
+}
+
 /// Traces of seeds, each with the position of the first stream that has two packets.
 fn with_two_packets(seeds: std::ops::Range<u64>) -> impl Iterator<Item = (rfc::Trace, usize)> {
     seeds.filter_map(|seed| {

@@ -28,6 +28,10 @@ pub(crate) fn items(trace: &Trace) -> Vec<String> {
             writer.event(&section.name, event);
         }
     }
+    if trace.style.varied {
+        // The draft asks for no order.
+        writer.rng.shuffle(&mut writer.items[1..]);
+    }
     writer.items
 }
 

@@ -120,12 +120,11 @@ impl Maker {
             _ => Context::Fields(self.fields(1)),
         };
         let events = self.classes(name, header);
-        let packet_count_bits = self.rng.pick(&[5, 8, 31, 32]);
         let mut section = Section {
             name: name.to_owned(),
             header,
             context,
-            packet_count_bits,
+            packet_count_bits: 32,
             counters: self.rng.pick(&[Counters::OfStream, Counters::OfSection]),
             events,
             streams: Vec::new(),
@@ -143,8 +142,14 @@ impl Maker {
         section
     }
 
-    /// Sets the counters of a section's packets.
+    /// Decides how wide a section's packet count is, and counts its packets.
     fn count(&mut self, section: &mut Section) {
+        // Two bits tell the two packets that may be missing in a stream, but not which streams
+        // count together.
+        section.packet_count_bits = match section.streams.len() {
+            1 => self.rng.pick(&[2, 3, 8, 31, 32]),
+            _ => self.rng.pick(&[5, 8, 31, 32]),
+        };
         let first = self.rng.pick(&[0, 0, 1, 6, (1 << 32) - 3]);
         let discarded = self.rng.pick(&[0, 0, 3]);
         let streams = section.streams.iter_mut();

@@ -43,7 +43,8 @@ pub struct Style {
     /// Decides where the liberties are taken.
     pub seed: u64,
     /// Types are nameless or named, attributes in any order and left out where they say the
-    /// default, comments anywhere, labels quoted or not, each line a string of its own.
+    /// default, comments anywhere, labels quoted or not, blocks in any order, each line a string of its
+    /// own.
     pub varied: bool,
     /// Attributes of declared types are spread over their ancestors at random, and some say
     /// something else before.
