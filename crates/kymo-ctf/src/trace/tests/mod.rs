@@ -3,6 +3,7 @@
 mod clocks;
 mod damage;
 mod indexes;
+mod losses;
 mod merging;
 mod packets;
 mod sections;
