@@ -100,7 +100,7 @@ pub(super) fn name(value: &Spanned<Value>) -> Result<&str, Diagnostic> {
     }
 }
 
-/// The type of section that a header has: 1 or 2.
+/// The type of event header that a section has: 1 or 2.
 pub(super) fn header_type(value: &Spanned<Value>) -> Result<u8, Diagnostic> {
     match word(value) {
         Some("type1") => Ok(1),
