@@ -8,6 +8,7 @@ mod conformance;
 mod fuzz;
 mod interop;
 mod process;
+mod twin;
 
 use std::process::ExitCode;
 
@@ -34,7 +35,8 @@ usage: cargo xtask COMMAND [OPTIONS]
       --events N    events of each of two threads (20000)
       --databases DIR  where the databases of other machines are (../shared/data/rrd)
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
-      Measures kymo beside babeltrace2 on a trace of N events (10000000).
+      Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
+      events in CTF 2.
       --runs N      alternating runs of which the median counts (5)
   bench machine [--runs N]
       Measures the conversion of doubles between machines beside a plain copy.

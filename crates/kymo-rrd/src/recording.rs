@@ -405,7 +405,8 @@ impl Event for RowEvent<'_> {
         // Each data source has two fields in the schema: the optional, and what it holds.
         for (value, field) in self.row.values().zip((1..).step_by(2)) {
             visitor.at(bit);
-            visitor.begin_optional(FieldId(field), !value.is_unknown());
+            let known = !value.is_unknown();
+            visitor.begin_optional(FieldId(field), known, known.into());
             if let Some(number) = value.get() {
                 visitor.at(bit);
                 visitor.float(FieldId(field + 1), number);
@@ -439,7 +440,7 @@ mod tests {
     struct Values(Vec<Option<f64>>);
 
     impl Visitor for Values {
-        fn begin_optional(&mut self, _field: FieldId, _present: bool) {
+        fn begin_optional(&mut self, _field: FieldId, _present: bool, _selector: u64) {
             self.0.push(None);
         }
 

@@ -288,7 +288,7 @@ impl Compiler<'_> {
             } => {
                 let count = self.count(length, field)?;
                 // What comes before the elements has aligned itself.
-                let align = log2(element.align().max(*min_align))?;
+                let align = log2(element.begin_align().max(*min_align))?;
                 let at = self.emit(Op::Array {
                     field,
                     align,

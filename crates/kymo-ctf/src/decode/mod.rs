@@ -8,6 +8,7 @@
 mod compile;
 mod cursor;
 mod header;
+mod leb128;
 mod op;
 #[cfg(test)]
 mod oracle;
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_model::{EventClass, Fault, FaultCode, Nothing, Schema, Scope, Visitor};
-use kymo_time::Clock;
+use kymo_time::{Clock, Ticks};
 
 use self::compile::{Budget, Slots, leads_to_headers};
 use self::header::FastHeader;
@@ -65,6 +66,8 @@ pub struct PacketHead {
 pub struct Decoder {
     /// The packet header, as far as needed to know the stream class.
     header: Program,
+    /// What the packets count their sizes in, in bits.
+    size_unit: u64,
     streams: Vec<StreamDecoder>,
     by_id: HashMap<u64, usize>,
     events: Vec<EventClass>,
@@ -145,6 +148,7 @@ impl Decoder {
     pub fn new(trace: &TraceClass) -> Result<Self, CompileError> {
         let mut decoder = Self {
             header: Program::default(),
+            size_unit: trace.dialect.size_unit(),
             streams: Vec::new(),
             by_id: HashMap::new(),
             events: Vec::new(),
@@ -221,7 +225,7 @@ impl Decoder {
         let mut run = Run::noting(data, &slots, &mut notes);
         run.run(&stream.packet, visitor)?;
         let events_bit = run.pos;
-        Ok(head(stream_class, events_bit, &notes))
+        Ok(head(stream_class, events_bit, self.size_unit, &notes))
     }
 
     /// Position of the stream class with a number in [`TraceClass::streams`].
@@ -393,7 +397,7 @@ fn add_scopes<'c>(
 }
 
 /// What a run over a packet's header and context noted.
-fn head(stream_class: usize, events_bit: u64, notes: &Notes) -> PacketHead {
+fn head(stream_class: usize, events_bit: u64, size_unit: u64, notes: &Notes) -> PacketHead {
     let mut head = PacketHead {
         stream_class,
         uuid: notes.uuid,
@@ -404,9 +408,17 @@ fn head(stream_class: usize, events_bit: u64, notes: &Notes) -> PacketHead {
         match role {
             Role::PacketMagic => head.magic = Some(value),
             Role::StreamId => head.stream_id = Some(value),
-            Role::PacketTotalLength => head.total_bits = Some(value),
-            Role::PacketContentLength => head.content_bits = Some(value),
-            Role::DefaultClockTimestamp => head.begin = Some((value, bits)),
+            Role::PacketTotalLength => head.total_bits = Some(value.saturating_mul(size_unit)),
+            Role::PacketContentLength => {
+                head.content_bits = Some(value.saturating_mul(size_unit));
+            }
+            // Each of several brings the clock forward.
+            Role::DefaultClockTimestamp => {
+                head.begin = Some(match head.begin {
+                    None => (value, bits),
+                    Some((clock, most)) => (Ticks(clock).advance(value, bits).0, bits.max(most)),
+                });
+            }
             Role::PacketEndTimestamp => head.end = Some((value, bits)),
             Role::DiscardedEvents => head.discarded = Some((value, bits)),
             Role::PacketSequenceNumber => head.sequence = Some((value, bits)),

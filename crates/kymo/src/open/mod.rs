@@ -193,10 +193,8 @@ impl Search {
             Some(parent) => parent,
             None => return Err(nothing()),
         };
-        if !Directory::is_trace(directory) {
-            return Err(nothing());
-        }
-        if path.file_name().is_some_and(|name| name == METADATA_NAME) {
+        let metadata = Directory::metadata_path(directory).ok_or_else(nothing)?;
+        if path.file_name() == metadata.file_name() {
             return self.directory(directory);
         }
         let mut directory = Directory::open(directory).map_err(Error::Trace)?;

@@ -162,8 +162,11 @@ impl Assembler for Details {
             return;
         };
         let stream = &recording.streams()[message.stream];
-        let class = &recording.class().streams[recording.stream_class(message.stream)];
-        let times = Times::of(class);
+        let class = recording.class();
+        let times = Times::of(
+            class,
+            &class.streams[recording.stream_class(message.stream)],
+        );
         let number = self.meet(message.recording, recording);
         if all || !self.text.line.is_empty() {
             self.text.newline();
