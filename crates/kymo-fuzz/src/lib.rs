@@ -11,6 +11,8 @@ use std::sync::Arc;
 use kymo_ctf::class::Dialect;
 use kymo_ctf::metadata;
 use kymo_ctf::trace::{Directory, Options, StreamFile, Trace};
+use kymo_machine::Machine;
+use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 /// What separates the parts of an input that has several.
@@ -27,6 +29,7 @@ pub const CHECKS: &[Check] = &[
     ("metadata_packets", metadata_packets),
     ("index", index),
     ("stream", stream),
+    ("c_structs", c_structs),
 ];
 
 /// Metadata as text: an error is shown without trouble, and what is accepted compiles.
@@ -93,6 +96,44 @@ pub fn stream(data: &[u8]) {
     if let Some((text, stream)) = split(data) {
         whole_trace(text, stream, None);
     }
+}
+
+/// Declarations of structs: an error has a place in the text, and what is read has a layout on
+/// every machine, in which members do not overlap.
+pub fn c_structs(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let structs = match parse(text) {
+        Ok(structs) => structs,
+        Err(error) => {
+            assert!(text.get(error.range).is_some(), "the place is in the text");
+            return;
+        }
+    };
+    for description in &structs {
+        for machine in Machine::all() {
+            if let Ok(layout) = Layout::of(description, machine) {
+                is_sound(description, &layout);
+            }
+        }
+    }
+}
+
+fn is_sound(description: &Struct, layout: &Layout) {
+    let mut end = 0;
+    for (place, member) in layout.members.iter().zip(&description.members) {
+        assert_eq!(place.name, member.name);
+        assert_eq!(place.offset % place.align, 0);
+        if description.is_union {
+            assert_eq!(place.offset, 0);
+        } else {
+            assert_eq!(place.offset, end + place.padding);
+        }
+        end = end.max(place.offset + place.size);
+    }
+    assert_eq!(layout.size, end + layout.padding);
+    assert_eq!(layout.size % layout.align, 0);
 }
 
 fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
