@@ -8,12 +8,20 @@
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 
+pub mod check;
+pub mod convert;
+pub mod fault;
+pub mod judge;
 pub mod model;
+pub mod native;
 pub mod portable;
 pub mod rows;
 pub mod rpn;
+pub mod rrd4j;
+mod source;
 pub mod value;
 
 pub use model::Database;
 pub use rows::Rows;
+pub use source::{Form, Source};
 pub use value::{Text, Time, Value};

@@ -2,18 +2,9 @@
 
 use std::fmt;
 
-use crate::Value;
+pub use kymo_machine::FloatOrder;
 
-/// The order in which the bytes of a double follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FloatOrder {
-    /// Least significant byte first.
-    Little,
-    /// Most significant byte first.
-    Big,
-    /// The more significant half first, each half with its least significant byte first.
-    SwappedWords,
-}
+use crate::Value;
 
 /// Bytes of a value in a file.
 const VALUE: u64 = 8;
@@ -217,11 +208,7 @@ impl Row<'_> {
             return None;
         }
         let bytes = self.bytes.get(source * self.stride..)?.first_chunk()?;
-        Some(match self.order {
-            FloatOrder::Little => u64::from_le_bytes(*bytes),
-            FloatOrder::Big => u64::from_be_bytes(*bytes),
-            FloatOrder::SwappedWords => u64::from_le_bytes(*bytes).rotate_left(32),
-        })
+        Some(self.order.read(*bytes))
     }
 
     /// The value of a data source; `None` where there is none.

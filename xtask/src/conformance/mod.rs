@@ -10,6 +10,7 @@ mod elements;
 mod fields;
 mod random;
 mod record;
+mod rrd;
 mod text;
 mod tree;
 
@@ -90,6 +91,18 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "ctf1-yactfr-text",
         run: |setting| text::run(setting, "yactfr/iter-data/ctf-1"),
+    },
+    Corpus {
+        name: "rrd-machines",
+        run: rrd::machines,
+    },
+    Corpus {
+        name: "rrd-conversions",
+        run: rrd::conversions,
+    },
+    Corpus {
+        name: "rrd-found",
+        run: rrd::found,
     },
 ];
 

@@ -1,0 +1,280 @@
+//! Which machine has written a file.
+//!
+//! The cookie tells how doubles are written and aligned, which leaves few layouts. The file
+//! is read with each of them, and the one with which least is wrong is taken: byte orders, the size
+//! of `long` and alignments never look alike, the sizes of `time_t` rarely do.
+
+use kymo_machine::Machine;
+use kymo_machine::float::is_nan;
+
+use super::layout::Layout;
+use super::structs::{SLOT, Structs};
+use super::write::FLOAT_COOKIE;
+use super::{Header, foreign, read};
+use crate::fault::{Error, Findings, Severity};
+use crate::judge::{Place, judge};
+
+/// Which machine has written a file, and how well that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detection {
+    /// The machine. Where several write the same, one whose NaN the file holds.
+    pub machine: &'static Machine,
+    /// All machines that write the same but for NaNs, in the order of [`Machine::all`].
+    pub alike: Vec<&'static Machine>,
+    /// How well it is known.
+    pub confidence: Confidence,
+}
+
+/// How well the machine is known that has written a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// No other layout makes sense.
+    Certain,
+    /// Another layout makes sense as well, though less.
+    Likely {
+        /// A machine of the other layout.
+        alternative: &'static Machine,
+    },
+    /// Whoever asked has said so.
+    Overruled,
+}
+
+/// The version number ends before this byte.
+const AFTER_VERSION: u64 = 9;
+/// Bytes of values that are searched for a NaN.
+const SEARCHED: usize = 1 << 16;
+
+/// Reads all but the values as the machine would have written it that has, or that is told.
+pub(super) fn header(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Header, Error> {
+    if !bytes.starts_with(b"RRD\0") {
+        return Err(foreign::error(bytes));
+    }
+    read::version(bytes)?;
+    match machine {
+        Some(machine) => overruled(bytes, machine),
+        None => detected(bytes),
+    }
+}
+
+fn overruled(bytes: &[u8], machine: &'static Machine) -> Result<Header, Error> {
+    let mut read = if shows_cookie(bytes, machine) {
+        Candidate::read(bytes, machine)
+    } else {
+        Err(no_cookie(bytes))
+    };
+    // What is wrong may be what was told.
+    let whole = read
+        .as_ref()
+        .is_ok_and(|told| told.rank() <= (0, 0, u64::MAX));
+    let better = match detected(bytes) {
+        Ok(better) if !whole && better.findings.damage().is_none() => better.detection.machine,
+        _ => machine,
+    };
+    if !better.same_layout(machine) {
+        let cause = difference(machine, better);
+        match &mut read {
+            Ok(told) => match told.findings.damage() {
+                Some(damage) => return Err(damage.clone().because(cause)),
+                // It can be read, but hardly makes sense.
+                None => told.findings.add(Severity::Warning, || {
+                    Error::new("machine", None, machine.name(), better.name()).because(cause)
+                }),
+            },
+            Err(error) => return Err(error.clone().because(cause)),
+        }
+    }
+    let detection = Detection {
+        machine,
+        alike: alike(machine),
+        confidence: Confidence::Overruled,
+    };
+    Ok(read?.into_header(detection))
+}
+
+fn detected(bytes: &[u8]) -> Result<Header, Error> {
+    let mut layouts: Vec<&'static Machine> = Vec::new();
+    for machine in Machine::all() {
+        if shows_cookie(bytes, machine) && !layouts.iter().any(|other| other.same_layout(machine)) {
+            layouts.push(machine);
+        }
+    }
+    let mut candidates = Vec::new();
+    let mut error: Option<Error> = None;
+    for machine in layouts {
+        match Candidate::read(bytes, machine) {
+            Ok(candidate) => candidates.push(candidate),
+            // The layout with which the most could be read is the likeliest one.
+            Err(other) => {
+                if error
+                    .as_ref()
+                    .is_none_or(|error| other.offset > error.offset)
+                {
+                    error = Some(other);
+                }
+            }
+        }
+    }
+    candidates.sort_by_key(Candidate::rank);
+    let mut candidates = candidates.into_iter();
+    let Some(best) = candidates.next() else {
+        return Err(error.unwrap_or_else(|| no_cookie(bytes)));
+    };
+    let rival = candidates.next().filter(|rival| rival.rivals(&best));
+    let alike = alike(best.machine());
+    let detection = Detection {
+        machine: by_nan(bytes, &best.layout, &alike).unwrap_or(best.machine()),
+        alike,
+        confidence: match rival {
+            Some(rival) => Confidence::Likely {
+                alternative: rival.machine(),
+            },
+            None => Confidence::Certain,
+        },
+    };
+    Ok(best.into_header(detection))
+}
+
+/// A file as a machine would have written it.
+struct Candidate {
+    database: crate::Database,
+    layout: Layout,
+    findings: Findings,
+}
+
+impl Candidate {
+    fn read(bytes: &[u8], machine: &'static Machine) -> Result<Self, Error> {
+        let mut findings = Findings::default();
+        let (database, layout) = read::read(bytes, Structs::of(machine), &mut findings)?;
+        judge(
+            &database,
+            |place| Some(locate(&layout, place)),
+            &mut findings,
+        );
+        Ok(Self {
+            database,
+            layout,
+            findings,
+        })
+    }
+
+    fn machine(&self) -> &'static Machine {
+        self.layout.structs().machine
+    }
+
+    /// How little sense it makes.
+    fn rank(&self) -> (u64, u64, u64) {
+        let count = |severity| self.findings.count(severity);
+        (
+            count(Severity::Damage),
+            count(Severity::Warning),
+            count(Severity::Note),
+        )
+    }
+
+    /// Whether it makes as much sense as a better one but for what nothing reads.
+    fn rivals(&self, best: &Self) -> bool {
+        let (damage, warnings, _) = self.rank();
+        let (best_damage, best_warnings, _) = best.rank();
+        damage <= best_damage && warnings <= best_warnings
+    }
+
+    fn into_header(self, detection: Detection) -> Header {
+        Header {
+            database: self.database,
+            layout: self.layout.of_machine(detection.machine),
+            findings: self.findings,
+            detection,
+        }
+    }
+}
+
+/// Where a part of a database is.
+pub(super) fn locate(layout: &Layout, place: Place) -> u64 {
+    let offset = match place {
+        Place::LastUpdate => layout.live(),
+        Place::Source(source) => layout.source(source),
+        Place::Archive(archive) => layout.archive(archive),
+        Place::SourceState(source) => layout.source_state(source),
+        Place::ArchiveState(archive, source) => layout.archive_state(archive, source),
+        Place::Pointer(archive) => layout.pointer(archive),
+    };
+    offset as u64
+}
+
+/// Where a machine puts the cookie: the double behind the version.
+fn cookie_at(machine: &Machine) -> usize {
+    AFTER_VERSION.next_multiple_of(machine.double_align()) as usize
+}
+
+fn shows_cookie(bytes: &[u8], machine: &Machine) -> bool {
+    let cookie = machine.double_to_bytes(FLOAT_COOKIE.to_bits());
+    bytes
+        .get(cookie_at(machine)..)
+        .is_some_and(|rest| rest.starts_with(&cookie))
+}
+
+fn no_cookie(bytes: &[u8]) -> Error {
+    let first = Machine::all().iter().map(cookie_at).min().unwrap_or(0);
+    let last = Machine::all().iter().map(cookie_at).max().unwrap_or(0);
+    let found = bytes.get(first..(last + SLOT).min(bytes.len()));
+    Error::new(
+        "stat_head.float_cookie",
+        first as u64,
+        format_args!("\"{}\"", found.unwrap_or_default().escape_ascii()),
+        format_args!("the double {FLOAT_COOKIE:e} where the machine puts it"),
+    )
+    .because("the file is damaged, or of another machine")
+}
+
+/// All machines that write the same but for NaNs.
+fn alike(machine: &Machine) -> Vec<&'static Machine> {
+    Machine::all()
+        .iter()
+        .filter(|other| other.same_layout(machine))
+        .collect()
+}
+
+/// The first of some machines whose NaN the file holds.
+fn by_nan(
+    bytes: &[u8],
+    layout: &Layout,
+    machines: &[&'static Machine],
+) -> Option<&'static Machine> {
+    let order = machines.first()?.float_order();
+    let definitions = (0..layout.sources()).flat_map(|source| {
+        let parameters = layout.source(source) + layout.structs().source.parameters;
+        [parameters + SLOT, parameters + 2 * SLOT]
+            .into_iter()
+            .filter_map(|at| bytes.get(at..)?.first_chunk())
+    });
+    let values = bytes.get(layout.header_end()..).unwrap_or_default();
+    let (values, _) = values[..values.len().min(SEARCHED)].as_chunks();
+    let nan = definitions
+        .chain(values)
+        .map(|double| order.read(*double))
+        .find(|&bits| is_nan(bits))?;
+    machines
+        .iter()
+        .copied()
+        .find(|machine| machine.file_nan() == nan)
+}
+
+/// What two machines do not have in common.
+fn difference(told: &Machine, right: &Machine) -> String {
+    let bits = |bytes: usize| 8 * bytes;
+    let how = if told.byte_order() != right.byte_order() {
+        "with the other byte order".to_owned()
+    } else if told.float_order() != right.float_order() {
+        "with doubles in another order".to_owned()
+    } else if told.long() != right.long() {
+        format!("with {}-bit long", bits(right.long().bytes()))
+    } else if told.time() != right.time() {
+        format!("with {}-bit time_t", bits(right.time().bytes()))
+    } else {
+        "with other alignments".to_owned()
+    };
+    format!(
+        "the file was written {how}: it is whole as a file of `{}`",
+        right.name()
+    )
+}

@@ -1,0 +1,104 @@
+//! Native files: C structs as they lay in the memory of the machine that wrote them.
+//!
+//! One code path reads and writes the files of all machines: [`structs`] computes where a
+//! machine puts each member, [`detect`](Detection) finds the machine of a file, [`read`]
+//! and [`write()`] do the rest. `docs/formats/rrd.md` describes the format.
+
+mod detect;
+mod foreign;
+mod layout;
+mod parameters;
+mod read;
+pub mod structs;
+mod write;
+
+use kymo_machine::Machine;
+
+pub use detect::{Confidence, Detection};
+pub use layout::Layout;
+pub use write::{WriteError, write};
+
+use crate::fault::{Error, Findings};
+use crate::rows::Grid;
+use crate::{Database, Rows};
+
+/// All of a native file but the values.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Which machine wrote the file.
+    pub detection: Detection,
+    /// What the file says.
+    pub database: Database,
+    /// Where in the file it says that.
+    pub layout: Layout,
+    /// What is unusual or wrong.
+    pub findings: Findings,
+}
+
+/// A native file.
+#[derive(Clone)]
+pub struct File<'a> {
+    /// All but the values.
+    pub header: Header,
+    /// The values.
+    pub rows: Rows<'a>,
+}
+
+impl Header {
+    /// Reads a file that may be damaged: what is wrong, and does not keep the rest from being
+    /// read, is among the findings. The machine is found where none is told.
+    ///
+    /// # Errors
+    ///
+    /// When the file is no native one, or so damaged that its definitions cannot be told.
+    pub fn examine(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Self, Error> {
+        detect::header(bytes, machine)
+    }
+
+    /// The values, in the bytes of the file.
+    ///
+    /// # Errors
+    ///
+    /// When the file is too short, or a current row is not in its archive.
+    pub fn rows<'a>(&self, bytes: &'a [u8]) -> Result<Rows<'a>, Error> {
+        let length = bytes.len() as u64;
+        let database = &self.database;
+        let grids: Option<Vec<Grid>> = database
+            .archives
+            .iter()
+            .zip(&database.state.archives)
+            .enumerate()
+            .map(|(index, (archive, state))| {
+                self.layout.grid(index, archive.rows, state.current_row)
+            })
+            .collect();
+        let order = self.detection.machine.float_order();
+        let rows =
+            grids.and_then(|grids| Rows::new(bytes, order, database.sources.len(), grids).ok());
+        rows.ok_or_else(|| {
+            let found = format!("{length} bytes");
+            Error::new(
+                "values",
+                length,
+                found,
+                format_args!("{} bytes", self.layout.end()),
+            )
+        })
+    }
+}
+
+impl<'a> File<'a> {
+    /// Opens a file that is whole. The machine is found where none is told.
+    ///
+    /// # Errors
+    ///
+    /// When the file is no native one or damaged: the first damage that was found.
+    pub fn open(bytes: &'a [u8], machine: Option<&'static Machine>) -> Result<Self, Error> {
+        let header = Header::examine(bytes, machine)?;
+        if let Some(damage) = header.findings.damage() {
+            return Err(damage.clone());
+        }
+        let rows = header.rows(bytes)?;
+        Ok(Self { header, rows })
+    }
+}
