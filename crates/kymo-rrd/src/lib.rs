@@ -10,17 +10,22 @@
 
 pub mod check;
 pub mod convert;
+mod expression;
 pub mod fault;
+pub mod info;
 pub mod judge;
 pub mod model;
 pub mod native;
+pub mod numbers;
 pub mod portable;
 pub mod rows;
 pub mod rpn;
 pub mod rrd4j;
 mod source;
 pub mod value;
+pub mod xml;
 
+pub use expression::ExpressionError;
 pub use model::Database;
 pub use rows::Rows;
 pub use source::{Form, Source};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use crate::fault;
 use crate::model::ShapeError;
 
 /// Why a portable file cannot be read, made or updated.
@@ -143,5 +144,30 @@ impl From<io::Error> for Error {
 impl From<ShapeError> for Error {
     fn from(error: ShapeError) -> Self {
         Self::Shape(error)
+    }
+}
+
+impl From<Error> for fault::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Wrong {
+                what,
+                offset,
+                found,
+                expected,
+            } => Self::new(what, offset, found, expected),
+            Error::CannotHold {
+                what,
+                found,
+                expected,
+            } => Self::new(what, None, found, expected),
+            Error::Shape(error) => Self::new(error.what, None, error.found, error.expected),
+            Error::NoState { offset } => {
+                let expected = "one that is whole";
+                Self::new("state slots", offset, "neither of them whole", expected)
+                    .because("updates were not synced when the machine stopped, or it is damaged")
+            }
+            other => Self::new("file", None, other, "a portable RRD"),
+        }
     }
 }

@@ -75,5 +75,11 @@ pub use view::{View, read};
 
 /// What portable files begin with.
 pub const MAGIC: [u8; 8] = *b"\x8dPRRD\r\n\x1a";
+
+/// Whether a file is, or was, a portable one.
+pub fn is_portable(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
 /// The version of the format that is read and written here.
 pub const VERSION: u16 = 1;

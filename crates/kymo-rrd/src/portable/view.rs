@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8]) -> Result<View<'_>, Error> {
     })
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     /// Definitions and state.
     pub fn database(&self) -> &Database {
         &self.database
@@ -68,9 +68,25 @@ impl View<'_> {
     ///
     /// [`Error::Wrong`] if they are not within the bytes.
     pub fn rows(&self) -> Result<Rows<'_>, Error> {
+        self.rows_of(&self.bytes)
+    }
+
+    /// The values, in the bytes that were given; `None` where a copy had to be made of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`rows`](Self::rows).
+    pub fn rows_in_place(&self) -> Result<Option<Rows<'a>>, Error> {
+        match self.bytes {
+            Cow::Borrowed(bytes) => self.rows_of(bytes).map(Some),
+            Cow::Owned(_) => Ok(None),
+        }
+    }
+
+    fn rows_of<'b>(&self, bytes: &'b [u8]) -> Result<Rows<'b>, Error> {
         let sources = self.database.sources.len();
         let grids = self.grids.clone();
-        Rows::new(&self.bytes, FloatOrder::Little, sources, grids).map_err(|error| {
+        Rows::new(bytes, FloatOrder::Little, sources, grids).map_err(|error| {
             let offset = self.grids[error.archive].offset;
             Error::wrong("values", offset, error, "values within the file")
         })
@@ -84,5 +100,10 @@ impl View<'_> {
     /// Whether an update was not completed when the file was last written. It is, here.
     pub fn was_cut_off(&self) -> bool {
         matches!(self.bytes, Cow::Owned(_))
+    }
+
+    /// The bytes of the file, with the update that was not completed.
+    pub fn into_bytes(self) -> Cow<'a, [u8]> {
+        self.bytes
     }
 }

@@ -86,7 +86,7 @@ impl History {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// The program is killed at every single byte that it writes, whatever the durability.
     #[test]
