@@ -214,9 +214,8 @@ fn fill<S: Storage>(
     mut size: u64,
     bits: u64,
 ) -> Result<(), Error> {
-    let bytes = bits
-        .to_le_bytes()
-        .repeat(CHUNK.min(size.div_ceil(8) as usize));
+    let count = size.div_ceil(8).min(CHUNK as u64);
+    let bytes = bits.to_le_bytes().repeat(count as usize);
     while size > 0 {
         let part = size.min(bytes.len() as u64);
         storage.write_at(offset, &bytes[..part as usize])?;
@@ -285,10 +284,8 @@ fn canonical(bytes: &[u8], order: FloatOrder) -> Vec<u8> {
     }
     // A loop for each order, which the compiler makes wide.
     match order {
-        FloatOrder::Little => convert(bytes, u64::from_le_bytes),
-        FloatOrder::Big => convert(bytes, u64::from_be_bytes),
-        FloatOrder::SwappedWords => {
-            convert(bytes, |bytes| u64::from_le_bytes(bytes).rotate_left(32))
-        }
+        FloatOrder::Little => convert(bytes, |bytes| FloatOrder::Little.read(bytes)),
+        FloatOrder::Big => convert(bytes, |bytes| FloatOrder::Big.read(bytes)),
+        FloatOrder::SwappedWords => convert(bytes, |bytes| FloatOrder::SwappedWords.read(bytes)),
     }
 }
