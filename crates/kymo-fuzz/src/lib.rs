@@ -5,6 +5,8 @@
 //! with inputs that libFuzzer makes up; the tests of this crate with the inputs kept in
 //! `fuzz/corpus`.
 
+mod portable_rrd;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +16,8 @@ use kymo_ctf::trace::{Directory, Options, StreamFile, Trace};
 use kymo_machine::Machine;
 use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
+
+pub use portable_rrd::portable_rrd;
 
 /// What separates the parts of an input that has several.
 const SEPARATOR: &[u8] = b"\n---\n";
@@ -30,6 +34,7 @@ pub const CHECKS: &[Check] = &[
     ("index", index),
     ("stream", stream),
     ("c_structs", c_structs),
+    ("portable_rrd", portable_rrd),
 ];
 
 /// Metadata as text: an error is shown without trouble, and what is accepted compiles.

@@ -89,7 +89,12 @@ impl Storage for Vec<u8> {
 
     fn set_length(&mut self, length: u64) -> io::Result<()> {
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        self.resize(length, 0);
+        if self.is_empty() {
+            // The system gives memory that is zero already.
+            *self = vec![0; length];
+        } else {
+            self.resize(length, 0);
+        }
         Ok(())
     }
 

@@ -30,6 +30,43 @@ fn native_files_come_back_from_the_portable_form() {
     }
 }
 
+/// The files of all machines in the test data.
+fn files() -> Vec<std::path::PathBuf> {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let list = |path: &std::path::Path| {
+        let entries = std::fs::read_dir(path).expect("test data");
+        entries.map(|entry| entry.expect("test data").path())
+    };
+    let machines = list(&data).filter(|path| path.is_dir());
+    let files: Vec<_> = machines.flat_map(|machine| list(&machine)).collect();
+    let files = files
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "rrd"));
+    files.collect()
+}
+
+#[test]
+fn files_of_all_machines_come_back_byte_for_byte() {
+    let mut count = 0;
+    for path in files() {
+        let bytes = std::fs::read(&path).expect("test data");
+        let native = Source::open(&bytes, None).unwrap();
+        let Form::Native(detection) = &native.form else {
+            panic!("found {:?}", native.form);
+        };
+        let machine = Target::Native(detection.machine);
+        let portable = convert(&native, Target::Portable).unwrap();
+        let source = Source::open(&portable.bytes, None).unwrap();
+        let back = convert(&source, machine).unwrap().bytes;
+        // But for NaNs of the other kinds, which become the one of the machine.
+        let name = path.display();
+        assert_eq!(back.len(), bytes.len(), "{name}");
+        assert!(back == convert(&native, machine).unwrap().bytes, "{name}");
+        count += 1;
+    }
+    assert!(count >= 30, "{count} files");
+}
+
 #[test]
 fn an_update_that_was_cut_off_is_completed() {
     let native = Source::open(FILES[3], None).unwrap();

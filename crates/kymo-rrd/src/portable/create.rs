@@ -92,19 +92,12 @@ pub fn create<S: Storage>(
     for archive in 0..layout.archives.len() {
         let ring = layout.archives[archive];
         let size = layout.place_size(archive);
-        let Some(rows) = rows else {
-            let unknown = Value::UNKNOWN.to_bits();
-            fill(
-                &mut storage,
-                ring.offset,
-                size * u64::from(ring.places),
-                unknown,
-            )?;
-            continue;
-        };
-        copy(&mut storage, layout, archive, database, rows)?;
-        let others = size * (u64::from(ring.places) - 1);
-        fill(&mut storage, ring.offset + size, others, 0)?;
+        let mut unknown = (ring.offset, size * u64::from(ring.places));
+        if let Some(rows) = rows {
+            copy(&mut storage, layout, archive, database, rows)?;
+            unknown = (ring.offset + size, unknown.1 - size);
+        }
+        fill(&mut storage, unknown.0, unknown.1, Value::UNKNOWN.to_bits())?;
     }
     Ok(File::new(storage, definitions, slot))
 }
@@ -221,9 +214,8 @@ fn fill<S: Storage>(
     mut size: u64,
     bits: u64,
 ) -> Result<(), Error> {
-    let bytes = bits
-        .to_le_bytes()
-        .repeat(CHUNK.min(size.div_ceil(8) as usize));
+    let count = size.div_ceil(8).min(CHUNK as u64);
+    let bytes = bits.to_le_bytes().repeat(count as usize);
     while size > 0 {
         let part = size.min(bytes.len() as u64);
         storage.write_at(offset, &bytes[..part as usize])?;
@@ -292,10 +284,8 @@ fn canonical(bytes: &[u8], order: FloatOrder) -> Vec<u8> {
     }
     // A loop for each order, which the compiler makes wide.
     match order {
-        FloatOrder::Little => convert(bytes, u64::from_le_bytes),
-        FloatOrder::Big => convert(bytes, u64::from_be_bytes),
-        FloatOrder::SwappedWords => {
-            convert(bytes, |bytes| u64::from_le_bytes(bytes).rotate_left(32))
-        }
+        FloatOrder::Little => convert(bytes, |bytes| FloatOrder::Little.read(bytes)),
+        FloatOrder::Big => convert(bytes, |bytes| FloatOrder::Big.read(bytes)),
+        FloatOrder::SwappedWords => convert(bytes, |bytes| FloatOrder::SwappedWords.read(bytes)),
     }
 }
