@@ -16,7 +16,7 @@ use kymo_machine::Machine;
 
 pub use detect::{Confidence, Detection};
 pub use layout::Layout;
-pub use write::{WriteError, write};
+pub use write::{Image, WriteError, write};
 
 use crate::fault::{Error, Findings};
 use crate::rows::Grid;
