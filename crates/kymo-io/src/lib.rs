@@ -1,12 +1,19 @@
-//! What kymo needs of an operating system: the bytes of files, and what is in directories.
+//! What kymo needs of an operating system: the bytes of files, files that are written in
+//! place or as a whole, and what is in directories.
 //!
 //! On targets without files (wasm32) everything here builds and reports that files are
 //! not supported; [`Bytes`] made from memory work everywhere.
 
 mod bytes;
+#[cfg(feature = "faults")]
+pub mod faults;
 #[cfg(not(target_family = "wasm"))]
 mod map;
+mod replace;
+mod storage;
 mod walk;
 
 pub use bytes::{Access, Bytes, MAX_READ};
+pub use replace::{Replace, replace};
+pub use storage::{Source, Storage};
 pub use walk::{Entry, EntryKind, absolute, list};

@@ -3,13 +3,15 @@
 mod repair;
 mod values;
 
+use std::borrow::Cow;
+
 use kymo_machine::Machine;
 
 pub use repair::{Repaired, repair};
 
 use crate::fault::{Error, Findings, Severity};
 use crate::native::{Detection, Header};
-use crate::{Database, Source, rrd4j};
+use crate::{Database, Source, portable, rrd4j};
 
 /// What was found in a file.
 #[derive(Clone, Debug)]
@@ -66,10 +68,19 @@ pub fn check(bytes: &[u8], machine: Option<&'static Machine>, now: Option<i64>) 
 }
 
 fn examine(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Report, Error> {
-    // Files of RRD4J have no such state as native ones that could be compared with the rows.
-    if rrd4j::is_rrd4j(bytes) {
-        let source = Source::open(bytes, machine)?;
+    // Files of RRD4J have no such state as native ones that could be compared with the rows,
+    // and portable ones prove it by checksums.
+    if rrd4j::is_rrd4j(bytes) || portable::is_portable(bytes) {
+        let whole = Source::complete(bytes)?;
+        let source = Source::open(&whole, machine)?;
         let mut findings = source.findings;
+        if matches!(whole, Cow::Owned(_)) {
+            findings.add(Severity::Note, || {
+                let (found, expected) = ("one that was cut off", "complete ones");
+                Error::new("updates", None, found, expected)
+                    .because("it is completed when the file is opened")
+            });
+        }
         values::within_limits(&source.database, &source.rows, &mut findings);
         return Ok(Report {
             detection: None,

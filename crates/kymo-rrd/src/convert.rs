@@ -16,6 +16,7 @@ use kymo_machine::Machine;
 
 use crate::fault::{Finding, Severity};
 use crate::native::{self, WriteError};
+use crate::portable;
 use crate::source::Source;
 
 /// What a database is converted to.
@@ -23,6 +24,8 @@ use crate::source::Source;
 pub enum Target {
     /// The file of a machine.
     Native(&'static Machine),
+    /// The form that is the same on every machine.
+    Portable,
 }
 
 /// A converted file.
@@ -41,14 +44,19 @@ pub struct Converted {
 /// When the target cannot hold all of it, such as a last update after January 2038 where times have
 /// 32 bits: everything that it cannot hold is told.
 pub fn convert(source: &Source<'_>, target: Target) -> Result<Converted, WriteError> {
-    let Target::Native(machine) = target;
-    let bytes = native::write(&source.database, &source.rows, machine)?;
+    let bytes = match target {
+        Target::Native(machine) => native::write(&source.database, &source.rows, machine)?,
+        Target::Portable => portable(source)?,
+    };
     let mut notes: Vec<String> = source
         .findings
         .iter()
         .filter(|finding| finding.severity == Severity::Note)
         .map(|Finding { error, .. }| format!("not carried over: {error}"))
         .collect();
+    if target == Target::Portable {
+        return Ok(Converted { bytes, notes });
+    }
     let time = source.database.state.last_update;
     let (seconds, micros) = time.to_micros();
     if crate::Time::from_micros(seconds, micros) != Some(time) {
@@ -63,4 +71,16 @@ pub fn convert(source: &Source<'_>, target: Target) -> Result<Converted, WriteEr
         ));
     }
     Ok(Converted { bytes, notes })
+}
+
+fn portable(source: &Source<'_>) -> Result<Vec<u8>, WriteError> {
+    let options = portable::Options::default();
+    let rows = Some(&source.rows);
+    match portable::create(&source.database, rows, &options, Vec::new()) {
+        Ok(file) => Ok(file.into_storage()),
+        Err(error) => Err(WriteError {
+            target: "portable".to_owned(),
+            problems: vec![error.into()],
+        }),
+    }
 }

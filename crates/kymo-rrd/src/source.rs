@@ -1,10 +1,13 @@
 //! A database of any form.
 
+use std::borrow::Cow;
+
 use kymo_machine::Machine;
 
 use crate::fault::{Error, Findings};
+use crate::judge::judge;
 use crate::native::{self, Detection};
-use crate::{Database, Rows, rrd4j};
+use crate::{Database, Rows, portable, rrd4j};
 
 /// A database, read from a file of whatever form.
 #[derive(Clone)]
@@ -24,6 +27,8 @@ pub struct Source<'a> {
 pub enum Form {
     /// As some machine writes it.
     Native(Detection),
+    /// The same on every machine.
+    Portable,
     /// As RRD4J or JRobin writes it.
     Rrd4j {
         /// 1 or 2: the digit after the point.
@@ -32,12 +37,30 @@ pub enum Form {
 }
 
 impl<'a> Source<'a> {
-    /// Opens a file. The machine of a native one is found where none is told.
+    /// The bytes of a file in which no update is incomplete: those of a portable file that a
+    /// crash has left so are copied, and the update completed.
+    ///
+    /// # Errors
+    ///
+    /// When it is a portable file that is damaged.
+    pub fn complete(bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, Error> {
+        if portable::is_portable(bytes) {
+            Ok(portable::read(bytes)?.into_bytes())
+        } else {
+            Ok(Cow::Borrowed(bytes))
+        }
+    }
+
+    /// Opens a file. The machine of a native one is found where none is told. No update must be
+    /// incomplete: see [`complete`](Self::complete).
     ///
     /// # Errors
     ///
     /// When it is no database, or damaged: the first damage that was found.
     pub fn open(bytes: &'a [u8], machine: Option<&'static Machine>) -> Result<Self, Error> {
+        if portable::is_portable(bytes) {
+            return Self::portable(bytes);
+        }
         if rrd4j::is_rrd4j(bytes) {
             let file = rrd4j::read(bytes)?;
             return Ok(Self {
@@ -56,5 +79,25 @@ impl<'a> Source<'a> {
             rows: file.rows,
             findings: file.header.findings,
         })
+    }
+
+    fn portable(bytes: &'a [u8]) -> Result<Self, Error> {
+        let view = portable::read(bytes)?;
+        let database = view.database().clone();
+        let Some(rows) = view.rows_in_place()? else {
+            let (found, expected) = ("an update that is not complete", "complete ones");
+            return Err(Error::new("updates", None, found, expected));
+        };
+        let mut findings = Findings::default();
+        judge(&database, |_| None, &mut findings);
+        match findings.damage() {
+            Some(damage) => Err(damage.clone()),
+            None => Ok(Self {
+                form: Form::Portable,
+                database,
+                rows,
+                findings,
+            }),
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! * integers: [`Line::decimal`], [`Line::signed`], [`Line::padded`], [`Line::grouped`],
 //!   [`Line::hexadecimal`], [`Line::octal`], [`Line::binary`];
 //! * floating point numbers: [`Line::general`] as C's `%g`, [`Line::fixed`] as `%f`,
+//!   [`Line::scientific`] as `%e`, [`Line::rrdtool`] as rrdtool prints it,
 //!   [`Line::shortest`] as few digits as read back the same;
 //! * text: [`Line::c_string`] as a C string literal, [`Line::json_string`] as JSON.
 //!
@@ -30,6 +31,7 @@ mod float;
 mod integer;
 mod line;
 mod room;
+mod scientific;
 
 pub use binary128::Binary128;
 pub use escape::visible;

@@ -1,0 +1,227 @@
+//! Writing a file as a whole: beside the old one, which it then replaces in one step.
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many files that others left behind are passed over in search of a free name.
+const MAX_NAMES: u32 = 1000;
+
+/// How a file is written as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Replace<'a> {
+    /// The file whose mode, owner and times the new one gets, of each what is asked for
+    /// below.
+    pub like: Option<&'a Path>,
+    /// Whether it gets the mode (who may read and write it).
+    pub mode: bool,
+    /// Whether it gets the owner and the group. Unix only.
+    pub owner: bool,
+    /// Whether it gets the time of the last change.
+    pub modified: bool,
+    /// Whether to wait until the new file, and its name, are on the disk. Without, a machine
+    /// that stops may leave an empty file under the name.
+    pub sync: bool,
+}
+
+impl Replace<'_> {
+    /// A new file on the disk, which is like no other.
+    pub const NEW: Self = Self {
+        like: None,
+        mode: true,
+        owner: true,
+        modified: true,
+        sync: true,
+    };
+}
+
+/// Writes a file as a whole: whoever opens the path finds the file that was there before, or
+/// none, or all of the new one. Where the path is a symbolic link, the file it leads to is
+/// replaced.
+///
+/// The new file is written under another name in the same directory. If anything fails it is
+/// removed, and the path is what it was.
+///
+/// # Errors
+///
+/// Those of `write`; those of making, syncing and renaming files, of reading what the file
+/// shall be like, and of giving it away (to another owner only a privileged user may).
+pub fn replace<T, E: From<io::Error>>(
+    path: &Path,
+    how: Replace<'_>,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let like = how.like.map(std::fs::metadata).transpose()?;
+    let (mut file, beside) = create_beside(&path)?;
+    let result = write(&mut file).and_then(|result| {
+        if let Some(like) = like {
+            make_like(&file, &like, how)?;
+        }
+        if how.sync {
+            file.sync_all()?;
+        }
+        // Some systems do not rename files that are open.
+        drop(file);
+        std::fs::rename(&beside, &path)?;
+        Ok(result)
+    });
+    if result.is_err() {
+        // The error that is told is the one that led here.
+        let _ = std::fs::remove_file(&beside);
+    } else if how.sync {
+        sync_directory(&path)?;
+    }
+    result
+}
+
+/// Makes a file of a name that is free, in the same directory.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    for number in 0..MAX_NAMES {
+        let mut beside = OsString::from(".");
+        beside.push(name);
+        beside.push(format!(".{number}.new"));
+        let beside = path.with_file_name(beside);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&beside);
+        match file {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            file => return Ok((file?, beside)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn make_like(file: &File, like: &Metadata, how: Replace<'_>) -> io::Result<()> {
+    // Changing the owner may take bits of the mode away, so the mode comes after it.
+    #[cfg(unix)]
+    if how.owner {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let own = file.metadata()?;
+        let uid = (own.uid() != like.uid()).then_some(like.uid());
+        let gid = (own.gid() != like.gid()).then_some(like.gid());
+        if uid.is_some() || gid.is_some() {
+            fchown(file, uid, gid)?;
+        }
+    }
+    if how.mode {
+        file.set_permissions(like.permissions())?;
+    }
+    if how.modified {
+        file.set_modified(like.modified()?)?;
+    }
+    Ok(())
+}
+
+/// Waits until the names in the directory of a path are on the disk.
+#[cfg(unix)]
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}
+
+/// Where directories cannot be opened, names are left to the system.
+#[cfg(not(unix))]
+fn sync_directory(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn write(path: &Path, how: Replace<'_>, content: &[u8]) -> io::Result<()> {
+        replace(path, how, |file| file.write_all(content))
+    }
+
+    #[test]
+    fn the_new_file_is_there_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        for content in [&b"first"[..], b"second"] {
+            write(&path, Replace::NEW, content).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), content);
+        }
+        assert_eq!(crate::list(directory.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        let error = replace(&path, Replace::NEW, |file| {
+            file.write_all(b"ne")?;
+            Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(crate::list(directory.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_others_left_behind_is_not_touched() {
+        let directory = tempfile::tempdir().unwrap();
+        let left = directory.path().join(".file.0.new");
+        std::fs::write(&left, "left").unwrap();
+        let path = directory.path().join("file");
+        write(&path, Replace::NEW, b"new").unwrap();
+        assert_eq!(std::fs::read(&left).unwrap(), b"left");
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn mode_and_time_are_kept_where_asked_for() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_007);
+        let old = File::options().write(true).open(&path).unwrap();
+        old.set_permissions(PermissionsExt::from_mode(0o640))
+            .unwrap();
+        old.set_modified(then).unwrap();
+
+        let keep = Replace {
+            like: Some(&path),
+            ..Replace::NEW
+        };
+        write(&path, keep, b"new").unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o640);
+        assert_eq!(metadata.modified().unwrap(), then);
+
+        let change = Replace {
+            modified: false,
+            ..keep
+        };
+        write(&path, change, b"newer").unwrap();
+        assert_ne!(std::fs::metadata(&path).unwrap().modified().unwrap(), then);
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, "old").unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write(&link, Replace::NEW, b"new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+}

@@ -1,0 +1,201 @@
+//! Bytes that are read and written at offsets: files, and what stands in for them.
+
+use std::fs::File;
+use std::io;
+
+/// Bytes that can be read at any offset.
+pub trait Source {
+    /// Number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of asking the operating system.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Fills the buffer with the bytes from an offset on.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading; `UnexpectedEof` where there are not so many bytes.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+}
+
+/// Bytes that can be changed in place.
+///
+/// What is written may reach the disk at any time and in any order, in parts too, until
+/// [`Storage::sync`] has returned. After an error of a write any part of it may have been
+/// done.
+pub trait Storage: Source {
+    /// Writes at an offset, beyond the end too: between them zeros appear.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts off what is behind a length, or adds zeros up to it.
+    ///
+    /// # Errors
+    ///
+    /// Those of changing the length.
+    fn set_length(&mut self, length: u64) -> io::Result<()>;
+
+    /// Waits until everything that was written is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing to the disk. What was written before may then be lost.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Source for [u8] {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let bytes = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.get(offset..)?.get(..buffer.len()))
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Source for Vec<u8> {
+    fn length(&self) -> io::Result<u64> {
+        self.as_slice().length()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.as_slice().read_at(offset, buffer)
+    }
+}
+
+/// A file in memory. There is no disk, so nothing to wait for.
+impl Storage for Vec<u8> {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let begin = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let end = begin
+            .checked_add(bytes.len())
+            .ok_or(io::ErrorKind::FileTooLarge)?;
+        if self.len() < end {
+            self.resize(end, 0);
+        }
+        self[begin..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn set_length(&mut self, length: u64) -> io::Result<()> {
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        self.resize(length, 0);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        use std::io::{Read, Seek};
+        let mut file = self;
+        file.seek(io::SeekFrom::Start(offset))?;
+        file.read_exact(buffer)
+    }
+}
+
+impl Storage for File {
+    #[cfg(unix)]
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        use std::io::{Seek, Write};
+        self.seek(io::SeekFrom::Start(offset))?;
+        self.write_all(bytes)
+    }
+
+    fn set_length(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        // The length is synced too; only times and the like are not.
+        self.sync_data()
+    }
+}
+
+impl<S: Source + ?Sized> Source for &mut S {
+    fn length(&self) -> io::Result<u64> {
+        (**self).length()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(offset, buffer)
+    }
+}
+
+impl<S: Storage + ?Sized> Storage for &mut S {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        (**self).write_at(offset, bytes)
+    }
+
+    fn set_length(&mut self, length: u64) -> io::Result<()> {
+        (**self).set_length(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        (**self).sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What every storage does.
+    fn behaves(storage: &mut dyn Storage) {
+        let mut two = [0; 2];
+        storage.write_at(3, b"abc").unwrap();
+        assert_eq!(storage.length().unwrap(), 6);
+        storage.read_at(2, &mut two).unwrap();
+        assert_eq!(two, [0, b'a']);
+        storage.write_at(4, b"B").unwrap();
+        storage.read_at(4, &mut two).unwrap();
+        assert_eq!(two, *b"Bc");
+        storage.sync().unwrap();
+
+        for offset in [5, 6, 7, 1 << 40] {
+            let error = storage.read_at(offset, &mut two).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        }
+        storage.set_length(4).unwrap();
+        storage.set_length(5).unwrap();
+        storage.read_at(3, &mut two).unwrap();
+        assert_eq!(two, [b'a', 0]);
+    }
+
+    #[test]
+    fn memory_and_files_are_the_same() {
+        behaves(&mut Vec::new());
+        behaves(&mut &mut Vec::new());
+        behaves(&mut tempfile::tempfile().unwrap());
+        let error = Vec::new().write_at(u64::MAX, b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+}
