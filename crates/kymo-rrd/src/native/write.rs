@@ -171,13 +171,16 @@ impl<'a> Image<'a> {
     ///
     /// # Errors
     ///
-    /// `OutOfMemory` when there is not enough.
-    pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
-        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let length = usize::try_from(self.length).map_err(|_| too_large())?;
+    /// When there is not enough memory.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, WriteError> {
+        let no_room = || WriteError {
+            target: self.machine.name().to_owned(),
+            problems: vec![Error::new("values", None, "no memory", self.length)],
+        };
+        let length = usize::try_from(self.length).map_err(|_| no_room())?;
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| too_large())?;
-        self.write_to(&mut bytes)?;
+        bytes.try_reserve_exact(length).map_err(|_| no_room())?;
+        self.write_to(&mut bytes).map_err(|_| no_room())?;
         Ok(bytes)
     }
 
@@ -232,17 +235,13 @@ impl<'a> Image<'a> {
 ///
 /// # Errors
 ///
-/// Those of [`Image::new`], and when the file is larger than memory can be.
+/// Those of [`Image::new`], and when there is not enough memory.
 pub fn write(
     database: &Database,
     rows: &Rows<'_>,
     machine: &'static Machine,
 ) -> Result<Vec<u8>, WriteError> {
-    let image = Image::new(database, rows, machine)?;
-    image.to_bytes().map_err(|io| WriteError {
-        target: machine.name().to_owned(),
-        problems: vec![Error::new("values", None, io, "enough memory")],
-    })
+    Image::new(database, rows, machine)?.to_bytes()
 }
 
 /// Some machine that stores doubles in this order.
