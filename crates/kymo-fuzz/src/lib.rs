@@ -5,6 +5,8 @@
 //! with inputs that libFuzzer makes up; the tests of this crate with the inputs kept in
 //! `fuzz/corpus`.
 
+mod rrd;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,7 +26,13 @@ pub const CHECKS: &[Check] = &[
     ("metadata_packets", metadata_packets),
     ("index", index),
     ("stream", stream),
+    ("rrd", rrd),
 ];
+
+/// A round-robin database of any form.
+pub fn rrd(data: &[u8]) {
+    rrd::database(data);
+}
 
 /// Metadata as text: an error is shown without trouble, and what is accepted compiles.
 pub fn tsdl(data: &[u8]) {
