@@ -1,4 +1,4 @@
-//! From a [`Database`] to the bytes of a native file: [`read`](super::read) backwards.
+//! From a [`Database`] to the bytes of a native file: reading backwards.
 //!
 //! What a machine does not use is zero: the padding of structs, the bytes behind the NUL of
 //! a text, unused parameters, what an integer leaves of its slot. Unused slots of
