@@ -157,7 +157,8 @@ impl<'a> Image<'a> {
     /// Those of writing.
     pub fn write_to(&self, out: &mut impl io::Write) -> io::Result<()> {
         out.write_all(&self.header)?;
-        let mut buffer = vec![0; AT_ONCE];
+        let values = self.length - self.header.len() as u64;
+        let mut buffer = vec![0; values.min(AT_ONCE as u64) as usize];
         for (index, &(rows, current_row)) in self.archives.iter().enumerate() {
             // The newest row lies at `current_row`; the oldest ones follow it.
             let after = rows - 1 - current_row;
