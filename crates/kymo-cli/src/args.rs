@@ -1,5 +1,7 @@
 //! What can be written on the command line.
 
+pub(crate) mod machine;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -29,7 +31,8 @@ Examples:
   kymo print --format json trace/ | jq .payload
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
-  kymo check trace/                      is it whole?",
+  kymo check trace/                      is it whole?
+  kymo machine list                      how machines write numbers",
     arg_required_else_help = true,
     subcommand_required = true,
     // So that an alias with options can be given other ones.
@@ -48,6 +51,7 @@ pub(crate) enum Command {
     Info(Info),
     Stats(Stats),
     Check(Check),
+    Machine(machine::Machine),
     Completions(Completions),
     Man(Man),
 }

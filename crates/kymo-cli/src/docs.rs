@@ -1,6 +1,7 @@
 //! `kymo completions`, `kymo man`.
 
 use std::io;
+use std::path::Path;
 
 use clap::CommandFactory;
 
@@ -27,12 +28,17 @@ pub(crate) fn man(args: &args::Man, terminal: &Terminal) -> Result<Outcome, Fail
         return Ok(Outcome::Good);
     };
     std::fs::create_dir_all(dir)?;
-    let commands = command.get_subcommands().cloned().collect::<Vec<_>>();
-    for command in commands.into_iter().chain([command]) {
-        let (name, text) = page(command)?;
-        std::fs::write(dir.join(name), text)?;
-    }
+    write_pages(command, dir)?;
     Ok(Outcome::Good)
+}
+
+/// Writes the pages of a command and of those below it.
+fn write_pages(command: clap::Command, dir: &Path) -> io::Result<()> {
+    for below in command.get_subcommands() {
+        write_pages(below.clone(), dir)?;
+    }
+    let (name, text) = page(command)?;
+    std::fs::write(dir.join(name), text)
 }
 
 /// The name and the text of a manual page. The sections that stand behind the options in the

@@ -6,6 +6,7 @@
 mod args;
 mod docs;
 mod follow;
+mod machine;
 mod open;
 mod print;
 mod progress;
@@ -23,7 +24,8 @@ use args::{Cli, Command};
 use terminal::{Outcome, Terminal};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words = args::machine::with_negative_values(std::env::args_os());
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Info(args) => report::info(&args, &terminal),
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
+        Command::Machine(args) => machine::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),
     };

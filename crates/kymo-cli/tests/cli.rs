@@ -411,6 +411,8 @@ fn completions_and_manual_pages_are_written() {
     let print = fs::read_to_string(pages.join("kymo-print.1")).expect("a page");
     assert!(print.contains("timerange"));
     assert!(print.contains(".SH EXAMPLES\n"));
+    let float = fs::read_to_string(pages.join("kymo-machine-float.1")).expect("a page");
+    assert!(float.contains("strtod"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! with inputs that libFuzzer makes up; the tests of this crate with the inputs kept in
 //! `fuzz/corpus`.
 
+mod portable_rrd;
 mod rrd;
 
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 use kymo_ctf::metadata;
 use kymo_ctf::trace::{Directory, Options, StreamFile, Trace};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
+
+pub use portable_rrd::portable_rrd;
 
 /// What separates the parts of an input that has several.
 const SEPARATOR: &[u8] = b"\n---\n";
@@ -26,6 +29,7 @@ pub const CHECKS: &[Check] = &[
     ("metadata_packets", metadata_packets),
     ("index", index),
     ("stream", stream),
+    ("portable_rrd", portable_rrd),
     ("rrd", rrd),
 ];
 

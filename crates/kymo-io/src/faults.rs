@@ -22,6 +22,7 @@ pub struct Recorder {
     now: Vec<u8>,
     operations: Vec<Operation>,
     room: Option<u64>,
+    syncs_fail: bool,
 }
 
 impl Recorder {
@@ -32,6 +33,7 @@ impl Recorder {
             before: content,
             operations: Vec::new(),
             room: None,
+            syncs_fail: false,
         }
     }
 
@@ -49,6 +51,11 @@ impl Recorder {
     /// can and fails, all after it fail. `None`: no limit.
     pub fn set_room(&mut self, bytes: Option<u64>) {
         self.room = bytes;
+    }
+
+    /// Whether syncs fail from now on.
+    pub fn set_syncs_fail(&mut self, fail: bool) {
+        self.syncs_fail = fail;
     }
 
     /// Number of bytes that were written.
@@ -179,8 +186,8 @@ impl Storage for Recorder {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        if self.room == Some(0) {
-            return Err(io::ErrorKind::StorageFull.into());
+        if self.syncs_fail {
+            return Err(io::Error::other("the disk fails"));
         }
         self.operations.push(Operation::Sync);
         Ok(())
@@ -246,9 +253,11 @@ mod tests {
         let error = file.write_at(2, b"cd").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(file.write_at(0, b"x").is_err());
-        assert!(file.sync().is_err());
         assert_eq!(file.content(), b"abc");
         file.set_room(None);
+        file.set_syncs_fail(true);
+        assert!(file.sync().is_err());
+        assert!(!file.operations().contains(&Operation::Sync));
         file.write_at(3, b"d").unwrap();
         assert_eq!(file.cut(file.written()), b"abcd");
     }

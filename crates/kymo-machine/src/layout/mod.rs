@@ -6,8 +6,13 @@
 //! moreover align a struct that begins with a double to 8 bytes, though they align doubles
 //! in other places to 4.
 
+mod lexer;
+mod parse;
+
 use std::borrow::Cow;
 use std::fmt;
+
+pub use parse::{ParseError, parse};
 
 use crate::{Machine, Width};
 

@@ -92,19 +92,12 @@ pub fn create<S: Storage>(
     for archive in 0..layout.archives.len() {
         let ring = layout.archives[archive];
         let size = layout.place_size(archive);
-        let Some(rows) = rows else {
-            let unknown = Value::UNKNOWN.to_bits();
-            fill(
-                &mut storage,
-                ring.offset,
-                size * u64::from(ring.places),
-                unknown,
-            )?;
-            continue;
-        };
-        copy(&mut storage, layout, archive, database, rows)?;
-        let others = size * (u64::from(ring.places) - 1);
-        fill(&mut storage, ring.offset + size, others, 0)?;
+        let mut unknown = (ring.offset, size * u64::from(ring.places));
+        if let Some(rows) = rows {
+            copy(&mut storage, layout, archive, database, rows)?;
+            unknown = (ring.offset + size, unknown.1 - size);
+        }
+        fill(&mut storage, unknown.0, unknown.1, Value::UNKNOWN.to_bits())?;
     }
     Ok(File::new(storage, definitions, slot))
 }

@@ -1,8 +1,8 @@
 //! Portable files: what is in them, what they survive, what they refuse.
 
-// mod bytes;
+mod bytes;
 mod crash;
-// mod hostile;
+mod hostile;
 mod made_up;
-// mod size;
+mod size;
 mod updates;

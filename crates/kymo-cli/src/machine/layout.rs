@@ -1,0 +1,283 @@
+//! `kymo machine layout`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use kymo_machine::Machine;
+use kymo_machine::layout::{CType, Layout, Member, Place, Struct, parse};
+use kymo_text::Line;
+use kymo_text::diagnostic::Diagnostic;
+
+use super::values::{Values, bytes};
+use super::{push_hex, spaced};
+use crate::args::machine::Layout as Args;
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// No file of declarations or values is larger.
+const LARGEST_FILE: u64 = 16 << 20;
+/// The bytes of no larger struct are shown.
+const LARGEST_STRUCT: u64 = 16 << 20;
+
+/// Shows where the members of structs are.
+pub(super) fn run(args: &Args, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let text = read(&args.file, terminal)?;
+    let name = args.file.display().to_string();
+    let structs = parse(&text).map_err(|error| {
+        let picture = Diagnostic::error(error.message).at(error.range, error.label);
+        terminal.tell(format!("{}\n", picture.render(&name, &text, terminal.color())).as_bytes());
+        Failure::Unreadable
+    })?;
+    let values = match &args.values {
+        Some(path) => Some(read_values(path, &structs, terminal)?),
+        None => None,
+    };
+    let unreadable = |error: String| {
+        terminal.error(error);
+        Failure::Unreadable
+    };
+    let mut out = Line::new();
+    for description in &structs {
+        let of = description.name.as_ref();
+        let layout = Layout::of(description, args.machine)
+            .map_err(|error| unreadable(format!("{name}: `{of}`: {error}")))?;
+        let bytes = match &values {
+            Some(_) if layout.size > LARGEST_STRUCT => {
+                let size = layout.size;
+                let error = format!("{name}: `{of}` has {size} bytes: too many to be shown");
+                return Err(unreadable(error));
+            }
+            Some(values) => Some(
+                bytes(description, &layout, args.machine, values)
+                    .map_err(|error| unreadable(format!("{}: {error}", values.name)))?,
+            ),
+            None => None,
+        };
+        let shown = Shown {
+            description,
+            layout: &layout,
+            machine: args.machine,
+            bytes: bytes.as_deref(),
+        };
+        match args.json {
+            true => shown.json(&mut out),
+            false => shown.text(&mut out),
+        }
+    }
+    terminal.write(out.as_bytes())?;
+    Ok(Outcome::Good)
+}
+
+/// The text of a file, or of standard input.
+fn read(path: &Path, terminal: &Terminal) -> Result<String, Failure> {
+    let read = |source: &mut dyn Read| -> io::Result<String> {
+        let mut text = String::new();
+        source.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
+        match text.len() as u64 > LARGEST_FILE {
+            true => Err(io::Error::other("larger than 16 MiB")),
+            false => Ok(text),
+        }
+    };
+    let result = match path == Path::new("-") {
+        true => read(&mut io::stdin().lock()),
+        false => File::open(path).and_then(|mut file| read(&mut file)),
+    };
+    result.map_err(|error| {
+        terminal.error(format_args!("{}: {error}", path.display()));
+        Failure::Unreadable
+    })
+}
+
+fn read_values(path: &Path, structs: &[Struct], terminal: &Terminal) -> Result<Values, Failure> {
+    let text = read(path, terminal)?;
+    let name = path.display().to_string();
+    Values::parse(&name, &text, structs).map_err(|error| {
+        let picture = error.render(&name, &text, terminal.color());
+        terminal.tell(format!("{picture}\n").as_bytes());
+        Failure::Unreadable
+    })
+}
+
+/// A struct that is shown.
+struct Shown<'a> {
+    description: &'a Struct,
+    layout: &'a Layout,
+    machine: &'a Machine,
+    bytes: Option<&'a [u8]>,
+}
+
+impl Shown<'_> {
+    /// A line for each member and each padding, and one for the whole.
+    fn text(&self, out: &mut Line) {
+        if !out.is_empty() {
+            out.push_byte(b'\n');
+        }
+        let Layout { size, align, .. } = self.layout;
+        let line = format!(
+            "{} on {}: {size} bytes, alignment {align}\n      offset        size\n",
+            title(self.description),
+            self.machine.name(),
+        );
+        out.push(line.as_bytes());
+        members_text(self.description, self.layout, 0, 0, out);
+        for eight in self.bytes.unwrap_or_default().chunks(8) {
+            for four in eight.chunks(4) {
+                out.push(spaced(four).as_bytes());
+                if four.len() == 4 {
+                    out.push(b"  ");
+                }
+            }
+            out.push_byte(b'\n');
+        }
+    }
+
+    /// One object.
+    fn json(&self, out: &mut Line) {
+        let kind = match self.description.is_union {
+            true => "union",
+            false => "struct",
+        };
+        out.push(format!("{{\"{kind}\":").as_bytes());
+        out.json_string(self.description.name.as_bytes());
+        out.push(b",\"machine\":");
+        out.json_string(self.machine.name().as_bytes());
+        out.push_byte(b',');
+        whole_json(self.description, self.layout, 0, out);
+        if let Some(bytes) = self.bytes {
+            out.push(b",\"bytes\":\"");
+            push_hex(bytes, out);
+            out.push_byte(b'"');
+        }
+        out.push(b"}\n");
+    }
+}
+
+/// The lines of the members of a struct that begins at `start`, `level` structs deep. Of an
+/// array of structs, the first one is shown.
+fn members_text(description: &Struct, layout: &Layout, start: u64, level: usize, out: &mut Line) {
+    for (member, place) in description.members.iter().zip(&layout.members) {
+        let offset = start + place.offset;
+        if place.padding > 0 {
+            row(offset - place.padding, place.padding, level, "padding", out);
+        }
+        row(offset, place.size, level, &declaration(member), out);
+        if let (Some(inner), Some(layout)) = (inner(&member.ctype), &place.nested) {
+            members_text(inner, layout, offset, level + 1, out);
+        }
+    }
+    if layout.padding > 0 {
+        let offset = start + layout.size - layout.padding;
+        row(offset, layout.padding, level, "padding", out);
+    }
+}
+
+fn row(offset: u64, size: u64, level: usize, what: &str, out: &mut Line) {
+    let indent = 2 * level;
+    out.push(format!("{offset:>12}{size:>12}  {:indent$}{what}\n", "").as_bytes());
+}
+
+/// What is told of a struct as a whole and of its members, in JSON.
+fn whole_json(description: &Struct, layout: &Layout, start: u64, out: &mut Line) {
+    let Layout {
+        size,
+        align,
+        padding,
+        ..
+    } = layout;
+    let numbers = format!("\"size\":{size},\"align\":{align},\"padding_behind\":{padding}");
+    out.push(numbers.as_bytes());
+    out.push(b",\"members\":[");
+    for (at, (member, place)) in description.members.iter().zip(&layout.members).enumerate() {
+        out.push(if at == 0 { b"{" } else { b",{" });
+        member_json(member, place, start, out);
+        out.push_byte(b'}');
+    }
+    out.push_byte(b']');
+}
+
+fn member_json(member: &Member, place: &Place, start: u64, out: &mut Line) {
+    out.push(b"\"name\":");
+    out.json_string(member.name.as_bytes());
+    let (name, counts) = type_name(&member.ctype);
+    out.push(b",\"type\":");
+    out.json_string(format!("{name}{counts}").as_bytes());
+    let offset = start + place.offset;
+    let Place {
+        size,
+        align,
+        padding,
+        ..
+    } = place;
+    out.push(
+        format!(
+            ",\"offset\":{offset},\"size\":{size},\"align\":{align},\"padding_before\":{padding}"
+        )
+        .as_bytes(),
+    );
+    if let (Some(inner), Some(layout)) = (inner(&member.ctype), &place.nested) {
+        out.push(b",\"element\":{");
+        whole_json(inner, layout, offset, out);
+        out.push_byte(b'}');
+    }
+}
+
+/// The struct that a type is, or an array is made of.
+fn inner(ctype: &CType) -> Option<&Struct> {
+    match ctype {
+        CType::Struct(description) => Some(description),
+        CType::Array { element, .. } => inner(element),
+        _ => None,
+    }
+}
+
+/// A struct as its declaration begins.
+fn title(description: &Struct) -> String {
+    let kind = match description.is_union {
+        true => "union",
+        false => "struct",
+    };
+    format!("{kind} {}", description.name)
+        .trim_end()
+        .to_string()
+}
+
+/// A member as C declares it.
+fn declaration(member: &Member) -> String {
+    let (name, counts) = type_name(&member.ctype);
+    format!("{name} {}{counts}", member.name)
+}
+
+/// The name of a type, and the numbers of elements that stand behind the name of an array.
+fn type_name(ctype: &CType) -> (String, String) {
+    match ctype {
+        CType::Array { element, count } => {
+            let (name, counts) = type_name(element);
+            (name, format!("[{count}]{counts}"))
+        }
+        CType::Struct(description) => (title(description), String::new()),
+        scalar => (scalar_name(scalar), String::new()),
+    }
+}
+
+/// The name of a type that is neither an array nor a struct.
+pub(super) fn scalar_name(ctype: &CType) -> String {
+    let name = match ctype {
+        CType::Char => "char",
+        CType::Int { width, signed } => {
+            let sign = if *signed { "" } else { "u" };
+            return format!("{sign}int{}_t", width.bits());
+        }
+        CType::Long { signed: true } => "long",
+        CType::Long { signed: false } => "unsigned long",
+        CType::Size { signed: true } => "ssize_t",
+        CType::Size { signed: false } => "size_t",
+        CType::Time => "time_t",
+        CType::Float => "float",
+        CType::Double => "double",
+        CType::Pointer => "void*",
+        CType::Enum(_) => "enum",
+        CType::Array { .. } => "array",
+        CType::Struct(_) => "struct",
+    };
+    name.to_string()
+}
