@@ -331,3 +331,27 @@ fn other_files_are_refused_with_what_they_are() {
         assert!(error.contains(cause), "{error}");
     }
 }
+
+/// A database may be looked at from many threads at once.
+#[test]
+fn threads_share_a_database() {
+    let bytes = file("amd64", "hw");
+    let source = Source::open(&bytes, None).expect("a database");
+    let known = |archive: usize| -> usize {
+        let rows = source.rows.iter(archive);
+        rows.map(|row| row.values().filter(|value| !value.is_unknown()).count())
+            .sum()
+    };
+    let alone: Vec<_> = (0..source.rows.archives()).map(known).collect();
+    assert!(alone.iter().sum::<usize>() > 1000);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..source.rows.archives())
+            .map(|archive| scope.spawn(move || known(archive)))
+            .collect();
+        let together: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect();
+        assert_eq!(together, alone);
+    });
+}
