@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use kymo_io::{Access, Bytes, Replace, replace};
-use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::convert::{Conversion, Target};
 use kymo_rrd::native::Header;
 use kymo_rrd::{Form, Source, is_database, portable};
 use kymo_text::visible;
@@ -165,9 +165,9 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     if args.in_place && is_of(&source.form, args.to) {
         return Ok(Done::Before);
     }
-    let converted = convert(&source, args.to).map_err(|error| error.to_string())?;
+    let conversion = Conversion::new(&source, args.to).map_err(|error| error.to_string())?;
     if !args.dry_run {
-        write(job, &before, &converted.bytes, args)
+        write(job, &before, &conversion, args)
             .map_err(|error| format!("writing `{}`: {error}", job.output.display()))?;
     }
     Ok(Done::Converted {
@@ -177,12 +177,17 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
             Form::Rrd4j { .. } => "RRD4J".to_owned(),
             Form::Xml => "XML".to_owned(),
         },
-        notes: converted.notes,
+        notes: conversion.notes,
     })
 }
 
 /// Writes a converted file.
-fn write(job: &Job, before: &Metadata, bytes: &[u8], args: &Convert) -> io::Result<()> {
+fn write(
+    job: &Job,
+    before: &Metadata,
+    conversion: &Conversion<'_>,
+    args: &Convert,
+) -> io::Result<()> {
     if let Some(directory) = job.output.parent()
         && args.output_dir.is_some()
     {
@@ -195,7 +200,7 @@ fn write(job: &Job, before: &Metadata, bytes: &[u8], args: &Convert) -> io::Resu
     };
     let attempt = |how| {
         replace(&job.output, how, |file: &mut File| {
-            file.write_all(bytes)?;
+            conversion.write_to(file)?;
             // The last moment to see that what was read is not what there is.
             let now = std::fs::metadata(&job.input)?;
             if now.len() != before.len() || now.modified()? != before.modified()? {
