@@ -65,7 +65,7 @@ pub enum OpenError {
         /// Where it is.
         path: PathBuf,
         /// What is wrong.
-        error: fault::Error,
+        error: Box<fault::Error>,
     },
 }
 
@@ -98,7 +98,7 @@ impl Recording {
         let bytes = Bytes::open(path, Access::Random).map_err(unreadable)?;
         Self::new(path, bytes, machine, offset).map_err(|error| OpenError::Wrong {
             path: path.to_path_buf(),
-            error,
+            error: Box::new(error),
         })
     }
 

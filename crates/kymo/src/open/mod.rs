@@ -117,7 +117,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
         let group = match found {
             Found::Trace(group) => group,
             Found::Database(database) => {
-                recordings.push(AnyRecording::Rrd(database));
+                recordings.push(AnyRecording::Rrd(*database));
                 continue;
             }
         };
@@ -142,7 +142,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
 #[derive(Debug)]
 enum Found {
     Trace(Group),
-    Database(Database),
+    Database(Box<Database>),
 }
 
 /// Directories that are one trace.
@@ -261,7 +261,7 @@ impl Search {
             return;
         }
         match Database::open(path, None, self.offset) {
-            Ok(database) => self.found.push(Found::Database(database)),
+            Ok(database) => self.found.push(Found::Database(Box::new(database))),
             Err(error) => self.errors.push(Error::Database(error)),
         }
     }
