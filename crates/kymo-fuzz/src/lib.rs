@@ -37,11 +37,17 @@ pub const CHECKS: &[Check] = &[
     ("c_structs", c_structs),
     ("portable_rrd", portable_rrd),
     ("rrd", rrd),
+    ("rrd_xml", rrd_xml),
 ];
 
 /// A round-robin database of any form.
 pub fn rrd(data: &[u8]) {
     rrd::database(data);
+}
+
+/// A dump of a round-robin database.
+pub fn rrd_xml(data: &[u8]) {
+    rrd::dump(data);
 }
 
 /// Metadata as text: an error is shown without trouble, and what is accepted compiles.

@@ -121,14 +121,22 @@ impl Program {
 
 fn number(item: &str) -> Option<Value> {
     let is_number = item.len() <= LONGEST_NUMBER && item.bytes().all(|byte| NUMBER.contains(&byte));
-    let number = is_number.then(|| numbers::whole(item.as_bytes()))?;
-    number.ok().map(Value::from)
+    if !is_number {
+        return None;
+    }
+    // Of whole numbers, which are all that rrdtool takes here, both ways make the same.
+    let exact: Option<f64> = item.parse().ok();
+    let number = exact.or_else(|| numbers::whole(item.as_bytes()).ok());
+    number.filter(|number| number.is_finite()).map(Value::from)
 }
 
 /// A whole number as one, any other with as few digits as tell it from its neighbours.
 fn constant(number: Value, out: &mut Line) {
     match number.get() {
         Some(number) if number.abs() < 1e15 && number.fract() == 0.0 => {
+            if number == 0.0 && number.is_sign_negative() {
+                out.push_byte(b'-');
+            }
             out.signed(number as i64);
         }
         Some(f64::INFINITY) => out.push(Operator::Infinity.text().as_bytes()),
@@ -170,6 +178,7 @@ mod tests {
             "a,-32768,+,32767,MIN,-1,MAX,UN,0,a,IF",
             "INF,NEGINF,UNKN,a,PREV(b),PREV",
             "0.1,2.5e30,+",
+            "-0,1e300,5e-324,+",
         ] {
             assert_eq!(text(&parse(expression).unwrap()), expression);
         }
@@ -194,6 +203,7 @@ mod tests {
             ("a,PREV(c)", 2, "PREV(c)"),
             ("a,,+", 2, ""),
             ("a,1e9999,+", 2, "1e9999"),
+            ("a,1e400,+", 2, "1e400"),
         ] {
             let error = parse(expression).unwrap_err();
             assert_eq!((error.offset, &*error.found), (offset, found));

@@ -282,6 +282,7 @@ fn errors_tell_where_and_what() {
         ("<type> GAUGE ", "<type> gauge "),
         ("<type> GAUGE ", "<type> COMPUTE "),
         ("<name> x </name>", "<name> </name>"),
+        ("<name> x </name>", "<name>x&#7;</name>"),
         ("<minimal_heartbeat>2</minimal_heartbeat>", ""),
         ("<cf>LAST", "<cf>FIRST"),
         ("<cf>LAST", "<cf>HWPREDICT"),

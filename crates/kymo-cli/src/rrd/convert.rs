@@ -156,7 +156,7 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     if !job.is_named && !is_database(&bytes) {
         return Ok(Done::NoDatabase);
     }
-    if !args.in_place && is_converted(&job.output, &before, args.to) {
+    if args.output_dir.is_some() && is_converted(&job.output, &before, args.to) {
         return Ok(Done::Before);
     }
     let told = |error: kymo_rrd::fault::Error| error.to_string();

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use kymo_text::Line;
 
 use super::INSTRUCTION;
+use super::restore::is_xml;
 use super::stamp::{Stamps, Zone};
 use crate::model::{
     Archive, ArchiveKind, ArchiveLink, ArchiveState, DataSource, Scratch, Slot, SourceKind,
@@ -477,10 +478,8 @@ fn text(text: &Text, line: &mut Line) {
             '<' => line.push(b"&lt;"),
             '>' => line.push(b"&gt;"),
             '&' => line.push(b"&amp;"),
-            // XML 1.0 has no other control characters, not even as references.
-            '\0'..='\x1f' if !matches!(character, '\t' | '\n' | '\r') => {
-                line.push("\u{fffd}".as_bytes());
-            }
+            // Not even as references.
+            _ if !is_xml(character) => line.push("\u{fffd}".as_bytes()),
             _ => line.push(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }

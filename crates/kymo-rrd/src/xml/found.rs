@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::pull::{Pull, RestoreError, shortened};
 use crate::model::{
-    Archive, ArchiveKind, ArchiveLink, ArchiveState, Consolidation, DataSource, Scratch,
+    Archive, ArchiveKind, ArchiveLink, ArchiveState, Consolidation, DataSource, Scratch, Slot,
     SourceKind, SourceState, State,
 };
 use crate::rows::Grid;
@@ -119,9 +119,15 @@ impl<'x> Found<'x> {
             }
             let grid = Grid::dense(archive.values as u64, archive.rows, archive.rows - 1, count);
             grids.push(grid.ok_or_else(|| error("it has too many values".to_owned()))?);
+            let mut scratch = archive.scratch;
+            for scratch in &mut scratch {
+                for slot in (0..Scratch::SLOTS).filter(|&slot| kind.slot(slot) == Slot::Value) {
+                    scratch.set_value(slot, scratch.value(slot));
+                }
+            }
             archive_states.push(ArchiveState {
                 current_row,
-                scratch: archive.scratch,
+                scratch,
             });
             archives.push(Archive {
                 kind,

@@ -1,5 +1,7 @@
 //! Reading.
 
+use std::borrow::Cow;
+
 use super::decode::decode;
 use super::found::{Found, FoundArchive, FoundKind, FoundSource, Parameters};
 use super::plain;
@@ -181,8 +183,8 @@ impl<'x> Restore<'x> {
         loop {
             match self.pull.item()? {
                 Item::Element("name") => {
-                    let text = self.pull.text()?;
-                    if text.is_empty() || text.contains('\0') {
+                    let text = self.words("name")?;
+                    if text.is_empty() {
                         return Err(self.wrong("name", &text, "the name of a data source"));
                     }
                     name = Some(text);
@@ -207,7 +209,7 @@ impl<'x> Restore<'x> {
                     cdef = Some((text, self.pull.position()));
                 }
                 Item::Element("last_ds") => {
-                    state.last_reading = Text::from(&*self.pull.text()?);
+                    state.last_reading = Text::from(&*self.words("last_ds")?);
                 }
                 Item::Element("value") => state.value = self.value("value")?,
                 Item::Element("unknown_sec") => {
@@ -467,6 +469,16 @@ impl<'x> Restore<'x> {
         }
     }
 
+    /// A text that is no number.
+    fn words(&mut self, element: &str) -> Result<Cow<'x, str>, RestoreError> {
+        let text = self.pull.text()?;
+        if text.contains(|character: char| !is_xml(character)) {
+            let found = text.escape_debug().to_string();
+            return Err(self.wrong(element, &found, "characters that XML can hold"));
+        }
+        Ok(text)
+    }
+
     /// A number: in a dump of rrdtool, read as rrdtool does.
     #[inline]
     fn value(&mut self, element: &str) -> Result<Value, RestoreError> {
@@ -593,6 +605,15 @@ impl Restored {
                 }
             }
         }
+    }
+}
+
+/// Whether XML 1.0 can hold a character.
+pub(super) const fn is_xml(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' => true,
+        '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => false,
+        _ => true,
     }
 }
 
