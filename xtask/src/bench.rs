@@ -5,6 +5,7 @@
 //! is only used to compare kymo's own threads.
 
 mod machine;
+mod rrd;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -35,7 +36,8 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
         Some("machine") => return machine::run(args),
-        _ => return Err("what to measure: `bench ctf` or `bench machine`".into()),
+        Some("rrd") => return rrd::run(args),
+        _ => return Err("what to measure: `bench ctf`, `bench machine` or `bench rrd`".into()),
     }
     let tool = tool(&mut args)?;
     let events: u64 = args.value("--events")?.unwrap_or(10_000_000);

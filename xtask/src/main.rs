@@ -40,6 +40,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       --runs N      alternating runs of which the median counts (5)
   bench machine [--runs N]
       Measures the conversion of doubles between machines beside a plain copy.
+  bench rrd [--runs N] [--files N]
+      Measures conversion, dump and restore of databases beside rrdtool.
+      --files N     small files to convert (1000)
   fuzz SECONDS
       Runs all fuzz targets, SECONDS in total, on the corpora in fuzz/corpus.
 ";
