@@ -13,7 +13,10 @@ mod stats;
 mod text;
 
 pub use check::Check;
-pub use info::{ClassInfo, ClockInfo, Info, RecordingInfo, StreamSummary};
+pub use info::{
+    Attributes, ClassInfo, ClockInfo, FieldInfo, Identity, Info, RecordingInfo, StreamClassInfo,
+    StreamSummary,
+};
 pub use scan::Options;
 pub use stats::{Count, Stats};
 pub use text::Style;
