@@ -16,8 +16,8 @@ use kymo::show::pretty;
     version,
     about = "Reads, filters, merges and shows performance records",
     long_about = "Reads, filters, merges and shows performance records: traces in the Common \
-Trace Format (CTF) 1.8, as LTTng, barectf, Zephyr and others write them, and the round-robin \
-databases of RRDtool, RRD4J and kymo itself.\n\n\
+Trace Format (CTF) 1.8 and 2 and its draft of 2010 (RFC v1.1), as LTTng, barectf, Zephyr, babeltrace2 and \
+others write them, and the round-robin databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
 Exit status:
@@ -121,11 +121,14 @@ pub(crate) struct Selection {
     /// Tests: FIELD alone (true, or not 0), == != < <= > >=, ~ "PATTERN" and !~ (patterns as of
     /// --event), contains "TEXT", in [1, 4..7, "x"] and not in. They are joined by not, and, or
     /// (! && ||) and parentheses. Values: 12 -3 0xff 0o17 0b101 2.5 "text" 'text' true false.
-    /// Enumerations compare as numbers and as labels.
+    /// Enumerations compare as numbers and as labels, bit maps as numbers; contains "FLAG" asks
+    /// whether a flag is set. BLOBs compare as their bytes, "\x00\xff". What an optional or a
+    /// variant holds goes by its name.
     ///
     /// `a.b[2]` is element 2 (from 0) of member b of field a. A name is looked for in the
-    /// payload, the specific context, the common context and the packet context, unless it
-    /// begins with `payload.`, `specific_context.`, `common_context.` or `packet_context.`.
+    /// payload, the specific context, the common context, the packet context and the packet
+    /// header, unless it begins with `payload.`, `specific_context.`, `common_context.`,
+    /// `packet_context.` or `packet_header.`.
     /// event.name, event.id, event.level, event.time (nanoseconds), stream.class, stream.id,
     /// stream.name and trace.name are of the event itself. An odd name stands between back
     /// quotes. `kymo info --schema` lists the fields.
@@ -276,10 +279,11 @@ pub(crate) struct Work {
 
 /// Tell what recordings are and what they hold
 ///
-/// What is known without decoding events: format and version, byte order, producer, environment,
-/// clocks, streams, event classes, time range, packets, discarded events, and the damage that
-/// shows already. Of a round-robin database: the machine that wrote it, step, last update, data
-/// sources, archives with the time they span.
+/// What is known without decoding events: format and version, identity, byte order, producer,
+/// environment, attributes, clocks with their origins, stream classes (of RFC v1.1: sections),
+/// streams, event classes with their log levels, time range, packets, discarded events, and the
+/// damage that shows already. Of a round-robin database: the machine that wrote it, step, last
+/// update, data sources, archives with the time they span.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -290,7 +294,7 @@ pub(crate) struct Info {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// List the fields of each event class.
+    /// List the fields, attributes and identity of each event class.
     #[arg(long)]
     pub(crate) schema: bool,
 

@@ -448,7 +448,8 @@ impl<'a> Cursor for ChunkCursor<'a> {
     }
 }
 
-/// The hostname of the environment and a place, with a slash between if there are both.
+/// The hostname of the environment and a place, with a slash between if there are both; where
+/// there is neither, the name that the metadata gives.
 fn display_name(class: &TraceClass, place: Option<&str>) -> String {
     let host = match class.environment("hostname") {
         Some(EnvironmentValue::Text(host)) => Some(host.as_str()),
@@ -456,7 +457,10 @@ fn display_name(class: &TraceClass, place: Option<&str>) -> String {
     };
     match (host, place) {
         (Some(host), Some(place)) => format!("{host}/{place}"),
-        (name, None) | (None, name) => name.unwrap_or_default().to_string(),
+        (name, None) | (None, name) => name
+            .or(class.name.as_deref())
+            .unwrap_or_default()
+            .to_string(),
     }
 }
 

@@ -11,8 +11,8 @@
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
 //!   with this one data stream file.
 //!
-//! Directories whose metadata has the same identity (in CTF 1.8 the UUID) are one trace, whatever
-//! path led to them.
+//! Directories whose metadata has the same identity (in CTF 1.8 the UUID; in CTF 2 name space, name
+//! and unique identifier; RFC v1.1 has none) are one trace, whatever path led to them.
 
 #[cfg(test)]
 mod tests;

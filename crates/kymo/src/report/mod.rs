@@ -15,7 +15,10 @@ mod text;
 
 pub use check::Check;
 pub use database::{ArchiveInfo, DatabaseInfo, SourceInfo};
-pub use info::{ClassInfo, ClockInfo, Info, RecordingInfo, StreamSummary, TraceInfo};
+pub use info::{
+    Attributes, ClassInfo, ClockInfo, FieldInfo, Identity, Info, RecordingInfo, StreamClassInfo,
+    StreamSummary, TraceInfo,
+};
 pub use scan::Options;
 pub use stats::{Count, Stats};
 pub use text::Style;

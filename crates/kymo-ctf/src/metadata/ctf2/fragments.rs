@@ -193,16 +193,20 @@ impl Trace {
         }
         self.span = Some(fragment.span);
         let trace = Properties::new(fragment, "the trace class", &known, warnings)?;
-        if let Some(draft) = trace.get("uuid") {
+        let draft = trace.read("uuid", uuid)?;
+        if draft.is_some() {
             warnings.push(
-                Diagnostic::warning("`uuid` of the trace class is of a draft of CTF 2")
-                    .at(draft.span, "read as that of the preamble"),
+                Diagnostic::warning("`uuid` of the trace class is of a draft of CTF 2").at(
+                    trace.span_of("uuid"),
+                    "read as `uid`, and as `uuid` of the preamble",
+                ),
             );
-            self.class.uuid = Some(uuid(draft)?);
+            self.class.uuid = draft;
         }
         self.class.namespace = trace.read("namespace", Value::string)?;
         self.class.name = trace.read("name", Value::string)?;
-        self.class.uid = trace.read("uid", Value::string)?;
+        // Like that of CTF 1.8, the draft's UUID tells which trace this is.
+        self.class.uid = trace.read("uid", Value::string)?.or(draft.map(uuid_text));
         self.class.environment = trace.read("environment", environment)?.unwrap_or_default();
         self.class.attributes = trace.attributes()?;
         self.roots[Scope::PacketHeader as usize] = trace

@@ -352,13 +352,15 @@ fn different_names(members: &[Member<'_>]) -> Result<(), Diagnostic> {
 impl<'t> Value<'t> {
     /// That something else was expected here.
     pub(super) fn expected<T>(&self, what: &str) -> Result<T, Diagnostic> {
-        let found = match &self.kind {
-            Kind::Array(_) => "an array".to_owned(),
-            Kind::Object(_) => "an object".to_owned(),
-            _ => match self.text.char_indices().nth(LONGEST_FOUND) {
-                Some((end, _)) => format!("`{}...`", &self.text[..end]),
-                None => format!("`{}`", self.text),
-            },
+        let cut = self.text.char_indices().nth(LONGEST_FOUND);
+        let found = match (&self.kind, cut) {
+            (Kind::Array(elements), Some(_)) => format!("an array of {}", elements.len()),
+            (Kind::Object(_), Some(_)) => "an object".to_owned(),
+            (_, Some((end, _))) => format!("`{}...`", &self.text[..end]),
+            // A value of several lines is better seen in its place.
+            (Kind::Array(_), None) if self.text.contains('\n') => "an array".to_owned(),
+            (Kind::Object(_), None) if self.text.contains('\n') => "an object".to_owned(),
+            (_, None) => format!("`{}`", self.text),
         };
         Err(Diagnostic::error(format!("expected {what}, found {found}"))
             .at(self.span, format!("expected {what}")))

@@ -214,7 +214,10 @@ impl<'a> Types<'a> {
                         return Err(Diagnostic::error(
                             "the length of a sequence is no unsigned integer",
                         )
-                        .at(length.span, "expected a type that derives from `integer`"));
+                        .at(
+                            length.span,
+                            "expected an unsigned type that derives from `integer`",
+                        ));
                     }
                 }
                 let inline = Length::Inline(Box::new(built.class.clone()));

@@ -303,7 +303,7 @@ fn preambles_and_trace_classes() {
         ),
         (
             vec![&long],
-            "expected a UUID as an array of 16 numbers, found an array: expected a UUID as an array of 16 numbers [[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]]",
+            "expected a UUID as an array of 16 numbers, found `[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]`: expected a UUID as an array of 16 numbers [[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]]",
         ),
         (
             vec![

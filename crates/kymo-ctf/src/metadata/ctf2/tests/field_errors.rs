@@ -65,7 +65,7 @@ fn field_classes() {
         ),
         (
             r#"{"type": "fixed-length-bit-map", "length": 1, "byte-order": "big-endian", "flags": {}}"#,
-            "expected at least one flag, found an object: expected at least one flag [{}]",
+            "expected at least one flag, found `{}`: expected at least one flag [{}]",
         ),
         (
             r#"{"type": "fixed-length-bit-map", "length": 1, "byte-order": "big-endian", "flags": {"a": [[-1, 0]]}}"#,
@@ -81,15 +81,15 @@ fn field_classes() {
         ),
         (
             r#"{"type": "variable-length-unsigned-integer", "mappings": {"a": []}}"#,
-            "expected at least one range, found an array: expected at least one range [[]]",
+            "expected at least one range, found `[]`: expected at least one range [[]]",
         ),
         (
             r#"{"type": "variable-length-unsigned-integer", "mappings": {"a": [[1]]}}"#,
-            "expected a range such as `[0, 9]`, found an array: expected a range such as `[0, 9]` [[1]]",
+            "expected a range such as `[0, 9]`, found `[1]`: expected a range such as `[0, 9]` [[1]]",
         ),
         (
             r#"{"type": "variable-length-unsigned-integer", "mappings": {"a": [[2, 1]]}}"#,
-            "expected a range whose first number is not greater than its last, found an array: expected a range whose first number is not greater than its last [[2, 1]]",
+            "expected a range whose first number is not greater than its last, found `[2, 1]`: expected a range whose first number is not greater than its last [[2, 1]]",
         ),
         (
             r#"{"type": "variable-length-unsigned-integer", "mappings": {"a": [[2, 18446744073709551616]]}}"#,
@@ -121,7 +121,7 @@ fn field_classes() {
         ),
         (
             r#"{"type": "variant", "selector-field-location": {"path": ["x"]}, "options": []}"#,
-            "expected at least one option, found an array: expected at least one option [[]]",
+            "expected at least one option, found `[]`: expected at least one option [[]]",
         ),
     ] {
         assert_eq!(payload(&[("x", class)]), expected, "{class}");
@@ -234,7 +234,7 @@ fn locations() {
         ),
         (
             r#"{"path": []}"#,
-            "expected at least one name, found an object: expected at least one name [{\"path\": []}]",
+            "expected at least one name, found `{\"path\": []}`: expected at least one name [{\"path\": []}]",
         ),
         (
             r#"{"path": ["n", null]}"#,
@@ -294,7 +294,7 @@ fn locations() {
         ),
         (
             "[]",
-            "expected a field location, found an array: expected a field location [[]]",
+            "expected a field location, found `[]`: expected a field location [[]]",
         ),
         (
             r#"["payload-header"]"#,

@@ -272,6 +272,10 @@ fn drafts_are_read_with_warnings() {
     let class = trace(&text);
     assert_eq!(class.uuid.unwrap()[15], 16);
     assert_eq!(
+        class.uid.as_deref(),
+        Some("01020304-0506-0708-090a-0b0c0d0e0f10")
+    );
+    assert_eq!(
         class.clocks[0].uid.as_deref(),
         Some("10010203-0405-0607-0809-0a0b0c0d0e0f")
     );

@@ -215,7 +215,7 @@ fn every_error_names_what_was_found_and_what_was_expected() {
         ),
         (
             of_type("parent = sequence; length_type = int; elem_type = uint;"),
-            "the length of a sequence is no unsigned integer: expected a type that derives from `integer`",
+            "the length of a sequence is no unsigned integer: expected an unsigned type that derives from `integer`",
         ),
         (
             of_type("parent = struct;"),

@@ -1,20 +1,21 @@
 //! What is known of recordings without decoding their events.
 
-use std::fmt;
+mod json;
+mod text;
+
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kymo_ctf::class::EnvironmentValue;
+use kymo_ctf::class::{Dialect, EnvironmentValue, EventRecordClass, TraceClass};
 use kymo_ctf::trace::Trace;
 use kymo_machine::ByteOrder;
 use kymo_model::{FaultReport, FieldId, Format, Kind, Lost, Recording, Schema, Scope};
-use kymo_text::visible;
-use kymo_time::{Clock, Origin, Timestamp};
+use kymo_time::{Clock, Timestamp};
 
 use super::database::DatabaseInfo;
 use super::json::Json;
-use super::text::{Style, Table, within};
-use super::{faults_text, write_faults};
+use super::text::Style;
 use crate::AnyRecording;
 
 /// What is known of recordings without decoding their events.
@@ -28,7 +29,7 @@ pub struct Info {
 #[derive(Clone, Debug)]
 pub enum RecordingInfo {
     /// Of a trace.
-    Trace(TraceInfo),
+    Trace(Box<TraceInfo>),
     /// Of a round-robin database.
     Database(DatabaseInfo),
 }
@@ -40,10 +41,14 @@ pub struct TraceInfo {
     pub path: PathBuf,
     /// Format and version.
     pub format: Format,
+    /// The metadata language.
+    pub dialect: Dialect,
     /// What people call it.
     pub name: Option<String>,
-    /// Its unique identifier.
-    pub uid: Option<String>,
+    /// Its identity: its unique identifier, and what it is called in its metadata.
+    pub identity: Identity,
+    /// Number of the session, where packets of RFC v1.1 tell it.
+    pub session: Option<u32>,
     /// Byte order, where the whole recording has one.
     pub byte_order: Option<ByteOrder>,
     /// Name and version of the program that wrote it.
@@ -52,6 +57,10 @@ pub struct TraceInfo {
     pub environment: Vec<(String, EnvironmentValue)>,
     /// Clocks.
     pub clocks: Vec<ClockInfo>,
+    /// Attributes of the trace.
+    pub attributes: Attributes,
+    /// Stream classes; in RFC v1.1 the sections.
+    pub stream_classes: Vec<StreamClassInfo>,
     /// Event classes.
     pub event_classes: Vec<ClassInfo>,
     /// Streams.
@@ -60,9 +69,38 @@ pub struct TraceInfo {
     pub faults: Vec<FaultReport>,
 }
 
+/// Attributes as `(name space, JSON text)`.
+pub type Attributes = Vec<(String, String)>;
+
+/// What identifies something, as far as it is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Name space of the name.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: Option<String>,
+    /// Unique identifier.
+    pub uid: Option<String>,
+}
+
 /// A clock.
 #[derive(Clone, Debug)]
 pub struct ClockInfo(Arc<Clock>);
+
+/// A class of streams.
+#[derive(Clone, Debug)]
+pub struct StreamClassInfo {
+    /// Number of the class.
+    pub id: u64,
+    /// What identifies it.
+    pub identity: Identity,
+    /// Name of its clock, where it has one.
+    pub clock: Option<String>,
+    /// How many event classes it has.
+    pub event_classes: u64,
+    /// Attributes.
+    pub attributes: Attributes,
+}
 
 /// A class of events.
 #[derive(Clone, Debug)]
@@ -71,10 +109,14 @@ pub struct ClassInfo {
     pub stream_class: u64,
     /// Number of the class.
     pub id: u64,
-    /// Name.
-    pub name: Option<String>,
+    /// What identifies it.
+    pub identity: Identity,
     /// Log level, as a number of the recorder's scale.
     pub log_level: Option<i64>,
+    /// Identifier of the model element behind it (Eclipse Modeling Framework).
+    pub emf_uri: Option<String>,
+    /// Attributes.
+    pub attributes: Attributes,
     /// Its fields: scope, path, kind, each named field of contexts and payload that holds
     /// values.
     pub fields: Vec<FieldInfo>,
@@ -151,7 +193,7 @@ fn clock_name(clock: &Clock) -> &str {
 impl RecordingInfo {
     fn new(of: &AnyRecording) -> Self {
         match of {
-            AnyRecording::Ctf(of) => Self::Trace(TraceInfo::new(of)),
+            AnyRecording::Ctf(of) => Self::Trace(Box::new(TraceInfo::new(of))),
             AnyRecording::Rrd(of) => Self::Database(DatabaseInfo::new(of)),
         }
     }
@@ -177,23 +219,21 @@ impl TraceInfo {
         Self {
             path: of.path().to_path_buf(),
             format: of.format(),
+            dialect: class.dialect,
             name: of.name().map(str::to_string),
-            uid: of.uid().map(str::to_string),
+            identity: Identity {
+                namespace: class.namespace.clone(),
+                name: class.name.clone(),
+                uid: of.uid().map(str::to_string),
+            },
+            session: of.metadata().session_id,
             byte_order: class.byte_order,
             producer: producer(&class.environment),
             environment: class.environment.clone(),
             clocks: class.clocks.iter().cloned().map(ClockInfo).collect(),
-            event_classes: of
-                .event_classes()
-                .iter()
-                .map(|class| ClassInfo {
-                    stream_class: class.stream_class,
-                    id: class.id,
-                    name: class.name.as_deref().map(str::to_string),
-                    log_level: class.log_level,
-                    fields: fields(&class.schema),
-                })
-                .collect(),
+            attributes: compact(&class.attributes),
+            stream_classes: stream_classes(class),
+            event_classes: event_classes(of),
             streams: (0..of.streams().len())
                 .map(|stream| StreamSummary::new(of, stream))
                 .collect(),
@@ -217,6 +257,67 @@ impl TraceInfo {
             ..StreamSummary::default()
         }
     }
+}
+
+fn stream_classes(class: &TraceClass) -> Vec<StreamClassInfo> {
+    let streams = class.streams.iter().map(|stream| StreamClassInfo {
+        id: stream.id,
+        identity: Identity {
+            namespace: stream.namespace.clone(),
+            name: stream.name.clone(),
+            uid: stream.uid.clone(),
+        },
+        clock: stream
+            .clock
+            .and_then(|clock| class.clocks.get(clock))
+            .map(|clock| clock_name(clock).to_string()),
+        event_classes: stream.events.len() as u64,
+        attributes: compact(&stream.attributes),
+    });
+    streams.collect()
+}
+
+fn event_classes(of: &Trace) -> Vec<ClassInfo> {
+    let streams = of.class().streams.iter();
+    let declared: HashMap<(u64, u64), &EventRecordClass> = streams
+        .flat_map(|stream| stream.events.iter().map(move |event| (stream.id, event)))
+        .map(|(stream, event)| ((stream, event.id), event))
+        .collect();
+    let classes = of.event_classes().iter().map(|class| {
+        let declared = declared.get(&(class.stream_class, class.id));
+        ClassInfo {
+            stream_class: class.stream_class,
+            id: class.id,
+            identity: Identity {
+                namespace: declared.and_then(|event| event.namespace.clone()),
+                name: class.name.as_deref().map(str::to_string),
+                uid: declared.and_then(|event| event.uid.clone()),
+            },
+            log_level: class.log_level,
+            emf_uri: class.emf_uri.as_deref().map(str::to_string),
+            attributes: declared.map_or_else(Vec::new, |event| compact(&event.attributes)),
+            fields: fields(&class.schema),
+        }
+    });
+    classes.collect()
+}
+
+/// Attributes whose JSON has no blanks and newlines between its tokens, so that each is a line.
+fn compact(attributes: &[(String, String)]) -> Attributes {
+    let without_blanks = |json: &str| {
+        let (mut in_text, mut escaped) = (false, false);
+        let mut keep = |c: char| {
+            let blank = !in_text && c.is_ascii_whitespace();
+            in_text ^= c == '"' && !escaped;
+            escaped = in_text && c == '\\' && !escaped;
+            !blank
+        };
+        json.chars().filter(|&c| keep(c)).collect()
+    };
+    attributes
+        .iter()
+        .map(|(namespace, json)| (namespace.clone(), without_blanks(json)))
+        .collect()
 }
 
 /// The tracer's name and version, as LTTng, barectf and others tell them.
@@ -246,6 +347,13 @@ fn environment_text(value: &EnvironmentValue) -> String {
     match value {
         EnvironmentValue::Integer(number) => number.to_string(),
         EnvironmentValue::Text(text) => text.clone(),
+    }
+}
+
+pub(super) fn byte_order_name(order: ByteOrder) -> &'static str {
+    match order {
+        ByteOrder::Little => "little-endian",
+        ByteOrder::Big => "big-endian",
     }
 }
 
@@ -286,34 +394,6 @@ fn kind_name(schema: &Schema, id: FieldId) -> Option<String> {
         Kind::Blob => "blob".to_string(),
         Kind::Struct | Kind::Array { .. } | Kind::Optional | Kind::Variant => return None,
     })
-}
-
-impl fmt::Display for ClockInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clock = &self.0;
-        write!(f, "{}: {} Hz, ", clock_name(clock), clock.frequency)?;
-        match &clock.origin {
-            Origin::UnixEpoch => f.write_str("from the Unix epoch")?,
-            Origin::Unknown => f.write_str("origin unknown")?,
-            Origin::Named { name, .. } => write!(f, "from {name}")?,
-        }
-        write!(
-            f,
-            ", offset {} s and {} cycles",
-            clock.offset_seconds, clock.offset_cycles
-        )?;
-        match &clock.description {
-            Some(description) => write!(f, " ({description})"),
-            None => Ok(()),
-        }
-    }
-}
-
-pub(super) fn byte_order_name(order: ByteOrder) -> &'static str {
-    match order {
-        ByteOrder::Little => "little-endian",
-        ByteOrder::Big => "big-endian",
-    }
 }
 
 impl Info {
@@ -357,243 +437,5 @@ impl Info {
             .map(|recording| recording.to_text(style, fields))
             .collect();
         recordings.join("\n").into_bytes()
-    }
-}
-
-impl TraceInfo {
-    fn write_json(&self, json: &mut Json) {
-        json.begin_object();
-        json.key("path");
-        json.text(self.path.as_os_str().as_encoded_bytes());
-        json.key("format");
-        json.text(self.format.name.as_bytes());
-        json.key("version");
-        json.text(self.format.version.as_bytes());
-        json.key("name");
-        json.optional_text(self.name.as_deref());
-        json.key("uid");
-        json.optional_text(self.uid.as_deref());
-        json.key("byte_order");
-        json.optional_text(self.byte_order.map(byte_order_name));
-        json.key("producer");
-        json.optional_text(self.producer.as_deref());
-        json.key("environment");
-        json.begin_object();
-        for (name, value) in &self.environment {
-            json.key(name);
-            match value {
-                EnvironmentValue::Integer(number) => json.signed(*number),
-                EnvironmentValue::Text(text) => json.text(text.as_bytes()),
-            }
-        }
-        json.end_object();
-        write_summary(json, &self.total());
-        json.key("clocks");
-        json.begin_array();
-        for ClockInfo(clock) in &self.clocks {
-            write_clock(json, clock);
-        }
-        json.end_array();
-        json.key("streams");
-        json.begin_array();
-        for stream in &self.streams {
-            json.begin_object();
-            json.key("name");
-            json.text(stream.name.as_bytes());
-            json.key("stream_class");
-            json.number(stream.class);
-            json.key("stream");
-            json.optional_number(stream.id);
-            json.key("clock");
-            json.optional_text(stream.clock.as_deref());
-            write_summary(json, stream);
-            json.end_object();
-        }
-        json.end_array();
-        json.key("event_classes");
-        json.begin_array();
-        for class in &self.event_classes {
-            json.begin_object();
-            json.key("stream_class");
-            json.number(class.stream_class);
-            json.key("event_class");
-            json.number(class.id);
-            json.key("event");
-            json.optional_text(class.name.as_deref());
-            json.key("log_level");
-            json.optional_signed(class.log_level);
-            json.key("fields");
-            json.begin_array();
-            for field in &class.fields {
-                json.begin_object();
-                json.key("path");
-                json.text(field.path.as_bytes());
-                json.key("kind");
-                json.text(field.kind.as_bytes());
-                json.end_object();
-            }
-            json.end_array();
-            json.end_object();
-        }
-        json.end_array();
-        write_faults(json, &self.faults);
-        json.end_object();
-    }
-
-    fn to_text(&self, style: &Style, fields: bool) -> String {
-        let total = self.total();
-        let mut text = format!("{}\n", visible(&self.path.to_string_lossy()));
-        let mut table = Table::default();
-        let mut line = |key: &str, value: String| table.row([format!("  {key}"), value]);
-        line(
-            "format",
-            format!(
-                "{} {}",
-                self.format.name.to_uppercase(),
-                self.format.version
-            ),
-        );
-        if let Some(name) = &self.name {
-            line("name", name.clone());
-        }
-        if let Some(uid) = &self.uid {
-            line("identifier", uid.clone());
-        }
-        if let Some(order) = self.byte_order {
-            line("byte order", byte_order_name(order).to_string());
-        }
-        if let Some(producer) = &self.producer {
-            line("producer", producer.clone());
-        }
-        line("begins", style.optional_time(total.begin));
-        line("ends", style.optional_time(total.end));
-        if let (Some(begin), Some(end)) = (total.begin, total.end) {
-            let nanos = end.as_nanos().abs_diff(begin.as_nanos());
-            line("duration", style.duration(nanos));
-        }
-        line("bytes", style.count(total.bytes));
-        line("packets", style.count(total.packets));
-        line("discarded events", style.count(total.discarded_events));
-        line("discarded packets", style.count(total.discarded_packets));
-        line(
-            "event classes",
-            style.count(self.event_classes.len() as u64),
-        );
-        line("streams", style.count(self.streams.len() as u64));
-        line("faults", style.count(self.faults.len() as u64));
-        for clock in &self.clocks {
-            line("clock", clock.to_string());
-        }
-        for (name, value) in &self.environment {
-            line(
-                "environment",
-                format!("{name} = {}", environment_text(value)),
-            );
-        }
-        text += &table.align(&[false, false]);
-        text += &self.streams_text(style);
-        text += &self.classes_text(fields);
-        if !self.faults.is_empty() {
-            text.push('\n');
-            text += &faults_text(&self.faults);
-        }
-        text
-    }
-
-    fn streams_text(&self, style: &Style) -> String {
-        let mut table = Table::default();
-        table.header(&[
-            "  stream",
-            "packets",
-            "bytes",
-            "discarded",
-            "begins",
-            "ends",
-        ]);
-        for stream in &self.streams {
-            table.row([
-                format!("  {}", within(&self.path, &stream.name)),
-                style.count(stream.packets),
-                style.count(stream.bytes),
-                style.count(stream.discarded_events),
-                style.optional_time(stream.begin),
-                style.optional_time(stream.end),
-            ]);
-        }
-        format!(
-            "\n{}",
-            table.align(&[false, true, true, true, false, false])
-        )
-    }
-
-    fn classes_text(&self, fields: bool) -> String {
-        let mut table = Table::default();
-        table.header(&["  event class", "stream class", "id", "log level"]);
-        let mut lines = Vec::new();
-        for class in &self.event_classes {
-            let name = class.name.as_deref().unwrap_or("<unknown>");
-            table.row([
-                format!("  {name}"),
-                class.stream_class.to_string(),
-                class.id.to_string(),
-                class
-                    .log_level
-                    .map_or_else(|| "-".to_string(), |level| level.to_string()),
-            ]);
-            lines.push(&class.fields);
-        }
-        let table = table.align(&[false, true, true, true]);
-        let mut text = "\n".to_string();
-        // The first line is the header, which has no class.
-        for (position, line) in table.lines().enumerate() {
-            text += line;
-            text.push('\n');
-            let class = position.checked_sub(1).and_then(|class| lines.get(class));
-            for field in class.into_iter().copied().flatten().filter(|_| fields) {
-                text += &format!("      {}: {}\n", field.path, field.kind);
-            }
-        }
-        text
-    }
-}
-
-fn write_clock(json: &mut Json, clock: &Clock) {
-    json.begin_object();
-    json.key("name");
-    json.optional_text(clock.name.as_deref());
-    json.key("uid");
-    json.optional_text(clock.uid.as_deref());
-    json.key("description");
-    json.optional_text(clock.description.as_deref());
-    json.key("frequency");
-    json.number(clock.frequency);
-    json.key("offset_seconds");
-    json.signed(clock.offset_seconds);
-    json.key("offset_cycles");
-    json.number(clock.offset_cycles);
-    json.key("precision");
-    json.optional_number(clock.precision);
-    json.key("origin");
-    match &clock.origin {
-        Origin::UnixEpoch => json.text(b"unix-epoch"),
-        Origin::Unknown => json.null(),
-        Origin::Named { name, .. } => json.text(name.as_bytes()),
-    }
-    json.end_object();
-}
-
-fn write_summary(json: &mut Json, summary: &StreamSummary) {
-    json.key("begin");
-    json.optional_signed(summary.begin.map(Timestamp::as_nanos));
-    json.key("end");
-    json.optional_signed(summary.end.map(Timestamp::as_nanos));
-    for (key, number) in [
-        ("packets", summary.packets),
-        ("bytes", summary.bytes),
-        ("discarded_events", summary.discarded_events),
-        ("discarded_packets", summary.discarded_packets),
-    ] {
-        json.key(key);
-        json.number(number);
     }
 }
