@@ -13,7 +13,7 @@ use crate::class::{Encoding, Role};
 
 /// How many elements without any bits a packet may have, beyond one for each of its bits:
 /// they cost time but no data, so that the data does not bound them.
-const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
+pub(crate) const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
 
 /// The content of a packet.
 #[derive(Clone, Copy, Debug)]
