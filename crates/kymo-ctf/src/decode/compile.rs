@@ -296,6 +296,7 @@ impl Compiler<'_> {
                     body: 0,
                 });
                 self.part(field, None, Step::Element, element)?;
+                self.forget_elements(at + 1);
                 let length = self.body(at);
                 if let Op::Array { body, .. } = &mut self.program.ops[at] {
                     *body = length;
@@ -359,6 +360,28 @@ impl Compiler<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Begins the element whose instructions are those from `at` on without what the element
+    /// before it has saved and it does not save itself: what lies in a compound that may be
+    /// absent or empty.
+    fn forget_elements(&mut self, at: usize) {
+        let mut slots = Vec::new();
+        // Where the compound in hand ends.
+        let mut end = at;
+        for (position, op) in self.program.ops.iter().enumerate().skip(at) {
+            match *op {
+                Op::Array { body, .. } | Op::Optional { body, .. } | Op::Variant { body, .. } => {
+                    end = end.max(position + 1 + body as usize);
+                }
+                Op::Save { slot } if position < end => slots.push(slot),
+                _ => {}
+            }
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        let clear = slots.into_iter().map(|slot| Op::Clear { slot });
+        self.program.ops.splice(at..at, clear);
     }
 
     /// A member, element, option or content.

@@ -131,7 +131,7 @@ pub(super) enum Op {
     Save {
         slot: u32,
     },
-    /// Forgets what an earlier event saved.
+    /// Forgets what an earlier event, or element of an array, saved.
     Clear {
         slot: u32,
     },
