@@ -7,7 +7,8 @@ use std::sync::Arc;
 use kymo_machine::ByteOrder;
 use kymo_model::{FieldId, Kind, Schema, Scope};
 
-use super::op::{BitsOp, BytesOp, Count, Op, OptionEntry, Program, Shown};
+use super::choice::Choice;
+use super::op::{BitsOp, BytesOp, Count, Op, OptionEntry, Options, Program, Shown};
 use crate::class::{
     BitLayout, Encoding, FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Role, Step,
 };
@@ -311,11 +312,7 @@ impl Compiler<'_> {
                 when,
             } => {
                 let slot = self.slot(selector)?;
-                let table = self.table(vec![OptionEntry {
-                    when: when.clone(),
-                    start: 0,
-                    end: 0,
-                }]);
+                let table = self.table(Choice::new([when]));
                 let at = self.emit(Op::Optional {
                     field,
                     table,
@@ -330,7 +327,7 @@ impl Compiler<'_> {
             }
             FieldClass::Variant { options, selector } => {
                 let slot = self.slot(selector)?;
-                let table = self.table(Vec::new());
+                let table = self.table(Choice::new(options.iter().map(|option| &option.when)));
                 let at = self.emit(Op::Variant {
                     field,
                     table,
@@ -347,12 +344,11 @@ impl Compiler<'_> {
                         &option.class,
                     )?;
                     entries.push(OptionEntry {
-                        when: option.when.clone(),
                         start,
                         end: self.body(at),
                     });
                 }
-                self.program.tables[table as usize] = entries;
+                self.program.tables[table as usize].entries = entries;
                 let length = self.body(at);
                 if let Op::Variant { body, .. } = &mut self.program.ops[at] {
                     *body = length;
@@ -405,8 +401,11 @@ impl Compiler<'_> {
         self.program.ops.len() - 1
     }
 
-    fn table(&mut self, entries: Vec<OptionEntry>) -> u32 {
-        self.program.tables.push(entries);
+    fn table(&mut self, choice: Choice) -> u32 {
+        self.program.tables.push(Options {
+            choice,
+            entries: Vec::new(),
+        });
         self.program.tables.len() as u32 - 1
     }
 

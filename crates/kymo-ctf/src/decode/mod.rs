@@ -5,6 +5,7 @@
 //! [`Decoder::packet_head`] reads what a packet says of itself, [`Decoder::cursor`] walks
 //! its events.
 
+mod choice;
 mod compile;
 mod cursor;
 mod header;

@@ -89,7 +89,11 @@ fn of_payload(members: &[String], bytes: &[u8]) -> Trace {
     ]
     .map(|fragment| format!("\x1e{fragment}\n"))
     .concat();
-    trace(vec![directory_of("/trace", &text, &[("file", bytes.to_vec())])])
+    trace(vec![directory_of(
+        "/trace",
+        &text,
+        &[("file", bytes.to_vec())],
+    )])
 }
 
 #[test]
