@@ -127,14 +127,16 @@ fn an_element_does_not_use_the_lengths_of_the_one_before_it() {
 
 #[test]
 fn packets_whose_heads_never_end_are_not_looked_for_without_end() {
-    let magic = format!(
-        r#"{{"name": "magic", "field-class": {{"type": "fixed-length-unsigned-integer",
-        "length": 32, "byte-order": "little-endian", "roles": ["packet-magic-number"]}}}}"#
-    );
+    let magic = r#"{"name": "magic", "field-class": {"type": "fixed-length-unsigned-integer",
+        "length": 32, "byte-order": "little-endian", "roles": ["packet-magic-number"]}}"#;
     let nothing = r#"{"name": "nothing", "field-class": {"type": "dynamic-length-array",
         "element-field-class": {"type": "structure"},
         "length-field-location": {"path": ["count"]}}}"#;
-    let header = structure(&[magic, integer("count", 4, ""), nothing.to_owned()]);
+    let header = structure(&[
+        magic.to_owned(),
+        integer("count", 4, ""),
+        nothing.to_owned(),
+    ]);
     let text = [
         r#"{"type": "preamble", "version": 2}"#,
         &format!(r#"{{"type": "trace-class", "packet-header-field-class": {header}}}"#),
