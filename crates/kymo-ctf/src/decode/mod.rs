@@ -5,6 +5,7 @@
 //! [`Decoder::packet_head`] reads what a packet says of itself, [`Decoder::cursor`] walks
 //! its events.
 
+mod choice;
 mod compile;
 mod cursor;
 mod header;
@@ -31,6 +32,7 @@ use crate::class::{EventRecordClass, FieldClass, Role, StreamClass, TraceClass};
 
 pub use self::compile::CompileError;
 pub use self::cursor::{PacketCursor, PacketEvent};
+pub(crate) use self::run::FREE_EMPTY_ELEMENTS;
 
 /// What the header and context of a packet say, as found: nothing of it is checked yet
 /// against the file. Numbers of a counter or clock come with the bits they have: they are
@@ -110,9 +112,14 @@ enum EventTable {
 }
 
 impl EventTable {
+    /// How many numbers a table may have in vain for each class: every stream class has a table,
+    /// so that it must not be much larger than its classes.
+    const SPARE_NUMBERS: u64 = 64;
+
     fn new(ids: impl Iterator<Item = u64> + Clone) -> Self {
         let largest = ids.clone().max().unwrap_or(0);
-        if largest < 1 << 16 {
+        let classes = ids.clone().count() as u64;
+        if largest < classes.saturating_mul(Self::SPARE_NUMBERS).min(1 << 16) {
             let mut table = vec![0; largest as usize + 1];
             for (position, id) in ids.enumerate() {
                 table[id as usize] = position as u32 + 1;
@@ -426,4 +433,26 @@ fn head(stream_class: usize, events_bit: u64, size_unit: u64, notes: &Notes) -> 
         }
     }
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_event_classes_is_as_large_as_their_number() {
+        let get = |ids: &[u64], id| EventTable::new(ids.iter().copied()).get(id);
+        for ids in [&[3, 0, 1][..], &[3, 65_535, 1], &[u64::MAX, 3]] {
+            for (position, &id) in ids.iter().enumerate() {
+                assert_eq!(get(ids, id), Some(position));
+            }
+            assert_eq!(get(ids, 2), None);
+        }
+        assert_eq!(get(&[], 0), None);
+        // A class for each stream is cheap, whatever its number.
+        let few = EventTable::new([65_535].into_iter());
+        assert!(matches!(few, EventTable::Sparse(table) if table.len() == 1));
+        let many = EventTable::new(0..2000);
+        assert!(matches!(many, EventTable::Dense(table) if table.len() == 2000));
+    }
 }

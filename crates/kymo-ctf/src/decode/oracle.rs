@@ -324,6 +324,10 @@ impl Plain<'_> {
                 self.align(element.begin_align().max(*min_align))?;
                 self.begin(Token::BeginArray(length));
                 for _ in 0..length {
+                    let mut path = self.path.steps.clone();
+                    path.push(Step::Element);
+                    self.values
+                        .retain(|field, _| !field.steps.starts_with(&path));
                     self.part(Step::Element, element)?;
                 }
                 self.begin(Token::EndArray);

@@ -13,7 +13,7 @@ use crate::class::{Encoding, Role};
 
 /// How many elements without any bits a packet may have, beyond one for each of its bits:
 /// they cost time but no data, so that the data does not bound them.
-const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
+pub(crate) const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
 
 /// The content of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -218,7 +218,7 @@ impl<'r> Run<'r> {
                     body,
                 } => {
                     let selector = self.slots[slot as usize].get();
-                    let present = program.tables[table as usize][0].when.contains(selector);
+                    let present = program.tables[table as usize].choice.of(selector).is_some();
                     if V::POSITIONS {
                         v.at(self.pos);
                     }
@@ -240,8 +240,7 @@ impl<'r> Run<'r> {
                 } => {
                     let selector = self.slots[slot as usize].get();
                     let options = &program.tables[table as usize];
-                    let Some(selected) = options.iter().position(|o| o.when.contains(selector))
-                    else {
+                    let Some(selected) = options.choice.of(selector) else {
                         return Err(
                             Fault::new(FaultCode::NoVariantOption, self.pos, selector).at(field)
                         );
@@ -250,7 +249,7 @@ impl<'r> Run<'r> {
                         v.at(self.pos);
                     }
                     v.begin_variant(field, selected as u32, selector);
-                    let option = &options[selected];
+                    let option = &options.entries[selected];
                     self.ops(
                         program,
                         &ops[next + option.start as usize..next + option.end as usize],

@@ -8,7 +8,7 @@ use kymo_model::{Fault, FaultCode, FaultReport};
 use super::packet::{self, BadSize, Sizes};
 use super::{Packet, StreamFile, index, report, sections};
 use crate::class::{FieldClass, Role, TraceClass};
-use crate::decode::{Decoder, PacketHead};
+use crate::decode::{Decoder, FREE_EMPTY_ELEMENTS, PacketHead};
 use crate::metadata::rfc::PacketHeader;
 
 /// The number that every packet begins with whose header has one.
@@ -301,6 +301,8 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             let read = match fault.code {
                 // Perhaps only the end of the file has ended it.
                 FaultCode::BeyondContent => rest.len() as u64,
+                // As many elements without bits as there may be, which are read one by one.
+                FaultCode::LengthLimit => FREE_EMPTY_ELEMENTS + bits(rest.len()),
                 _ => fault.bit / 8,
             };
             self.in_vain = self.in_vain.saturating_sub(read);

@@ -18,9 +18,7 @@ use crate::class::{
     BitLayout, FieldClass, FieldRef, IntegerStyle, Length as ClassLength, Member, Role, Selector,
     Step, VariantOption,
 };
-
-/// How many field classes a trace may have.
-const MAX_CLASSES: usize = 1 << 20;
+use crate::metadata::limits::SPARE_CLASSES;
 
 /// The structures of the scopes, as far as they are known.
 pub(super) type Roots = [Option<Rc<Type>>; 6];
@@ -31,15 +29,14 @@ pub(super) struct Shared {
     budget: usize,
 }
 
-impl Default for Shared {
-    fn default() -> Self {
+impl Shared {
+    /// What a trace may have whose metadata has so many bytes.
+    pub(super) fn new(text_length: usize) -> Self {
         Self {
-            budget: MAX_CLASSES,
+            budget: text_length.saturating_add(SPARE_CLASSES),
         }
     }
-}
 
-impl Shared {
     /// Counts what is about to be made.
     pub(super) fn spend(&mut self, amount: usize, span: Span) -> Result<(), Diagnostic> {
         match self.budget.checked_sub(amount) {

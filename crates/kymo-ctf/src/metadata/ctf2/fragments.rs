@@ -26,7 +26,7 @@ pub(super) fn read(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnost
     sequence::each(text, &mut warnings, |fragment, warnings| {
         match &mut trace {
             Some(trace) => trace.fragment(fragment, warnings)?,
-            None => trace = Some(Trace::new(fragment, warnings)?),
+            None => trace = Some(Trace::new(fragment, text.len(), warnings)?),
         }
         Ok(())
     })?;
@@ -110,8 +110,12 @@ struct Stream {
 }
 
 impl Trace {
-    /// Begins with the preamble.
-    fn new(fragment: &Value<'_>, warnings: &mut Warnings) -> Result<Self, Diagnostic> {
+    /// Begins with the preamble of metadata that has so many bytes.
+    fn new(
+        fragment: &Value<'_>,
+        text_length: usize,
+        warnings: &mut Warnings,
+    ) -> Result<Self, Diagnostic> {
         if kind_of(fragment)? != Fragment::Preamble {
             return Err(Diagnostic::error("the first fragment is no preamble").at(
                 fragment.span,
@@ -144,7 +148,7 @@ impl Trace {
             span: None,
             classes: Classes::default(),
             roots: Roots::default(),
-            shared: Shared::default(),
+            shared: Shared::new(text_length),
             clocks: HashMap::new(),
             streams: Vec::new(),
             positions: HashMap::new(),

@@ -354,6 +354,8 @@ impl<'a> Types<'a> {
                 let expected = format!("expected {} to {}", possible.start, possible.end - 1);
                 self.warnings
                     .push(Diagnostic::warning(warning).at(first.span, expected));
+                // Its bits may be those of another value, which it does not stand for.
+                continue;
             }
             // Bits, in 64 of them.
             let range = (value as u64, value as u64);

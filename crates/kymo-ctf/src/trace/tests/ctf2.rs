@@ -78,3 +78,75 @@ fn of_several_fields_with_a_role_the_last_counts() {
     let trace = one_file(&context, vec![8, 32, 1, 7, 9, 32, 2, 8]);
     assert_eq!(events(&trace, 0), [(1, 7), (2, 8)]);
 }
+
+/// A trace of one file and one event class with these fields, without any headers.
+fn of_payload(members: &[String], bytes: &[u8]) -> Trace {
+    let payload = structure(members);
+    let text = [
+        r#"{"type": "preamble", "version": 2}"#,
+        r#"{"type": "data-stream-class"}"#,
+        &format!(r#"{{"type": "event-record-class", "payload-field-class": {payload}}}"#),
+    ]
+    .map(|fragment| format!("\x1e{fragment}\n"))
+    .concat();
+    trace(vec![directory_of(
+        "/trace",
+        &text,
+        &[("file", bytes.to_vec())],
+    )])
+}
+
+#[test]
+fn an_element_does_not_use_the_lengths_of_the_one_before_it() {
+    let length = integer("length", 1, "");
+    let length = length.split_once(r#""field-class": "#).unwrap().1;
+    let length = length.strip_suffix('}').unwrap();
+    let element = structure(&[
+        integer("has_length", 1, ""),
+        format!(
+            r#"{{"name": "length", "field-class": {{"type": "optional", "field-class": {length},
+            "selector-field-location": {{"path": ["has_length"]}},
+            "selector-field-ranges": [[1, 1]]}}}}"#
+        ),
+        r#"{"name": "text", "field-class": {"type": "dynamic-length-string",
+            "length-field-location": {"path": ["length"]}}}"#
+            .to_owned(),
+    ]);
+    let array = format!(
+        r#"{{"name": "array", "field-class": {{"type": "static-length-array", "length": 2,
+        "element-field-class": {element}}}}}"#
+    );
+    // The second element has no length: it ends with the byte that says so, and `x` follows.
+    let bytes = [1, 2, b'a', b'b', 0, 7];
+    let trace = of_payload(&[array, integer("x", 1, "")], &bytes);
+    let (events, fault) = walk(&trace, 0, 0);
+    assert_eq!(fault, None);
+    let numbers: Vec<_> = events.into_iter().map(|(_, numbers)| numbers).collect();
+    assert_eq!(numbers, [[1, 2, 0, 7]]);
+}
+
+#[test]
+fn packets_whose_heads_never_end_are_not_looked_for_without_end() {
+    let magic = r#"{"name": "magic", "field-class": {"type": "fixed-length-unsigned-integer",
+        "length": 32, "byte-order": "little-endian", "roles": ["packet-magic-number"]}}"#;
+    let nothing = r#"{"name": "nothing", "field-class": {"type": "dynamic-length-array",
+        "element-field-class": {"type": "structure"},
+        "length-field-location": {"path": ["count"]}}}"#;
+    let header = structure(&[
+        magic.to_owned(),
+        integer("count", 4, ""),
+        nothing.to_owned(),
+    ]);
+    let text = [
+        r#"{"type": "preamble", "version": 2}"#,
+        &format!(r#"{{"type": "trace-class", "packet-header-field-class": {header}}}"#),
+        r#"{"type": "data-stream-class"}"#,
+    ]
+    .map(|fragment| format!("\x1e{fragment}\n"))
+    .concat();
+    // Every word is a magic number, and says how many elements without bits follow.
+    let bytes = 0xC1FC_1FC1_u32.to_le_bytes().repeat(20_000);
+    let trace = trace(vec![directory_of("/trace", &text, &[("file", bytes)])]);
+    assert_eq!(trace.faults().len(), 1);
+    assert_eq!(trace.faults()[0].code, FaultCode::LengthLimit);
+}

@@ -383,6 +383,30 @@ fn the_metadata_tells_how_types_are_aligned() {
 }
 
 #[test]
+fn labels_of_impossible_values_stand_for_nothing() {
+    for (class, expected) in [
+        // Their bits in 64 of them are the same.
+        (
+            "parent = uint64_t; map = { { 18446744073709551615, A }, { -1, B } };",
+            "u64le@8 A=[(18446744073709551615, 18446744073709551615)]",
+        ),
+        (
+            "parent = int64_t; map = { { -1, A }, { 18446744073709551615, B } };",
+            "i64le@8 A=[(18446744073709551615, 18446744073709551615)]",
+        ),
+    ] {
+        let fields =
+            format!("type {{ parent = struct; fields = {{ {{ type {{ {class} }}, f }} }}; }}");
+        let (payload, warnings) = named("", &fields);
+        assert_eq!(payload, format!("{{f: {expected}}}"));
+        assert_eq!(
+            warnings,
+            ["label `B` stands for a value the integer cannot have"]
+        );
+    }
+}
+
+#[test]
 fn compounds_hold_what_they_say() {
     for (class, expected) in [
         ("type { parent = string; }", "text"),
