@@ -107,6 +107,12 @@ impl<'a> Conversion<'a> {
         }
     }
 
+    /// Whether the file would be these bytes.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        let mut same = Same { rest: bytes };
+        self.write_to(&mut same).is_ok() && same.rest.is_empty()
+    }
+
     /// Writes the file, in pieces of some 64 KiB: `out` needs no buffer.
     ///
     /// # Errors
@@ -117,6 +123,24 @@ impl<'a> Conversion<'a> {
             Content::Native(image) => image.write_to(out),
             Content::Portable(bytes) => out.write_all(bytes),
         }
+    }
+}
+
+/// Takes what is written as long as it is what was expected.
+struct Same<'a> {
+    /// What is expected next.
+    rest: &'a [u8],
+}
+
+impl io::Write for Same<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let rest = self.rest.strip_prefix(bytes);
+        self.rest = rest.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

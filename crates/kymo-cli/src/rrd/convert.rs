@@ -162,10 +162,14 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     let told = |error: kymo_rrd::fault::Error| error.to_string();
     let whole = Source::complete(&bytes).map_err(told)?;
     let source = Source::open(&whole, args.from).map_err(told)?;
-    if args.in_place && is_of(&source.form, args.to) {
+    let is_target = is_of(&source.form, args.to);
+    if args.in_place && is_target && has_nan_of(&source.form, args.to) {
         return Ok(Done::Before);
     }
     let conversion = Conversion::new(&source, args.to).map_err(|error| error.to_string())?;
+    if args.in_place && is_target && conversion.is(&bytes) {
+        return Ok(Done::Before);
+    }
     if !args.dry_run {
         write(job, &before, &conversion, args)
             .map_err(|error| format!("writing `{}`: {error}", job.output.display()))?;
@@ -235,7 +239,17 @@ fn is_converted(output: &Path, input: &Metadata, to: Target) -> bool {
         })
 }
 
-/// Whether a file of some form is one of the target.
+/// Whether the first NaN in a file of the target's layout is the target's.
+fn has_nan_of(form: &Form, to: Target) -> bool {
+    match (form, to) {
+        (Form::Native(detection), Target::Native(machine)) => {
+            detection.machine.file_nan() == machine.file_nan()
+        }
+        _ => true,
+    }
+}
+
+/// Whether a file of some form is one of the target, but for its NaNs.
 fn is_of(form: &Form, to: Target) -> bool {
     match (form, to) {
         (Form::Native(detection), Target::Native(machine)) => {
