@@ -153,7 +153,8 @@ fn restore_undoes_dump() {
 
     let (code, out, err) = folder.run(restore);
     assert_eq!((code, &*out), (1, ""));
-    assert!(err.contains("new.rrd: there is a file already"), "{err}");
+    let told = "error: new.rrd: there is a file already; -f overwrites it\n";
+    assert_eq!(err, told);
     folder.good(&[restore, &["-f"][..]].concat());
 
     folder.good(&[
@@ -193,6 +194,51 @@ fn restore_undoes_dump() {
         let row = folder.good(&["print", "--format", "json", "l.rrd"]);
         assert!(row.contains(&format!("\"x\":{value}")), "{row}");
     }
+}
+
+#[test]
+fn a_dump_never_destroys_its_database() {
+    let folder = Folder::new();
+    let before = folder.read("hw.rrd");
+    let (code, out, err) = folder.run(&["rrd", "dump", "hw.rrd", "./hw.rrd"]);
+    assert_eq!((code, &*out), (2, ""));
+    assert_eq!(err, "error: `hw.rrd` is both input and output\n");
+    assert_eq!(folder.read("hw.rrd"), before);
+
+    // Another name of the same file.
+    fs::hard_link(folder.path("hw.rrd"), folder.path("name.rrd")).unwrap();
+    folder.good(&["rrd", "dump", "hw.rrd", "name.rrd"]);
+    assert_eq!(folder.read("hw.rrd"), before);
+    assert_eq!(
+        folder.read("name.rrd"),
+        expected("holt-winters.amd64.xml").as_bytes()
+    );
+
+    let (code, _, err) = folder.run(&["rrd", "dump", "hw.rrd", "nowhere/hw.xml"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("`nowhere/hw.xml`: "), "{err}");
+}
+
+#[test]
+fn the_nan_of_another_machine_is_replaced() {
+    let folder = Folder::new();
+    let convert = |to| {
+        folder.good(&["rrd", "convert", "hw.rrd", "--in-place", "--to", to]);
+        folder.read("hw.rrd")
+    };
+    let before = folder.read("hw.rrd");
+    for machine in ["arm64", "alpha", "mips64el"] {
+        folder.good(&["rrd", "convert", "hw.rrd", "-o", machine, "--to", machine]);
+        // arm64 and alpha have the same NaN.
+        let again = ["rrd", "convert", "hw.rrd", "--in-place", "--to", machine];
+        if machine != "alpha" {
+            assert_eq!(convert(machine), folder.read(machine));
+        }
+        let (code, _, err) = folder.run(&again);
+        assert_eq!((code, &*err), (0, "0 converted, 1 converted before\n"));
+        assert_eq!(folder.read("hw.rrd"), folder.read(machine));
+    }
+    assert_eq!(convert("x86_64"), before);
 }
 
 #[test]
@@ -417,7 +463,7 @@ fn check_and_repair() {
     folder.good(&["rrd", "check", "mended.rrd"]);
     let (code, _, err) = folder.run(&["rrd", "repair", "torn.rrd", "-o", "mended.rrd"]);
     assert_eq!(code, 1);
-    assert!(err.contains("--force"), "{err}");
+    assert!(err.contains("-f"), "{err}");
     folder.good(&["rrd", "repair", "torn.rrd", "-o", "mended.rrd", "--force"]);
     let nothing = folder.good(&["rrd", "repair", "tiny.rrd", "-o", "same.rrd"]);
     assert_eq!(nothing, "there was nothing to repair\n");

@@ -1,6 +1,7 @@
 //! `kymo rrd check` and `repair`.
 
 use std::borrow::Cow;
+use std::io::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -148,7 +149,7 @@ fn repaired(args: &Repair, terminal: &Terminal) -> Option<()> {
     }
     .map_err(|error| tell(&args.file, error, terminal))
     .ok()?;
-    write_new(&args.output, &whole, args.force)
+    write_new(&args.output, args.force, |file| file.write_all(&whole))
         .map_err(|error| tell(&args.output, error, terminal))
         .ok()?;
     let mut text = String::new();

@@ -7,7 +7,7 @@ mod text;
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use kymo_io::{Access, Bytes, Replace, replace};
@@ -40,10 +40,13 @@ fn tell(path: &Path, error: impl Display, terminal: &Terminal) {
 }
 
 /// Writes a new file as a whole. One that is there already is overwritten only with `force`.
-fn write_new(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let write = |file: &mut File| file.write_all(bytes);
+fn write_new(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     if !force && path.symlink_metadata().is_ok() {
-        let message = "there is a file already; --force overwrites it";
+        let message = "there is a file already; -f overwrites it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
     let old = path.metadata().ok();

@@ -29,6 +29,15 @@ pub(super) fn info(args: &Info, terminal: &Terminal) -> Result<Outcome, Failure>
 
 /// Writes a database as XML.
 pub(super) fn dump(args: &Dump, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if let Some(output) = &args.output
+        && let (Ok(output), Ok(input)) = (output.canonicalize(), args.file.canonicalize())
+        && output == input
+    {
+        return Err(Failure::Usage(format!(
+            "error: `{}` is both input and output",
+            args.file.display()
+        )));
+    }
     with_source(&args.file, args.machine, terminal, |source| {
         let has_short_long = |machine: &Machine| machine.long() == Width::W32;
         let numbers = match &source.form {
@@ -49,8 +58,17 @@ pub(super) fn dump(args: &Dump, terminal: &Terminal) -> Result<Outcome, Failure>
         let (database, rows) = (&source.database, &source.rows);
         match &args.output {
             Some(path) => {
-                let mut file = File::create(path)?;
-                xml::dump(database, rows, &zone, &options, &mut file)
+                let write = |file: &mut File| xml::dump(database, rows, &zone, &options, file);
+                let written = match path.metadata() {
+                    // A pipe or a terminal is not replaced.
+                    Ok(there) if !there.is_file() => {
+                        File::create(path).and_then(|mut file| write(&mut file))
+                    }
+                    _ => write_new(path, true, write),
+                };
+                written.map_err(|error| {
+                    io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+                })
             }
             None => {
                 let mut stdout = io::stdout().lock();
@@ -117,7 +135,9 @@ fn restored(args: &Restore, terminal: &Terminal) -> Option<()> {
     for note in converted.notes {
         terminal.warning(format_args!("{}: {note}", args.output.display()));
     }
-    write_new(&args.output, &converted.bytes, args.force_overwrite)
-        .map_err(|error| tell(&args.output, error, terminal))
-        .ok()
+    write_new(&args.output, args.force_overwrite, |file| {
+        file.write_all(&converted.bytes)
+    })
+    .map_err(|error| tell(&args.output, error, terminal))
+    .ok()
 }
