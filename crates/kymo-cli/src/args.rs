@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
 use kymo::show::pretty;
+use kymo_machine::Machine;
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
@@ -72,6 +73,10 @@ pub(crate) struct Input {
     /// recordings are shown on one time line.
     #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
+
+    /// The machine that wrote the databases, where it is not found or found wrong.
+    #[arg(long, value_name = "MACHINE", value_parser = machine::find)]
+    pub(crate) machine: Option<&'static Machine>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(

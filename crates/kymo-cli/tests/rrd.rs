@@ -522,6 +522,20 @@ fn databases_are_recordings() {
 }
 
 #[test]
+fn who_knows_better_says_the_machine() {
+    let folder = Folder::new();
+    let info = folder.good(&["info", "--json", "--machine", "armel", "tiny.rrd"]);
+    for told in ["\"machine\":\"armel\"", "\"confidence\":\"overruled\""] {
+        assert!(info.contains(told), "{info}");
+    }
+    for command in ["info", "print", "stats", "check"] {
+        let (code, _, err) = folder.run(&[command, "--machine", "x86", "tiny.rrd"]);
+        assert_eq!(code, 3, "{command}");
+        assert!(err.contains("it is whole as a file of `armhf`"), "{err}");
+    }
+}
+
+#[test]
 fn databases_and_traces_share_a_time_line() {
     let folder = Folder::new();
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");

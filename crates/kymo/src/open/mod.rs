@@ -24,12 +24,23 @@ use std::path::{Path, PathBuf};
 
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
 use kymo_io::EntryKind;
+use kymo_machine::Machine;
 use kymo_rrd::recording::{ClockOffset, OpenError as DatabaseError, Recording as Database};
 use kymo_rrd::{LONGEST_BEGINNING, is_database};
 
-pub use kymo_ctf::trace::{OpenError, Options};
+pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
 use crate::AnyRecording;
+
+/// How recordings are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How traces are opened. What is added to their clocks is added to the times of
+    /// databases, too.
+    pub trace: TraceOptions,
+    /// The machine that wrote the databases, where it is not found or found wrong.
+    pub machine: Option<&'static Machine>,
+}
 
 /// What [`open`] found, and what was in its way.
 #[derive(Debug)]
@@ -99,9 +110,10 @@ impl std::error::Error for Error {}
 pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
     let mut search = Search {
         offset: ClockOffset {
-            seconds: options.clock_offset_seconds,
-            nanos: options.clock_offset_nanos,
+            seconds: options.trace.clock_offset_seconds,
+            nanos: options.trace.clock_offset_nanos,
         },
+        machine: options.machine,
         ..Search::default()
     };
     for path in paths {
@@ -125,7 +137,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
         let place = (group.directories.len() == 1)
             .then_some(group.place)
             .flatten();
-        match Trace::new(group.directories, options) {
+        match Trace::new(group.directories, &options.trace) {
             Ok(mut trace) => {
                 if let Some(place) = place {
                     trace.set_place(&place);
@@ -166,6 +178,8 @@ struct Search {
     seen: HashSet<PathBuf>,
     /// What is added to the times of databases.
     offset: ClockOffset,
+    /// The machine that wrote the databases, where it is told.
+    machine: Option<&'static Machine>,
     errors: Vec<Error>,
 }
 
@@ -260,7 +274,7 @@ impl Search {
         if !self.seen.insert(real) {
             return;
         }
-        match Database::open(path, None, self.offset) {
+        match Database::open(path, self.machine, self.offset) {
             Ok(database) => self.found.push(Found::Database(Box::new(database))),
             Err(error) => self.errors.push(Error::Database(error)),
         }
