@@ -29,6 +29,15 @@ pub(super) fn info(args: &Info, terminal: &Terminal) -> Result<Outcome, Failure>
 
 /// Writes a database as XML.
 pub(super) fn dump(args: &Dump, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if let Some(output) = &args.output
+        && is_same_file(&args.file, output)
+    {
+        // To write would cut off what is being read.
+        return Err(Failure::Usage(format!(
+            "error: `{}` is the input and would be overwritten",
+            output.display()
+        )));
+    }
     with_source(&args.file, args.machine, terminal, |source| {
         let has_short_long = |machine: &Machine| machine.long() == Width::W32;
         let numbers = match &source.form {
@@ -59,6 +68,21 @@ pub(super) fn dump(args: &Dump, terminal: &Terminal) -> Result<Outcome, Failure>
             }
         }
     })
+}
+
+/// Whether two paths lead to the same file, by whatever links.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let number = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino()));
+        matches!((number(one), number(other)), (Ok(one), Ok(other)) if one == other)
+    }
+    #[cfg(not(unix))]
+    {
+        let real = |path: &Path| path.canonicalize();
+        matches!((real(one), real(other)), (Ok(one), Ok(other)) if one == other)
+    }
 }
 
 /// Opens a database and works on it; what cannot be opened is told.
