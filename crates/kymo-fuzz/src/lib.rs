@@ -7,6 +7,7 @@
 
 mod portable_rrd;
 mod rrd;
+mod rrd_xml;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use portable_rrd::portable_rrd;
+pub use rrd_xml::rrd_xml;
 
 /// What separates the parts of an input that has several.
 const SEPARATOR: &[u8] = b"\n---\n";
@@ -37,6 +39,7 @@ pub const CHECKS: &[Check] = &[
     ("c_structs", c_structs),
     ("portable_rrd", portable_rrd),
     ("rrd", rrd),
+    ("rrd_xml", rrd_xml),
 ];
 
 /// A round-robin database of any form.
