@@ -103,6 +103,56 @@ fn what_a_killed_run_left_is_no_input() {
     assert_eq!(fs::read(left).expect("left alone"), &input[..100]);
 }
 
+#[test]
+fn doubt_about_the_machine_is_told() {
+    let directory = directory();
+    let path = directory.path().join("tiny.rrd");
+    // With no text as last reading, and four bytes at the end as old rrdtool left them, this is
+    // as good a file of 64-bit times.
+    let mut bytes = database("i386", "tiny.rrd");
+    let last_reading = 112 + 120 + 108 + 8;
+    bytes[last_reading..last_reading + 30].fill(0);
+    bytes.extend([0; 4]);
+    write(path.clone(), &bytes);
+    let told = bad(
+        &directory,
+        &["rrd", "convert", "tiny.rrd", "--to", "amd64", "--in-place"],
+    );
+    assert!(told.contains("may be one of"), "{told}");
+    assert!(fs::read(&path).expect("there") == bytes);
+    let told = good(
+        &directory,
+        &["rrd", "convert", "tiny.rrd", "--to", "amd64", "-o", "out"],
+    );
+    assert!(told.contains("may be one of"), "{told}");
+    let told = good(&directory, &["rrd", "dump", "tiny.rrd"]);
+    assert!(told.contains("may be one of"), "{told}");
+
+    let told = good(
+        &directory,
+        &[
+            "rrd", "convert", "tiny.rrd", "--to", "amd64", "-o", "out", "--from", "i386",
+        ],
+    );
+    assert!(!told.contains("may be one of"), "{told}");
+    good(
+        &directory,
+        &[
+            "rrd",
+            "convert",
+            "tiny.rrd",
+            "--to",
+            "amd64",
+            "--in-place",
+            "--from",
+            "i386",
+        ],
+    );
+    assert!(
+        fs::read(&path).expect("there") == fs::read(directory.path().join("out")).expect("there")
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_no_file_is_not_replaced() {

@@ -1,6 +1,7 @@
 //! Dumps and the texts of `info`, against those of rrdtool 1.7.2 on the machines themselves.
 
-use kymo_machine::Width;
+use kymo_machine::{Machine, Width};
+use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::model::{ArchiveKind, DataSource, Slot, SourceKind, SourceState};
 use kymo_rrd::native::File;
 use kymo_rrd::rows::{FloatOrder, Grid};
@@ -366,6 +367,16 @@ fn errors_tell_where_and_what() {
         told.push_str(&format!("{found} -> {changed}\n    {error}\n").replace('\t', ""));
     }
     insta::assert_snapshot!(told);
+}
+
+#[test]
+fn no_damaged_file_is_made_of_a_dump() {
+    let end = TINY.find("</lastupdate>").unwrap();
+    let begin = TINY.find("<lastupdate>").unwrap() + "<lastupdate>".len();
+    let text = format!("{}99999999999999{}", &TINY[..begin], &TINY[end..]);
+    let target = Target::Native(Machine::find("amd64").unwrap());
+    let error = convert(&restored(&text).source(), target).unwrap_err();
+    assert!(error.to_string().contains("last update"), "{error}");
 }
 
 #[test]

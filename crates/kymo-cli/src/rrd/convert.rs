@@ -161,6 +161,11 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     if args.in_place && is_of(&source.form, args.to) {
         return Ok(Done::Before);
     }
+    if args.in_place
+        && let Some(doubt) = source.form.doubt()
+    {
+        return Err(format!("{doubt}; --from tells which it is"));
+    }
     let conversion = Conversion::new(&source, args.to).map_err(|error| error.to_string())?;
     if !args.in_place && is_converted(&job.output, &before, &conversion) {
         return Ok(Done::Before);

@@ -95,8 +95,13 @@ fn with_source(
     let Some(bytes) = open(path, terminal) else {
         return Ok(Outcome::Damage);
     };
-    let done = Source::complete(&bytes)
-        .and_then(|whole| Ok::<_, Error>(work(&Source::open(&whole, machine)?)));
+    let done = Source::complete(&bytes).and_then(|whole| {
+        let source = Source::open(&whole, machine)?;
+        if let Some(doubt) = source.form.doubt() {
+            terminal.warning(format_args!("{}: {doubt}", path.display()));
+        }
+        Ok::<_, Error>(work(&source))
+    });
     match done {
         Ok(done) => {
             done?;

@@ -5,6 +5,7 @@ use super::found::{Found, FoundArchive, FoundKind, FoundSource, Parameters};
 use super::plain;
 use super::pull::{Item, Pull, shortened};
 use crate::fault::Findings;
+use crate::judge::judge;
 use crate::model::{ArchiveLink, Reading, Scratch, SourceKind, SourceState};
 use crate::rows::{FloatOrder, Grid};
 use crate::rpn::Program;
@@ -50,13 +51,16 @@ impl Restored {
         .expect("the values were put there")
     }
 
-    /// The database as one of any form, to be converted.
+    /// The database as one of any form, to be converted. Among its findings is what would be damage
+    /// in a file, such as a last update in the year 5138.
     pub fn source(&self) -> Source<'_> {
+        let mut findings = Findings::default();
+        judge(&self.database, |_| None, &mut findings);
         Source {
             form: Form::Xml,
             database: self.database.clone(),
             rows: self.rows(),
-            findings: Findings::default(),
+            findings,
         }
     }
 }
