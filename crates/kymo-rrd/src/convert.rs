@@ -145,6 +145,12 @@ fn native_notes(source: &Source<'_>) -> Vec<String> {
             "the fraction of the last update is rounded to {micros} microseconds"
         ));
     }
+    if !source.records.is_empty() {
+        let count = source.records.len();
+        notes.push(format!(
+            "not carried over: {count} records of unknown kinds"
+        ));
+    }
     let version = source.database.version;
     if micros != 0 && version < 3 {
         notes.push(format!(
@@ -155,7 +161,10 @@ fn native_notes(source: &Source<'_>) -> Vec<String> {
 }
 
 fn portable(source: &Source<'_>) -> Result<Vec<u8>, WriteError> {
-    let options = portable::Options::default();
+    let options = portable::Options {
+        records: source.records.clone(),
+        ..portable::Options::default()
+    };
     let rows = Some(&source.rows);
     match portable::create(&source.database, rows, &options, Vec::new()) {
         Ok(file) => Ok(file.into_storage()),

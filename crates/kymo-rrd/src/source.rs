@@ -18,6 +18,8 @@ pub struct Source<'a> {
     pub database: Database,
     /// The values.
     pub rows: Rows<'a>,
+    /// What a portable file holds in records of kinds that are not known here.
+    pub records: Vec<portable::Record>,
     /// What is unusual; in an opened file there is no damage.
     pub findings: Findings,
 }
@@ -97,6 +99,7 @@ impl<'a> Source<'a> {
                 },
                 database: file.database,
                 rows: file.rows,
+                records: Vec::new(),
                 findings: file.findings,
             });
         }
@@ -105,6 +108,7 @@ impl<'a> Source<'a> {
             form: Form::Native(file.header.detection),
             database: file.header.database,
             rows: file.rows,
+            records: Vec::new(),
             findings: file.header.findings,
         })
     }
@@ -124,6 +128,7 @@ impl<'a> Source<'a> {
                 form: Form::Portable,
                 database,
                 rows,
+                records: view.records().to_vec(),
                 findings,
             }),
         }

@@ -60,6 +60,7 @@ impl Restored {
             form: Form::Xml,
             database: self.database.clone(),
             rows: self.rows(),
+            records: Vec::new(),
             findings,
         }
     }
