@@ -117,6 +117,40 @@ impl Program {
             }
         }
     }
+
+    /// Appends the nodes as numbers that leave no doubt: `0:BITS` is a constant, `1:PLACE` a data
+    /// source, `36:PLACE` a value before of one, and any other number an operator's.
+    pub(crate) fn write_nodes(&self, out: &mut Line) {
+        for (position, node) in self.nodes.iter().enumerate() {
+            if position > 0 {
+                out.push_byte(b',');
+            }
+            let node = match node {
+                Node::Number(number) => format!("0:{:016x}", number.to_bits()),
+                Node::Variable(place) => format!("1:{place}"),
+                Node::PreviousOf(place) => format!("36:{place}"),
+                Node::Operator(operator) => operator.code().to_string(),
+            };
+            out.push(node.as_bytes());
+        }
+    }
+
+    /// Reads what [`write_nodes`](Self::write_nodes) writes; `None` where it is something else.
+    pub(crate) fn parse_nodes(text: &str) -> Option<Self> {
+        let node = |text: &str| {
+            Some(match text.split_once(':') {
+                Some(("0", bits)) => {
+                    Node::Number(Value::from_bits(u64::from_str_radix(bits, 16).ok()?))
+                }
+                Some(("1", place)) => Node::Variable(place.parse().ok()?),
+                Some(("36", place)) => Node::PreviousOf(place.parse().ok()?),
+                Some(_) => return None,
+                None => Node::Operator(Operator::from_code(text.parse().ok()?)?),
+            })
+        };
+        let nodes = text.split(',').map(node).collect::<Option<_>>()?;
+        Some(Self { nodes })
+    }
 }
 
 fn number(item: &str) -> Option<Value> {

@@ -9,8 +9,7 @@ use std::sync::mpsc;
 
 use kymo_io::{Access, Bytes, Replace, replace};
 use kymo_rrd::convert::{Conversion, Target};
-use kymo_rrd::native::Header;
-use kymo_rrd::{Form, Source, is_database, portable};
+use kymo_rrd::{Form, Source, is_database};
 use kymo_text::visible;
 
 use super::plan::{Job, Plan};
@@ -156,9 +155,6 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     if !job.is_named && !is_database(&bytes) {
         return Ok(Done::NoDatabase);
     }
-    if args.output_dir.is_some() && is_converted(&job.output, &before, args.to) {
-        return Ok(Done::Before);
-    }
     let told = |error: kymo_rrd::fault::Error| error.to_string();
     let whole = Source::complete(&bytes).map_err(told)?;
     let source = Source::open(&whole, args.from).map_err(told)?;
@@ -166,8 +162,17 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     if args.in_place && is_target && has_nan_of(&source.form, args.to) {
         return Ok(Done::Before);
     }
+    if args.in_place
+        && let Some(doubt) = source.form.doubt()
+    {
+        return Err(format!("{doubt}; --from tells which it is"));
+    }
     let conversion = Conversion::new(&source, args.to).map_err(|error| error.to_string())?;
-    if args.in_place && is_target && conversion.is(&bytes) {
+    let is_done = match args.in_place {
+        true => is_target && conversion.is(&bytes),
+        false => args.output_dir.is_some() && is_converted(&job.output, &before, &conversion),
+    };
+    if is_done {
         return Ok(Done::Before);
     }
     if !args.dry_run {
@@ -225,18 +230,15 @@ fn write(
     }
 }
 
-/// Whether a file was made of an input that has not changed since: it has the same time of
-/// change, and is what it would be.
-fn is_converted(output: &Path, input: &Metadata, to: Target) -> bool {
+/// Whether the output is there: it has the time of change of its input, and every byte is what it
+/// would be. Times alone do not tell: those of other inputs may be the same.
+fn is_converted(output: &Path, input: &Metadata, conversion: &Conversion<'_>) -> bool {
     let modified = |metadata: &Metadata| metadata.modified().ok();
-    let same_time = std::fs::metadata(output)
-        .is_ok_and(|output| output.is_file() && modified(&output) == modified(input));
-    same_time
-        && Bytes::open(output, Access::Random).is_ok_and(|bytes| match to {
-            Target::Portable => portable::is_portable(&bytes),
-            Target::Native(_) => Header::examine(&bytes, None)
-                .is_ok_and(|header| is_of(&Form::Native(header.detection), to)),
-        })
+    let alike = std::fs::metadata(output).is_ok_and(|output| {
+        let same_time = modified(&output) == modified(input);
+        output.is_file() && same_time && output.len() == conversion.length()
+    });
+    alike && Bytes::open(output, Access::Sequential).is_ok_and(|bytes| conversion.is(&bytes))
 }
 
 /// Whether the first NaN in a file of the target's layout is the target's.

@@ -49,14 +49,7 @@ fn write_new(
         let message = "there is a file already; -f overwrites it";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
-    let old = path.metadata().ok();
-    if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "not a regular file",
-        ));
-    }
-    let like = old.is_some().then_some(path);
+    let like = path.metadata().is_ok().then_some(path);
     let how = Replace {
         like,
         modified: false,

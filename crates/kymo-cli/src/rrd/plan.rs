@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use kymo_io::{EntryKind, list};
+use kymo_io::{EntryKind, is_beside, list};
 
 use super::tell;
 use crate::args::rrd::Convert;
@@ -143,6 +143,8 @@ impl Search<'_> {
             for entry in entries {
                 match entry.kind {
                     EntryKind::Directory => below.push(entry.path),
+                    // What another run writes, or one that was killed has left, is no input.
+                    EntryKind::File if is_beside(&entry.name) => {}
                     EntryKind::File => {
                         let place = entry.path.strip_prefix(root).unwrap_or(&entry.path);
                         let bytes = std::fs::metadata(&entry.path).map_or(0, |file| file.len());

@@ -30,8 +30,7 @@ pub(super) fn info(args: &Info, terminal: &Terminal) -> Result<Outcome, Failure>
 /// Writes a database as XML.
 pub(super) fn dump(args: &Dump, terminal: &Terminal) -> Result<Outcome, Failure> {
     if let Some(output) = &args.output
-        && let (Ok(output), Ok(input)) = (output.canonicalize(), args.file.canonicalize())
-        && output == input
+        && is_same_file(&args.file, output)
     {
         return Err(Failure::Usage(format!(
             "error: `{}` is both input and output",
@@ -79,6 +78,21 @@ pub(super) fn dump(args: &Dump, terminal: &Terminal) -> Result<Outcome, Failure>
     })
 }
 
+/// Whether two paths lead to the same file, by whatever links.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let number = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino()));
+        matches!((number(one), number(other)), (Ok(one), Ok(other)) if one == other)
+    }
+    #[cfg(not(unix))]
+    {
+        let real = |path: &Path| path.canonicalize();
+        matches!((real(one), real(other)), (Ok(one), Ok(other)) if one == other)
+    }
+}
+
 /// Opens a database and works on it; what cannot be opened is told.
 fn with_source(
     path: &Path,
@@ -89,8 +103,13 @@ fn with_source(
     let Some(bytes) = open(path, terminal) else {
         return Ok(Outcome::Damage);
     };
-    let done = Source::complete(&bytes)
-        .and_then(|whole| Ok::<_, Error>(work(&Source::open(&whole, machine)?)));
+    let done = Source::complete(&bytes).and_then(|whole| {
+        let source = Source::open(&whole, machine)?;
+        if let Some(doubt) = source.form.doubt() {
+            terminal.warning(format_args!("{}: {doubt}", path.display()));
+        }
+        Ok::<_, Error>(work(&source))
+    });
     match done {
         Ok(done) => {
             done?;

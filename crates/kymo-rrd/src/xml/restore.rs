@@ -7,8 +7,10 @@ use super::found::{Found, FoundArchive, FoundKind, FoundSource, Parameters};
 use super::plain;
 use super::pull::{Item, Pull, shortened};
 use crate::fault::Findings;
+use crate::judge::judge;
 use crate::model::{ArchiveLink, Reading, Scratch, SourceKind, SourceState};
 use crate::rows::{FloatOrder, Grid};
+use crate::rpn::Program;
 use crate::value::UNITS_PER_SECOND;
 use crate::{Database, Form, Rows, Source, Text, Time, Value, numbers};
 
@@ -51,13 +53,17 @@ impl Restored {
         .expect("the values were put there")
     }
 
-    /// The database as one of any form, to be converted.
+    /// The database as one of any form, to be converted. Among its findings is what would be damage
+    /// in a file, such as a last update in the year 5138.
     pub fn source(&self) -> Source<'_> {
+        let mut findings = Findings::default();
+        judge(&self.database, |_| None, &mut findings);
         Source {
             form: Form::Xml,
             database: self.database.clone(),
             rows: self.rows(),
-            findings: Findings::default(),
+            records: Vec::new(),
+            findings,
         }
     }
 }
@@ -174,6 +180,8 @@ impl<'x> Restore<'x> {
         let mut name = None;
         let mut kind = None;
         let mut cdef = None;
+        // What an exact dump tells where the elements cannot.
+        let (mut exact_name, mut exact_reading, mut program) = (None, None, None);
         let (mut heartbeat, mut min, mut max) = (None, Value::UNKNOWN, Value::UNKNOWN);
         let mut state = SourceState {
             last_reading: Text::from("U"),
@@ -184,10 +192,11 @@ impl<'x> Restore<'x> {
             match self.pull.item()? {
                 Item::Element("name") => {
                     let text = self.words("name")?;
-                    if text.is_empty() {
+                    let is_empty = text.is_empty() && !self.exact;
+                    if is_empty || text.contains('\0') {
                         return Err(self.wrong("name", &text, "the name of a data source"));
                     }
-                    name = Some(text);
+                    name = Some(Text::from(&*text));
                 }
                 Item::Element("type") => {
                     let text = self.pull.text()?;
@@ -216,24 +225,41 @@ impl<'x> Restore<'x> {
                     state.unknown_seconds = self.count("unknown_sec")?;
                 }
                 Item::Element(other) => return Err(self.unknown(other)),
-                Item::Instruction(other) => return Err(self.unknown_instruction(other)),
+                Item::Instruction(instruction) => {
+                    let unknown = || self.unknown_instruction(instruction);
+                    match self.instruction(instruction)? {
+                        ("name", hex) => exact_name = Some(bytes(hex).ok_or_else(unknown)?),
+                        ("last-reading", hex) => {
+                            exact_reading = Some(bytes(hex).ok_or_else(unknown)?);
+                        }
+                        ("program", nodes) => {
+                            let nodes = Program::parse_nodes(nodes).ok_or_else(unknown)?;
+                            program = Some((nodes, self.pull.position()));
+                        }
+                        _ => return Err(unknown()),
+                    }
+                }
                 Item::End => break,
             }
         }
+        if let Some(reading) = exact_reading {
+            state.last_reading = reading;
+        }
         let missing = |what: &str| self.pull.missing("ds", what, begin);
-        let kind = match (kind, cdef) {
-            (Some(Some(reading)), _) => FoundKind::Measured(SourceKind::Measured {
+        let kind = match (kind, program, cdef) {
+            (Some(Some(reading)), _, _) => FoundKind::Measured(SourceKind::Measured {
                 reading,
                 heartbeat: heartbeat.ok_or_else(|| missing("minimal_heartbeat"))?,
                 min,
                 max,
             }),
-            (Some(None), Some((text, begin))) => FoundKind::Compute(text, begin),
-            (Some(None), None) => return Err(missing("cdef")),
-            (None, _) => return Err(missing("type")),
+            (Some(None), Some((program, begin)), _) => FoundKind::Program(program, begin),
+            (Some(None), None, Some((text, begin))) => FoundKind::Compute(text, begin),
+            (Some(None), None, None) => return Err(missing("cdef")),
+            (None, _, _) => return Err(missing("type")),
         };
         Ok(FoundSource {
-            name: name.ok_or_else(|| missing("name"))?,
+            name: exact_name.or(name).ok_or_else(|| missing("name"))?,
             kind,
             state,
         })
@@ -634,6 +660,17 @@ fn units(digits: &str) -> Option<u32> {
     u32::try_from(units)
         .ok()
         .map(|units| units.min(UNITS_PER_SECOND - 1))
+}
+
+/// A text from its bytes in hexadecimal; `None` where they are none, or one of them is zero.
+fn bytes(hex: &str) -> Option<Text> {
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let bytes = pairs
+        .iter()
+        .map(|&[high, low]| u8::try_from(digit(high)? << 4 | digit(low)?).ok());
+    let bytes = bytes.collect::<Option<Vec<_>>>()?;
+    (rest.is_empty() && !bytes.contains(&0)).then(|| Text::new(&bytes))
 }
 
 /// A history of failures from its digits.

@@ -65,11 +65,13 @@ pub(super) fn is_language_of(text: &str) -> bool {
                 start.clear();
             }
             Kind::Mark(Mark::Semicolon) => {
-                if let ["minor", "=", minor] = start[..]
-                    && in_trace
-                    && depth == 1
-                {
-                    return minor == "1";
+                if in_trace && depth == 1 {
+                    match start[..] {
+                        // TSDL, or of no version that there is.
+                        ["major", "=", major] if major != "1" => return false,
+                        ["minor", "=", minor] => return minor == "1",
+                        _ => {}
+                    }
                 }
                 start.clear();
             }

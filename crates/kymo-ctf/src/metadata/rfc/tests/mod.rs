@@ -611,6 +611,7 @@ fn the_language_is_known_from_the_first_declaration_that_is_its_own() {
         "env { major = 1; minor = 1; }; trace { minor = 8; };",
         "stream { event.header := struct { }; trace { minor = 1; }; };",
         "trace { x { minor = 1; } minor = 8; };",
+        "/* CTF 1.8 */ trace { major = 0; minor = 1; };",
         "section \"",
     ] {
         assert!(!is_language_of(text), "{text}");
