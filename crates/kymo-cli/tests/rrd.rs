@@ -207,12 +207,8 @@ fn a_dump_never_destroys_its_database() {
 
     // Another name of the same file.
     fs::hard_link(folder.path("hw.rrd"), folder.path("name.rrd")).unwrap();
-    folder.good(&["rrd", "dump", "hw.rrd", "name.rrd"]);
+    assert_eq!(folder.run(&["rrd", "dump", "hw.rrd", "name.rrd"]).0, 2);
     assert_eq!(folder.read("hw.rrd"), before);
-    assert_eq!(
-        folder.read("name.rrd"),
-        expected("holt-winters.amd64.xml").as_bytes()
-    );
 
     let (code, _, err) = folder.run(&["rrd", "dump", "hw.rrd", "nowhere/hw.xml"]);
     assert_eq!(code, 1);
