@@ -6,6 +6,7 @@
 //! `fuzz/corpus`.
 
 mod portable_rrd;
+mod rrd;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,13 @@ pub const CHECKS: &[Check] = &[
     ("index", index),
     ("stream", stream),
     ("portable_rrd", portable_rrd),
+    ("rrd", rrd),
 ];
+
+/// A round-robin database of any form.
+pub fn rrd(data: &[u8]) {
+    rrd::database(data);
+}
 
 /// Metadata as text: an error is shown without trouble, and what is accepted compiles.
 pub fn tsdl(data: &[u8]) {

@@ -1,7 +1,8 @@
 //! From one form of file to another.
 //!
-//! Every value keeps its bits, but that NaNs become the one of the target. Converting there and back gives
-//! the identical file where the target can hold everything, with these exceptions:
+//! Every value keeps its bits, but that NaNs become the one of the target. Converting there
+//! and back gives the identical file where the target can hold everything, with these
+//! exceptions:
 //!
 //! * bytes that nothing reads become zero: padding, unused parameters, what an integer of
 //!   four bytes leaves of its slot, what follows the NUL of a text (files of RRDtool have zeros
@@ -12,10 +13,13 @@
 //! Both are noted. The version stays: a file of version 1 or 2 has a last update of whole
 //! seconds in any native form.
 
+use std::io;
+
 use kymo_machine::Machine;
 
+use crate::Time;
 use crate::fault::{Finding, Severity};
-use crate::native::{self, WriteError};
+use crate::native::{Image, WriteError};
 use crate::portable;
 use crate::source::Source;
 
@@ -41,36 +45,98 @@ pub struct Converted {
 ///
 /// # Errors
 ///
-/// When the target cannot hold all of it, such as a last update after January 2038 where times have
-/// 32 bits: everything that it cannot hold is told.
+/// Those of [`Conversion::new`], and when there is not enough memory.
 pub fn convert(source: &Source<'_>, target: Target) -> Result<Converted, WriteError> {
-    let bytes = match target {
-        Target::Native(machine) => native::write(&source.database, &source.rows, machine)?,
-        Target::Portable => portable(source)?,
+    let conversion = Conversion::new(source, target)?;
+    let bytes = match conversion.content {
+        Content::Native(image) => image.to_bytes()?,
+        Content::Portable(bytes) => bytes,
     };
-    let mut notes: Vec<String> = source
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Note)
-        .map(|Finding { error, .. }| format!("not carried over: {error}"))
-        .collect();
-    if target == Target::Portable {
-        return Ok(Converted { bytes, notes });
+    Ok(Converted {
+        bytes,
+        notes: conversion.notes,
+    })
+}
+
+/// A file that can be written: nothing stands in the way any more but writing itself.
+///
+/// It does not hold the values of a native file, which are converted while they are
+/// written, some at a time. This is the fastest way to convert.
+#[derive(Clone)]
+pub struct Conversion<'a> {
+    content: Content<'a>,
+    /// What is not carried over, for people.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone)]
+enum Content<'a> {
+    Native(Image<'a>),
+    Portable(Vec<u8>),
+}
+
+impl<'a> Conversion<'a> {
+    /// Finds out whether a database can be converted.
+    ///
+    /// # Errors
+    ///
+    /// When the target cannot hold all of it, such as a last update after January 2038 where
+    /// times have 32 bits: everything that it cannot hold is told.
+    pub fn new(source: &Source<'a>, target: Target) -> Result<Self, WriteError> {
+        let mut notes: Vec<String> = source
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Note)
+            .map(|Finding { error, .. }| format!("not carried over: {error}"))
+            .collect();
+        let content = match target {
+            Target::Native(machine) => {
+                notes.extend(native_notes(source));
+                Content::Native(Image::new(&source.database, &source.rows, machine)?)
+            }
+            Target::Portable => Content::Portable(portable(source)?),
+        };
+        Ok(Self { content, notes })
     }
+
+    /// Bytes of the file.
+    pub fn length(&self) -> u64 {
+        match &self.content {
+            Content::Native(image) => image.length(),
+            Content::Portable(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Writes the file, in pieces of some 64 KiB: `out` needs no buffer.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    pub fn write_to(&self, out: &mut impl io::Write) -> io::Result<()> {
+        match &self.content {
+            Content::Native(image) => image.write_to(out),
+            Content::Portable(bytes) => out.write_all(bytes),
+        }
+    }
+}
+
+/// What native files hold otherwise.
+fn native_notes(source: &Source<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
     let time = source.database.state.last_update;
     let (seconds, micros) = time.to_micros();
-    if crate::Time::from_micros(seconds, micros) != Some(time) {
+    if Time::from_micros(seconds, micros) != Some(time) {
         notes.push(format!(
             "the fraction of the last update is rounded to {micros} microseconds"
         ));
     }
-    if micros != 0 && source.database.version < 3 {
-        let version = source.database.version;
+    let version = source.database.version;
+    if micros != 0 && version < 3 {
         notes.push(format!(
             "the version becomes 3: version {version} has no microseconds"
         ));
     }
-    Ok(Converted { bytes, notes })
+    notes
 }
 
 fn portable(source: &Source<'_>) -> Result<Vec<u8>, WriteError> {

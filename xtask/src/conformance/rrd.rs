@@ -88,14 +88,25 @@ fn there_and_back(_: &str, _: &Path, bytes: &[u8]) -> Result<(), String> {
             Form::Native(found) if found.alike.contains(&machine) => {}
             other => return Err(told(&format!("found to be {other:?}"))),
         }
-        let back = convert(&there, Target::Native(detection.machine));
-        let back = back.map_err(|error| told(&error.to_string()))?.bytes;
-        if let Some(at) = own.iter().zip(&back).position(|(own, back)| own != back) {
-            return Err(told(&format!("byte {at} differs")));
-        }
-        if own.len() != back.len() {
-            return Err(told(&format!("{} bytes and not {}", back.len(), own.len())));
-        }
+        same_again(&there, detection.machine, &own).map_err(|error| told(&error))?;
+    }
+    let portable = convert(&source, Target::Portable).map_err(|error| error.to_string())?;
+    let portable = Source::open(&portable.bytes, None).map_err(|error| error.to_string())?;
+    if portable.form != Form::Portable {
+        return Err(format!("found to be {:?}", portable.form));
+    }
+    same_again(&portable, detection.machine, &own).map_err(|error| format!("portable: {error}"))
+}
+
+/// Converts back to what it was.
+fn same_again(there: &Source<'_>, own: &'static Machine, bytes: &[u8]) -> Result<(), String> {
+    let back = convert(there, Target::Native(own)).map_err(|error| error.to_string())?;
+    let back = back.bytes;
+    if let Some(at) = bytes.iter().zip(&back).position(|(own, back)| own != back) {
+        return Err(format!("byte {at} differs"));
+    }
+    if bytes.len() != back.len() {
+        return Err(format!("{} bytes and not {}", back.len(), bytes.len()));
     }
     Ok(())
 }

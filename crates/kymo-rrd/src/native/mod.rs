@@ -1,8 +1,8 @@
 //! Native files: C structs as they lay in the memory of the machine that wrote them.
 //!
 //! One code path reads and writes the files of all machines: [`structs`] computes where a
-//! machine puts each member, [`detect`](Detection) finds the machine of a file, [`read`]
-//! and [`write()`] do the rest. `docs/formats/rrd.md` describes the format.
+//! machine puts each member, [`Detection`] tells the machine of a file, [`Header`] and [`File`]
+//! read, [`Image`] and [`write()`] write. `docs/formats/rrd.md` describes the format.
 
 mod detect;
 mod foreign;
@@ -16,7 +16,7 @@ use kymo_machine::Machine;
 
 pub use detect::{Confidence, Detection};
 pub use layout::Layout;
-pub use write::{WriteError, write};
+pub use write::{Image, WriteError, write};
 
 use crate::fault::{Error, Findings};
 use crate::rows::Grid;

@@ -1,10 +1,12 @@
-//! From a [`Database`] to the bytes of a native file: [`read`](super::read) backwards.
+//! From a [`Database`] to the bytes of a native file: reading backwards.
 //!
 //! What a machine does not use is zero: the padding of structs, the bytes behind the NUL of
 //! a text, unused parameters, what an integer leaves of its slot. Unused slots of
 //! preparations are written as they were read.
 
 use std::fmt;
+use std::io;
+use std::ops::Range;
 
 use kymo_machine::float::{convert_doubles, is_nan};
 use kymo_machine::{FloatOrder, Machine, Width, integer};
@@ -53,117 +55,194 @@ impl fmt::Display for WriteError {
 
 impl std::error::Error for WriteError {}
 
-/// Writes a database as a machine does.
-///
-/// The version stays what it is, but that microseconds need version 3.
+/// A native file that is yet to be written: all but the values is there, the values are
+/// converted as they are written.
+#[derive(Clone)]
+pub struct Image<'a> {
+    machine: &'static Machine,
+    header: Vec<u8>,
+    /// Of each archive the number of rows and the current row.
+    archives: Vec<(u64, u64)>,
+    rows: Rows<'a>,
+    length: u64,
+}
+
+/// Bytes that are converted at once: they stay in the cache.
+const AT_ONCE: usize = 1 << 16;
+
+impl<'a> Image<'a> {
+    /// The file of a database, as a machine writes it.
+    ///
+    /// The version stays what it is, but that microseconds need version 3.
+    ///
+    /// # Errors
+    ///
+    /// When the machine or the native form cannot hold all of it: nothing is cut off. Fractions
+    /// of a microsecond are rounded.
+    pub fn new(
+        database: &Database,
+        rows: &Rows<'a>,
+        machine: &'static Machine,
+    ) -> Result<Self, WriteError> {
+        let error = |problem: Error| WriteError {
+            target: machine.name().to_owned(),
+            problems: vec![problem],
+        };
+        database
+            .check_shape()
+            .map_err(|shape| error(Error::new(shape.what, None, shape.found, shape.expected)))?;
+        let row_counts = || database.archives.iter().map(|archive| archive.rows);
+        let same_shape = rows.sources() == database.sources.len()
+            && rows.archives() == database.archives.len()
+            && row_counts()
+                .enumerate()
+                .all(|(index, count)| rows.grid(index).is_some_and(|grid| grid.rows == count));
+        if !same_shape {
+            let expected = "the values of the archives of this database";
+            return Err(error(Error::new(
+                "values",
+                None,
+                "those of another",
+                expected,
+            )));
+        }
+
+        let version = match database.state.last_update.to_micros() {
+            (_, 1..) => database.version.max(3),
+            _ => database.version,
+        };
+        let sources = database.sources.len();
+        let archives = database.archives.len();
+        let layout = Layout::of_header(Structs::of(machine), version, sources, archives)
+            .and_then(|layout| layout.with_rows(row_counts()));
+        let Some(layout) = layout else {
+            let expected = "a size that a file can have";
+            return Err(error(Error::new("values", None, "more rows", expected)));
+        };
+
+        let mut writer = Writer {
+            bytes: vec![0; layout.header_end()],
+            machine,
+            structs: *layout.structs(),
+            problems: Vec::new(),
+        };
+        writer.header(database, &layout, version);
+        if !writer.problems.is_empty() {
+            return Err(WriteError {
+                target: machine.name().to_owned(),
+                problems: writer.problems,
+            });
+        }
+        let states = database.state.archives.iter();
+        Ok(Self {
+            machine,
+            header: writer.bytes,
+            archives: row_counts()
+                .zip(states.map(|state| state.current_row))
+                .collect(),
+            rows: rows.clone(),
+            length: layout.end(),
+        })
+    }
+
+    /// Bytes of the file.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    pub fn write_to(&self, out: &mut impl io::Write) -> io::Result<()> {
+        out.write_all(&self.header)?;
+        let values = self.length - self.header.len() as u64;
+        let mut buffer = vec![0; values.min(AT_ONCE as u64) as usize];
+        for (index, &(rows, current_row)) in self.archives.iter().enumerate() {
+            // The newest row lies at `current_row`; the oldest ones follow it.
+            let after = rows - 1 - current_row;
+            self.write_rows(index, after..rows, &mut buffer, out)?;
+            self.write_rows(index, 0..after, &mut buffer, out)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    ///
+    /// When there is not enough memory.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, WriteError> {
+        let no_room = || WriteError {
+            target: self.machine.name().to_owned(),
+            problems: vec![Error::new("values", None, "no memory", self.length)],
+        };
+        let length = usize::try_from(self.length).map_err(|_| no_room())?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|_| no_room())?;
+        self.write_to(&mut bytes).map_err(|_| no_room())?;
+        Ok(bytes)
+    }
+
+    /// Writes some rows of an archive, which count from the oldest.
+    fn write_rows(
+        &self,
+        archive: usize,
+        rows: Range<u64>,
+        buffer: &mut [u8],
+        out: &mut impl io::Write,
+    ) -> io::Result<()> {
+        if let Some([first, second]) = self.rows.runs(archive) {
+            let row_size = self.rows.sources() * SLOT;
+            let (begin, end) = (rows.start as usize * row_size, rows.end as usize * row_size);
+            let part = |run: &'a [u8], begin: usize, end: usize| -> &'a [u8] {
+                run.get(begin.min(run.len())..end.min(run.len()))
+                    .unwrap_or_default()
+            };
+            let first_part = part(first, begin, end);
+            let second_part = part(
+                second,
+                begin.saturating_sub(first.len()),
+                end.saturating_sub(first.len()),
+            );
+            let from = machine_of(self.rows.order());
+            for chunk in first_part
+                .chunks(buffer.len())
+                .chain(second_part.chunks(buffer.len()))
+            {
+                let target = &mut buffer[..chunk.len()];
+                convert_doubles(from, self.machine, chunk, target);
+                out.write_all(target)?;
+            }
+            return Ok(());
+        }
+        let mut used = 0;
+        for row in rows.filter_map(|row| self.rows.row(archive, row)) {
+            for value in row.values() {
+                if used == buffer.len() {
+                    out.write_all(buffer)?;
+                    used = 0;
+                }
+                buffer[used..used + SLOT].copy_from_slice(&stored(self.machine, value));
+                used += SLOT;
+            }
+        }
+        out.write_all(&buffer[..used])
+    }
+}
+
+/// The bytes of an [`Image`].
 ///
 /// # Errors
 ///
-/// When the machine or the native form cannot hold all of it: nothing is cut off. Fractions
-/// of a microsecond are rounded.
+/// Those of [`Image::new`], and when there is not enough memory.
 pub fn write(
     database: &Database,
     rows: &Rows<'_>,
     machine: &'static Machine,
 ) -> Result<Vec<u8>, WriteError> {
-    let error = |problem: Error| WriteError {
-        target: machine.name().to_owned(),
-        problems: vec![problem],
-    };
-    database
-        .check_shape()
-        .map_err(|shape| error(Error::new(shape.what, None, shape.found, shape.expected)))?;
-    let same_shape = rows.sources() == database.sources.len()
-        && rows.archives() == database.archives.len()
-        && (0..rows.archives()).all(|index| {
-            rows.grid(index).map(|grid| grid.rows) == Some(database.archives[index].rows)
-        });
-    if !same_shape {
-        let expected = "the values of the archives of this database";
-        return Err(error(Error::new(
-            "values",
-            None,
-            "those of another",
-            expected,
-        )));
-    }
-
-    let version = match database.state.last_update.to_micros() {
-        (_, 1..) => database.version.max(3),
-        _ => database.version,
-    };
-    let layout = Layout::of_header(
-        Structs::of(machine),
-        version,
-        database.sources.len(),
-        database.archives.len(),
-    )
-    .and_then(|layout| layout.with_rows(database.archives.iter().map(|archive| archive.rows)));
-    let size = layout
-        .as_ref()
-        .and_then(|layout| usize::try_from(layout.end()).ok());
-    let Some((layout, size)) = layout.zip(size) else {
-        let expected = "a size that fits in memory";
-        return Err(error(Error::new("values", None, "more rows", expected)));
-    };
-
-    let mut writer = Writer {
-        bytes: vec![0; size],
-        machine,
-        structs: *layout.structs(),
-        problems: Vec::new(),
-    };
-    writer.header(database, &layout, version);
-    if !writer.problems.is_empty() {
-        return Err(WriteError {
-            target: machine.name().to_owned(),
-            problems: writer.problems,
-        });
-    }
-    for (index, state) in database.state.archives.iter().enumerate() {
-        let begin = layout.values(index) as usize;
-        let end = layout.values(index + 1) as usize;
-        let target = &mut writer.bytes[begin..end];
-        archive_values(rows, index, state.current_row, machine, target);
-    }
-    Ok(writer.bytes)
-}
-
-/// Writes the values of an archive so that the newest row is at `current_row`.
-fn archive_values(
-    rows: &Rows<'_>,
-    archive: usize,
-    current_row: u64,
-    machine: &Machine,
-    target: &mut [u8],
-) {
-    let row_size = rows.sources() * SLOT;
-    let oldest = (current_row as usize + 1) * row_size % target.len();
-    if let Some(runs) = rows.runs(archive) {
-        // Whole runs at once. Where the ring of the target goes round, it goes on in front.
-        let (front, back) = target.split_at_mut(oldest);
-        let mut targets = [back, front].into_iter();
-        let mut target = targets.next().unwrap_or_default();
-        for mut run in runs {
-            while !run.is_empty() {
-                if target.is_empty() {
-                    target = targets.next().unwrap_or_default();
-                }
-                let length = run.len().min(target.len());
-                let (now, later) = run.split_at(length);
-                let (here, there) = target.split_at_mut(length);
-                convert_doubles(machine_of(rows.order()), machine, now, here);
-                (run, target) = (later, there);
-            }
-        }
-        return;
-    }
-    for (row, number) in rows.iter(archive).zip(0..) {
-        let at = (oldest + number * row_size) % target.len();
-        for (value, place) in row.values().zip(target[at..].chunks_exact_mut(SLOT)) {
-            place.copy_from_slice(&stored(machine, value));
-        }
-    }
+    Image::new(database, rows, machine)?.to_bytes()
 }
 
 /// Some machine that stores doubles in this order.
