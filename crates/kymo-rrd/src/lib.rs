@@ -10,7 +10,7 @@
 
 pub mod check;
 pub mod convert;
-mod expression;
+pub mod engine;
 pub mod fault;
 pub mod info;
 pub mod judge;
@@ -25,8 +25,8 @@ mod source;
 pub mod value;
 pub mod xml;
 
-pub use expression::ExpressionError;
 pub use model::Database;
 pub use rows::Rows;
+pub use rpn::ExpressionError;
 pub use source::{Form, Source};
 pub use value::{Text, Time, Value};
