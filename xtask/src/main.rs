@@ -7,6 +7,7 @@ mod bench;
 mod conformance;
 mod fuzz;
 mod interop;
+mod interop_rrd;
 mod process;
 
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       Compares kymo with babeltrace2 on traces that LTTng-UST makes now.
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
+  interop-rrd [--rounds N] [--seed N]
+      Compares the engine with rrdtool on databases and updates that are made up.
+      --rounds N    databases (500)
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000).
       --runs N      alternating runs of which the median counts (5)
@@ -55,6 +59,7 @@ fn run() -> Outcome {
         Some("conformance") => conformance::run(args),
         Some("elements") => conformance::print_elements(args),
         Some("interop") => interop::run(args),
+        Some("interop-rrd") => interop_rrd::run(args),
         Some("bench") => bench::run(args),
         Some("fuzz") => fuzz::run(args),
         Some("help") | None => {

@@ -74,8 +74,8 @@ pub(super) fn amount(
             if !known_before {
                 return Ok(f64::NAN);
             }
-            // Data sources whose kind was changed may have anything in the reading before.
-            let old = numbers::prefix(before).map_or(f64::NAN, |(old, _)| old);
+            // What comes after the heartbeat is not looked at, so the reading before may be anything.
+            let old = numbers::whole(before).unwrap_or(f64::NAN);
             // Counters move away from zero, on either side of it.
             let reset = (new > 0.0 && new < old) || (new < 0.0 && new > old);
             if reading == Reading::DCounter && reset {
@@ -117,20 +117,26 @@ fn difference(new: &[u8], old: &[u8]) -> f64 {
     if negative != old.starts_with(b"-") {
         return f64::NAN;
     }
+    // What comes after the heartbeat is not looked at, so the old one may be anything: what begins
+    // like an integer is taken for one.
     let (new, old) = (digits(new), digits(old));
-    if new.len() > MOST_DIGITS || old.len() > MOST_DIGITS {
+    if [new, old]
+        .iter()
+        .any(|digits| digits.is_empty() || digits.len() > MOST_DIGITS)
+    {
         return f64::NAN;
     }
     // 30 digits are less than 2^100.
     let difference = integer(new) - integer(old);
-    let difference = if negative { -difference } else { difference };
     let size = difference.unsigned_abs();
     let size = if size < 1 << 53 {
         size as f64
     } else {
         rounded_step_by_step(size)
     };
-    if difference < 0 { -size } else { size }
+    let difference = if difference < 0 { -size } else { size };
+    // Of equal ones with a minus, this is -0.
+    if negative { -difference } else { difference }
 }
 
 /// The first digits in a text.
@@ -161,6 +167,7 @@ mod tests {
         amount(reading, new.as_bytes(), old.as_bytes(), 10.0).unwrap()
     }
 
+    /// Those of 64 bits as far as doubles can tell.
     #[test]
     fn counters_go_round() {
         for (new, old, expected) in [
@@ -168,7 +175,7 @@ mod tests {
             ("007", "10", 4_294_967_292.0),
             ("3", "4294967290", 8.0),
             ("5", "18446744073709551610", 0.0),
-            ("10000", "18446744073709541615", 20480.0),
+            ("10000", "18446744073709541615", 22528.0),
             (
                 "123456789012345678901234567895",
                 "123456789012345678901234567890",
@@ -193,6 +200,9 @@ mod tests {
         assert_eq!(of(Reading::Derive, "-7", "-5"), -2.0);
         assert_eq!(of(Reading::Derive, "3", "5"), -2.0);
         assert!(of(Reading::Derive, "-0", "1").is_nan());
+        assert!(of(Reading::Derive, "-3", "-3").is_sign_negative());
+        assert_eq!(of(Reading::Derive, "3", "1.5"), 2.0);
+        assert!(of(Reading::Derive, "3", "inf").is_nan());
         assert_eq!(of(Reading::DDerive, "1.5", "7"), -5.5);
     }
 
