@@ -432,11 +432,11 @@ fn reading(random: &mut Random, kind: &str, counter: &mut u64, season: bool) -> 
     }
 }
 
-/// Carries out a line of updates.
-fn update(rrd: &mut Rrd<Vec<u8>>, line: &[String]) -> Result<(), String> {
+/// Carries out the arguments of an update, such as `TIME:VALUE:VALUE`.
+pub(crate) fn update(rrd: &mut Rrd<Vec<u8>>, line: &[impl AsRef<str>]) -> Result<(), String> {
     let fields: Vec<Vec<&[u8]>> = line
         .iter()
-        .map(|argument| argument.split(':').map(str::as_bytes).collect())
+        .map(|argument| argument.as_ref().split(':').map(str::as_bytes).collect())
         .collect();
     let values: Vec<Vec<Measurement<'_>>> = fields
         .iter()
@@ -486,7 +486,7 @@ fn difference(own: &Database, theirs: &Database) -> String {
 }
 
 /// Whether two files are the same but for which NaNs they hold.
-fn same(theirs: &[u8], own: &[u8]) -> Result<(), String> {
+pub(crate) fn same(theirs: &[u8], own: &[u8]) -> Result<(), String> {
     let open = |bytes| Source::open(bytes, None).map_err(|error| error.to_string());
     let (their_source, own_source) = (open(theirs)?, open(own)?);
     let (their_state, own_state) = (&their_source.database, &own_source.database);

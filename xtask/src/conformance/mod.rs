@@ -11,6 +11,7 @@ mod fields;
 mod random;
 mod record;
 mod rrd;
+mod rrd_updates;
 mod text;
 mod tree;
 
@@ -103,6 +104,14 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "rrd-found",
         run: rrd::found,
+    },
+    Corpus {
+        name: "rrd-replay",
+        run: rrd_updates::replay,
+    },
+    Corpus {
+        name: "rrd-commands",
+        run: rrd_updates::commands,
     },
 ];
 

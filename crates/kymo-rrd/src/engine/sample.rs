@@ -26,7 +26,8 @@ pub fn time(text: &[u8]) -> Result<Time, NumberError> {
     let seconds = numbers::whole(text)?;
     let whole = seconds.floor();
     let micros = (seconds - whole) * 1e6;
-    if !(whole.abs() < 9e15) {
+    // Below this, microseconds are a part of the number at all.
+    if whole.is_nan() || whole.abs() > 9e15 {
         return Err(NumberError::OutOfRange);
     }
     Time::from_micros(whole as i64, micros as u32).ok_or(NumberError::OutOfRange)

@@ -223,7 +223,7 @@ impl<S: Storage> InPlace<S> {
     /// Writes the same row so many times, up to the end of the ring at most.
     fn fill(&mut self, archive: usize, row: u64, count: u64, values: &[Value]) -> io::Result<()> {
         let row_size = self.row_size().max(1);
-        let at_once = (AT_ONCE / row_size).max(1).min(count as usize);
+        let at_once = count.min((AT_ONCE / row_size).max(1) as u64);
         self.rows.clear();
         for _ in 0..at_once {
             let doubles = values.iter().map(|value| stored(self.machine, *value));
@@ -231,7 +231,7 @@ impl<S: Storage> InPlace<S> {
         }
         let mut done = 0;
         while done < count {
-            let now = (count - done).min(at_once as u64);
+            let now = (count - done).min(at_once);
             let offset = self.offset(archive, row + done);
             self.storage
                 .write_at(offset, &self.rows[..now as usize * row_size])?;
