@@ -1,6 +1,7 @@
 //! A file that is open for updates.
 
 use kymo_io::Storage;
+use kymo_machine::Machine;
 
 use super::{Applied, Change, Engine, Sample, StoreError, Template, TemplateError, UpdateError};
 use crate::Value;
@@ -42,13 +43,22 @@ impl<S: Storage> Rrd<S> {
     ///
     /// Where it is none, or damaged, or no update can follow its definitions.
     pub fn open(storage: S) -> Result<Self, StoreError> {
+        Self::open_as(storage, None)
+    }
+
+    /// Opens a file; one that is native, as this machine would have written it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Rrd::open`].
+    pub fn open_as(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
         let mut magic = portable::MAGIC;
         let length = storage.length()?.min(magic.len() as u64) as usize;
         storage.read_at(0, &mut magic[..length])?;
         let file = if portable::is_portable(&magic[..length]) {
             File::Portable(Box::new(portable::File::open(storage)?))
         } else {
-            File::Native(Box::new(InPlace::open(storage)?))
+            File::Native(Box::new(InPlace::open(storage, machine)?))
         };
         Ok(Self {
             engine: Engine::new(file.database())?,

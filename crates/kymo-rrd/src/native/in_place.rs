@@ -37,13 +37,13 @@ pub struct InPlace<S> {
 const AT_ONCE: usize = 1 << 16;
 
 impl<S: Storage> InPlace<S> {
-    /// Opens a file. All of it is read once, to find the machine that wrote it.
+    /// Opens a file. All of it is read once. The machine that wrote it is found where none is told.
     ///
     /// # Errors
     ///
     /// Where it is no native file or a damaged one, and those of reading.
-    pub fn open(storage: S) -> Result<Self, StoreError> {
-        let (header, bytes) = examine(&storage, None)?;
+    pub fn open(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
+        let (header, bytes) = examine(&storage, machine)?;
         Ok(Self {
             machine: header.detection.machine,
             layout: header.layout,
