@@ -5,6 +5,7 @@
 //! is only used to compare kymo's own threads.
 
 mod machine;
+mod rrd;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,7 +18,7 @@ use nix::sys::time::TimeValLike;
 use crate::args::Args;
 use crate::interop::{make_trace, tool};
 use crate::process::{build_kymo, command, hear, require, root};
-use crate::{Outcome, conformance};
+use crate::{Outcome, conformance, twin};
 
 /// What one run of a program cost.
 #[derive(Clone, Copy)]
@@ -35,7 +36,8 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
         Some("machine") => return machine::run(args),
-        _ => return Err("what to measure: `bench ctf` or `bench machine`".into()),
+        Some("rrd") => return rrd::run(args),
+        _ => return Err("what to measure: `bench ctf`, `bench machine` or `bench rrd`".into()),
     }
     let tool = tool(&mut args)?;
     let events: u64 = args.value("--events")?.unwrap_or(10_000_000);
@@ -83,6 +85,8 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         );
     }
 
+    languages(&kymo, &trace, &window, runs)?;
+
     println!("\nmedians of wall time\n");
     println!(
         "{:<22} {:>10} {:>12} {:>7}",
@@ -111,6 +115,47 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         most.1 as f64 / 1024.0,
     );
     println!("(RssAnon + RssShmem and VmRSS of /proc/PID/status, looked at every millisecond)");
+    Ok(())
+}
+
+/// Measures kymo on the same events in CTF 1.8 and in CTF 2.
+fn languages(kymo: &Path, trace: &Path, window: &[String], runs: usize) -> Outcome {
+    let twin = trace.with_file_name("twin");
+    if twin.is_dir() {
+        // The data streams stay; what describes them may be written otherwise by now.
+        std::fs::remove_dir_all(&twin)?;
+    }
+    twin::make(trace, &twin)?;
+    let text = |trace: &Path| -> Outcome<_> {
+        let mut command = command(kymo);
+        command.args(["print", "--clock-gmt"]).args(window);
+        Ok(hear(command.arg(trace))?.out)
+    };
+    if text(trace)? != text(&twin)? {
+        return Err("the CTF 2 twin of the trace is printed otherwise".into());
+    }
+    println!("\nthe same in CTF 1.8 and CTF 2, medians of kymo's CPU time\n");
+    println!(
+        "{:<22} {:>10} {:>12} {:>7}",
+        "", "CTF 1.8", "CTF 2", "ratio"
+    );
+    for (name, args) in [
+        ("check", &["check"][..]),
+        ("print", &["print", "--clock-gmt"]),
+    ] {
+        let (mut olds, mut news) = (Vec::new(), Vec::new());
+        for _ in 0..runs {
+            olds.push(measure(kymo, args, trace, 1)?.cpu);
+            news.push(measure(kymo, args, &twin, 1)?.cpu);
+        }
+        let (old, new) = (median(olds), median(news));
+        println!(
+            "{name:<22} {:>9.4}s {:>11.4}s {:>7.2}",
+            old.as_secs_f64(),
+            new.as_secs_f64(),
+            new.as_secs_f64() / old.as_secs_f64().max(1e-9),
+        );
+    }
     Ok(())
 }
 

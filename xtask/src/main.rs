@@ -9,6 +9,7 @@ mod fuzz;
 mod interop;
 mod interop_rrd;
 mod process;
+mod twin;
 
 use std::process::ExitCode;
 
@@ -27,18 +28,25 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--tool SCRIPT] [--events N]
-      Compares kymo with babeltrace2 on traces that LTTng-UST makes now.
+  interop [--only ctf|rrd] [--tool SCRIPT] [--events N] [--databases DIR]
+      Compares kymo with babeltrace2 on traces that LTTng-UST makes now, and with rrdtool on
+      databases that it makes now and on those of other machines, converted to this one.
+      --only NAME   only one of the two
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
+      --databases DIR  where the databases of other machines are (../shared/data/rrd)
   interop-rrd [--rounds N] [--seed N]
       Compares the engine with rrdtool on databases and updates that are made up.
       --rounds N    databases (500)
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
-      Measures kymo beside babeltrace2 on a trace of N events (10000000).
+      Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
+      events in CTF 2.
       --runs N      alternating runs of which the median counts (5)
   bench machine [--runs N]
       Measures the conversion of doubles between machines beside a plain copy.
+  bench rrd [--runs N] [--files N]
+      Measures conversion, dump and restore of databases beside rrdtool.
+      --files N     small files to convert (1000)
   fuzz SECONDS
       Runs all fuzz targets, SECONDS in total, on the corpora in fuzz/corpus.
 ";

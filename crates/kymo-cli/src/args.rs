@@ -1,12 +1,14 @@
 //! What can be written on the command line.
 
 pub(crate) mod machine;
+pub(crate) mod rrd;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
 use kymo::show::pretty;
+use kymo_machine::Machine;
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
@@ -15,7 +17,8 @@ use kymo::show::pretty;
     version,
     about = "Reads, filters, merges and shows performance records",
     long_about = "Reads, filters, merges and shows performance records: traces in the Common \
-Trace Format (CTF) 1.8, as LTTng, barectf, Zephyr and others write them.\n\n\
+Trace Format (CTF) 1.8 and 2 and its draft of 2010 (RFC v1.1), as LTTng, barectf, Zephyr, babeltrace2 and \
+others write them, and the round-robin databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
 Exit status:
@@ -32,7 +35,9 @@ Examples:
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
-  kymo machine list                      how machines write numbers",
+  kymo machine list                      how machines write numbers
+  kymo rrd convert DIR --in-place --to arm64
+                                         databases of RRDtool on another machine",
     arg_required_else_help = true,
     subcommand_required = true,
     // So that an alias with options can be given other ones.
@@ -52,6 +57,7 @@ pub(crate) enum Command {
     Stats(Stats),
     Check(Check),
     Machine(machine::Machine),
+    Rrd(rrd::Rrd),
     Completions(Completions),
     Man(Man),
 }
@@ -59,12 +65,18 @@ pub(crate) enum Command {
 /// Which recordings, and what is wrong with their clocks.
 #[derive(Debug, Args)]
 pub(crate) struct Input {
-    /// Recordings: a trace's directory, a directory to search for traces, or a file of a trace.
+    /// Recordings: a trace's directory, a file of a trace, a round-robin database, or a directory
+    /// to search for traces and databases.
     ///
     /// A directory that holds a file named `metadata` is a CTF trace. Any other directory is
-    /// searched with all below it. Several recordings are shown on one time line.
+    /// searched with all below it, for traces and for databases whose names end in `.rrd`. Several
+    /// recordings are shown on one time line.
     #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
+
+    /// The machine that wrote the databases, where it is not found or found wrong.
+    #[arg(long, value_name = "MACHINE", value_parser = machine::find)]
+    pub(crate) machine: Option<&'static Machine>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(
@@ -114,11 +126,14 @@ pub(crate) struct Selection {
     /// Tests: FIELD alone (true, or not 0), == != < <= > >=, ~ "PATTERN" and !~ (patterns as of
     /// --event), contains "TEXT", in [1, 4..7, "x"] and not in. They are joined by not, and, or
     /// (! && ||) and parentheses. Values: 12 -3 0xff 0o17 0b101 2.5 "text" 'text' true false.
-    /// Enumerations compare as numbers and as labels.
+    /// Enumerations compare as numbers and as labels, bit maps as numbers; contains "FLAG" asks
+    /// whether a flag is set. BLOBs compare as their bytes, "\x00\xff". What an optional or a
+    /// variant holds goes by its name.
     ///
     /// `a.b[2]` is element 2 (from 0) of member b of field a. A name is looked for in the
-    /// payload, the specific context, the common context and the packet context, unless it
-    /// begins with `payload.`, `specific_context.`, `common_context.` or `packet_context.`.
+    /// payload, the specific context, the common context, the packet context and the packet
+    /// header, unless it begins with `payload.`, `specific_context.`, `common_context.`,
+    /// `packet_context.` or `packet_header.`.
     /// event.name, event.id, event.level, event.time (nanoseconds), stream.class, stream.id,
     /// stream.name and trace.name are of the event itself. An odd name stands between back
     /// quotes. `kymo info --schema` lists the fields.
@@ -158,7 +173,9 @@ pub(crate) struct Selection {
 
 /// Show the events of recordings, merged by time
 ///
-/// The text is that of babeltrace2, and so are the options that shape it.
+/// The text is that of babeltrace2, and so are the options that shape it. Of a round-robin
+/// database the rows are shown, each at the end of its interval and named after its archive, such
+/// as AVERAGE/300: the kind and the seconds of a row.
 ///
 /// Where a packet is damaged, what is whole is shown, the damage is told on standard error,
 /// and the exit status is 1.
@@ -267,9 +284,11 @@ pub(crate) struct Work {
 
 /// Tell what recordings are and what they hold
 ///
-/// What is known without decoding events: format and version, byte order, producer, environment,
-/// clocks, streams, event classes, time range, packets, discarded events, and the damage that
-/// shows already.
+/// What is known without decoding events: format and version, identity, byte order, producer,
+/// environment, attributes, clocks with their origins, stream classes (of RFC v1.1: sections),
+/// streams, event classes with their log levels, time range, packets, discarded events, and the
+/// damage that shows already. Of a round-robin database: the machine that wrote it, step, last
+/// update, data sources, archives with the time they span.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -280,7 +299,7 @@ pub(crate) struct Info {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// List the fields of each event class.
+    /// List the fields, attributes and identity of each event class.
     #[arg(long)]
     pub(crate) schema: bool,
 

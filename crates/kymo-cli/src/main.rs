@@ -11,6 +11,7 @@ mod open;
 mod print;
 mod progress;
 mod report;
+mod rrd;
 mod terminal;
 
 use std::io::Write;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
+        Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),
     };

@@ -2,7 +2,7 @@
 
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery};
-use kymo::open::{Error, OpenError, Opened, Options, open};
+use kymo::open::{Error, OpenError, Opened, Options, TraceOptions, open};
 use kymo_model::Recording;
 
 use crate::args::{Input, Selection, Work};
@@ -11,9 +11,12 @@ use crate::terminal::{Failure, Outcome, Terminal};
 /// How recordings are opened.
 pub(crate) fn open_options(input: &Input) -> Options {
     Options {
-        clock_offset_seconds: input.clock_offset,
-        clock_offset_nanos: input.clock_offset_ns,
-        clocks_from_unix_epoch: input.clock_force_correlate,
+        trace: TraceOptions {
+            clock_offset_seconds: input.clock_offset,
+            clock_offset_nanos: input.clock_offset_ns,
+            clocks_from_unix_epoch: input.clock_force_correlate,
+        },
+        machine: input.machine,
     }
 }
 
@@ -59,6 +62,9 @@ fn tell_error(error: &Error, terminal: &Terminal) {
 
 /// Tells what is odd in the metadata of a recording.
 fn tell_warnings(recording: &AnyRecording, terminal: &Terminal) {
+    let Some(recording) = recording.as_ctf() else {
+        return;
+    };
     let metadata = recording.metadata();
     let name = recording.path().join("metadata").display().to_string();
     for warning in &metadata.warnings {

@@ -61,6 +61,7 @@ fn show<A: Assembler>(
     assembler: impl FnOnce(&[AnyRecording]) -> A,
 ) -> Result<Outcome, Failure> {
     let inputs = inputs(&args.input, terminal)?;
+    refuse(args, &inputs.recordings)?;
     let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
     let mut assembler = assembler(&inputs.recordings);
     if args.follow {
@@ -92,6 +93,22 @@ fn show<A: Assembler>(
         0 => outcome,
         _ => Outcome::Damage,
     })
+}
+
+/// Refuses what databases cannot be asked for.
+fn refuse(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
+    let Some(database) = recordings.iter().find(|of| of.as_ctf().is_none()) else {
+        return Ok(());
+    };
+    let path = database.path().display();
+    let option = match args.format {
+        Format::Details => "--format details",
+        _ if args.follow => "--follow",
+        _ => return Ok(()),
+    };
+    Err(Failure::Usage(format!(
+        "error: `{path}` is a round-robin database: `{option}` is for traces"
+    )))
 }
 
 /// How a run of the pipeline is done.

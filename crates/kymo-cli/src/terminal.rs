@@ -75,7 +75,14 @@ impl Terminal {
     /// Gets ready to show how much of a number of bytes is done, where somebody watches and
     /// nothing else is shown.
     pub(crate) fn begin_progress(&self, bytes: u64) {
-        if !io::stderr().is_terminal() || io::stdout().is_terminal() {
+        if !io::stdout().is_terminal() {
+            self.show_progress(bytes);
+        }
+    }
+
+    /// The same for work that shows nothing else.
+    pub(crate) fn show_progress(&self, bytes: u64) {
+        if !io::stderr().is_terminal() {
             return;
         }
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());

@@ -22,8 +22,18 @@ pub enum Dialect {
     Ctf2,
 }
 
+impl Dialect {
+    /// What packets count their sizes in, in bits: RFC v1.1 has bytes, all others bits.
+    pub fn size_unit(self) -> u64 {
+        match self {
+            Self::Rfc11 => 8,
+            Self::Ctf18 | Self::Ctf2 => 1,
+        }
+    }
+}
+
 /// Everything the metadata of a trace says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TraceClass {
     /// The metadata language.
     pub dialect: Dialect,
@@ -69,7 +79,7 @@ pub enum EnvironmentValue {
 }
 
 /// A class of streams.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamClass {
     /// Number of the class.
     pub id: u64,
@@ -94,7 +104,7 @@ pub struct StreamClass {
 }
 
 /// A class of events.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventRecordClass {
     /// Number of the class within its stream class.
     pub id: u64,
@@ -127,9 +137,10 @@ pub enum Role {
     StreamClassId,
     /// Packet header: which stream of the class.
     StreamId,
-    /// Packet context: size of the packet, in bits.
+    /// Packet context (in RFC v1.1 this and all below are in the packet header): size of the
+    /// packet, in bits, or in what the dialect [counts](Dialect::size_unit).
     PacketTotalLength,
-    /// Packet context: size of the packet without the padding at its end, in bits.
+    /// Packet context: size of the packet without the padding at its end, in the same.
     PacketContentLength,
     /// Packet context: time at the packet's end.
     PacketEndTimestamp,
@@ -366,6 +377,31 @@ impl Selector {
 }
 
 impl FieldClass {
+    /// What it is for itself, beside its value.
+    pub fn roles(&self) -> &[Role] {
+        match self {
+            Self::Integer { style, .. } | Self::VarInteger(style) => &style.roles,
+            Self::Blob { roles, .. } | Self::Array { roles, .. } => roles,
+            _ => &[],
+        }
+    }
+
+    /// The classes of its parts: members, options, an array's element, an optional's content.
+    pub fn parts(&self) -> Vec<&Self> {
+        match self {
+            Self::Struct { members, .. } => members.iter().map(|member| &member.class).collect(),
+            Self::Variant { options, .. } => options.iter().map(|option| &option.class).collect(),
+            Self::Array { element, .. } => vec![element],
+            Self::Optional { content, .. } => vec![content],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it, or a part of it, has a role.
+    pub fn has_role(&self, role: Role) -> bool {
+        self.roles().contains(&role) || self.parts().iter().any(|part| part.has_role(role))
+    }
+
     /// Alignment in bits: of a compound the largest of its own and its parts'; of an
     /// optional or variant 1, since what it holds aligns itself once selected.
     pub fn align(&self) -> u32 {
@@ -392,6 +428,21 @@ impl FieldClass {
                 element, min_align, ..
             } => element.align().max(*min_align),
             Self::Optional { .. } | Self::Variant { .. } => 1,
+        }
+    }
+
+    /// Alignment in bits of its first bit. An array begins with its length where that is inline,
+    /// or with its first element: what comes later aligns itself.
+    pub fn begin_align(&self) -> u32 {
+        match self {
+            Self::Array {
+                length: Length::Inline(length),
+                ..
+            } => length.align(),
+            Self::Array {
+                element, min_align, ..
+            } => element.begin_align().max(*min_align),
+            _ => self.align(),
         }
     }
 }

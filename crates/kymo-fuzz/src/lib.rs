@@ -11,8 +11,11 @@ mod rrd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kymo_ctf::class::Dialect;
 use kymo_ctf::metadata;
 use kymo_ctf::trace::{Directory, Options, StreamFile, Trace};
+use kymo_machine::Machine;
+use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use portable_rrd::portable_rrd;
@@ -26,11 +29,15 @@ pub type Check = (&'static str, fn(&[u8]));
 /// All checks.
 pub const CHECKS: &[Check] = &[
     ("tsdl", tsdl),
+    ("ctf2", ctf2),
+    ("rfc", rfc),
     ("metadata_packets", metadata_packets),
     ("index", index),
     ("stream", stream),
+    ("c_structs", c_structs),
     ("portable_rrd", portable_rrd),
     ("rrd", rrd),
+    ("rrd_xml", rrd_xml),
 ];
 
 /// A round-robin database of any form.
@@ -38,18 +45,51 @@ pub fn rrd(data: &[u8]) {
     rrd::database(data);
 }
 
+/// A dump of a round-robin database.
+pub fn rrd_xml(data: &[u8]) {
+    rrd::dump(data);
+}
+
 /// Metadata as text: an error is shown without trouble, and what is accepted compiles.
 pub fn tsdl(data: &[u8]) {
     any_metadata(data);
 }
 
+/// Metadata of CTF 2 as text: the same, and what is accepted can be written and read again.
+pub fn ctf2(data: &[u8]) {
+    any_metadata(data);
+    let Ok(parsed) = metadata::parse(data, "metadata") else {
+        return;
+    };
+    match metadata::ctf2::write(&parsed.class) {
+        Ok(text) if parsed.class.dialect == Dialect::Ctf2 => {
+            let again = metadata::parse(text.as_bytes(), "metadata").expect("what was written");
+            assert!(again.class == parsed.class, "the same is read again");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            // Locations cost more where they are written from the scope on.
+            let is_much = error.to_string().contains("more field classes");
+            assert!(is_much || parsed.class.dialect != Dialect::Ctf2, "{error}");
+        }
+    }
+}
+
+/// Metadata of RFC v1.1 as text: what every text of it begins with comes before the input.
+pub fn rfc(data: &[u8]) {
+    any_metadata(&[b"trace { major = 1; minor = 1; }\n", data].concat());
+}
+
 /// Metadata in packets. The first packet's magic number comes before the input, in the byte
-/// order that the input's first bit tells.
+/// order that the input's first bit tells; the second one tells whether that of RFC v1.1.
 pub fn metadata_packets(data: &[u8]) {
     let Some((order, rest)) = data.split_first() else {
         return;
     };
-    let magic = 0x75d1_1d57_u32;
+    let magic = match order & 2 {
+        0 => 0x75d1_1d57_u32,
+        _ => 0xc1fc_1fc1,
+    };
     let magic = if order & 1 == 0 {
         magic.to_le_bytes()
     } else {
@@ -76,6 +116,44 @@ pub fn stream(data: &[u8]) {
     }
 }
 
+/// Declarations of structs: an error has a place in the text, and what is read has a layout on
+/// every machine, in which members do not overlap.
+pub fn c_structs(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let structs = match parse(text) {
+        Ok(structs) => structs,
+        Err(error) => {
+            assert!(text.get(error.range).is_some(), "the place is in the text");
+            return;
+        }
+    };
+    for description in &structs {
+        for machine in Machine::all() {
+            if let Ok(layout) = Layout::of(description, machine) {
+                is_sound(description, &layout);
+            }
+        }
+    }
+}
+
+fn is_sound(description: &Struct, layout: &Layout) {
+    let mut end = 0;
+    for (place, member) in layout.members.iter().zip(&description.members) {
+        assert_eq!(place.name, member.name);
+        assert_eq!(place.offset % place.align, 0);
+        if description.is_union {
+            assert_eq!(place.offset, 0);
+        } else {
+            assert_eq!(place.offset, end + place.padding);
+        }
+        end = end.max(place.offset + place.size);
+    }
+    assert_eq!(layout.size, end + layout.padding);
+    assert_eq!(layout.size % layout.align, 0);
+}
+
 fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = data
         .windows(SEPARATOR.len())
@@ -98,17 +176,23 @@ fn any_metadata(data: &[u8]) {
 }
 
 fn whole_trace(text: &[u8], stream: &[u8], index: Option<&[u8]>) {
-    let Ok(metadata) = metadata::parse(text, "metadata") else {
+    let native = || metadata::byte_order_of_packets(stream);
+    let Ok(metadata) = metadata::parse_with(text, "metadata", native) else {
         return;
     };
     let path = |name: &str| Arc::new(PathBuf::from(name));
+    // In RFC v1.1 the name of a file tells its section.
+    let sections = &metadata.class.streams;
+    let name = sections.first().and_then(|section| section.name.as_deref());
+    let name = format!("trace/{}", name.unwrap_or("stream"));
     let directory = Directory {
         path: PathBuf::from("trace"),
         metadata,
         files: vec![StreamFile {
-            path: path("trace/stream"),
+            path: path(&name),
             bytes: stream.to_vec().into(),
             index: index.map(|index| (path("trace/index/stream.idx"), index.to_vec().into())),
+            section: None,
         }],
         faults: Vec::new(),
     };
@@ -192,7 +276,7 @@ impl Visitor for Balance {
         self.end(field);
     }
 
-    fn begin_optional(&mut self, field: FieldId, _present: bool) {
+    fn begin_optional(&mut self, field: FieldId, _present: bool, _selector: u64) {
         self.open.push(field);
     }
 

@@ -4,6 +4,7 @@ use kymo_machine::Machine;
 use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Measurement, Rrd, Sample};
 use kymo_rrd::native::File;
+use kymo_rrd::xml::{self, DumpOptions, Numbers, RestoreOptions, Utc, restore};
 use kymo_rrd::{Form, Source, Time, check};
 
 /// A database of any form, as it is found to be and as some machine would have written it,
@@ -32,6 +33,39 @@ pub(crate) fn database(data: &[u8]) {
             let again = again.expect("what was repaired is whole");
             assert!(again.done.is_empty() && again.bytes == repaired.bytes);
         }
+    }
+}
+
+/// A dump: what is restored comes back from an exact dump as it is, and from a dump as rrdtool
+/// writes it in the same shape; what no machine can hold is an error.
+pub(crate) fn dump(data: &[u8]) {
+    let restored = match restore(data, &RestoreOptions { range_check: false }) {
+        Ok(restored) => restored,
+        Err(error) => return assert!(error.line > 0 && error.column > 0),
+    };
+    let database = &restored.database;
+    assert!(database.check_shape().is_ok());
+    for numbers in [Numbers::Exact, Numbers::Long64, Numbers::Long32] {
+        let options = DumpOptions {
+            numbers,
+            ..DumpOptions::default()
+        };
+        let mut text = Vec::new();
+        xml::dump(database, &restored.rows(), &Utc, &options, &mut text).expect("memory takes all");
+        let again = restore(&text, &RestoreOptions::default()).expect("what was dumped is a dump");
+        if numbers == Numbers::Exact {
+            assert!(again.database == *database, "nothing is lost");
+            for archive in 0..database.archives.len() {
+                let (ours, theirs) = (restored.rows(), again.rows());
+                let mut rows = ours.iter(archive).zip(theirs.iter(archive));
+                assert!(rows.all(|(a, b)| a.values().eq(b.values())));
+            }
+        }
+    }
+    let machines = Machine::all();
+    let machine = &machines[data.len() % machines.len()];
+    for target in [Target::Portable, Target::Native(machine)] {
+        let _ = convert(&restored.source(), target);
     }
 }
 

@@ -14,6 +14,6 @@ mod storage;
 mod walk;
 
 pub use bytes::{Access, Bytes, MAX_READ};
-pub use replace::{Replace, replace};
+pub use replace::{Replace, is_beside, replace};
 pub use storage::{Source, Storage};
 pub use walk::{Entry, EntryKind, absolute, list};

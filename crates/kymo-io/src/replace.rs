@@ -1,12 +1,15 @@
 //! Writing a file as a whole: beside the old one, which it then replaces in one step.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// How many files that others left behind are passed over in search of a free name.
 const MAX_NAMES: u32 = 1000;
+
+/// What the names end with under which new files are written, after a number.
+const BESIDE: &str = ".new";
 
 /// How a file is written as a whole.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +48,8 @@ impl Replace<'_> {
 ///
 /// # Errors
 ///
-/// Those of `write`; those of making, syncing and renaming files, of reading what the file
+/// `Unsupported` where there is something at the path that is no regular file, such as a pipe or a
+/// device. Those of `write`; those of making, syncing and renaming files, of reading what the file
 /// shall be like, and of giving it away (to another owner only a privileged user may).
 pub fn replace<T, E: From<io::Error>>(
     path: &Path,
@@ -53,6 +57,10 @@ pub fn replace<T, E: From<io::Error>>(
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, E> {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if std::fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+        // A rename would put the file in the place of a pipe or a device, such as /dev/null.
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "not a regular file").into());
+    }
     let like = how.like.map(std::fs::metadata).transpose()?;
     let (mut file, beside) = create_beside(&path)?;
     let result = write(&mut file).and_then(|result| {
@@ -82,7 +90,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     for number in 0..MAX_NAMES {
         let mut beside = OsString::from(".");
         beside.push(name);
-        beside.push(format!(".{number}.new"));
+        beside.push(format!(".{number}{BESIDE}"));
         let beside = path.with_file_name(beside);
         let file = OpenOptions::new()
             .read(true)
@@ -95,6 +103,21 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Whether a name is one under which [`replace`] writes a new file. Where a program is killed
+/// meanwhile, the file stays, whole or not.
+pub fn is_beside(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    let number = name
+        .strip_prefix(b".")
+        .and_then(|rest| rest.strip_suffix(BESIDE.as_bytes()))
+        .and_then(|rest| rest.rsplit(|&byte| byte == b'.').next());
+    // Of all that is stripped, the dot before the number must be left.
+    number.is_some_and(|number| {
+        let digits = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+        digits && name.len() > 1 + 1 + number.len() + BESIDE.len()
+    })
 }
 
 fn make_like(file: &File, like: &Metadata, how: Replace<'_>) -> io::Result<()> {
@@ -179,6 +202,26 @@ mod tests {
         write(&path, Replace::NEW, b"new").unwrap();
         assert_eq!(std::fs::read(&left).unwrap(), b"left");
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn names_of_new_files_are_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let (_, beside) = create_beside(&directory.path().join("a.rrd")).unwrap();
+        assert!(is_beside(beside.file_name().unwrap()));
+        assert!(is_beside(OsStr::new(".a.12.new")));
+        for name in [
+            "a.rrd", ".new", ".0.new", ".a.new", "a.0.new", ".a..new", ".a.x.new",
+        ] {
+            assert!(!is_beside(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = write(directory.path(), Replace::NEW, b"new").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
     }
 
     #[cfg(unix)]

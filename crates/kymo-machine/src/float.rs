@@ -17,6 +17,8 @@
 
 use std::hint::select_unpredictable;
 
+use fearless_simd::{Level, dispatch};
+
 use crate::{FloatOrder, Machine};
 
 /// The bits of a positive infinity; the bits of NaNs are larger, but for the sign.
@@ -65,22 +67,33 @@ impl Machine {
 }
 
 /// Calls a loop with the orders of two machines. Each pair gets a loop of its own, so that
-/// none asks for the orders a million times.
+/// none asks for the orders a million times, and each loop is compiled for every kind of vectors
+/// that the processor may have.
 macro_rules! with_orders {
     ($from:expr, $to:expr, $run:ident, $($arguments:expr),+) => {{
         use FloatOrder::{Big, Little, SwappedWords};
         match ($from.float_order(), $to.float_order()) {
-            (Little, Little) => $run($($arguments),+, Little, Little),
-            (Little, Big) => $run($($arguments),+, Little, Big),
-            (Little, SwappedWords) => $run($($arguments),+, Little, SwappedWords),
-            (Big, Little) => $run($($arguments),+, Big, Little),
-            (Big, Big) => $run($($arguments),+, Big, Big),
-            (Big, SwappedWords) => $run($($arguments),+, Big, SwappedWords),
-            (SwappedWords, Little) => $run($($arguments),+, SwappedWords, Little),
-            (SwappedWords, Big) => $run($($arguments),+, SwappedWords, Big),
-            (SwappedWords, SwappedWords) => $run($($arguments),+, SwappedWords, SwappedWords),
+            (Little, Little) => vectorized!($run, $($arguments),+, Little, Little),
+            (Little, Big) => vectorized!($run, $($arguments),+, Little, Big),
+            (Little, SwappedWords) => vectorized!($run, $($arguments),+, Little, SwappedWords),
+            (Big, Little) => vectorized!($run, $($arguments),+, Big, Little),
+            (Big, Big) => vectorized!($run, $($arguments),+, Big, Big),
+            (Big, SwappedWords) => vectorized!($run, $($arguments),+, Big, SwappedWords),
+            (SwappedWords, Little) => vectorized!($run, $($arguments),+, SwappedWords, Little),
+            (SwappedWords, Big) => vectorized!($run, $($arguments),+, SwappedWords, Big),
+            (SwappedWords, SwappedWords) => {
+                vectorized!($run, $($arguments),+, SwappedWords, SwappedWords)
+            }
         }
     }};
+}
+
+/// Calls a function compiled for the best vectors of this processor: what all processors of a
+/// family have in common takes several times as long to swap bytes.
+macro_rules! vectorized {
+    ($run:ident, $($arguments:expr),+) => {
+        dispatch!(Level::new(), _simd => $run($($arguments),+))
+    };
 }
 
 /// Converts doubles from one machine to another: every NaN becomes the target's

@@ -336,7 +336,8 @@ mod tests {
             if self.broken {
                 return Err(Fault::new(FaultCode::BeyondContent, 0, 0));
             }
-            visitor.begin_optional(FieldId(2), self.text.is_some());
+            let present = self.text.is_some();
+            visitor.begin_optional(FieldId(2), present, present.into());
             if let Some(text) = self.text {
                 visitor.text(FieldId(3), text.as_bytes());
             }

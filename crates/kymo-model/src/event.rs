@@ -68,6 +68,15 @@ pub trait Cursor {
     fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault>;
 }
 
+/// Work on the events of one chunk, compiled for each kind of cursor.
+pub trait Walk {
+    /// What comes of it.
+    type Output;
+
+    /// Does the work.
+    fn walk<C: Cursor>(self, cursor: C) -> Self::Output;
+}
+
 /// Takes events as they come.
 pub trait Sink {
     /// One event. `Break` ends the drive: it can go on later with the same cursor.

@@ -18,6 +18,8 @@ pub enum FaultCode {
     PacketSize,
     /// A packet begins with another number than the magic one.
     Magic,
+    /// A packet is compressed, encrypted or has a checksum, of a kind that is not read.
+    Scheme,
     /// A packet belongs to another trace than its metadata does.
     TraceId,
     /// The metadata knows no stream class of this number.
@@ -56,6 +58,7 @@ impl FaultCode {
             Self::Truncated => "truncated",
             Self::PacketSize => "packet-size",
             Self::Magic => "magic",
+            Self::Scheme => "scheme",
             Self::TraceId => "trace-id",
             Self::UnknownStreamClass => "unknown-stream-class",
             Self::UnknownEventClass => "unknown-event-class",

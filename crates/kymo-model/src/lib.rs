@@ -20,7 +20,7 @@ mod select;
 mod visit;
 
 pub use columns::{Column, ColumnData, Columns, NotColumnar, Strings, Validity};
-pub use event::{Cursor, Event, EventClass, Sink, drive};
+pub use event::{Cursor, Event, EventClass, Sink, Walk, drive};
 pub use fault::{Fault, FaultCode, FaultReport};
 pub use recording::{Chunk, Format, Lost, Recording, StreamInfo};
 pub use sample::{Sample, SampleKind, Series};

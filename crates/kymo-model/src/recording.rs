@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kymo_time::{Clock, Timestamp};
 
-use crate::{Cursor, EventClass, FaultReport, FieldId, Schema, Series, Visitor};
+use crate::{Cursor, EventClass, FaultReport, FieldId, Schema, Series, Visitor, Walk};
 
 /// A format and its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,6 +117,12 @@ pub trait Recording: Send + Sync {
 
     /// Walks the events of a chunk.
     fn cursor(&self, chunk: &Chunk) -> Self::Cursor<'_>;
+
+    /// Works on the events of a chunk. A recording that can be of several formats finds out
+    /// once which it is, and not again for each event as its [`cursor`](Self::cursor) does.
+    fn walk<W: Walk>(&self, chunk: &Chunk, work: W) -> W::Output {
+        work.walk(self.cursor(chunk))
+    }
 
     /// Decodes the packet header and context of a chunk.
     ///

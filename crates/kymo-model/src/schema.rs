@@ -126,6 +126,18 @@ pub struct Flag {
     pub ranges: Vec<(u64, u64)>,
 }
 
+impl Flag {
+    /// Its bits, as far as they are among the lowest 64.
+    pub fn bits(&self) -> u64 {
+        self.ranges
+            .iter()
+            .filter(|&&(low, high)| low <= high && low < 64)
+            .fold(0, |bits, &(low, high)| {
+                bits | (u64::MAX << low) & (u64::MAX >> (63 - high.min(63)))
+            })
+    }
+}
+
 /// What a field holds. Layout is the business of the format's reader; this is the meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
@@ -328,6 +340,17 @@ mod tests {
         assert_eq!(labels.of(-1i64 as u64).collect::<Vec<_>>(), ["low", "mid"]);
         assert_eq!(labels.of(1).collect::<Vec<_>>(), ["mid"]);
         assert_eq!(labels.of(2).count(), 0);
+    }
+
+    #[test]
+    fn ranges_of_bit_numbers_are_bits() {
+        let bits = |ranges: &[(u64, u64)]| {
+            let (name, ranges) = ("f".into(), ranges.to_vec());
+            Flag { name, ranges }.bits()
+        };
+        assert_eq!(bits(&[(1, 3), (9, 9)]), 0b10_0000_1110);
+        assert_eq!(bits(&[(0, u64::MAX)]), u64::MAX);
+        assert_eq!(bits(&[(63, 63), (64, 70), (3, 2)]), 1 << 63);
     }
 
     #[test]

@@ -325,7 +325,7 @@ impl Visitor for Selection {
     }
 
     #[inline]
-    fn begin_optional(&mut self, field: FieldId, present: bool) {
+    fn begin_optional(&mut self, field: FieldId, present: bool, _selector: u64) {
         self.put(field, |_| {
             if present {
                 Slot::Compound

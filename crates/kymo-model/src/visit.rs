@@ -68,9 +68,10 @@ pub trait Visitor {
     #[inline(always)]
     fn end_array(&mut self, _field: FieldId) {}
 
-    /// An optional begins: what it holds follows when `present`.
+    /// An optional begins: what it holds follows when `present`. `selector` is the value
+    /// that tells so, as bits.
     #[inline(always)]
-    fn begin_optional(&mut self, _field: FieldId, _present: bool) {}
+    fn begin_optional(&mut self, _field: FieldId, _present: bool, _selector: u64) {}
 
     /// An optional ends.
     #[inline(always)]

@@ -32,6 +32,9 @@ pub enum Target {
     Portable,
 }
 
+/// The name of the portable form.
+const PORTABLE: &str = "portable";
+
 /// A converted file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
@@ -81,14 +84,26 @@ impl<'a> Conversion<'a> {
     /// # Errors
     ///
     /// When the target cannot hold all of it, such as a last update after January 2038 where
-    /// times have 32 bits: everything that it cannot hold is told.
+    /// times have 32 bits: everything that it cannot hold is told. When there is damage among the
+    /// findings, as there may be in a [restored](crate::xml::Restored::source) database.
     pub fn new(source: &Source<'a>, target: Target) -> Result<Self, WriteError> {
+        if let Some(damage) = source.findings.damage() {
+            // No program would open a file of it.
+            return Err(WriteError {
+                target: match target {
+                    Target::Native(machine) => machine.name().to_owned(),
+                    Target::Portable => PORTABLE.to_owned(),
+                },
+                problems: vec![damage.clone()],
+            });
+        }
         let mut notes: Vec<String> = source
             .findings
             .iter()
             .filter(|finding| finding.severity == Severity::Note)
             .map(|Finding { error, .. }| format!("not carried over: {error}"))
             .collect();
+        notes.extend(source.form.doubt());
         let content = match target {
             Target::Native(machine) => {
                 notes.extend(native_notes(source));
@@ -107,6 +122,12 @@ impl<'a> Conversion<'a> {
         }
     }
 
+    /// Whether the file would be these bytes.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        let mut same = Same { rest: bytes };
+        self.write_to(&mut same).is_ok() && same.rest.is_empty()
+    }
+
     /// Writes the file, in pieces of some 64 KiB: `out` needs no buffer.
     ///
     /// # Errors
@@ -120,6 +141,24 @@ impl<'a> Conversion<'a> {
     }
 }
 
+/// Takes what is written as long as it is what was expected.
+struct Same<'a> {
+    /// What is expected next.
+    rest: &'a [u8],
+}
+
+impl io::Write for Same<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let rest = self.rest.strip_prefix(bytes);
+        self.rest = rest.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// What native files hold otherwise.
 fn native_notes(source: &Source<'_>) -> Vec<String> {
     let mut notes = Vec::new();
@@ -128,6 +167,12 @@ fn native_notes(source: &Source<'_>) -> Vec<String> {
     if Time::from_micros(seconds, micros) != Some(time) {
         notes.push(format!(
             "the fraction of the last update is rounded to {micros} microseconds"
+        ));
+    }
+    if !source.records.is_empty() {
+        let count = source.records.len();
+        notes.push(format!(
+            "not carried over: {count} records of unknown kinds"
         ));
     }
     let version = source.database.version;
@@ -140,12 +185,15 @@ fn native_notes(source: &Source<'_>) -> Vec<String> {
 }
 
 fn portable(source: &Source<'_>) -> Result<Vec<u8>, WriteError> {
-    let options = portable::Options::default();
+    let options = portable::Options {
+        records: source.records.clone(),
+        ..portable::Options::default()
+    };
     let rows = Some(&source.rows);
     match portable::create(&source.database, rows, &options, Vec::new()) {
         Ok(file) => Ok(file.into_storage()),
         Err(error) => Err(WriteError {
-            target: "portable".to_owned(),
+            target: PORTABLE.to_owned(),
             problems: vec![error.into()],
         }),
     }

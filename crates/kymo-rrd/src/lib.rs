@@ -3,6 +3,9 @@
 //! An RRD file is a row of C structs, written as they lay in the memory of the machine that
 //! made it. [`model`] says what such a file means, whatever the machine.
 //!
+//! [`native`] reads and writes these files, [`xml`] what rrdtool dumps, [`recording`] shows the rows
+//! of a database as samples in time order.
+//!
 //! [`portable`] is the form of file that is the same everywhere and survives a crash.
 //!
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
@@ -18,6 +21,7 @@ pub mod model;
 pub mod native;
 pub mod numbers;
 pub mod portable;
+pub mod recording;
 pub mod rows;
 pub mod rpn;
 pub mod rrd4j;
@@ -28,5 +32,5 @@ pub mod xml;
 pub use model::Database;
 pub use rows::Rows;
 pub use rpn::ExpressionError;
-pub use source::{Form, Source};
+pub use source::{Form, LONGEST_BEGINNING, Source, is_database};
 pub use value::{Text, Time, Value};

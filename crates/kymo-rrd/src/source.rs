@@ -6,7 +6,7 @@ use kymo_machine::Machine;
 
 use crate::fault::{Error, Findings};
 use crate::judge::judge;
-use crate::native::{self, Detection};
+use crate::native::{self, Confidence, Detection};
 use crate::{Database, Rows, portable, rrd4j};
 
 /// A database, read from a file of whatever form.
@@ -18,7 +18,9 @@ pub struct Source<'a> {
     pub database: Database,
     /// The values.
     pub rows: Rows<'a>,
-    /// What is unusual; there is no damage.
+    /// What a portable file holds in records of kinds that are not known here.
+    pub records: Vec<portable::Record>,
+    /// What is unusual; in an opened file there is no damage.
     pub findings: Findings,
 }
 
@@ -34,6 +36,34 @@ pub enum Form {
         /// 1 or 2: the digit after the point.
         version: u8,
     },
+    /// As XML.
+    Xml,
+}
+
+impl Form {
+    /// What the file may be as well, for people; `None` where there is no doubt.
+    pub fn doubt(&self) -> Option<String> {
+        let Self::Native(detection) = self else {
+            return None;
+        };
+        let Confidence::Likely { alternative } = detection.confidence else {
+            return None;
+        };
+        Some(format!(
+            "it is taken for a file of {}, but may be one of {}, whose values lie elsewhere",
+            detection.machine.name(),
+            alternative.name()
+        ))
+    }
+}
+
+/// No file needs more bytes to tell whether it [is a database](is_database).
+pub const LONGEST_BEGINNING: u64 = 64;
+
+/// Whether a file begins as one that [`Source::open`] reads. More than its first
+/// [`LONGEST_BEGINNING`] bytes are not needed.
+pub fn is_database(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"RRD\0") || portable::is_portable(bytes) || rrd4j::is_rrd4j(bytes)
 }
 
 impl<'a> Source<'a> {
@@ -69,6 +99,7 @@ impl<'a> Source<'a> {
                 },
                 database: file.database,
                 rows: file.rows,
+                records: Vec::new(),
                 findings: file.findings,
             });
         }
@@ -77,6 +108,7 @@ impl<'a> Source<'a> {
             form: Form::Native(file.header.detection),
             database: file.header.database,
             rows: file.rows,
+            records: Vec::new(),
             findings: file.header.findings,
         })
     }
@@ -96,6 +128,7 @@ impl<'a> Source<'a> {
                 form: Form::Portable,
                 database,
                 rows,
+                records: view.records().to_vec(),
                 findings,
             }),
         }

@@ -1,8 +1,9 @@
 //! The portable form as one of the forms that files are opened in and converted to.
 
+use kymo_machine::Machine;
 use kymo_rrd::check::check;
 use kymo_rrd::convert::{Target, convert};
-use kymo_rrd::portable;
+use kymo_rrd::portable::{self, Options, Record};
 use kymo_rrd::{Form, Source, Time};
 
 const FILES: [&[u8]; 4] = [
@@ -11,6 +12,33 @@ const FILES: [&[u8]; 4] = [
     include_bytes!("data/dump/fresh.m68k.rrd"),
     include_bytes!("data/dump/tiny.armhf.rrd"),
 ];
+
+#[test]
+fn unknown_records_are_kept_or_told() {
+    let native = Source::open(FILES[3], None).unwrap();
+    let record = Record {
+        kind: 77,
+        content: vec![1; 16],
+    };
+    let options = Options {
+        records: vec![record.clone()],
+        ..Options::default()
+    };
+    let rows = Some(&native.rows);
+    let file = portable::create(&native.database, rows, &options, Vec::new()).unwrap();
+    let bytes = file.into_storage();
+    let source = Source::open(&bytes, None).unwrap();
+
+    let again = convert(&source, Target::Portable).unwrap();
+    assert_eq!(again.bytes, bytes);
+    let native = convert(&source, Target::Native(Machine::native())).unwrap();
+    assert!(
+        native
+            .notes
+            .iter()
+            .any(|note| note.contains("unknown kinds"))
+    );
+}
 
 #[test]
 fn native_files_come_back_from_the_portable_form() {

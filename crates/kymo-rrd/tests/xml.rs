@@ -1,8 +1,11 @@
 //! Dumps and the texts of `info`, against those of rrdtool 1.7.2 on the machines themselves.
 
-use kymo_machine::Width;
-use kymo_rrd::model::{ArchiveKind, Slot, SourceKind};
+use kymo_machine::{Machine, Width};
+use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::model::{ArchiveKind, DataSource, Slot, SourceKind, SourceState};
 use kymo_rrd::native::File;
+use kymo_rrd::rows::{FloatOrder, Grid};
+use kymo_rrd::rpn::{Node, Operator, Program};
 use kymo_rrd::xml::{
     DumpOptions, Header, LocalTime, Numbers, RestoreOptions, Restored, Utc, Zone, dump, restore,
 };
@@ -105,6 +108,67 @@ fn exact_dumps_lose_nothing() {
         assert_eq!(back.database, file.header.database, "{}", case.name);
         assert_eq!(values(&back.rows()), values(&file.rows), "{}", case.name);
     }
+}
+
+#[test]
+fn exact_dumps_lose_no_odd_texts_and_programs() {
+    let case = &CASES[4];
+    let file = File::open(case.file, None).unwrap();
+    let mut database = file.header.database.clone();
+    let measured = database.sources[0].clone();
+    let preparation = database.state.archives[0].scratch[0];
+    let state = database.state.sources[0].clone();
+    let names: [&[u8]; 10] = [
+        b"DUP", b"5", b"twice", b"twice", b"a,b", b"a\xe4", b" a ", b"", b"a<b\x01", b"c",
+    ];
+    let readings: [&[u8]; 10] = [
+        b" 1 ",
+        b"",
+        b"1\r2",
+        b"\xff",
+        b"\x01",
+        b"<&>",
+        b"U",
+        b"1\n",
+        b"\t",
+        b"\xc3\xa4",
+    ];
+    let programs: Vec<Vec<Node>> = (0..9)
+        .map(|place| vec![Node::Variable(place)])
+        .chain([vec![
+            Node::PreviousOf(3),
+            Node::Operator(Operator::Duplicate),
+            Node::Number(Value::from(f64::INFINITY)),
+            Node::Number(Value::from(-0.0)),
+        ]])
+        .collect();
+    let sources = names.iter().map(|name| DataSource {
+        name: Text::new(name),
+        kind: measured.kind.clone(),
+    });
+    let computed = programs.into_iter().map(|nodes| DataSource {
+        name: Text::from("computed"),
+        kind: SourceKind::Compute(Program { nodes }),
+    });
+    database.sources = sources.chain(computed).collect();
+    let readings = readings.iter().cycle().take(database.sources.len());
+    database.state.sources = readings
+        .map(|reading| SourceState {
+            last_reading: Text::new(reading),
+            ..state.clone()
+        })
+        .collect();
+    database.state.archives[0].scratch = vec![preparation; database.sources.len()];
+    database.archives.truncate(1);
+    database.state.archives.truncate(1);
+    let rows = database.archives[0].rows;
+    let bytes = vec![0; rows as usize * database.sources.len() * 8];
+    let count = database.sources.len();
+    let grid = Grid::dense(0, rows, rows - 1, count).unwrap();
+    let values = Rows::new(&bytes, FloatOrder::Little, count, vec![grid]).unwrap();
+
+    let text = exact(&database, &values);
+    assert_eq!(restored(&text).database, database, "{text}");
 }
 
 #[test]
@@ -282,6 +346,7 @@ fn errors_tell_where_and_what() {
         ("<type> GAUGE ", "<type> gauge "),
         ("<type> GAUGE ", "<type> COMPUTE "),
         ("<name> x </name>", "<name> </name>"),
+        ("<name> x </name>", "<name>x&#7;</name>"),
         ("<minimal_heartbeat>2</minimal_heartbeat>", ""),
         ("<cf>LAST", "<cf>FIRST"),
         ("<cf>LAST", "<cf>HWPREDICT"),
@@ -303,6 +368,16 @@ fn errors_tell_where_and_what() {
         told.push_str(&format!("{found} -> {changed}\n    {error}\n").replace('\t', ""));
     }
     insta::assert_snapshot!(told);
+}
+
+#[test]
+fn no_damaged_file_is_made_of_a_dump() {
+    let end = TINY.find("</lastupdate>").unwrap();
+    let begin = TINY.find("<lastupdate>").unwrap() + "<lastupdate>".len();
+    let text = format!("{}99999999999999{}", &TINY[..begin], &TINY[end..]);
+    let target = Target::Native(Machine::find("amd64").unwrap());
+    let error = convert(&restored(&text).source(), target).unwrap_err();
+    assert!(error.to_string().contains("last update"), "{error}");
 }
 
 #[test]

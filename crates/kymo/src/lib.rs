@@ -10,8 +10,9 @@ pub mod open;
 mod order;
 pub mod pipeline;
 pub mod report;
+pub mod rrd;
 pub mod show;
 #[cfg(test)]
 mod testing;
 
-pub use any::AnyRecording;
+pub use any::{AnyRecording, EntryKind};

@@ -56,7 +56,7 @@ pub(crate) fn visit<V: Visitor>(
             visitor.end_array(field);
         }
         Val::Optional(content) => {
-            visitor.begin_optional(field, content.is_some());
+            visitor.begin_optional(field, content.is_some(), content.is_some().into());
             if let Some(content) = content {
                 visit(schema, child(0), content, visitor)?;
             }

@@ -1,4 +1,4 @@
-//! The recordings in `examples/`, shown whole: the text that babeltrace2 gives.
+//! The recordings in `examples/`, shown whole: the text that babeltrace2 gives where it reads them.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -98,6 +98,14 @@ fn what_was_discarded_is_told() {
         assert_same(&heard.warnings, &expected("lttng-discarded.err"));
         assert_eq!(heard.faults, Vec::<String>::new());
     }
+}
+
+#[test]
+fn the_draft_of_2010_is_shown() {
+    let heard = show("rfc-small", 2);
+    assert_same(&heard.text, &expected("rfc-small.txt"));
+    assert_same(&heard.warnings, &expected("rfc-small.err"));
+    assert_eq!(heard.faults, Vec::<String>::new());
 }
 
 #[test]

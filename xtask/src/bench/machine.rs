@@ -4,9 +4,8 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use kymo_machine::Machine;
-use kymo_machine::float::convert_doubles;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use kymo_machine::float::{convert_doubles, convert_doubles_in_place};
+use nix::time::{ClockId, clock_gettime};
 
 use crate::Outcome;
 use crate::args::Args;
@@ -23,10 +22,11 @@ const PAIRS: [(&str, &str); 4] = [
 pub(crate) fn run(mut args: Args) -> Outcome {
     let runs: usize = args.value("--runs")?.unwrap_or(15).max(1);
     args.finish()?;
-    println!("doubles converted, and copied; {runs} alternating runs, medians of CPU time\n");
+    println!("doubles converted in place, converted to another slice, and copied to one;");
+    println!("GB/s and ratio to the copy; {runs} alternating runs, medians of CPU time\n");
     println!(
-        "{:<18} {:>9} {:>10} {:>10} {:>7}",
-        "", "bytes", "convert", "memcpy", "ratio"
+        "{:<18} {:>9} {:>9} {:>6} {:>9} {:>6} {:>7}",
+        "", "bytes", "in place", "ratio", "convert", "ratio", "memcpy"
     );
     for (bytes, repeats) in [(16 << 10, 20_000), (256 << 10, 1000), (64 << 20, 4)] {
         for (from, to) in PAIRS {
@@ -47,28 +47,26 @@ fn measure(from: &Machine, to: &Machine, bytes: usize, repeats: u32, runs: usize
         .flat_map(|bits| from.double_to_bytes(bits))
         .take(bytes)
         .collect();
-    let mut target = vec![0; bytes];
-    let mut convert = || {
-        cpu_time(repeats, || {
-            convert_doubles(from, to, black_box(&source), black_box(&mut target))
-        })
-    };
-    let mut copied = vec![0; bytes];
-    let mut copy = || {
-        cpu_time(repeats, || {
-            black_box(&mut copied[..]).copy_from_slice(black_box(&source))
-        })
-    };
-    let (mut converts, mut copies) = (Vec::new(), Vec::new());
+    let mut own = source.clone();
+    let mut target = source.clone();
+    let (mut in_places, mut converts, mut copies) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..runs {
-        converts.push(convert()?);
-        copies.push(copy()?);
+        in_places.push(cpu_time(repeats, || {
+            convert_doubles_in_place(from, to, black_box(&mut own))
+        })?);
+        converts.push(cpu_time(repeats, || {
+            convert_doubles(from, to, black_box(&source), black_box(&mut target))
+        })?);
+        copies.push(cpu_time(repeats, || {
+            black_box(&mut target[..]).copy_from_slice(black_box(&source))
+        })?);
     }
     let speed = |times| bytes as f64 / 1e9 / super::median(times).as_secs_f64().max(1e-12);
-    let (converted, copied) = (speed(converts), speed(copies));
+    let (in_place, converted, copied) = (speed(in_places), speed(converts), speed(copies));
     println!(
-        "{:<18} {bytes:>9} {converted:>5.1} GB/s {copied:>5.1} GB/s {:>7.2}",
+        "{:<18} {bytes:>9} {in_place:>9.1} {:>6.2} {converted:>9.1} {:>6.2} {copied:>7.1}",
         format!("{} > {}", from.name(), to.name()),
+        in_place / copied,
         converted / copied,
     );
     Ok(())
@@ -83,9 +81,7 @@ fn cpu_time(repeats: u32, mut work: impl FnMut()) -> Outcome<Duration> {
     Ok((own_time()? - before) / repeats)
 }
 
-/// CPU time of this thread.
+/// CPU time of this thread, to the nanosecond.
 fn own_time() -> Outcome<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Ok(Duration::from_micros(u64::try_from(micros)?))
+    Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }

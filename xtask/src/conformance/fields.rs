@@ -55,8 +55,12 @@ fn fails(setting: &Setting, case: &str, expected: &str) -> Result<(), String> {
         expected.strip_prefix("no variant field option selected by the selector value ")
     {
         report.code == FaultCode::NoVariantOption && report.message.contains(selector)
-    } else if expected.contains("two different byte orders") {
+    } else if expected.contains("two different byte orders")
+        || expected.contains("don't share the same byte order")
+    {
         report.code == FaultCode::ByteOrderChange
+    } else if expected.contains("oversized") {
+        report.code == FaultCode::IntegerTooLong
     } else {
         return Err(format!("unknown expected failure `{expected}`"));
     };

@@ -8,6 +8,7 @@
 mod contents;
 mod elements;
 mod fields;
+mod pairs;
 mod random;
 mod record;
 mod rrd;
@@ -71,7 +72,7 @@ const CORPORA: &[Corpus] = &[
     },
     Corpus {
         name: "ctf1-babeltrace-whole",
-        run: text::whole_traces,
+        run: |setting| text::whole_traces(setting, 1),
     },
     Corpus {
         name: "ctf1-babeltrace-fields",
@@ -92,6 +93,38 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "ctf1-yactfr-text",
         run: |setting| text::run(setting, "yactfr/iter-data/ctf-1"),
+    },
+    Corpus {
+        name: "ctf2-babeltrace-text",
+        run: |setting| text::run(setting, "babeltrace/common-data/ctf-traces/2"),
+    },
+    Corpus {
+        name: "ctf2-babeltrace-whole",
+        run: |setting| text::whole_traces(setting, 2),
+    },
+    Corpus {
+        name: "ctf2-babeltrace-fields",
+        run: |setting| fields::run(setting, "babeltrace/field-traces/ctf-2-"),
+    },
+    Corpus {
+        name: "ctf2-fields-text",
+        run: |setting| text::run(setting, "babeltrace/field-traces/ctf-2-"),
+    },
+    Corpus {
+        name: "ctf2-yactfr-elements",
+        run: |setting| elements::run(setting, "ctf-2"),
+    },
+    Corpus {
+        name: "ctf2-yactfr-text",
+        run: |setting| text::run(setting, "yactfr/iter-data/ctf-2"),
+    },
+    Corpus {
+        name: "ctf2-pairs",
+        run: pairs::run,
+    },
+    Corpus {
+        name: "ctf2-twins",
+        run: pairs::twins,
     },
     Corpus {
         name: "rrd-machines",

@@ -51,19 +51,32 @@ pub(super) fn run(setting: &Setting, prefix: &str) -> Outcome<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// Runs babeltrace's own expected texts of whole traces, of which some are in several
-/// directories: `details` without the names of traces and streams.
-pub(super) fn whole_traces(setting: &Setting) -> Outcome<Vec<Verdict>> {
+/// Runs babeltrace's own expected texts of whole traces of a version of CTF, of which some are
+/// in several directories: `details` without the names of traces and streams.
+pub(super) fn whole_traces(setting: &Setting, version: u32) -> Outcome<Vec<Verdict>> {
     let folder = "babeltrace/src.ctf.fs/succeed/trace-";
+    let mut found: Vec<(String, String)> = Vec::new();
+    for case in cases(&setting.traces, folder, ".expect")? {
+        let name = case.trim_start_matches(folder).trim_end_matches("-mip1");
+        let name = match name.split_once("-ctf") {
+            Some((name, of)) if of == version.to_string() => name,
+            None => name,
+            _ => continue,
+        };
+        found.push((case.clone(), name.to_string()));
+    }
+    let of_details =
+        format!("babeltrace/sink.text.details/default-without-names-ctf{version}-mip1");
+    found.push((of_details, "wk-heartbeat-u".to_string()));
     let mut verdicts = Vec::new();
-    for case in cases(&setting.traces, folder, "-mip1.expect")? {
-        let name = case.trim_start_matches(folder).trim_end_matches("-ctf1");
-        let trace = format!("babeltrace/common-data/ctf-traces/1/succeed/{name}");
-        // Others combine traces, or convert them first.
-        if !setting.traces.join(&trace).is_dir() {
+    for (case, name) in found {
+        let trace = format!("babeltrace/common-data/ctf-traces/{version}/succeed/{name}");
+        let expected = setting.traces.join(format!("{case}.expect"));
+        // Others combine traces, or convert them first, or show something else of them.
+        if !setting.traces.join(&trace).is_dir() || !read(&expected)?.starts_with("Trace class:\n")
+        {
             continue;
         }
-        let expected = setting.traces.join(format!("{case}-mip1.expect"));
         let result = print(setting, &trace, "details").and_then(|said| {
             let found = without_names(&String::from_utf8_lossy(&said.out));
             difference(&read(&expected)?, &found)
@@ -185,7 +198,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// The warnings about what the tracer could not keep.
-fn lost(err: &str) -> String {
+pub(super) fn lost(err: &str) -> String {
     err.lines()
         .filter(|line| line.starts_with("WARNING: Tracer"))
         .map(|line| format!("{line}\n"))

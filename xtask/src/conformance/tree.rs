@@ -135,7 +135,7 @@ impl Visitor for Grower<'_> {
         });
     }
 
-    fn begin_optional(&mut self, field: FieldId, _present: bool) {
+    fn begin_optional(&mut self, field: FieldId, _present: bool, _selector: u64) {
         self.begin(field);
     }
 

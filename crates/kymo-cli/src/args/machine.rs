@@ -103,7 +103,7 @@ pub(crate) struct Layout {
     pub(crate) json: bool,
 }
 
-fn find(name: &str) -> Result<&'static KnownMachine, String> {
+pub(crate) fn find(name: &str) -> Result<&'static KnownMachine, String> {
     KnownMachine::find(name)
         .ok_or_else(|| "no machine has this name; `kymo machine list` tells them".to_string())
 }

@@ -57,11 +57,12 @@ impl Number {
     }
 }
 
-/// `nan`, or `nan(...)` with letters, digits and underscores.
+/// `nan`, `nan(...)` with letters, digits and underscores, or what AIX and Tru64 print and read: a
+/// quiet `nanq`, a signalling `nans`.
 fn is_nan(lower: &str) -> bool {
     let is_word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     match lower.strip_prefix("nan") {
-        Some("") => true,
+        Some("" | "q" | "s") => true,
         Some(rest) => rest
             .strip_prefix('(')
             .and_then(|rest| rest.strip_suffix(')'))
@@ -168,7 +169,15 @@ mod tests {
         ] {
             assert_eq!(bits(text), Some(value.to_bits()), "{text}");
         }
-        for text in ["nan", "NaN", "-nan", "+nan()", "nan(0x7_f)"] {
+        for text in [
+            "nan",
+            "NaN",
+            "-nan",
+            "+nan()",
+            "nan(0x7_f)",
+            "NaNQ",
+            "-nans",
+        ] {
             assert_eq!(bits(text), None, "{text}");
         }
     }
@@ -236,7 +245,7 @@ mod tests {
     fn anything_else_is_no_number() {
         for text in [
             "", " ", "-", "+-1", "1 ", "1x", "e5", "1e", "0x", "0x.", "0xp1", "0x1p", "0x1p+",
-            "0x1.2.3", "0xg", "inf1", "infinit", "nan(", "nan(-)", "nanq", "1_000", "--1",
+            "0x1.2.3", "0xg", "inf1", "infinit", "nan(", "nan(-)", "nanqq", "1_000", "--1",
             "0x1p1.5",
         ] {
             assert_eq!(Number::parse(text), Err(NotANumber), "{text}");

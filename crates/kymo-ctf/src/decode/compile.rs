@@ -7,7 +7,8 @@ use std::sync::Arc;
 use kymo_machine::ByteOrder;
 use kymo_model::{FieldId, Kind, Schema, Scope};
 
-use super::op::{BitsOp, BytesOp, Count, Op, OptionEntry, Program, Shown};
+use super::choice::Choice;
+use super::op::{BitsOp, BytesOp, Count, Op, OptionEntry, Options, Program, Shown};
 use crate::class::{
     BitLayout, Encoding, FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Role, Step,
 };
@@ -288,7 +289,7 @@ impl Compiler<'_> {
             } => {
                 let count = self.count(length, field)?;
                 // What comes before the elements has aligned itself.
-                let align = log2(element.align().max(*min_align))?;
+                let align = log2(element.begin_align().max(*min_align))?;
                 let at = self.emit(Op::Array {
                     field,
                     align,
@@ -296,6 +297,7 @@ impl Compiler<'_> {
                     body: 0,
                 });
                 self.part(field, None, Step::Element, element)?;
+                self.forget_elements(at + 1);
                 let length = self.body(at);
                 if let Op::Array { body, .. } = &mut self.program.ops[at] {
                     *body = length;
@@ -310,11 +312,7 @@ impl Compiler<'_> {
                 when,
             } => {
                 let slot = self.slot(selector)?;
-                let table = self.table(vec![OptionEntry {
-                    when: when.clone(),
-                    start: 0,
-                    end: 0,
-                }]);
+                let table = self.table(Choice::new([when]));
                 let at = self.emit(Op::Optional {
                     field,
                     table,
@@ -329,7 +327,7 @@ impl Compiler<'_> {
             }
             FieldClass::Variant { options, selector } => {
                 let slot = self.slot(selector)?;
-                let table = self.table(Vec::new());
+                let table = self.table(Choice::new(options.iter().map(|option| &option.when)));
                 let at = self.emit(Op::Variant {
                     field,
                     table,
@@ -346,12 +344,11 @@ impl Compiler<'_> {
                         &option.class,
                     )?;
                     entries.push(OptionEntry {
-                        when: option.when.clone(),
                         start,
                         end: self.body(at),
                     });
                 }
-                self.program.tables[table as usize] = entries;
+                self.program.tables[table as usize].entries = entries;
                 let length = self.body(at);
                 if let Op::Variant { body, .. } = &mut self.program.ops[at] {
                     *body = length;
@@ -359,6 +356,28 @@ impl Compiler<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Begins the element whose instructions are those from `at` on without what the element
+    /// before it has saved and it does not save itself: what lies in a compound that may be
+    /// absent or empty.
+    fn forget_elements(&mut self, at: usize) {
+        let mut slots = Vec::new();
+        // Where the compound in hand ends.
+        let mut end = at;
+        for (position, op) in self.program.ops.iter().enumerate().skip(at) {
+            match *op {
+                Op::Array { body, .. } | Op::Optional { body, .. } | Op::Variant { body, .. } => {
+                    end = end.max(position + 1 + body as usize);
+                }
+                Op::Save { slot } if position < end => slots.push(slot),
+                _ => {}
+            }
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        let clear = slots.into_iter().map(|slot| Op::Clear { slot });
+        self.program.ops.splice(at..at, clear);
     }
 
     /// A member, element, option or content.
@@ -382,8 +401,11 @@ impl Compiler<'_> {
         self.program.ops.len() - 1
     }
 
-    fn table(&mut self, entries: Vec<OptionEntry>) -> u32 {
-        self.program.tables.push(entries);
+    fn table(&mut self, choice: Choice) -> u32 {
+        self.program.tables.push(Options {
+            choice,
+            entries: Vec::new(),
+        });
         self.program.tables.len() as u32 - 1
     }
 

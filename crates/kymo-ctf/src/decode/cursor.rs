@@ -20,7 +20,8 @@ pub struct PacketCursor<'a> {
     decoder: &'a Decoder,
     stream: &'a StreamDecoder,
     content: Content<'a>,
-    /// Where the packet says that its content ends, which may be beyond the data.
+    /// Where the packet says that its content ends, which may be beyond the data. Where it counts
+    /// in bytes, the last one may have bits to spare: no event begins there.
     content_bits: u64,
     slots: Vec<Cell<u64>>,
     clock: Ticks,
@@ -60,7 +61,7 @@ impl<'a> PacketCursor<'a> {
             decoder,
             stream,
             content,
-            content_bits,
+            content_bits: content_bits.saturating_sub(decoder.size_unit - 1),
             slots,
             clock: Ticks(clock),
             number: 0,

@@ -225,10 +225,11 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::decode::Decoder;
-    use crate::metadata;
+    use crate::metadata::{self, ctf2};
 
-    /// A decoder for events that are only a header: compact (5 and 27 bits) or large.
-    fn decoder(order: &str, large: bool) -> Decoder {
+    /// A decoder for events that are only a header: compact (5 and 27 bits) or large; described
+    /// in CTF 1.8 or CTF 2.
+    fn decoder(order: &str, large: bool, new: bool) -> Decoder {
         let (id, time, align, last) = if large {
             (16, 32, 8, 65535)
         } else {
@@ -248,7 +249,12 @@ mod tests {
             event {{ name = a; id = 0; }}; event {{ name = b; id = 1; }}; event {{ name = c; id = 3; }};",
             last - 1
         );
-        let class = metadata::parse(text.as_bytes(), "metadata").unwrap().class;
+        let parse = |text: &str| metadata::parse(text.as_bytes(), "metadata").unwrap().class;
+        let class = parse(&text);
+        let class = match new {
+            true => parse(&ctf2::write(&class).unwrap()),
+            false => class,
+        };
         Decoder::new(&class).unwrap()
     }
 
@@ -258,9 +264,10 @@ mod tests {
             data in prop::collection::vec(prop_oneof![3 => 0u8..4, 1 => Just(255), 1 => any::<u8>()], 0..60),
             big: bool,
             large: bool,
+            new: bool,
         ) {
-            let fast = decoder(if big { "be" } else { "le" }, large);
-            let mut slow = decoder(if big { "be" } else { "le" }, large);
+            let fast = decoder(if big { "be" } else { "le" }, large, new);
+            let mut slow = decoder(if big { "be" } else { "le" }, large, new);
             prop_assert!(slow.streams[0].fast_header.take().is_some());
             let head = fast.packet_head(&data).unwrap();
             let bits = data.len() as u64 * 8;

@@ -5,9 +5,11 @@
 //! [`Decoder::packet_head`] reads what a packet says of itself, [`Decoder::cursor`] walks
 //! its events.
 
+mod choice;
 mod compile;
 mod cursor;
 mod header;
+mod leb128;
 mod op;
 #[cfg(test)]
 mod oracle;
@@ -20,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_model::{EventClass, Fault, FaultCode, Nothing, Schema, Scope, Visitor};
-use kymo_time::Clock;
+use kymo_time::{Clock, Ticks};
 
 use self::compile::{Budget, Slots, leads_to_headers};
 use self::header::FastHeader;
@@ -30,6 +32,7 @@ use crate::class::{EventRecordClass, FieldClass, Role, StreamClass, TraceClass};
 
 pub use self::compile::CompileError;
 pub use self::cursor::{PacketCursor, PacketEvent};
+pub(crate) use self::run::FREE_EMPTY_ELEMENTS;
 
 /// What the header and context of a packet say, as found: nothing of it is checked yet
 /// against the file. Numbers of a counter or clock come with the bits they have: they are
@@ -65,6 +68,8 @@ pub struct PacketHead {
 pub struct Decoder {
     /// The packet header, as far as needed to know the stream class.
     header: Program,
+    /// What the packets count their sizes in, in bits.
+    size_unit: u64,
     streams: Vec<StreamDecoder>,
     by_id: HashMap<u64, usize>,
     events: Vec<EventClass>,
@@ -107,9 +112,14 @@ enum EventTable {
 }
 
 impl EventTable {
+    /// How many numbers a table may have in vain for each class: every stream class has a table,
+    /// so that it must not be much larger than its classes.
+    const SPARE_NUMBERS: u64 = 64;
+
     fn new(ids: impl Iterator<Item = u64> + Clone) -> Self {
         let largest = ids.clone().max().unwrap_or(0);
-        if largest < 1 << 16 {
+        let classes = ids.clone().count() as u64;
+        if largest < classes.saturating_mul(Self::SPARE_NUMBERS).min(1 << 16) {
             let mut table = vec![0; largest as usize + 1];
             for (position, id) in ids.enumerate() {
                 table[id as usize] = position as u32 + 1;
@@ -145,6 +155,7 @@ impl Decoder {
     pub fn new(trace: &TraceClass) -> Result<Self, CompileError> {
         let mut decoder = Self {
             header: Program::default(),
+            size_unit: trace.dialect.size_unit(),
             streams: Vec::new(),
             by_id: HashMap::new(),
             events: Vec::new(),
@@ -221,7 +232,7 @@ impl Decoder {
         let mut run = Run::noting(data, &slots, &mut notes);
         run.run(&stream.packet, visitor)?;
         let events_bit = run.pos;
-        Ok(head(stream_class, events_bit, &notes))
+        Ok(head(stream_class, events_bit, self.size_unit, &notes))
     }
 
     /// Position of the stream class with a number in [`TraceClass::streams`].
@@ -393,7 +404,7 @@ fn add_scopes<'c>(
 }
 
 /// What a run over a packet's header and context noted.
-fn head(stream_class: usize, events_bit: u64, notes: &Notes) -> PacketHead {
+fn head(stream_class: usize, events_bit: u64, size_unit: u64, notes: &Notes) -> PacketHead {
     let mut head = PacketHead {
         stream_class,
         uuid: notes.uuid,
@@ -404,9 +415,17 @@ fn head(stream_class: usize, events_bit: u64, notes: &Notes) -> PacketHead {
         match role {
             Role::PacketMagic => head.magic = Some(value),
             Role::StreamId => head.stream_id = Some(value),
-            Role::PacketTotalLength => head.total_bits = Some(value),
-            Role::PacketContentLength => head.content_bits = Some(value),
-            Role::DefaultClockTimestamp => head.begin = Some((value, bits)),
+            Role::PacketTotalLength => head.total_bits = Some(value.saturating_mul(size_unit)),
+            Role::PacketContentLength => {
+                head.content_bits = Some(value.saturating_mul(size_unit));
+            }
+            // Each of several brings the clock forward.
+            Role::DefaultClockTimestamp => {
+                head.begin = Some(match head.begin {
+                    None => (value, bits),
+                    Some((clock, most)) => (Ticks(clock).advance(value, bits).0, bits.max(most)),
+                });
+            }
             Role::PacketEndTimestamp => head.end = Some((value, bits)),
             Role::DiscardedEvents => head.discarded = Some((value, bits)),
             Role::PacketSequenceNumber => head.sequence = Some((value, bits)),
@@ -414,4 +433,26 @@ fn head(stream_class: usize, events_bit: u64, notes: &Notes) -> PacketHead {
         }
     }
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_event_classes_is_as_large_as_their_number() {
+        let get = |ids: &[u64], id| EventTable::new(ids.iter().copied()).get(id);
+        for ids in [&[3, 0, 1][..], &[3, 65_535, 1], &[u64::MAX, 3]] {
+            for (position, &id) in ids.iter().enumerate() {
+                assert_eq!(get(ids, id), Some(position));
+            }
+            assert_eq!(get(ids, 2), None);
+        }
+        assert_eq!(get(&[], 0), None);
+        // A class for each stream is cheap, whatever its number.
+        let few = EventTable::new([65_535].into_iter());
+        assert!(matches!(few, EventTable::Sparse(table) if table.len() == 1));
+        let many = EventTable::new(0..2000);
+        assert!(matches!(many, EventTable::Dense(table) if table.len() == 2000));
+    }
 }

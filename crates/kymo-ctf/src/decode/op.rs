@@ -7,7 +7,8 @@
 use kymo_machine::ByteOrder;
 use kymo_model::FieldId;
 
-use crate::class::{Encoding, Role, Selector};
+use super::choice::Choice;
+use crate::class::{Encoding, Role};
 
 /// A fixed number of bits that is not a whole number of aligned bytes, or is otherwise
 /// out of the ordinary.
@@ -131,7 +132,7 @@ pub(super) enum Op {
     Save {
         slot: u32,
     },
-    /// Forgets what an earlier event saved.
+    /// Forgets what an earlier event, or element of an array, saved.
     Clear {
         slot: u32,
     },
@@ -165,10 +166,16 @@ pub(super) enum Op {
     },
 }
 
-/// An option of a variant: which selectors it has and where its instructions are.
-#[derive(Clone, Debug, PartialEq)]
+/// The options of a variant, or the one of an optional.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Options {
+    pub choice: Choice,
+    pub entries: Vec<OptionEntry>,
+}
+
+/// Where the instructions of an option are.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OptionEntry {
-    pub when: Selector,
     /// From the instruction after the variant's.
     pub start: u32,
     pub end: u32,
@@ -178,7 +185,7 @@ pub(super) struct OptionEntry {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Program {
     pub ops: Vec<Op>,
-    pub tables: Vec<Vec<OptionEntry>>,
+    pub tables: Vec<Options>,
 }
 
 impl Op {

@@ -28,7 +28,7 @@ enum Token {
     EndStruct,
     BeginArray(u64),
     EndArray,
-    BeginOptional(bool),
+    BeginOptional(bool, u64),
     EndOptional,
     BeginVariant(u32, u64),
     EndVariant,
@@ -85,8 +85,8 @@ impl Visitor for Recorder {
     fn end_array(&mut self, _: FieldId) {
         self.0.push(Token::EndArray);
     }
-    fn begin_optional(&mut self, _: FieldId, present: bool) {
-        self.0.push(Token::BeginOptional(present));
+    fn begin_optional(&mut self, _: FieldId, present: bool, selector: u64) {
+        self.0.push(Token::BeginOptional(present, selector));
     }
     fn end_optional(&mut self, _: FieldId) {
         self.0.push(Token::EndOptional);
@@ -189,12 +189,20 @@ impl Plain<'_> {
         result
     }
 
-    fn length(&self, length: &Length) -> u64 {
-        match length {
+    fn length(&mut self, length: &Length) -> Result<u64, FaultCode> {
+        Ok(match length {
             Length::Static(length) => *length,
             Length::Dynamic(reference) => self.look_up(reference),
-            Length::Inline(_) => panic!("not generated"),
-        }
+            Length::Inline(class) => {
+                let FieldClass::Integer { layout, .. } = &**class else {
+                    panic!("a length is an integer");
+                };
+                let length = self.fixed(layout)?;
+                // It is no field, so nobody is told where it is.
+                self.tokens.pop();
+                length
+            }
+        })
     }
 
     fn class(&mut self, class: &FieldClass) -> Result<(), FaultCode> {
@@ -243,8 +251,8 @@ impl Plain<'_> {
                         break;
                     }
                     // The fast decoder gives up at the first byte that cannot belong.
-                    if !fits(&bits, style.signed) {
-                        break;
+                    if bits.len() == 70 {
+                        return Err(FaultCode::IntegerTooLong);
                     }
                 }
                 if !fits(&bits, style.signed) {
@@ -278,7 +286,7 @@ impl Plain<'_> {
                 self.tell(Token::Text(text));
             }
             FieldClass::SizedText { length, align, .. } => {
-                let length = self.length(length);
+                let length = self.length(length)?;
                 self.align(*align)?;
                 let begin = self.pos;
                 let mut text = self.bytes(length)?;
@@ -291,7 +299,7 @@ impl Plain<'_> {
                 self.tell(Token::Text(text));
             }
             FieldClass::Blob { length, .. } => {
-                let length = self.length(length);
+                let length = self.length(length)?;
                 self.align(8)?;
                 let begin = self.pos;
                 let bytes = self.bytes(length)?;
@@ -307,12 +315,19 @@ impl Plain<'_> {
                 self.begin(Token::EndStruct);
             }
             FieldClass::Array {
-                element, length, ..
+                element,
+                length,
+                min_align,
+                ..
             } => {
-                let length = self.length(length);
-                self.align(class.align())?;
+                let length = self.length(length)?;
+                self.align(element.begin_align().max(*min_align))?;
                 self.begin(Token::BeginArray(length));
                 for _ in 0..length {
+                    let mut path = self.path.steps.clone();
+                    path.push(Step::Element);
+                    self.values
+                        .retain(|field, _| !field.steps.starts_with(&path));
                     self.part(Step::Element, element)?;
                 }
                 self.begin(Token::EndArray);
@@ -322,8 +337,9 @@ impl Plain<'_> {
                 selector,
                 when,
             } => {
-                let present = when.contains(self.look_up(selector));
-                self.begin(Token::BeginOptional(present));
+                let value = self.look_up(selector);
+                let present = when.contains(value);
+                self.begin(Token::BeginOptional(present, value));
                 if present {
                     self.part(Step::Content, content)?;
                 }
@@ -422,10 +438,21 @@ fn any_class() -> impl Strategy<Value = FieldClass> {
         prop_oneof![
             (prop::collection::vec(inner.clone(), 0..5), 0u32..6)
                 .prop_map(|(members, align)| structure(members, 1 << align)),
-            (inner, 0u64..4, 0u32..6).prop_map(|(element, length, align)| FieldClass::Array {
+            (inner.clone(), 0u64..4, 0u32..6).prop_map(|(element, length, align)| {
+                FieldClass::Array {
+                    element: Box::new(element),
+                    length: Length::Static(length),
+                    min_align: 1 << align,
+                    roles: Vec::new(),
+                }
+            }),
+            (inner, layout(), 1u32..=3).prop_map(|(element, layout, bits)| FieldClass::Array {
                 element: Box::new(element),
-                length: Length::Static(length),
-                min_align: 1 << align,
+                length: Length::Inline(Box::new(FieldClass::Integer {
+                    layout: BitLayout { bits, ..layout },
+                    style: style(false),
+                })),
+                min_align: 1,
                 roles: Vec::new(),
             }),
         ]

@@ -6,13 +6,14 @@ use kymo_machine::{ByteOrder, bits};
 use kymo_model::{Fault, FaultCode, FieldId, Visitor};
 use kymo_time::Ticks;
 
+use super::leb128::{self, Unreadable};
 use super::op::{BitsOp, BytesOp, Count, Op, Program, Shown};
 use super::text;
 use crate::class::{Encoding, Role};
 
 /// How many elements without any bits a packet may have, beyond one for each of its bits:
 /// they cost time but no data, so that the data does not bound them.
-const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
+pub(crate) const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
 
 /// The content of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -216,13 +217,12 @@ impl<'r> Run<'r> {
                     slot,
                     body,
                 } => {
-                    let present = program.tables[table as usize][0]
-                        .when
-                        .contains(self.slots[slot as usize].get());
+                    let selector = self.slots[slot as usize].get();
+                    let present = program.tables[table as usize].choice.of(selector).is_some();
                     if V::POSITIONS {
                         v.at(self.pos);
                     }
-                    v.begin_optional(field, present);
+                    v.begin_optional(field, present, selector);
                     if present {
                         self.ops(program, &ops[next..next + body as usize], v)?;
                     }
@@ -240,8 +240,7 @@ impl<'r> Run<'r> {
                 } => {
                     let selector = self.slots[slot as usize].get();
                     let options = &program.tables[table as usize];
-                    let Some(selected) = options.iter().position(|o| o.when.contains(selector))
-                    else {
+                    let Some(selected) = options.choice.of(selector) else {
                         return Err(
                             Fault::new(FaultCode::NoVariantOption, self.pos, selector).at(field)
                         );
@@ -250,7 +249,7 @@ impl<'r> Run<'r> {
                         v.at(self.pos);
                     }
                     v.begin_variant(field, selected as u32, selector);
-                    let option = &options[selected];
+                    let option = &options.entries[selected];
                     self.ops(
                         program,
                         &ops[next + option.start as usize..next + option.end as usize],
@@ -544,36 +543,19 @@ impl<'r> Run<'r> {
     fn var_integer(&mut self, op: &BytesOp, signed: bool) -> Result<u64, Fault> {
         let at = self.aligned(op.align);
         let rest = self.bytes.get((at / 8) as usize..).unwrap_or_default();
-        let mut value = 0u64;
-        for (index, &byte) in rest.iter().enumerate() {
-            let shift = 7 * index as u32;
-            let part = u64::from(byte & 0x7f);
-            let fits = match shift {
-                0..=56 => true,
-                // Only one bit is left; of a signed number the others repeat it.
-                63 => part == 0 || part == 1 && !signed || part == 0x7f && signed,
-                _ => signed && part == (if value >> 63 == 1 { 0x7f } else { 0 }) || part == 0,
-            };
-            if !fits {
-                return Err(
-                    Fault::new(FaultCode::IntegerTooLong, at, index as u64 + 1).at(op.field)
-                );
-            }
-            if shift < 64 {
-                value |= part << shift;
-            }
-            if byte & 0x80 == 0 {
-                let bits = shift + 7;
-                if signed && bits < 64 {
-                    value = bits::sign_extend(value, bits) as u64;
-                }
+        match leb128::read(rest, signed) {
+            Ok((value, bytes)) => {
                 self.last = value;
-                self.last_bits = bits.min(64);
-                self.pos = at + (index as u64 + 1) * 8;
-                return Ok(at);
+                self.last_bits = (7 * bytes as u32).min(64);
+                self.pos = at + bytes as u64 * 8;
+                Ok(at)
+            }
+            Err(Unreadable::Truncated) => Err(self.beyond(self.pos).at(op.field)),
+            Err(Unreadable::TooLong) => {
+                let most = leb128::MOST_BYTES as u64;
+                Err(Fault::new(FaultCode::IntegerTooLong, at, most).at(op.field))
             }
         }
-        Err(self.beyond(self.pos).at(op.field))
     }
 
     #[inline]

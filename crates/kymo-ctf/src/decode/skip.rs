@@ -89,19 +89,15 @@ impl Shortener<'_> {
         self.short.ops.push(*op);
         match *op {
             Op::Variant { table, .. } => {
-                let options = &self.program.tables[table as usize];
+                let options = &self.program.tables[table as usize].entries;
                 let mut entries = Vec::with_capacity(options.len());
                 for option in options {
                     let start = (self.short.ops.len() - at - 1) as u32;
                     self.ops(&inner[option.start as usize..option.end as usize]);
                     let end = (self.short.ops.len() - at - 1) as u32;
-                    entries.push(OptionEntry {
-                        when: option.when.clone(),
-                        start,
-                        end,
-                    });
+                    entries.push(OptionEntry { start, end });
                 }
-                self.short.tables[table as usize] = entries;
+                self.short.tables[table as usize].entries = entries;
             }
             _ => self.ops(inner),
         }

@@ -1,10 +1,17 @@
 //! Metadata: from the bytes of a `metadata` file to the class model.
 //!
-//! The text may be plain or come in packets (CTF 1.8.3 §7.1). Which language it is
-//! written in, the text itself tells; each has a module of its own, and all make the
+//! The text may be plain or come in packets (CTF 1.8.3 §7.1, RFC v1.1 §7). Which language it is
+//! written in, the packets or the text itself tell; each has a module of its own, and all make the
 //! same [class model](crate::class).
 
+pub mod ctf2;
+mod lexer;
+mod limits;
 mod packets;
+pub(crate) mod rfc;
+#[cfg(test)]
+mod testing;
+mod tokens;
 mod tsdl;
 
 use std::fmt;
@@ -26,6 +33,8 @@ pub struct Metadata {
     pub class: TraceClass,
     /// The byte order of the packets, where the text came in packets.
     pub packetized: Option<ByteOrder>,
+    /// Number of the session, where packets of RFC v1.1 tell it.
+    pub session_id: Option<u32>,
     /// What is odd about it; places are places in [`Metadata::text`].
     pub warnings: Vec<Diagnostic>,
 }
@@ -118,6 +127,7 @@ impl std::error::Error for MetadataError {}
 /// The metadata languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
+    Rfc,
     Tsdl,
     Json,
 }
@@ -129,10 +139,24 @@ impl Language {
         let blank = |c: char| c.is_ascii_whitespace() || c == '\0' || c == '\u{feff}';
         if text.trim_start_matches(blank).starts_with(['\u{1e}', '{']) {
             Self::Json
+        } else if rfc::is_language_of(text) {
+            Self::Rfc
         } else {
             Self::Tsdl
         }
     }
+}
+
+/// A UUID as text.
+fn uuid_text(uuid: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (at, byte) in uuid.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
 }
 
 /// Reads metadata; `name` is what errors call it, usually the path of the file.
@@ -143,6 +167,21 @@ impl Language {
 ///
 /// If the metadata, or the packets around it, cannot be understood.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
+    parse_with(bytes, name, || None)
+}
+
+/// Like [`parse`] for a trace whose data streams can be looked at: plain text of RFC v1.1 does
+/// not tell the native byte order, but the [magic number](byte_order_of_packets) of every packet
+/// does. Only for such text, `native` is called.
+///
+/// # Errors
+///
+/// If the metadata, or the packets around it, cannot be understood.
+pub fn parse_with(
+    bytes: &[u8],
+    name: &str,
+    native: impl FnOnce() -> Option<ByteOrder>,
+) -> Result<Metadata, MetadataError> {
     if bytes.len() > MAX_LENGTH {
         return Err(MetadataError::of_envelope(
             name,
@@ -154,20 +193,42 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
         ));
     }
     let mut warnings = Vec::new();
-    let packetized = packets::detect(bytes);
+    let damaged = |envelope| MetadataError::of_envelope(name, envelope);
+    let rfc_packets = rfc::byte_order(bytes);
+    let packetized = packets::detect(bytes).or(rfc_packets);
+    let mut session_id = None;
     let joined;
-    let bytes = match packetized {
-        Some(order) => {
-            joined = packets::join(bytes, order, &mut warnings)
-                .map_err(|envelope| MetadataError::of_envelope(name, envelope))?;
+    let bytes = match (rfc_packets, packetized) {
+        (Some(order), _) => {
+            let packets = rfc::packets::join(bytes, order, &mut warnings).map_err(damaged)?;
+            session_id = packets.session_id;
+            joined = packets.text;
             &joined
         }
-        None => bytes,
+        (None, Some(order)) => {
+            joined = packets::join(bytes, order, &mut warnings).map_err(damaged)?;
+            &joined
+        }
+        (None, None) => bytes,
     };
     let text = String::from_utf8_lossy(bytes).into_owned();
-    let parsed = match Language::of(&text) {
+    let language = match rfc_packets {
+        Some(_) => Language::Rfc,
+        None => Language::of(&text),
+    };
+    let parsed = match language {
+        Language::Rfc => {
+            let order = packetized.or_else(native).unwrap_or_else(|| {
+                warnings.push(Diagnostic::warning(
+                    "nothing tells the native byte order: neither the metadata nor a data stream; \
+                     it is taken for little endian",
+                ));
+                ByteOrder::Little
+            });
+            rfc::parse(&text, order)
+        }
         Language::Tsdl => tsdl::parse(&text),
-        Language::Json => Err(Diagnostic::error("metadata of CTF 2 is not supported yet")),
+        Language::Json => ctf2::parse(&text),
     };
     match parsed {
         Ok((class, more)) => {
@@ -183,6 +244,7 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
                 text,
                 class,
                 packetized,
+                session_id,
                 warnings,
             })
         }
@@ -193,12 +255,18 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
     }
 }
 
+/// The byte order of a packet that begins with the magic number of RFC v1.1, as all of its
+/// packets do; `None` of other bytes.
+pub fn byte_order_of_packets(bytes: &[u8]) -> Option<ByteOrder> {
+    rfc::byte_order(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::class::{FieldClass, Role};
+    use crate::class::{Dialect, FieldClass, Role};
     use kymo_time::Origin;
 
     const LEAST: &str = "trace { major = 1; minor = 8; byte_order = le; };";
@@ -257,13 +325,80 @@ mod tests {
     }
 
     #[test]
-    fn other_languages_are_told_apart() {
+    fn languages_are_told_apart() {
         for text in [
-            "\u{1e}{\"type\": \"preamble\"}",
-            "\n{ \"type\": \"preamble\" }",
+            "\u{1e}{\"type\": \"preamble\", \"version\": 2}\n\u{1e}{\"type\": \"data-stream-class\"}",
+            "\n{\"type\": \"preamble\", \"version\": 2}\n{\"type\": \"data-stream-class\"}",
         ] {
-            let error = parse(text.as_bytes(), "metadata").unwrap_err();
-            assert!(error.to_string().contains("CTF 2"), "{error}");
+            let metadata = parse(text.as_bytes(), "metadata").unwrap();
+            assert_eq!(metadata.class.dialect, Dialect::Ctf2);
+        }
+        let metadata = parse(LEAST.as_bytes(), "metadata").unwrap();
+        assert_eq!(metadata.class.dialect, Dialect::Ctf18);
+    }
+
+    #[test]
+    fn rfc_v1_1_is_told_apart_by_its_packets_and_by_its_words() {
+        const TEXT: &str = "trace { major = 1; minor = 1; }";
+        let never = || panic!("only plain text does not tell the byte order");
+        let mut packet = 0xC1FC_1FC1_u32.to_be_bytes().to_vec();
+        packet.extend([0, 0, 0, 9, 0, 0, 0, 48 + TEXT.len() as u8, 0, 0, 0, 100]);
+        packet.extend([0; 32]);
+        packet.extend(TEXT.as_bytes());
+        packet.resize(100, 0);
+        let metadata = parse_with(&packet, "metadata", never).unwrap();
+        assert_eq!(metadata.text, TEXT);
+        assert_eq!(metadata.packetized, Some(ByteOrder::Big));
+        assert_eq!(metadata.session_id, Some(9));
+        assert_eq!(metadata.class.dialect, Dialect::Rfc11);
+        assert_eq!(metadata.class.byte_order, Some(ByteOrder::Big));
+        assert!(metadata.warnings.is_empty());
+        parse_with(LEAST.as_bytes(), "metadata", never).unwrap();
+
+        for order in [ByteOrder::Big, ByteOrder::Little] {
+            let metadata = parse_with(TEXT.as_bytes(), "metadata", || Some(order)).unwrap();
+            assert_eq!(metadata.class.byte_order, Some(order));
+            assert_eq!((metadata.packetized, metadata.session_id), (None, None));
+        }
+        let metadata = parse(TEXT.as_bytes(), "metadata").unwrap();
+        assert_eq!(metadata.class.byte_order, Some(ByteOrder::Little));
+        assert_eq!(metadata.warnings.len(), 1);
+
+        packet[46] = 1;
+        let error = parse(&packet, "metadata").unwrap_err();
+        assert_eq!(error.envelope().unwrap().offset, 46);
+        // In these packets, whatever the text is, it is taken for the RFC's language.
+        packet[46] = 0;
+        packet.truncate(60);
+        let error = parse(&packet, "metadata").unwrap_err();
+        assert!(
+            error.to_string().contains("is cut: 60 of 79 bytes"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("expected `=`"), "{error}");
+    }
+
+    #[test]
+    fn fragments_go_on_in_the_next_packet() {
+        let text = "\u{1e}{\"type\": \"preamble\", \"version\": 2}\n\u{1e}{\"type\": \"data-stream-class\"}\n";
+        let packet = |text: &str| {
+            let bits = 8 * (37 + text.len() as u32);
+            let mut packet = 0x75d1_1d57_u32.to_be_bytes().to_vec();
+            packet.extend([0; 20]);
+            packet.extend(bits.to_be_bytes());
+            packet.extend(bits.to_be_bytes());
+            packet.extend([0, 0, 0, 2, 0]);
+            packet.extend(text.as_bytes());
+            packet
+        };
+        for cut in 0..text.len() {
+            let (first, second) = text.split_at(cut);
+            let bytes = [packet(first), packet(second)].concat();
+            let metadata = parse(&bytes, "metadata").unwrap();
+            assert_eq!(metadata.text, text);
+            assert_eq!(metadata.packetized, Some(ByteOrder::Big));
+            assert!(metadata.warnings.is_empty());
+            assert_eq!(metadata.class.dialect, Dialect::Ctf2);
         }
     }
 
@@ -371,6 +506,22 @@ mod tests {
             "enum : u8 { A, B } t;",
             "variant <t> { u8 A; string B; } v;",
             "};",
+            "section",
+            "type",
+            "abstract_type",
+            "parent",
+            "context",
+            "event_size",
+            "true",
+            "unit_size",
+            "length_type",
+            "elem_type",
+            "trace { major = 1; minor = 1; }",
+            "section { name = s; event { header_type = type1; } }",
+            "type { parent = struct; fields = {",
+            "{ uint8_t, x },",
+            "type t { parent = t;",
+            "{ { 1, A } }",
         ]);
         prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.join(" "))
     }
@@ -385,7 +536,13 @@ mod tests {
 
         #[test]
         fn no_bytes_upset_the_parser(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for head in [&[][..], &[0x57, 0x1d, 0xd1, 0x75], &[0x75, 0xd1, 0x1d, 0x57]] {
+            for head in [
+                &[][..],
+                &[0x57, 0x1d, 0xd1, 0x75],
+                &[0x75, 0xd1, 0x1d, 0x57],
+                &[0xC1, 0x1F, 0xFC, 0xC1],
+                &[0xC1, 0xFC, 0x1F, 0xC1],
+            ] {
                 let bytes = [head, &bytes].concat();
                 if let Err(error) = parse(&bytes, "metadata") {
                     prop_assert!(!error.to_string().is_empty());

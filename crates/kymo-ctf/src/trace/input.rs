@@ -5,10 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kymo_io::{Access, Bytes, EntryKind};
-use kymo_model::{FaultCode, FaultReport};
+use kymo_io::{Access, Bytes, Entry, EntryKind};
+use kymo_model::{Fault, FaultCode, FaultReport};
 
-use crate::decode::CompileError;
+use super::Section;
+use crate::class::Dialect;
+use crate::decode::{CompileError, Decoder, PacketHead};
 use crate::metadata::{self, Metadata, MetadataError};
 
 /// The name of the file that makes a directory a trace.
@@ -35,37 +37,86 @@ pub struct StreamFile {
     pub path: Arc<PathBuf>,
     /// What is in it.
     pub bytes: Bytes,
-    /// What is in the index that LTTng wrote beside it, and where that is.
+    /// What is in the index that LTTng wrote beside it, and where that is. RFC v1.1 has none.
     pub index: Option<(Arc<PathBuf>, Bytes)>,
+    /// What its name tells in RFC v1.1; found when the file becomes part of a trace.
+    pub section: Option<Section>,
+}
+
+impl StreamFile {
+    /// What the packet that begins with `data`, bytes of this file, says of itself, and what
+    /// the file says of it.
+    pub(super) fn head(&self, decoder: &Decoder, data: &[u8]) -> Result<PacketHead, Fault> {
+        let mut head = decoder.packet_head(data)?;
+        if let Some(section) = self.section {
+            head.stream_class = section.stream_class;
+            head.stream_id = section.cpu;
+        }
+        Ok(head)
+    }
 }
 
 impl Directory {
-    /// Whether a directory holds metadata.
-    pub fn is_trace(path: &Path) -> bool {
-        path.join(METADATA_NAME).is_file()
+    /// The metadata file of a directory, if it has one: `metadata`, or, named as RFC v1.1 names
+    /// the files of every section, the first `metadata_<cpu>`.
+    pub fn metadata_path(path: &Path) -> Option<PathBuf> {
+        let usual = path.join(METADATA_NAME);
+        if usual.is_file() {
+            return Some(usual);
+        }
+        let is_metadata = |entry: &Entry| {
+            let cpu = entry.name.to_str().and_then(|name| {
+                let rest = name.strip_prefix(METADATA_NAME)?;
+                rest.strip_prefix('_')
+            });
+            entry.kind == EntryKind::File
+                && cpu.is_some_and(|cpu| {
+                    !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
+                })
+        };
+        let entries = kymo_io::list(path).ok()?;
+        Some(entries.into_iter().find(is_metadata)?.path)
     }
 
-    /// Reads the metadata of a directory and maps its data stream files: every regular file
-    /// that is not `metadata` and whose name does not begin with a dot.
+    /// Whether a directory holds metadata.
+    pub fn is_trace(path: &Path) -> bool {
+        Self::metadata_path(path).is_some()
+    }
+
+    /// Reads the metadata of a directory and maps its data stream files: every other regular
+    /// file whose name does not begin with a dot.
     ///
     /// # Errors
     ///
     /// If the directory or its metadata cannot be read or understood. A data stream file
     /// that cannot be read is one of [`Directory::faults`].
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let metadata_path = path.join(METADATA_NAME);
+        let metadata_path = Self::metadata_path(path).unwrap_or_else(|| path.join(METADATA_NAME));
         let unreadable = |path: &Path| {
             let path = path.to_path_buf();
             move |error| OpenError::Unreadable { path, error }
         };
         let text =
             Bytes::open(&metadata_path, Access::Sequential).map_err(unreadable(&metadata_path))?;
-        let metadata =
-            metadata::parse(&text, &metadata_path.to_string_lossy()).map_err(|error| {
-                OpenError::Metadata {
-                    path: metadata_path,
-                    error: Box::new(error),
-                }
+        let entries: Vec<Entry> = kymo_io::list(path)
+            .map_err(unreadable(path))?
+            .into_iter()
+            .filter(|entry| {
+                let hidden = entry.name.as_encoded_bytes().starts_with(b".");
+                entry.kind == EntryKind::File && !hidden && entry.path != metadata_path
+            })
+            .collect();
+        let native = || {
+            let magic = |entry: &Entry| {
+                let bytes = Bytes::open(&entry.path, Access::Sequential).ok()?;
+                metadata::byte_order_of_packets(&bytes)
+            };
+            entries.iter().find_map(magic)
+        };
+        let metadata = metadata::parse_with(&text, &metadata_path.to_string_lossy(), native)
+            .map_err(|error| OpenError::Metadata {
+                path: metadata_path,
+                error: Box::new(error),
             })?;
         let mut directory = Self {
             path: path.to_path_buf(),
@@ -73,11 +124,7 @@ impl Directory {
             files: Vec::new(),
             faults: Vec::new(),
         };
-        for entry in kymo_io::list(path).map_err(unreadable(path))? {
-            let hidden = entry.name.as_encoded_bytes().starts_with(b".");
-            if entry.kind != EntryKind::File || hidden || entry.name == METADATA_NAME {
-                continue;
-            }
+        for entry in entries {
             let file_path = Arc::new(entry.path);
             match Bytes::open(&file_path, Access::Sequential) {
                 Ok(bytes) if bytes.is_empty() => {}
@@ -85,12 +132,15 @@ impl Directory {
                     let mut index = entry.name;
                     index.push(".idx");
                     let index = path.join("index").join(index);
+                    let index = (directory.metadata.class.dialect != Dialect::Rfc11)
+                        .then(|| Bytes::open(&index, Access::Sequential).ok())
+                        .flatten()
+                        .map(|bytes| (Arc::new(index), bytes));
                     directory.files.push(StreamFile {
                         path: file_path,
                         bytes,
-                        index: Bytes::open(&index, Access::Sequential)
-                            .ok()
-                            .map(|bytes| (Arc::new(index), bytes)),
+                        index,
+                        section: None,
                     });
                 }
                 Err(error) => directory.faults.push(FaultReport {

@@ -11,10 +11,12 @@
 
 mod index;
 mod input;
+mod losses;
 mod packet;
 mod quirks;
 mod report;
 mod scan;
+mod sections;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -31,6 +33,7 @@ use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
 
 pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
 pub use self::packet::Packet;
+pub use self::sections::Section;
 
 use self::quirks::Quirks;
 use self::scan::Scanner;
@@ -80,8 +83,10 @@ impl Options {
 ///
 /// Its files are mapped. Beside them an open trace takes memory for its classes, for its
 /// streams, and for each packet: some 15 bytes where packets are as tracers write them, whatever
-/// their size, and never more than 115. Opening takes no more than that, except while packets of
-/// one stream in several files are put in order: then twice that and 24 bytes a packet.
+/// their size, and never more than 115. Where streams of a section count together (RFC v1.1),
+/// each packet before which something was lost takes 40 more. Opening takes no more than that,
+/// except while packets of one stream in several files are put in order, or those of a section
+/// counted through: then twice that and 32 bytes a packet.
 #[derive(Debug)]
 pub struct Trace {
     path: PathBuf,
@@ -133,7 +138,7 @@ impl Trace {
                 best = Some((count, directory.path, directory.metadata));
             }
         }
-        let Some((_, metadata_path, mut metadata)) = best else {
+        let Some((_, directory, mut metadata)) = best else {
             return Err(OpenError::Unreadable {
                 path,
                 error: std::io::Error::new(
@@ -145,13 +150,15 @@ impl Trace {
         for clock in &mut metadata.class.clocks {
             options.apply(Arc::make_mut(clock));
         }
+        let metadata_path = Directory::metadata_path(&directory).unwrap_or(directory);
         if metadata.class.streams.is_empty() {
             // Packets of nothing but a header still are packets.
             metadata.class.streams.push(StreamClass::default());
         }
+        sections::assign(&mut files, &metadata.class, &mut faults);
         let class = &metadata.class;
         let decoder = Decoder::new(class).map_err(|error| OpenError::Classes {
-            path: metadata_path.join(METADATA_NAME),
+            path: metadata_path,
             error,
         })?;
 
@@ -159,6 +166,7 @@ impl Trace {
             class,
             decoder: &decoder,
             faults: &mut faults,
+            session_id: metadata.session_id,
         };
         let quirks = Quirks::of(class);
         let mut assembly = Assembly::new(class, &decoder, &files, quirks);
@@ -440,7 +448,8 @@ impl<'a> Cursor for ChunkCursor<'a> {
     }
 }
 
-/// The hostname of the environment and a place, with a slash between if there are both.
+/// The hostname of the environment and a place, with a slash between if there are both; where
+/// there is neither, the name that the metadata gives.
 fn display_name(class: &TraceClass, place: Option<&str>) -> String {
     let host = match class.environment("hostname") {
         Some(EnvironmentValue::Text(host)) => Some(host.as_str()),
@@ -448,7 +457,10 @@ fn display_name(class: &TraceClass, place: Option<&str>) -> String {
     };
     match (host, place) {
         (Some(host), Some(place)) => format!("{host}/{place}"),
-        (name, None) | (None, name) => name.unwrap_or_default().to_string(),
+        (name, None) | (None, name) => name
+            .or(class.name.as_deref())
+            .unwrap_or_default()
+            .to_string(),
     }
 }
 

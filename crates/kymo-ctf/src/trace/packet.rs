@@ -43,7 +43,10 @@ impl Packet {
         stream_class: usize,
     ) -> Result<PacketCursor<'a>, Fault> {
         let data = self.data(files);
-        let head = decoder.packet_head(data)?;
+        let head = match files.get(self.file as usize) {
+            Some(file) => file.head(decoder, data)?,
+            None => decoder.packet_head(data)?,
+        };
         // Of most of its packets, only an index was believed so far.
         if head.stream_class != stream_class || !self.agrees(decoder, files, &head) {
             return Err(Fault::new(FaultCode::Index, 0, 0));

@@ -33,7 +33,7 @@ pub(super) fn message(fault: &Fault) -> String {
             )
         }
         FaultCode::IntegerTooLong => {
-            format!("the variable-length integer goes on after {found} bytes; it may have 64 bits")
+            format!("the variable-length integer has more than 64 bits, or more than {found} bytes")
         }
         FaultCode::LengthLimit => {
             format!("{found} elements that take no space are more than kymo decodes")
@@ -51,6 +51,7 @@ pub(super) fn message(fault: &Fault) -> String {
         FaultCode::Index => {
             "the packet says something else of itself than the index does".to_string()
         }
+        FaultCode::Scheme => format!("the packet has scheme {found}, which kymo does not read"),
         FaultCode::Truncated => "the file ends before the packet does".to_string(),
         FaultCode::PacketSize => format!("the packet cannot have a size of {found}"),
         FaultCode::Magic => format!("the packet begins with the magic number {found:#x}"),
@@ -113,65 +114,20 @@ pub(super) fn packet_roles(
 
 /// Tells of each field within `class`, which has the place `id` in the schema, that has a role.
 fn roles(class: &FieldClass, schema: &Schema, id: FieldId, tell: &mut impl FnMut(FieldId, Role)) {
+    class.roles().iter().for_each(|&role| tell(id, role));
     let children = schema
         .fields()
         .get(id.index())
         .map_or(&[][..], |field| &field.children);
-    match class {
-        FieldClass::Integer { style, .. } | FieldClass::VarInteger(style) => {
-            style.roles.iter().for_each(|&role| tell(id, role));
-        }
-        FieldClass::Blob { roles, .. } => roles.iter().for_each(|&role| tell(id, role)),
-        FieldClass::Array {
-            element,
-            roles: own,
-            ..
-        } => {
-            own.iter().for_each(|&role| tell(id, role));
-            children
-                .iter()
-                .for_each(|&child| roles(element, schema, child, tell));
-        }
-        FieldClass::Struct { members, .. } => {
-            for (member, &child) in members.iter().zip(children) {
-                roles(&member.class, schema, child, tell);
-            }
-        }
-        FieldClass::Optional { content, .. } => {
-            children
-                .iter()
-                .for_each(|&child| roles(content, schema, child, tell));
-        }
-        FieldClass::Variant { options, .. } => {
-            for (option, &child) in options.iter().zip(children) {
-                roles(&option.class, schema, child, tell);
-            }
-        }
-        FieldClass::BitArray(_)
-        | FieldClass::BitMap { .. }
-        | FieldClass::Bool(_)
-        | FieldClass::Float(_)
-        | FieldClass::Text { .. }
-        | FieldClass::SizedText { .. } => {}
+    for (part, &child) in class.parts().into_iter().zip(children) {
+        roles(part, schema, child, tell);
     }
 }
 
 /// Whether the events of a stream class carry only a part of their clock's bits, so that their
 /// time depends on what came before.
 pub(super) fn has_narrow_event_clock(class: &FieldClass) -> bool {
-    match class {
-        FieldClass::Integer { style, layout } => {
-            layout.bits < 64 && style.roles.contains(&Role::DefaultClockTimestamp)
-        }
-        FieldClass::VarInteger(style) => style.roles.contains(&Role::DefaultClockTimestamp),
-        FieldClass::Array { element, .. } => has_narrow_event_clock(element),
-        FieldClass::Struct { members, .. } => members
-            .iter()
-            .any(|member| has_narrow_event_clock(&member.class)),
-        FieldClass::Optional { content, .. } => has_narrow_event_clock(content),
-        FieldClass::Variant { options, .. } => options
-            .iter()
-            .any(|option| has_narrow_event_clock(&option.class)),
-        _ => false,
-    }
+    let is_wide = matches!(class, FieldClass::Integer { layout, .. } if layout.bits >= 64);
+    let is_clock = class.roles().contains(&Role::DefaultClockTimestamp);
+    is_clock && !is_wide || class.parts().into_iter().any(has_narrow_event_clock)
 }

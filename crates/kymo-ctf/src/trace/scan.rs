@@ -6,9 +6,10 @@ use kymo_machine::ByteOrder;
 use kymo_model::{Fault, FaultCode, FaultReport};
 
 use super::packet::{self, BadSize, Sizes};
-use super::{Packet, StreamFile, index, report};
+use super::{Packet, StreamFile, index, report, sections};
 use crate::class::{FieldClass, Role, TraceClass};
-use crate::decode::{Decoder, PacketHead};
+use crate::decode::{Decoder, FREE_EMPTY_ELEMENTS, PacketHead};
+use crate::metadata::rfc::PacketHeader;
 
 /// The number that every packet begins with whose header has one.
 const MAGIC: u64 = 0xC1FC_1FC1;
@@ -44,6 +45,8 @@ pub(super) struct Scanner<'a> {
     pub(super) class: &'a TraceClass,
     pub(super) decoder: &'a Decoder,
     pub(super) faults: &'a mut Vec<FaultReport>,
+    /// RFC v1.1: number of the session to which the metadata belongs, or the first packet.
+    pub(super) session_id: Option<u32>,
 }
 
 impl Scanner<'_> {
@@ -160,6 +163,19 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             }
         };
         self.check_identity(offset, &head);
+        let fixed = sections::packet_header(self.scanner.class, rest);
+        if let Some(fixed) = &fixed {
+            self.check_session(offset, fixed);
+            if let Some((field, place, what, scheme)) = fixed.scheme() {
+                let message = format!(
+                    "the packet has {what} scheme {scheme}, which kymo does not read; it is left out"
+                );
+                let field = format!("packet_header.{field}");
+                self.fault(FaultCode::Scheme, offset + place, Some(field), message);
+                self.left_out = self.left_out.saturating_add(1);
+                return offset.checked_add((sizes.total_bits / 8) as usize);
+            }
+        }
         if sizes.total_bits > available {
             sizes = self.truncated(offset, &head, sizes);
         }
@@ -179,7 +195,10 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             begin: head.begin,
             end: head.end,
             discarded: head.discarded,
-            sequence: head.sequence,
+            sequence: match (&fixed, head.sequence) {
+                (Some(fixed), Some((number, _))) => sections::sequence(fixed, number),
+                (_, sequence) => sequence,
+            },
         });
         offset.checked_add((sizes.total_bits / 8) as usize)
     }
@@ -262,6 +281,10 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             .uuid
             .is_none_or(|uuid| head.uuid.is_none_or(|found| found == uuid));
         let available = bits(self.file.bytes.len() - at);
+        let fixed = sections::packet_header(class, &self.file.bytes[at..]);
+        let session_id = self.scanner.session_id;
+        let ours =
+            ours && fixed.is_none_or(|fixed| session_id.is_none_or(|id| id == fixed.session_id));
         let fits =
             ours && Sizes::new(&head, available).is_ok_and(|sizes| sizes.total_bits <= available);
         if !fits {
@@ -273,11 +296,13 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// Reads the head of the packet at byte `offset`; counts what is read in vain.
     fn head(&mut self, offset: usize) -> Result<PacketHead, Fault> {
         let rest = &self.file.bytes[offset..];
-        let head = self.scanner.decoder.packet_head(rest);
+        let head = self.file.head(self.scanner.decoder, rest);
         if let Err(fault) = &head {
             let read = match fault.code {
                 // Perhaps only the end of the file has ended it.
                 FaultCode::BeyondContent => rest.len() as u64,
+                // As many elements without bits as there may be, which are read one by one.
+                FaultCode::LengthLimit => FREE_EMPTY_ELEMENTS + bits(rest.len()),
                 _ => fault.bit / 8,
             };
             self.in_vain = self.in_vain.saturating_sub(read);
@@ -352,6 +377,18 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
                 self.field(head, Role::MetadataUuid),
                 message,
             );
+        }
+    }
+
+    /// Tells of packets of RFC v1.1 that belong to another session: they are decoded all the same.
+    fn check_session(&mut self, offset: usize, header: &PacketHeader) {
+        let expected = *self.scanner.session_id.get_or_insert(header.session_id);
+        if header.session_id != expected && !self.odd_uuid {
+            self.odd_uuid = true;
+            let found = header.session_id;
+            let message = format!("the packet belongs to session {found}, the trace to {expected}");
+            let field = "packet_header.session_id".to_owned();
+            self.fault(FaultCode::TraceId, offset, Some(field), message);
         }
     }
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kymo_model::{Chunk, Cursor, Event, FaultCode, FaultReport, Lost};
+use kymo_model::{Chunk, Cursor, Event, FaultCode, FaultReport};
 use kymo_time::{Clock, Ticks, Timestamp};
 
+use super::losses::{self, Counters};
 use super::quirks::Quirks;
 use super::scan::Found;
 use super::table::{Row, Table};
@@ -37,6 +38,7 @@ pub(super) struct Stream {
     /// Number of the stream, where its packets tell.
     pub(super) id: Option<u64>,
     pub(super) packets: Table,
+    counters: Counters,
     /// Ticks of the last event, where the last packet's own end cannot be relied on.
     last_event: Option<u64>,
 }
@@ -146,8 +148,15 @@ impl<'a> Assembly<'a> {
                 class,
                 id: growing.key.id,
                 packets,
+                counters: match self.class.dialect {
+                    Dialect::Rfc11 => Counters::AsOfBeginning,
+                    Dialect::Ctf18 | Dialect::Ctf2 => Counters::AsOfEnd,
+                },
                 last_event,
             });
+        }
+        if self.class.dialect == Dialect::Rfc11 {
+            count_together(&mut streams);
         }
         faults.extend(self.left_out.and_then(|packet| {
             let count = streams.len();
@@ -263,6 +272,21 @@ impl<'a> Assembly<'a> {
     }
 }
 
+/// Finds the sections whose streams count their losses together.
+fn count_together(streams: &mut [Stream]) {
+    let mut sections: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (position, stream) in streams.iter().enumerate() {
+        sections.entry(stream.class).or_default().push(position);
+    }
+    for section in sections.into_values().filter(|section| section.len() > 1) {
+        let tables: Vec<&Table> = section.iter().map(|&at| &streams[at].packets).collect();
+        let told = losses::of_section(&tables).into_iter().flatten();
+        for (position, told) in section.into_iter().zip(told) {
+            streams[position].counters = Counters::OfSection(told);
+        }
+    }
+}
+
 /// Packets of several files in the order of time, each of them once: overlapping snapshots of a
 /// session hold the same packets.
 fn in_order(packets: &Table) -> Table {
@@ -314,6 +338,7 @@ impl Stream {
                 }
                 None => (None, None),
             };
+            let (lost_events, lost_chunks) = self.counters.lost(number, &row, before.as_ref());
             let chunk = Chunk {
                 stream: position,
                 number,
@@ -322,8 +347,8 @@ impl Stream {
                 end: row.end,
                 begin_time,
                 end_time,
-                lost_events: row.lost_events(before.as_ref()),
-                lost_chunks: row.lost_packets(before.as_ref()),
+                lost_events,
+                lost_chunks,
             };
             before = Some(row);
             Some(chunk)
@@ -351,45 +376,5 @@ impl Row {
             && (self.begin, self.end, self.sequence) == (other.begin, other.end, other.sequence)
             && (self.packet.total_bits, self.packet.content_bits)
                 == (other.packet.total_bits, other.packet.content_bits)
-    }
-
-    /// What the counter of discarded events, a snapshot at the end of each packet, tells. Of a
-    /// stream's first packet it tells nothing: it may have counted long before.
-    fn lost_events(&self, before: Option<&Self>) -> Option<Lost> {
-        let before = before?;
-        let ((now, bits), (then, _)) = (self.discarded?, before.discarded?);
-        let count = match bits {
-            64.. => now.checked_sub(then)?,
-            bits => now.wrapping_sub(then) & ((1u64 << bits) - 1),
-        };
-        (count > 0).then(|| self.lost(count, before.end, self.end))
-    }
-
-    /// What the numbers of two packets tell of those between them. A lower number has gone round
-    /// if few are missing then; else the tracer has begun anew.
-    fn lost_packets(&self, before: Option<&Self>) -> Option<Lost> {
-        let before = before?;
-        let ((now, bits), (then, _)) = (self.sequence?, before.sequence?);
-        let step = match (now.checked_sub(then), bits) {
-            (Some(step), _) => step,
-            (None, 64..) => return None,
-            (None, bits) => {
-                let range = 1u64 << bits;
-                let step = now.wrapping_sub(then) & (range - 1);
-                (step < range / 4).then_some(step)?
-            }
-        };
-        let count = step.checked_sub(1)?;
-        (count > 0).then(|| self.lost(count, before.end, self.begin))
-    }
-
-    fn lost(&self, count: u64, begin: Option<u64>, end: Option<u64>) -> Lost {
-        // Told with times only where packets have them at both ends.
-        let timed = self.begin.is_some() && self.end.is_some();
-        Lost {
-            count: Some(count),
-            begin: begin.filter(|_| timed),
-            end: end.filter(|_| timed),
-        }
     }
 }

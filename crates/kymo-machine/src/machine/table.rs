@@ -84,6 +84,7 @@ const M68K: Machine = Machine {
 };
 
 /// All machines. The names come from Debian, Rust, and the places where data of them is found.
+/// Of those that write the same files the usual one comes first: it gives a file its name.
 pub(super) static MACHINES: &[Machine] = &[
     Machine {
         name: "x86_64",
@@ -97,25 +98,6 @@ pub(super) static MACHINES: &[Machine] = &[
         aliases: &["i386-time64", "SYN-i386-time64"],
         time: Width::W64,
         ..X86
-    },
-    Machine {
-        name: "x32",
-        time: Width::W64,
-        file_nan: NEGATIVE_QUIET,
-        ..LITTLE_32
-    },
-    Machine {
-        name: "win64",
-        aliases: &["windows-x86_64"],
-        long: Width::W32,
-        file_nan: NEGATIVE_QUIET,
-        ..LITTLE_64
-    },
-    Machine {
-        name: "win32",
-        aliases: &["windows-x86"],
-        file_nan: NEGATIVE_QUIET,
-        ..LITTLE_32
     },
     Machine {
         name: "aarch64",
@@ -138,6 +120,25 @@ pub(super) static MACHINES: &[Machine] = &[
         ..LITTLE_32
     },
     Machine {
+        name: "x32",
+        time: Width::W64,
+        file_nan: NEGATIVE_QUIET,
+        ..LITTLE_32
+    },
+    Machine {
+        name: "win64",
+        aliases: &["windows-x86_64"],
+        long: Width::W32,
+        file_nan: NEGATIVE_QUIET,
+        ..LITTLE_64
+    },
+    Machine {
+        name: "win32",
+        aliases: &["windows-x86"],
+        file_nan: NEGATIVE_QUIET,
+        ..LITTLE_32
+    },
+    Machine {
         name: "armv4l",
         aliases: &["arm-fpa", "SYN-arm-fpa"],
         float_order: FloatOrder::SwappedWords,
@@ -148,10 +149,6 @@ pub(super) static MACHINES: &[Machine] = &[
         constant_nan: u64::MAX,
         file_nan: u64::MAX,
         ..LITTLE_32
-    },
-    Machine {
-        name: "armv5b",
-        ..BIG_32
     },
     Machine {
         name: "ppc",
@@ -173,6 +170,10 @@ pub(super) static MACHINES: &[Machine] = &[
         name: "ppc64el",
         aliases: &["ppc64le"],
         ..LITTLE_64
+    },
+    Machine {
+        name: "armv5b",
+        ..BIG_32
     },
     Machine {
         name: "aix-ppc",

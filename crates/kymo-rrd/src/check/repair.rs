@@ -2,7 +2,7 @@
 
 use kymo_machine::Machine;
 
-use crate::fault::Error;
+use crate::fault::{Error, Severity};
 use crate::model::{Archive, ArchiveKind, ArchiveLink, Scratch};
 use crate::native::structs::{LAST_READING, NAME};
 use crate::native::{self, File, Header};
@@ -29,8 +29,8 @@ const LARGEST_GROWTH: u64 = 16;
 /// * Values that are missing become unknown.
 /// * A current row that is none is looked for by the values of the last update; where it
 ///   cannot be found, no row of the archive has a time, and all become unknown.
-/// * Texts without an end, links to archives that are not there and impossible microseconds are replaced by
-///   what new files have.
+/// * Texts without an end, links to archives that are not there and impossible microseconds are
+///   replaced by what new files have.
 /// * Trailing bytes and what lies in unused places are left out.
 ///
 /// Everything else stays as it is, also where a [check](super::check) warns.
@@ -43,7 +43,7 @@ pub fn repair(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Repaire
     let machine = header.detection.machine;
     let mut done = Vec::new();
     for finding in &header.findings {
-        if finding.severity == crate::fault::Severity::Note {
+        if finding.severity == Severity::Note {
             done.push(format!("left out: {}", finding.error));
         }
     }

@@ -1,7 +1,7 @@
 //! The engine: updates of databases, in place, in files of any form.
 //!
 //! It computes what rrdtool 1.7.2 computes on amd64, bit for bit: with IEEE doubles, in the same
-//! order, whatever machine the file is of and whatever machine runs this. `docs/rrd.md` tells where
+//! order, whatever machine the file is of and whatever machine runs this. `docs/rrd-engine.md` tells where
 //! it does otherwise. Nothing is global: each [`Rrd`] is a file that stays open for any number of
 //! updates.
 //!

@@ -117,18 +117,60 @@ impl Program {
             }
         }
     }
+
+    /// Appends the nodes as numbers that leave no doubt: `0:BITS` is a constant, `1:PLACE` a data
+    /// source, `36:PLACE` a value before of one, and any other number an operator's.
+    pub(crate) fn write_nodes(&self, out: &mut Line) {
+        for (position, node) in self.nodes.iter().enumerate() {
+            if position > 0 {
+                out.push_byte(b',');
+            }
+            let node = match node {
+                Node::Number(number) => format!("0:{:016x}", number.to_bits()),
+                Node::Variable(place) => format!("1:{place}"),
+                Node::PreviousOf(place) => format!("36:{place}"),
+                Node::Operator(operator) => operator.code().to_string(),
+            };
+            out.push(node.as_bytes());
+        }
+    }
+
+    /// Reads what [`write_nodes`](Self::write_nodes) writes; `None` where it is something else.
+    pub(crate) fn parse_nodes(text: &str) -> Option<Self> {
+        let node = |text: &str| {
+            Some(match text.split_once(':') {
+                Some(("0", bits)) => {
+                    Node::Number(Value::from_bits(u64::from_str_radix(bits, 16).ok()?))
+                }
+                Some(("1", place)) => Node::Variable(place.parse().ok()?),
+                Some(("36", place)) => Node::PreviousOf(place.parse().ok()?),
+                Some(_) => return None,
+                None => Node::Operator(Operator::from_code(text.parse().ok()?)?),
+            })
+        };
+        let nodes = text.split(',').map(node).collect::<Option<_>>()?;
+        Some(Self { nodes })
+    }
 }
 
 fn number(item: &str) -> Option<Value> {
     let is_number = item.len() <= LONGEST_NUMBER && item.bytes().all(|byte| NUMBER.contains(&byte));
-    let number = is_number.then(|| numbers::whole(item.as_bytes()))?;
-    number.ok().map(Value::from)
+    if !is_number {
+        return None;
+    }
+    // Of whole numbers, which are all that rrdtool takes here, both ways make the same.
+    let exact: Option<f64> = item.parse().ok();
+    let number = exact.or_else(|| numbers::whole(item.as_bytes()).ok());
+    number.filter(|number| number.is_finite()).map(Value::from)
 }
 
 /// A whole number as one, any other with as few digits as tell it from its neighbours.
 fn constant(number: Value, out: &mut Line) {
     match number.get() {
         Some(number) if number.abs() < 1e15 && number.fract() == 0.0 => {
+            if number == 0.0 && number.is_sign_negative() {
+                out.push_byte(b'-');
+            }
             out.signed(number as i64);
         }
         Some(f64::INFINITY) => out.push(Operator::Infinity.text().as_bytes()),
@@ -170,6 +212,7 @@ mod tests {
             "a,-32768,+,32767,MIN,-1,MAX,UN,0,a,IF",
             "INF,NEGINF,UNKN,a,PREV(b),PREV",
             "0.1,2.5e30,+",
+            "-0,1e300,5e-324,+",
         ] {
             assert_eq!(text(&parse(expression).unwrap()), expression);
         }
@@ -194,6 +237,7 @@ mod tests {
             ("a,PREV(c)", 2, "PREV(c)"),
             ("a,,+", 2, ""),
             ("a,1e9999,+", 2, "1e9999"),
+            ("a,1e400,+", 2, "1e400"),
         ] {
             let error = parse(expression).unwrap_err();
             assert_eq!((error.offset, &*error.found), (offset, found));

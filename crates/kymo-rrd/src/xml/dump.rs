@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use kymo_text::Line;
 
 use super::INSTRUCTION;
+use super::restore::is_xml;
 use super::stamp::{Stamps, Zone};
 use crate::model::{
     Archive, ArchiveKind, ArchiveLink, ArchiveState, DataSource, Scratch, Slot, SourceKind,
     SourceState,
 };
+use crate::rpn::Program;
 use crate::{Database, Rows, Text, Time, Value};
 
 /// What comes before the data.
@@ -68,8 +70,9 @@ pub fn dump(
         out,
     };
     dump.begin(options.header);
-    for (source, state) in database.sources.iter().zip(&database.state.sources) {
-        dump.source(source, state);
+    let sources = database.sources.iter().zip(&database.state.sources);
+    for (place, (source, state)) in sources.enumerate() {
+        dump.source(place, source, state);
         dump.hand_over()?;
     }
     dump.line.push(b"\t<!-- Round Robin Archives -->\n");
@@ -166,12 +169,15 @@ impl Dump<'_> {
         line.push(b"\"?>\n");
     }
 
-    fn source(&mut self, source: &DataSource, state: &SourceState) {
+    fn source(&mut self, place: usize, source: &DataSource, state: &SourceState) {
         self.line.push(b"\t<ds>\n\t\t<name> ");
         text(&source.name, &mut self.line);
         self.line.push(b" </name>\n\t\t<type> ");
         self.line.push(source.kind.name().as_bytes());
         self.line.push(b" </type>\n");
+        if self.is_exact() && !is_told(&source.name) {
+            self.instruction(b"\t\t", "name", |line| hexadecimal(&source.name, line));
+        }
         match &source.kind {
             SourceKind::Measured {
                 heartbeat,
@@ -185,13 +191,23 @@ impl Dump<'_> {
             }
             SourceKind::Compute(program) => {
                 self.line.push(b"\t\t<cdef> ");
-                program.write(&self.database.sources, &mut self.line);
+                let mut expression = Line::new();
+                program.write(&self.database.sources, &mut expression);
+                text(&Text::new(expression.as_bytes()), &mut self.line);
                 self.line.push(b" </cdef>\n");
+                if self.is_exact() && !is_program_told(program, place, &self.database.sources) {
+                    self.instruction(b"\t\t", "program", |line| program.write_nodes(line));
+                }
             }
         }
         self.line.push(b"\n\t\t<!-- PDP Status -->\n\t\t<last_ds>");
         text(&state.last_reading, &mut self.line);
         self.line.push(b"</last_ds>\n");
+        if self.is_exact() && !is_told(&state.last_reading) {
+            self.instruction(b"\t\t", "last-reading", |line| {
+                hexadecimal(&state.last_reading, line);
+            });
+        }
         self.value(b"\t\t", "value", state.value);
         self.line.push(b"\t\t<unknown_sec> ");
         self.line.decimal(state.unknown_seconds);
@@ -469,6 +485,40 @@ fn fraction(time: Time, line: &mut Line) {
     }
 }
 
+/// Whether a text comes back from its element as it is: readers take blanks around it away, and
+/// there is no element for an empty one.
+fn is_told(text: &Text) -> bool {
+    text.to_str().is_some_and(|text| {
+        !text.is_empty() && text.trim_ascii() == text && !text.chars().any(char::is_control)
+    })
+}
+
+/// Whether a program comes back from its text: names may be those of operators, of numbers, or of
+/// several data sources.
+fn is_program_told(program: &Program, place: usize, sources: &[DataSource]) -> bool {
+    let mut line = Line::new();
+    program.write(sources, &mut line);
+    let before = &sources[..place];
+    let find = |name: &str| {
+        let name = name.as_bytes();
+        let found = before
+            .iter()
+            .position(|source| source.name.as_bytes() == name);
+        found.and_then(|place| u32::try_from(place).ok())
+    };
+    let written = std::str::from_utf8(line.as_bytes());
+    written.is_ok_and(|text| {
+        is_told(&Text::from(text)) && Program::parse(text, find).as_ref() == Ok(program)
+    })
+}
+
+/// The bytes of a text.
+fn hexadecimal(text: &Text, line: &mut Line) {
+    for byte in text.as_bytes() {
+        line.push(format!("{byte:02x}").as_bytes());
+    }
+}
+
 /// A text, with entities where XML needs them.
 fn text(text: &Text, line: &mut Line) {
     let text = String::from_utf8_lossy(text.as_bytes());
@@ -477,10 +527,8 @@ fn text(text: &Text, line: &mut Line) {
             '<' => line.push(b"&lt;"),
             '>' => line.push(b"&gt;"),
             '&' => line.push(b"&amp;"),
-            // XML 1.0 has no other control characters, not even as references.
-            '\0'..='\x1f' if !matches!(character, '\t' | '\n' | '\r') => {
-                line.push("\u{fffd}".as_bytes());
-            }
+            // Not even as references.
+            _ if !is_xml(character) => line.push("\u{fffd}".as_bytes()),
             _ => line.push(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use super::pull::{Pull, RestoreError, shortened};
 use crate::model::{
-    Archive, ArchiveKind, ArchiveLink, ArchiveState, Consolidation, DataSource, Scratch,
+    Archive, ArchiveKind, ArchiveLink, ArchiveState, Consolidation, DataSource, Scratch, Slot,
     SourceKind, SourceState, State,
 };
 use crate::rows::Grid;
-use crate::rpn::Program;
+use crate::rpn::{Node, Program};
 use crate::{Database, Text, Time, Value};
 
 /// What `<rrd>` holds, as far as it was found.
@@ -25,7 +25,7 @@ pub(super) struct Found<'x> {
 
 /// What a `<ds>` of `<rrd>` holds.
 pub(super) struct FoundSource<'x> {
-    pub(super) name: Cow<'x, str>,
+    pub(super) name: Text,
     pub(super) kind: FoundKind<'x>,
     pub(super) state: SourceState,
 }
@@ -34,6 +34,8 @@ pub(super) enum FoundKind<'x> {
     Measured(SourceKind),
     /// An expression, and where it is: the names in it need not be known yet.
     Compute(Cow<'x, str>, usize),
+    /// What an exact dump tells instead, and where.
+    Program(Program, usize),
 }
 
 /// What an `<rra>` holds.
@@ -79,14 +81,14 @@ impl<'x> Found<'x> {
         let found = self;
         let missing = |what: &str| pull.missing("rrd", what, pull.position());
         let (mut sources, mut source_states) = (Vec::new(), Vec::new());
-        let mut places: HashMap<&str, u32> = HashMap::new();
+        let mut places: HashMap<&[u8], u32> = HashMap::new();
         for (place, source) in (0..).zip(&found.sources) {
             sources.push(DataSource {
-                name: Text::from(&*source.name),
-                kind: source.kind(&places, pull)?,
+                name: source.name.clone(),
+                kind: source.kind(place, &places, pull)?,
             });
             source_states.push(source.state.clone());
-            places.entry(&source.name).or_insert(place);
+            places.entry(source.name.as_bytes()).or_insert(place);
         }
         if sources.is_empty() {
             return Err(missing("ds"));
@@ -119,9 +121,15 @@ impl<'x> Found<'x> {
             }
             let grid = Grid::dense(archive.values as u64, archive.rows, archive.rows - 1, count);
             grids.push(grid.ok_or_else(|| error("it has too many values".to_owned()))?);
+            let mut scratch = archive.scratch;
+            for scratch in &mut scratch {
+                for slot in (0..Scratch::SLOTS).filter(|&slot| kind.slot(slot) == Slot::Value) {
+                    scratch.set_value(slot, scratch.value(slot));
+                }
+            }
             archive_states.push(ArchiveState {
                 current_row,
-                scratch: archive.scratch,
+                scratch,
             });
             archives.push(Archive {
                 kind,
@@ -146,17 +154,36 @@ impl<'x> Found<'x> {
 }
 
 impl FoundSource<'_> {
-    /// Where its values come from; `places` are those of the data sources before it.
+    /// Where its values come from; `places` are those of the data sources before its own place.
     fn kind(
         &self,
-        places: &HashMap<&str, u32>,
+        place: u32,
+        places: &HashMap<&[u8], u32>,
         pull: &Pull<'_>,
     ) -> Result<SourceKind, RestoreError> {
         let (text, begin) = match &self.kind {
             FoundKind::Measured(kind) => return Ok(kind.clone()),
+            FoundKind::Program(program, begin) => {
+                let later = program.nodes.iter().find_map(|node| match *node {
+                    Node::Variable(other) | Node::PreviousOf(other) => {
+                        (other >= place).then_some(other)
+                    }
+                    Node::Number(_) | Node::Operator(_) => None,
+                });
+                return match later {
+                    None => Ok(SourceKind::Compute(program.clone())),
+                    Some(other) => {
+                        let message = format!("found data source {other}, expected one before");
+                        Err(RestoreError {
+                            element: Some("ds".to_owned()),
+                            ..pull.error_at(*begin, message)
+                        })
+                    }
+                };
+            }
             FoundKind::Compute(text, begin) => (text, *begin),
         };
-        match Program::parse(text, |name| places.get(name).copied()) {
+        match Program::parse(text, |name| places.get(name.as_bytes()).copied()) {
             Ok(program) => Ok(SourceKind::Compute(program)),
             Err(error) => Err(RestoreError {
                 element: Some("cdef".to_owned()),

@@ -12,9 +12,11 @@
 //! | `exact` | before `<rrd>` | that the dump is exact |
 //! | `version="N"` | `<rrd>` | the version of the file, where it is below 3 |
 //! | `stray-micros="N"` | `<rrd>` | [`State::stray_micros`](crate::model::State::stray_micros) |
+//! | `name="H"`, `last-reading="H"` | `<ds>` | bytes of a text that XML would change, in hexadecimal |
+//! | `program="N,..."` | `<ds>` | the nodes of a `COMPUTE` program whose text says another |
 //! | `current-row="N"` | `<rra>` | the place of the row that was written last |
-//! | `period="X"` | `<rra>` | the length of a season, of predictions |
-//! | `smoothing-window="X"` | `<rra>` | that, in versions that do not use it |
+//! | `period="X"` | `<params>` | the length of a season, of predictions |
+//! | `smoothing-window="X"` | `<params>` | that, in versions that do not use it |
 //! | `slot-N="H"` | `<ds>` of `<cdp_prep>` | bits of a slot of the preparation area, in hexadecimal |
 
 mod decode;

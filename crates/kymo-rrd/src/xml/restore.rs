@@ -1,13 +1,18 @@
 //! Reading.
 
+use std::borrow::Cow;
+
 use super::decode::decode;
 use super::found::{Found, FoundArchive, FoundKind, FoundSource, Parameters};
 use super::plain;
 use super::pull::{Item, Pull, shortened};
+use crate::fault::Findings;
+use crate::judge::judge;
 use crate::model::{ArchiveLink, Reading, Scratch, SourceKind, SourceState};
 use crate::rows::{FloatOrder, Grid};
+use crate::rpn::Program;
 use crate::value::UNITS_PER_SECOND;
-use crate::{Database, Rows, Text, Time, Value, numbers};
+use crate::{Database, Form, Rows, Source, Text, Time, Value, numbers};
 
 pub use super::pull::RestoreError;
 
@@ -46,6 +51,20 @@ impl Restored {
             self.grids.clone(),
         )
         .expect("the values were put there")
+    }
+
+    /// The database as one of any form, to be converted. Among its findings is what would be damage
+    /// in a file, such as a last update in the year 5138.
+    pub fn source(&self) -> Source<'_> {
+        let mut findings = Findings::default();
+        judge(&self.database, |_| None, &mut findings);
+        Source {
+            form: Form::Xml,
+            database: self.database.clone(),
+            rows: self.rows(),
+            records: Vec::new(),
+            findings,
+        }
     }
 }
 
@@ -161,6 +180,8 @@ impl<'x> Restore<'x> {
         let mut name = None;
         let mut kind = None;
         let mut cdef = None;
+        // What an exact dump tells where the elements cannot.
+        let (mut exact_name, mut exact_reading, mut program) = (None, None, None);
         let (mut heartbeat, mut min, mut max) = (None, Value::UNKNOWN, Value::UNKNOWN);
         let mut state = SourceState {
             last_reading: Text::from("U"),
@@ -170,11 +191,12 @@ impl<'x> Restore<'x> {
         loop {
             match self.pull.item()? {
                 Item::Element("name") => {
-                    let text = self.pull.text()?;
-                    if text.is_empty() || text.contains('\0') {
+                    let text = self.words("name")?;
+                    let is_empty = text.is_empty() && !self.exact;
+                    if is_empty || text.contains('\0') {
                         return Err(self.wrong("name", &text, "the name of a data source"));
                     }
-                    name = Some(text);
+                    name = Some(Text::from(&*text));
                 }
                 Item::Element("type") => {
                     let text = self.pull.text()?;
@@ -196,31 +218,48 @@ impl<'x> Restore<'x> {
                     cdef = Some((text, self.pull.position()));
                 }
                 Item::Element("last_ds") => {
-                    state.last_reading = Text::from(&*self.pull.text()?);
+                    state.last_reading = Text::from(&*self.words("last_ds")?);
                 }
                 Item::Element("value") => state.value = self.value("value")?,
                 Item::Element("unknown_sec") => {
                     state.unknown_seconds = self.count("unknown_sec")?;
                 }
                 Item::Element(other) => return Err(self.unknown(other)),
-                Item::Instruction(other) => return Err(self.unknown_instruction(other)),
+                Item::Instruction(instruction) => {
+                    let unknown = || self.unknown_instruction(instruction);
+                    match self.instruction(instruction)? {
+                        ("name", hex) => exact_name = Some(bytes(hex).ok_or_else(unknown)?),
+                        ("last-reading", hex) => {
+                            exact_reading = Some(bytes(hex).ok_or_else(unknown)?);
+                        }
+                        ("program", nodes) => {
+                            let nodes = Program::parse_nodes(nodes).ok_or_else(unknown)?;
+                            program = Some((nodes, self.pull.position()));
+                        }
+                        _ => return Err(unknown()),
+                    }
+                }
                 Item::End => break,
             }
         }
+        if let Some(reading) = exact_reading {
+            state.last_reading = reading;
+        }
         let missing = |what: &str| self.pull.missing("ds", what, begin);
-        let kind = match (kind, cdef) {
-            (Some(Some(reading)), _) => FoundKind::Measured(SourceKind::Measured {
+        let kind = match (kind, program, cdef) {
+            (Some(Some(reading)), _, _) => FoundKind::Measured(SourceKind::Measured {
                 reading,
                 heartbeat: heartbeat.ok_or_else(|| missing("minimal_heartbeat"))?,
                 min,
                 max,
             }),
-            (Some(None), Some((text, begin))) => FoundKind::Compute(text, begin),
-            (Some(None), None) => return Err(missing("cdef")),
-            (None, _) => return Err(missing("type")),
+            (Some(None), Some((program, begin)), _) => FoundKind::Program(program, begin),
+            (Some(None), None, Some((text, begin))) => FoundKind::Compute(text, begin),
+            (Some(None), None, None) => return Err(missing("cdef")),
+            (None, _, _) => return Err(missing("type")),
         };
         Ok(FoundSource {
-            name: name.ok_or_else(|| missing("name"))?,
+            name: exact_name.or(name).ok_or_else(|| missing("name"))?,
             kind,
             state,
         })
@@ -456,6 +495,16 @@ impl<'x> Restore<'x> {
         }
     }
 
+    /// A text that is no number.
+    fn words(&mut self, element: &str) -> Result<Cow<'x, str>, RestoreError> {
+        let text = self.pull.text()?;
+        if text.contains(|character: char| !is_xml(character)) {
+            let found = text.escape_debug().to_string();
+            return Err(self.wrong(element, &found, "characters that XML can hold"));
+        }
+        Ok(text)
+    }
+
     /// A number: in a dump of rrdtool, read as rrdtool does.
     #[inline]
     fn value(&mut self, element: &str) -> Result<Value, RestoreError> {
@@ -585,6 +634,15 @@ impl Restored {
     }
 }
 
+/// Whether XML 1.0 can hold a character.
+pub(super) const fn is_xml(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' => true,
+        '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => false,
+        _ => true,
+    }
+}
+
 /// The nearest fraction of a second to decimal digits; `None` where they are none.
 fn units(digits: &str) -> Option<u32> {
     /// More cannot change the result.
@@ -602,6 +660,17 @@ fn units(digits: &str) -> Option<u32> {
     u32::try_from(units)
         .ok()
         .map(|units| units.min(UNITS_PER_SECOND - 1))
+}
+
+/// A text from its bytes in hexadecimal; `None` where they are none, or one of them is zero.
+fn bytes(hex: &str) -> Option<Text> {
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let bytes = pairs
+        .iter()
+        .map(|&[high, low]| u8::try_from(digit(high)? << 4 | digit(low)?).ok());
+    let bytes = bytes.collect::<Option<Vec<_>>>()?;
+    (rest.is_empty() && !bytes.contains(&0)).then(|| Text::new(&bytes))
 }
 
 /// A history of failures from its digits.

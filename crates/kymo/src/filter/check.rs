@@ -14,6 +14,7 @@ pub(super) enum Type<'a> {
     Bool,
     Bits(&'a [Flag]),
     Text,
+    Blob,
     Array,
     Compound,
 }
@@ -27,16 +28,23 @@ impl Type<'_> {
             Self::Bool => "a truth value",
             Self::Bits(_) => "a set of bits",
             Self::Text => "text",
+            Self::Blob => "a BLOB",
             Self::Array => "an array",
             Self::Compound => "a structure",
         }
     }
 }
 
+const FLAGS_HELP: &str =
+    "compare it with a number, or ask for a flag, as in `bits contains \"FLAG\"`";
+const BYTES_HELP: &str = "give its bytes, as in `blob == \"\\x00\\xff\"`";
+
 /// A value that a test may use.
 pub(super) struct Bound<'a> {
     pub(super) source: Source,
     pub(super) kind: Type<'a>,
+    /// Whether it stands in the condition itself; a property of a class is constant, too.
+    pub(super) is_literal: bool,
 }
 
 /// Why a test makes no sense for what it is asked of.
@@ -59,6 +67,7 @@ pub(super) fn constant<'a>(literal: &Literal) -> Bound<'a> {
     Bound {
         source: Source::Constant(constant),
         kind,
+        is_literal: true,
     }
 }
 
@@ -69,7 +78,8 @@ pub(super) fn kind_of(schema: &Schema, field: FieldId) -> Type<'_> {
         Kind::Bool { .. } => Type::Bool,
         Kind::BitArray { .. } => Type::Bits(&[]),
         Kind::BitMap { flags, .. } => Type::Bits(flags),
-        Kind::Text | Kind::Blob => Type::Text,
+        Kind::Text => Type::Text,
+        Kind::Blob => Type::Blob,
         Kind::Array { .. } => Type::Array,
         Kind::Struct | Kind::Optional | Kind::Variant => Type::Compound,
     }
@@ -133,7 +143,7 @@ pub(super) fn compare(
         _ => {}
     }
     let fits = match (a.kind, b.kind) {
-        (Type::Text, Type::Text) => true,
+        (Type::Text | Type::Blob, Type::Text | Type::Blob) => true,
         (Type::Bool, Type::Bool) => is_equality,
         (a, b) => is_number(a) && is_number(b),
     };
@@ -144,15 +154,13 @@ pub(super) fn compare(
         });
     }
     // The field is to blame, not the value it is compared with.
-    let blamed = if matches!(a.source, Source::Constant(_)) {
-        b.kind
-    } else {
-        a.kind
-    };
+    let blamed = if a.is_literal { b.kind } else { a.kind };
     let help = match blamed {
         Type::Text => "compare it with a text in quotes",
         Type::Bool => "compare it with `true` or `false`, by `==` or `!=`",
+        Type::Blob => BYTES_HELP,
         Type::Integer(Some(_)) => "compare it with a number, or by `==` or `!=` with a label",
+        Type::Bits([_, ..]) => FLAGS_HELP,
         _ => "compare it with a number",
     };
     Err(mismatch(blamed, help))
@@ -215,23 +223,25 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
     let question = match (question, subject.kind) {
         (Ask::Truth, Type::Bool) => Question::Truth,
         (Ask::Truth, kind) if is_number(kind) => Question::Truth,
+        (Ask::Truth, kind @ Type::Blob) => return Err(mismatch(kind, BYTES_HELP)),
         (Ask::Truth, kind) => {
             return Err(mismatch(
                 kind,
                 "compare it with something, as in `name == \"x\"`",
             ));
         }
-        (Ask::Like(glob), Type::Text) => Question::Like(glob.clone()),
+        (Ask::Like(glob), Type::Text | Type::Blob) => Question::Like(glob.clone()),
         (Ask::Like(glob), Type::Integer(Some(labels))) => {
             labelled(&|label| glob.matches(label.as_bytes()), labels)
         }
-        (Ask::Contains(part), Type::Text) => Question::Contains(part.clone()),
+        (Ask::Contains(part), Type::Text | Type::Blob) => Question::Contains(part.clone()),
         (Ask::Contains(part), Type::Integer(Some(labels))) => {
             labelled(&|label| contains(label.as_bytes(), part), labels)
         }
         (Ask::Contains(flag), Type::Bits(flags)) if !flags.is_empty() => {
             Question::Bits(flag_mask(flags, flag)?)
         }
+        (Ask::Like(_), kind @ Type::Bits([_, ..])) => return Err(mismatch(kind, FLAGS_HELP)),
         (Ask::Like(_) | Ask::Contains(_), kind) => {
             return Err(mismatch(
                 kind,
@@ -287,7 +297,7 @@ fn set(members: &[Member], kind: Type<'_>) -> Result<Set, Mismatch> {
         match (kind, as_number(low), as_number(high)) {
             (kind, Some(low), Some(high)) if is_number(kind) => numbers.push((low, high)),
             _ => match (kind, low, high) {
-                (Type::Text, Literal::Text(low), Literal::Text(high)) => {
+                (Type::Text | Type::Blob, Literal::Text(low), Literal::Text(high)) => {
                     texts.push((low.clone(), high.clone()));
                 }
                 (Type::Integer(Some(labels)), Literal::Text(label), _)
@@ -303,6 +313,8 @@ fn set(members: &[Member], kind: Type<'_>) -> Result<Set, Mismatch> {
                 _ => {
                     let help = match kind {
                         Type::Text => "list texts in quotes",
+                        Type::Blob => BYTES_HELP,
+                        Type::Bits([_, ..]) => FLAGS_HELP,
                         Type::Bool => "list `true` or `false`",
                         Type::Integer(Some(_)) => "list numbers, ranges of them, or labels",
                         _ => "list numbers, or ranges of them",

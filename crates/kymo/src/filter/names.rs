@@ -111,7 +111,11 @@ pub(super) fn property<'a>(
         ("trace", "name") => of.trace.map(text),
         _ => return None,
     };
-    Some(vec![found.map(|(source, kind)| Bound { source, kind })])
+    Some(vec![found.map(|(source, kind)| Bound {
+        source,
+        kind,
+        is_literal: false,
+    })])
 }
 
 /// The fields of a class that a name stands for. Where an array is in the way, `array`
@@ -156,7 +160,11 @@ pub(super) fn fields<'a>(
                 } else {
                     Source::Event(slot(&mut picks.event, pick))
                 };
-                Some(Bound { source, kind })
+                Some(Bound {
+                    source,
+                    kind,
+                    is_literal: false,
+                })
             })
             .collect();
     }

@@ -232,6 +232,10 @@ fn errors_are_drawn() {
         "flags contains \"RAED\"",
         "prio ~ \"a\"",
         "len in [1, \"x\", true]",
+        "event.id == \"x\"",
+        "3 == name",
+        "flags ~ \"RE*\"",
+        "flags in [\"READ\"]",
         "len == (1",
     ]
     .into_iter()

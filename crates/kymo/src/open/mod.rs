@@ -6,26 +6,41 @@
 //! * A directory with a file named `metadata` is a CTF trace, and is not searched further.
 //! * Any other directory is searched, with all below it, in the order of names; symbolic
 //!   links are followed, each directory is looked into once.
+//! * A file that begins as round-robin databases do is one. In directories that are searched, files
+//!   are looked at whose names end in `.rrd`.
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
 //!   with this one data stream file.
 //!
-//! Directories whose metadata has the same identity (in CTF 1.8 the UUID) are one trace, whatever
-//! path led to them.
+//! Directories whose metadata has the same identity (in CTF 1.8 the UUID; in CTF 2 name space, name
+//! and unique identifier; RFC v1.1 has none) are one trace, whatever path led to them.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
 use kymo_io::EntryKind;
+use kymo_machine::Machine;
+use kymo_rrd::recording::{ClockOffset, OpenError as DatabaseError, Recording as Database};
+use kymo_rrd::{LONGEST_BEGINNING, is_database};
 
-pub use kymo_ctf::trace::{OpenError, Options};
+pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
 use crate::AnyRecording;
+
+/// How recordings are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How traces are opened. What is added to their clocks is added to the times of
+    /// databases, too.
+    pub trace: TraceOptions,
+    /// The machine that wrote the databases, where it is not found or found wrong.
+    pub machine: Option<&'static Machine>,
+}
 
 /// What [`open`] found, and what was in its way.
 #[derive(Debug)]
@@ -55,6 +70,8 @@ pub enum Error {
     },
     /// A trace that cannot be opened.
     Trace(OpenError),
+    /// A round-robin database that cannot be opened.
+    Database(DatabaseError),
 }
 
 impl fmt::Display for Error {
@@ -67,7 +84,7 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "{}: no recording found: neither here nor below is a directory with a file named `{METADATA_NAME}`, \
-                 which makes it a CTF trace",
+                 which makes it a CTF trace, or a database whose name ends in `.rrd`",
                 path.display()
             ),
             Self::NothingFound {
@@ -75,11 +92,12 @@ impl fmt::Display for Error {
                 is_directory: false,
             } => write!(
                 f,
-                "{}: not a recording: there is no file named `{METADATA_NAME}` beside it, which would make it a part \
-                 of a CTF trace",
+                "{}: not a recording: it is no round-robin database, and there is no file named `{METADATA_NAME}` \
+                 beside it, which would make it a part of a CTF trace",
                 path.display()
             ),
             Self::Trace(error) => write!(f, "{error}"),
+            Self::Database(error) => write!(f, "{error}"),
         }
     }
 }
@@ -90,32 +108,53 @@ impl std::error::Error for Error {}
 ///
 /// What cannot be opened does not hide the rest: it is told by [`Opened::errors`].
 pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
-    let mut search = Search::default();
+    let mut search = Search {
+        offset: ClockOffset {
+            seconds: options.trace.clock_offset_seconds,
+            nanos: options.trace.clock_offset_nanos,
+        },
+        machine: options.machine,
+        ..Search::default()
+    };
     for path in paths {
         if let Err(error) = search.path(path) {
             search.errors.push(error);
         }
     }
     let Search {
-        groups, mut errors, ..
+        found, mut errors, ..
     } = search;
     let mut recordings = Vec::new();
-    for group in groups {
+    for found in found {
+        let group = match found {
+            Found::Trace(group) => group,
+            Found::Database(database) => {
+                recordings.push(AnyRecording::Rrd(*database));
+                continue;
+            }
+        };
         // As in babeltrace2, the place of a trace counts only if it has a single one.
         let place = (group.directories.len() == 1)
             .then_some(group.place)
             .flatten();
-        match Trace::new(group.directories, options) {
+        match Trace::new(group.directories, &options.trace) {
             Ok(mut trace) => {
                 if let Some(place) = place {
                     trace.set_place(&place);
                 }
-                recordings.push(trace);
+                recordings.push(AnyRecording::Ctf(trace));
             }
             Err(error) => errors.push(Error::Trace(error)),
         }
     }
     Opened { recordings, errors }
+}
+
+/// What a search has found.
+#[derive(Debug)]
+enum Found {
+    Trace(Group),
+    Database(Box<Database>),
 }
 
 /// Directories that are one trace.
@@ -132,11 +171,15 @@ type Identity = (Option<String>, Option<String>, String);
 /// A search for traces.
 #[derive(Debug, Default)]
 struct Search {
-    groups: Vec<Group>,
-    /// Position in `groups` of the traces that have an identity.
+    found: Vec<Found>,
+    /// Position in `found` of the traces that have an identity.
     by_identity: HashMap<Identity, usize>,
-    /// Directories that were opened or searched, by their real paths.
+    /// Directories that were opened or searched, and databases, by their real paths.
     seen: HashSet<PathBuf>,
+    /// What is added to the times of databases.
+    offset: ClockOffset,
+    /// The machine that wrote the databases, where it is told.
+    machine: Option<&'static Machine>,
     errors: Vec<Error>,
 }
 
@@ -150,6 +193,11 @@ impl Search {
         if metadata.is_dir() {
             return self.directory(path);
         }
+        // Opening a pipe would wait for somebody to write into it.
+        if metadata.is_file() && begins_as_database(path).map_err(unreadable)? {
+            self.database(path);
+            return Ok(());
+        }
         let nothing = || Error::NothingFound {
             path: path.to_path_buf(),
             is_directory: false,
@@ -159,10 +207,8 @@ impl Search {
             Some(parent) => parent,
             None => return Err(nothing()),
         };
-        if !Directory::is_trace(directory) {
-            return Err(nothing());
-        }
-        if path.file_name().is_some_and(|name| name == METADATA_NAME) {
+        let metadata = Directory::metadata_path(directory).ok_or_else(nothing)?;
+        if path.file_name() == metadata.file_name() {
             return self.directory(directory);
         }
         let mut directory = Directory::open(directory).map_err(Error::Trace)?;
@@ -172,10 +218,10 @@ impl Search {
         if directory.files.is_empty() {
             return Err(nothing());
         }
-        self.groups.push(Group {
+        self.found.push(Found::Trace(Group {
             directories: vec![directory],
             place: None,
-        });
+        }));
         Ok(())
     }
 
@@ -199,10 +245,15 @@ impl Search {
             } else {
                 match kymo_io::list(&path) {
                     Ok(entries) => {
-                        let directories = entries
-                            .into_iter()
-                            .filter(|entry| entry.kind == EntryKind::Directory);
-                        ahead.extend(directories.map(|entry| entry.path).rev());
+                        let of = |kind| entries.iter().filter(move |entry| entry.kind == kind);
+                        for entry in of(EntryKind::File) {
+                            if entry.path.extension().is_some_and(|name| name == "rrd") {
+                                found = true;
+                                self.database(&entry.path);
+                            }
+                        }
+                        let directories = of(EntryKind::Directory);
+                        ahead.extend(directories.map(|entry| entry.path.clone()).rev());
                     }
                     Err(error) => self.errors.push(Error::Unreadable { path, error }),
                 }
@@ -217,6 +268,18 @@ impl Search {
         }
     }
 
+    /// Opens a database, unless a link has led to it before.
+    fn database(&mut self, path: &Path) {
+        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if !self.seen.insert(real) {
+            return;
+        }
+        match Database::open(path, self.machine, self.offset) {
+            Ok(database) => self.found.push(Found::Database(Box::new(database))),
+            Err(error) => self.errors.push(Error::Database(error)),
+        }
+    }
+
     /// Adds a directory to the group it belongs to.
     fn add(&mut self, root: &Path, directory: Directory) {
         let class = &directory.metadata.class;
@@ -227,12 +290,13 @@ impl Search {
         let known = identity
             .as_ref()
             .and_then(|identity| self.by_identity.get(identity));
-        if let Some(group) = known.and_then(|&position| self.groups.get_mut(position)) {
+        if let Some(Found::Trace(group)) = known.and_then(|&position| self.found.get_mut(position))
+        {
             group.directories.push(directory);
             return;
         }
         if let Some(identity) = identity {
-            self.by_identity.insert(identity, self.groups.len());
+            self.by_identity.insert(identity, self.found.len());
         }
         let place = directory.path.strip_prefix(root).ok().map(|place| {
             let parts: Vec<_> = place
@@ -241,9 +305,17 @@ impl Search {
                 .collect();
             parts.join("/")
         });
-        self.groups.push(Group {
+        self.found.push(Found::Trace(Group {
             directories: vec![directory],
             place: place.filter(|place| !place.is_empty()),
-        });
+        }));
     }
+}
+
+/// Whether a file begins as round-robin databases do.
+fn begins_as_database(path: &Path) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(LONGEST_BEGINNING).read_to_end(&mut begin)?;
+    Ok(is_database(&begin))
 }

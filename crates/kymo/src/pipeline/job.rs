@@ -10,6 +10,7 @@ use kymo_time::Timestamp;
 
 use super::{Judge, Select, Window};
 use crate::AnyRecording;
+use crate::any::AnyCursor;
 use crate::order::Order;
 use crate::show::Painter;
 
@@ -90,8 +91,6 @@ impl SourceInfo<'_> {
     }
 }
 
-type CursorOf<'r> = <AnyRecording as Recording>::Cursor<'r>;
-
 /// A chunk to work on.
 struct Job<'r> {
     /// When its events are needed, roughly.
@@ -99,7 +98,7 @@ struct Job<'r> {
     source: usize,
     chunk: usize,
     /// `None` before its first batch.
-    cursor: Option<CursorOf<'r>>,
+    cursor: Option<AnyCursor<'r>>,
 }
 
 impl Job<'_> {
@@ -134,7 +133,7 @@ impl Ord for Job<'_> {
 struct Slot<'r> {
     ready: VecDeque<Batch>,
     /// Where to go on, while nobody does: so many batches are ready that it can wait.
-    parked: Option<CursorOf<'r>>,
+    parked: Option<AnyCursor<'r>>,
 }
 
 /// The chunks of a source that are being worked on: the first is the one needed next.
@@ -375,7 +374,7 @@ impl<'r> Jobs<'r> {
         &self,
         job: Job<'r>,
         hands: &mut Hands<P, J>,
-    ) -> (Batch, Option<CursorOf<'r>>) {
+    ) -> (Batch, Option<AnyCursor<'r>>) {
         let source = &self.sources[job.source];
         let (entries, text) = self.lock().spare.pop().unwrap_or_default();
         let mut batch = Batch {
@@ -391,7 +390,16 @@ impl<'r> Jobs<'r> {
         };
         let mut cursor = job.cursor.unwrap_or_else(|| source.of.cursor(&chunk));
         let mut at = None;
-        match self.fill_batch(source, &chunk, &mut cursor, &mut batch, hands, &mut at) {
+        // What the cursor is of is found out once, and not for each event.
+        let filled = match &mut cursor {
+            AnyCursor::Ctf(cursor) => {
+                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
+            }
+            AnyCursor::Rrd(cursor) => {
+                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
+            }
+        };
+        match filled {
             Ok(true) => return (batch, Some(cursor)),
             Ok(false) => {}
             Err(fault) => {
@@ -407,11 +415,11 @@ impl<'r> Jobs<'r> {
 
     /// Decodes and paints until the batch is full (`true`) or the chunk ends. `at` is the
     /// event in hand.
-    fn fill_batch<P: Painter, J: Judge>(
+    fn fill_batch<C: Cursor, P: Painter, J: Judge>(
         &self,
         source: &SourceInfo<'r>,
         chunk: &Chunk,
-        cursor: &mut CursorOf<'r>,
+        cursor: &mut C,
         batch: &mut Batch,
         hands: &mut Hands<P, J>,
         at: &mut Option<(u64, usize)>,

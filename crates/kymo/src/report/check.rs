@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use kymo_model::{Chunk, Cursor, Event, Fault, FaultReport, FieldId, Recording, Visitor};
+use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Visitor, Walk};
 
 use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
@@ -110,7 +110,7 @@ impl Check {
                 options,
                 || (),
                 |(), ordinal, unit| {
-                    let outcome = check_chunk(unit.of, &unit.chunk);
+                    let outcome = unit.of.walk(&unit.chunk, CheckChunk);
                     let is_good =
                         outcome.fault.is_none() && outcome.order.backwards(None).is_none();
                     in_order_now().add(&units, ordinal, outcome);
@@ -241,26 +241,32 @@ impl<'r, R: Recording> InOrder<'_, 'r, R> {
     }
 }
 
-fn check_chunk<R: Recording>(of: &R, chunk: &Chunk) -> Outcome {
-    let mut cursor = of.cursor(chunk);
-    let mut counter = Counter::default();
-    let mut outcome = Outcome::default();
-    loop {
-        let event = match cursor.next_event() {
-            Ok(Some(event)) => event,
-            Ok(None) => break,
-            Err(fault) => {
-                outcome.fault = Some((None, fault));
+/// Decodes all of a chunk.
+struct CheckChunk;
+
+impl Walk for CheckChunk {
+    type Output = Outcome;
+
+    fn walk<C: Cursor>(self, mut cursor: C) -> Outcome {
+        let mut counter = Counter::default();
+        let mut outcome = Outcome::default();
+        loop {
+            let event = match cursor.next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(fault) => {
+                    outcome.fault = Some((None, fault));
+                    break;
+                }
+            };
+            outcome.order.add(&event);
+            if let Err(fault) = event.visit(&mut counter) {
+                outcome.fault = Some((Some((event.number(), event.class_index())), fault));
                 break;
             }
-        };
-        outcome.order.add(&event);
-        if let Err(fault) = event.visit(&mut counter) {
-            outcome.fault = Some((Some((event.number(), event.class_index())), fault));
-            break;
+            outcome.events += 1;
         }
-        outcome.events += 1;
+        outcome.fields = counter.0;
+        outcome
     }
-    outcome.fields = counter.0;
-    outcome
 }

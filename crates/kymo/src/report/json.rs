@@ -63,6 +63,12 @@ impl Json {
         }
     }
 
+    /// A value that is JSON already.
+    pub(super) fn value(&mut self, json: &str) {
+        self.separate();
+        self.0.push(json.as_bytes());
+    }
+
     pub(super) fn null(&mut self) {
         self.separate();
         self.0.push(b"null");

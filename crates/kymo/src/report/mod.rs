@@ -6,6 +6,7 @@
 //! the number of threads.
 
 mod check;
+mod database;
 mod info;
 mod json;
 mod scan;
@@ -13,7 +14,11 @@ mod stats;
 mod text;
 
 pub use check::Check;
-pub use info::{ClassInfo, ClockInfo, Info, RecordingInfo, StreamSummary};
+pub use database::{ArchiveInfo, DatabaseInfo, SourceInfo};
+pub use info::{
+    Attributes, ClassInfo, ClockInfo, FieldInfo, Identity, Info, RecordingInfo, StreamClassInfo,
+    StreamSummary, TraceInfo,
+};
 pub use scan::Options;
 pub use stats::{Count, Stats};
 pub use text::Style;

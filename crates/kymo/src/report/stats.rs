@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kymo_model::{Cursor, Event, Fault, FaultReport, Nothing, Recording};
+use kymo_model::{Cursor, Event, Fault, FaultReport, Nothing, Recording, Walk};
 use kymo_text::visible;
 use kymo_time::Timestamp;
 
@@ -372,49 +372,64 @@ fn count_chunk<R: Recording>(
     unit: &Unit<'_, R>,
     at: &mut Option<(u64, usize)>,
 ) -> Result<(), Fault> {
-    let chunk = &unit.chunk;
-    part.worker.begin_chunk(unit.recording, unit.of, chunk)?;
-    let mut cursor = unit.of.cursor(chunk);
-    let mut open: Option<Open> = None;
-    let close = |part: &mut Part<'_>, open: Option<Open>, end: u64| {
-        if let Some(event) = open {
-            let bits = end.saturating_sub(event.begin);
-            part.classes[unit.recording][event.class].add_event(event.time, bits);
-            part.streams[unit.recording][chunk.stream].add_event(event.time, bits);
-        }
-    };
-    let result = loop {
-        *at = None;
-        let event = match cursor.next_event() {
-            Ok(Some(event)) => event,
-            Ok(None) => break Ok(()),
-            Err(fault) => break Err(fault),
-        };
-        let (number, class) = (event.number(), event.class_index());
-        *at = Some((number, class));
-        close(part, open.take(), event.begin_bit());
-        match part.worker.accepts(&event) {
-            Ok(false) => {}
-            Ok(true) => {
-                open = Some(Open {
-                    number,
-                    class,
-                    begin: event.begin_bit(),
-                    time: event.timestamp(),
-                });
+    part.worker
+        .begin_chunk(unit.recording, unit.of, &unit.chunk)?;
+    unit.of.walk(&unit.chunk, CountChunk { part, unit, at })
+}
+
+struct CountChunk<'c, 'p, 'r, R> {
+    part: &'c mut Part<'p>,
+    unit: &'c Unit<'r, R>,
+    at: &'c mut Option<(u64, usize)>,
+}
+
+impl<R: Recording> Walk for CountChunk<'_, '_, '_, R> {
+    type Output = Result<(), Fault>;
+
+    fn walk<C: Cursor>(self, mut cursor: C) -> Result<(), Fault> {
+        let Self { part, unit, at } = self;
+        let chunk = &unit.chunk;
+        let mut open: Option<Open> = None;
+        let close = |part: &mut Part<'_>, open: Option<Open>, end: u64| {
+            if let Some(event) = open {
+                let bits = end.saturating_sub(event.begin);
+                part.classes[unit.recording][event.class].add_event(event.time, bits);
+                part.streams[unit.recording][chunk.stream].add_event(event.time, bits);
             }
-            Err(fault) => break Err(fault),
+        };
+        let result = loop {
+            *at = None;
+            let event = match cursor.next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => break Ok(()),
+                Err(fault) => break Err(fault),
+            };
+            let (number, class) = (event.number(), event.class_index());
+            *at = Some((number, class));
+            close(part, open.take(), event.begin_bit());
+            match part.worker.accepts(&event) {
+                Ok(false) => {}
+                Ok(true) => {
+                    open = Some(Open {
+                        number,
+                        class,
+                        begin: event.begin_bit(),
+                        time: event.timestamp(),
+                    });
+                }
+                Err(fault) => break Err(fault),
+            }
+        };
+        match &result {
+            Ok(()) => close(part, open, unit.of.content_bits(chunk)),
+            // Either the open event is broken, or what follows it.
+            Err(fault) => {
+                let open = open.filter(|event| is_whole(unit, event.number));
+                close(part, open, fault.bit);
+            }
         }
-    };
-    match &result {
-        Ok(()) => close(part, open, unit.of.content_bits(chunk)),
-        // Either the open event is broken, or what follows it.
-        Err(fault) => {
-            let open = open.filter(|event| is_whole(unit, event.number));
-            close(part, open, fault.bit);
-        }
+        result
     }
-    result
 }
 
 /// Whether an event of a chunk can be decoded as a whole.

@@ -18,7 +18,7 @@ pub(super) struct Facts {
 
 impl Facts {
     pub(super) fn of(recording: &AnyRecording) -> Self {
-        let environment = |name| match recording.class().environment(name)? {
+        let environment = |name| match recording.as_ctf()?.class().environment(name)? {
             EnvironmentValue::Integer(value) => Some(value.to_string()),
             EnvironmentValue::Text(text) => Some(text.clone()),
         };

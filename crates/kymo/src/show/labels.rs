@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kymo_model::Labels;
+use kymo_model::{Labels, Mapping};
 use kymo_text::{Line, Stamp};
 
 /// How the labels of a value are written.
@@ -26,9 +26,11 @@ pub(super) struct LabelText<R> {
 }
 
 impl<R: Render> LabelText<R> {
-    /// So many bytes of all texts together are prepared: overlapping ranges could make them
-    /// grow as the square of the metadata.
+    /// So many bytes of all texts together are prepared, and [`TIMES_DECLARED`](Self::TIMES_DECLARED)
+    /// as many as the labels themselves have, which is enough for any number of labels that do not
+    /// overlap: ranges that do could make the texts grow as the square of the metadata.
     const MAX_TEXT: usize = 1 << 20;
+    const TIMES_DECLARED: usize = 2;
 
     pub(super) fn new(labels: &Arc<Labels>, render: R) -> Self {
         let mut text = Self {
@@ -48,6 +50,12 @@ impl<R: Render> LabelText<R> {
 
     fn prepare(&mut self) {
         let flip = self.flip();
+        let size = |mapping: &Mapping| mapping.label.len() + 16;
+        let declared = |mapping: &Mapping| mapping.ranges.len().saturating_mul(size(mapping));
+        let declared = self.labels.mappings().iter().map(declared);
+        let most = declared.fold(0, usize::saturating_add);
+        let most = most.saturating_mul(Self::TIMES_DECLARED);
+        let most = most.saturating_add(Self::MAX_TEXT);
         // Where ranges of a mapping begin (1) and have ended (-1).
         let mut edges = vec![];
         for (position, mapping) in self.labels.mappings().iter().enumerate() {
@@ -75,8 +83,8 @@ impl<R: Render> LabelText<R> {
             }
             let mappings = self.labels.mappings();
             for &mapping in open.keys() {
-                total += mappings[mapping].label.len() + 16;
-                if total > Self::MAX_TEXT {
+                total += size(&mappings[mapping]);
+                if total > most {
                     return;
                 }
             }
@@ -116,8 +124,6 @@ impl<R: Render> LabelText<R> {
 
 #[cfg(test)]
 mod tests {
-    use kymo_model::Mapping;
-
     use super::*;
 
     struct Plain;
@@ -162,6 +168,15 @@ mod tests {
         signed.push(mapping("low", &[(i64::MIN, -1)]));
         check(Labels::new(true, signed), values);
         check(Labels::new(true, vec![]), values);
+    }
+
+    #[test]
+    fn many_labels_that_do_not_overlap_are_prepared() {
+        let many = (0..100_000).map(|i| mapping(&format!("label {i}"), &[(2 * i, 2 * i)]));
+        let labels = Labels::new(false, many.collect());
+        let prepared = LabelText::new(&Arc::new(labels.clone()), Plain).texts.len();
+        assert_eq!(prepared, 200_000);
+        check(labels, [0, 1, 2, 100_000, 199_998, 199_999]);
     }
 
     #[test]

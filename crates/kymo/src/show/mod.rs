@@ -5,7 +5,6 @@
 //! [`Assembler`] gets all messages in their final order, adds what depends on that
 //! order, and writes.
 
-mod bits;
 mod color;
 pub mod csv;
 pub mod details;

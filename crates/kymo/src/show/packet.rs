@@ -90,7 +90,7 @@ impl<V: Visitor> Visitor for Visible<'_, V> {
         end_struct();
         begin_array(length: u64);
         end_array();
-        begin_optional(present: bool);
+        begin_optional(present: bool, selector: u64);
         end_optional();
         begin_variant(selected: u32, selector: u64);
         end_variant();

@@ -45,7 +45,7 @@ pub(super) fn play<V: Visitor>(calls: &[(FieldId, Call)], visitor: &mut V) {
             Call::EndStruct => visitor.end_struct(field),
             Call::Array(length) => visitor.begin_array(field, length),
             Call::EndArray => visitor.end_array(field),
-            Call::Optional(present) => visitor.begin_optional(field, present),
+            Call::Optional(present) => visitor.begin_optional(field, present, present.into()),
             Call::EndOptional => visitor.end_optional(field),
             Call::Variant(selected) => visitor.begin_variant(field, selected, selected.into()),
             Call::EndVariant => visitor.end_variant(field),

@@ -76,9 +76,41 @@ fn trace() -> (TempDir, Vec<AnyRecording>) {
         &[(310, b"\x01\x04"), (320, b"\0\x03\x02\x09\0\0")],
     ));
     std::fs::write(dir.path().join("stream"), stream).unwrap();
+    opened(dir)
+}
+
+fn opened(dir: TempDir) -> (TempDir, Vec<AnyRecording>) {
     let opened = open::open(&[PathBuf::from(dir.path())], &open::Options::default());
     assert!(opened.errors.is_empty(), "{:?}", opened.errors);
     (dir, opened.recordings)
+}
+
+/// A trace of RFC v1.1: an event in each of two packets, three events and a packet lost between.
+fn rfc() -> (TempDir, Vec<AnyRecording>) {
+    const METADATA: &str = "trace { major = 1; minor = 1; }
+        section { name = irq; event { header_type = type1; context { event_size = true; } } }
+        event { name = entry; id = 40; section = irq; fields = type { parent = struct; fields = {
+            { type { parent = sequence; length_type = uint8_t; elem_type = uint8_t; }, list } }; }; }";
+    let packet = |count: u32, begin: u64, discarded: u32| {
+        let mut bytes: Vec<u8> = [0xc1fc_1fc1u32, 7, 69, 72, 0, count]
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect();
+        bytes.extend(begin.to_le_bytes());
+        bytes.extend((begin + 50).to_le_bytes());
+        bytes.extend(discarded.to_le_bytes());
+        bytes.extend([32, 0, 0, 0]);
+        bytes.extend(31u32.to_le_bytes());
+        bytes.extend(40u32.to_le_bytes());
+        bytes.extend((begin + 10).to_le_bytes());
+        bytes.extend([3, 0, 2, 8, 9, 0, 0, 0]);
+        bytes
+    };
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("metadata"), METADATA).unwrap();
+    let packets = [packet(0, 100, 0), packet(2, 200, 3)].concat();
+    std::fs::write(dir.path().join("irq_3"), packets).unwrap();
+    opened(dir)
 }
 
 #[derive(Default)]
@@ -105,7 +137,13 @@ impl Output for Collected {
 
 /// Text and warnings, with the path of the trace as `DIR`.
 fn show<A: Assembler>(make: impl FnOnce(&[AnyRecording]) -> A) -> (String, String) {
-    let (dir, recordings) = trace();
+    show_of(trace(), make)
+}
+
+fn show_of<A: Assembler>(
+    (dir, recordings): (TempDir, Vec<AnyRecording>),
+    make: impl FnOnce(&[AnyRecording]) -> A,
+) -> (String, String) {
     let mut collected = Collected::default();
     let mut assembler = make(&recordings);
     let options = pipeline::Options::default();
@@ -290,4 +328,82 @@ Packet end
 Stream end
 ";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn what_packet_headers_of_rfc_v1_1_tell_is_shown_as_that_of_contexts_is() {
+    let options = pretty::Options {
+        wall: WALL,
+        ..pretty::Options::default()
+    };
+    let (text, warnings) = show_of(rfc(), |_| pretty::Pretty::new(options));
+    let expected = "\
+[00:00:00.000000110] (+?.?????????) entry: { payload_size = 3 }, { list = [ [0] = 8, [1] = 9 ] }
+[00:00:00.000000210] (+0.000000100) entry: { payload_size = 3 }, { list = [ [0] = 8, [1] = 9 ] }
+";
+    assert_eq!(text, expected);
+    let warning = |what| {
+        format!(
+            "WARNING: Tracer discarded {what} between [00:00:00.000000150] and [00:00:00.000000200] \
+             in trace \"\" (no UID) within stream \"DIR/irq_3\" (stream class ID: 0, stream ID: 3).\n"
+        )
+    };
+    assert_eq!(warnings, warning("3 events") + &warning("1 packet"));
+
+    let (text, _) = show_of(rfc(), |_| Json::new(WALL));
+    let first = r#"{"timestamp":110,"recording":"DIR","kind":"event","trace":null,"stream_class":0,"stream":3,"event":"entry","event_class":40,"common_context":{"payload_size":3},"payload":{"list":[8,9]}}"#;
+    assert_eq!(text.lines().next(), Some(first));
+
+    let (text, _) = show_of(rfc(), |_| Csv::new(WALL));
+    let first = r#"110,DIR,event,entry,payload_size=3,"list=[8,9]""#;
+    assert_eq!(text.lines().next(), Some(first));
+
+    let (text, _) = show_of(rfc(), |_| Details::new());
+    let class = "Trace class:
+  Stream class `irq` (ID 0):
+    Supports packets: Yes
+    Packets have beginning default clock snapshot: Yes
+    Packets have end default clock snapshot: Yes
+    Supports discarded events: Yes
+    Discarded events have default clock snapshots: Yes
+    Supports discarded packets: Yes
+    Discarded packets have default clock snapshots: Yes
+    Default clock class:
+      Name: default
+      Frequency (Hz): 1,000,000,000
+      Precision (cycles): 0
+      Offset from origin (s): 0
+      Offset from origin (cycles): 0
+    Event common context field class: Structure (1 member):
+      payload_size: Unsigned integer (16-bit, Base 10)
+    Event class `entry` (ID 40):
+      Payload field class: Structure (1 member):
+        list: Dynamic array (no length field):
+          Element: Unsigned integer (8-bit, Base 10)
+";
+    assert!(text.starts_with(class), "{text}");
+    let packet = "[100 cycles, 100 ns from origin]
+{Trace 0, Stream class ID 0, Stream ID 3}
+Packet beginning
+
+[110 cycles, 110 ns from origin]
+{Trace 0, Stream class ID 0, Stream ID 3}
+Event `entry` (Class ID 40):
+  Common context:
+    payload_size: 3
+  Payload:
+    list: Length 2:
+      [0]: 8
+      [1]: 9
+
+[150 cycles, 150 ns from origin]
+{Trace 0, Stream class ID 0, Stream ID 3}
+Packet end
+
+[150 cycles, 150 ns from origin]
+[200 cycles, 200 ns from origin]
+{Trace 0, Stream class ID 0, Stream ID 3}
+Discarded events (3 events)
+";
+    assert!(text.contains(packet), "{text}");
 }

@@ -7,8 +7,12 @@
 //! | `SC:n {`, `ST {` | scope number n, a structure |
 //! | `SLA {`, `DLA {` | an array of a static length, of a dynamic one |
 //! | `NTS {`, `SLS {`, `DLS {`, `RD:n:…` | texts: ended by a zero, of a static length, of a dynamic one; their n bytes |
+//! | `SLB {`, `DLB {` | BLOBs of a static length, of a dynamic one; their media type and bytes |
 //! | `VU:s {`, `VS:s {` | a variant and the unsigned or signed number that selects |
+//! | `OB {`, `OU {`, `OS {` | an optional, whether it is enabled, and the unsigned or signed number that tells so, where it is no truth value |
 //! | `FLUI`, `FLSI`, `FLFPN` | an integer, a signed one, a floating point number |
+//! | `VLUI`, `VLSI` | an integer and a signed one of a variable length |
+//! | `FLB`, `FLBA`, `FLBM` | a truth value, bits, bits and the names of those that are set |
 //! | `PMN`, `MSU`, `DCV` | what a number means: magic, UUID, the clock after it |
 //! | `DSI`, `PI`, `ERI` | what is known now: the stream, the packet, the event |
 //!

@@ -6,6 +6,18 @@ use kymo_time::Ticks;
 
 use super::Lister;
 
+/// What waits for the end of a value.
+enum After {
+    /// A line to write there.
+    Line(String),
+    /// A timestamp, which brings the clock forward.
+    Clock(u64),
+    /// The bytes of a text and its closing brace.
+    Text,
+    /// The bytes of a BLOB and its closing brace.
+    Blob,
+}
+
 /// The fields of a schema with the classes they came from.
 pub(super) struct Fields<'a> {
     schema: &'a Schema,
@@ -28,35 +40,22 @@ impl<'a> Fields<'a> {
 
     fn note(&mut self, field: FieldId, class: &'a FieldClass) {
         self.classes[field.index()] = Some(class);
-        let parts: Vec<&FieldClass> = match class {
-            FieldClass::Struct { members, .. } => {
-                members.iter().map(|member| &member.class).collect()
-            }
-            FieldClass::Variant { options, .. } => {
-                options.iter().map(|option| &option.class).collect()
-            }
-            FieldClass::Array { element, .. } => vec![element],
-            FieldClass::Optional { content, .. } => vec![content],
-            _ => Vec::new(),
-        };
-        for (&child, part) in self.schema.field(field).children.iter().zip(parts) {
+        for (&child, part) in self.schema.field(field).children.iter().zip(class.parts()) {
             self.note(child, part);
         }
     }
 
     fn roles(&self, field: FieldId) -> &[Role] {
-        match self.classes[field.index()] {
-            Some(FieldClass::Integer { style, .. } | FieldClass::VarInteger(style)) => &style.roles,
-            Some(FieldClass::Blob { roles, .. } | FieldClass::Array { roles, .. }) => roles,
-            _ => &[],
-        }
+        self.classes[field.index()].map_or(&[], FieldClass::roles)
     }
 
-    fn bits(&self, field: FieldId) -> u32 {
-        match self.classes[field.index()] {
-            Some(FieldClass::Integer { layout, .. }) => layout.bits,
-            _ => 64,
-        }
+    /// How many bits of the clock a field has that takes so many bits of the packet.
+    fn clock_bits(&self, field: FieldId, bits: u64) -> u32 {
+        let bits = match self.classes[field.index()] {
+            Some(FieldClass::VarInteger(_)) => bits / 8 * 7,
+            _ => bits,
+        };
+        bits.min(64) as u32
     }
 
     /// `WORD`, with the name of the member behind it.
@@ -82,8 +81,8 @@ pub(super) struct Scribe<'l, 'a, 'f> {
     pub(super) clock: Ticks,
     /// What waits for the first structure, which may lie behind padding.
     pub(super) first: Vec<String>,
-    /// What waits for the end of the value: lines to write there.
-    after: Vec<String>,
+    /// What waits for the end of a value.
+    after: Vec<(FieldId, After)>,
     /// The number of the stream class, to be told before the packet context.
     pub(super) stream_line: Option<Option<u64>>,
     stream_id: Option<u64>,
@@ -157,19 +156,23 @@ impl<'l, 'a, 'f> Scribe<'l, 'a, 'f> {
     }
 
     fn number(&mut self, word: &str, field: FieldId, value: u64, text: &str) {
-        let line = format!("{}:{text}", self.fields.head(word, field));
+        let word = match self.fields.classes[field.index()] {
+            Some(FieldClass::VarInteger(_)) => word.replacen('F', "V", 1),
+            _ => word.to_string(),
+        };
+        let line = format!("{}:{text}", self.fields.head(&word, field));
         self.note(&line);
         self.uuid.push(value as u8);
         for role in self.fields.roles(field) {
             match role {
-                Role::PacketMagic => self.after.push(format!("PMN:{value}")),
+                Role::PacketMagic => {
+                    let line = After::Line(format!("PMN:{value}"));
+                    self.after.push((field, line));
+                }
                 Role::StreamId => self.stream_id = Some(value),
                 Role::PacketTotalLength => self.sizes[0] = Some(value),
                 Role::PacketContentLength => self.sizes[1] = Some(value),
-                Role::DefaultClockTimestamp => {
-                    self.clock = self.clock.advance(value, self.fields.bits(field));
-                    self.after.push(format!("DCV:{}", self.clock.0));
-                }
+                Role::DefaultClockTimestamp => self.after.push((field, After::Clock(value))),
                 _ => {}
             }
         }
@@ -191,6 +194,10 @@ impl<'l, 'a, 'f> Scribe<'l, 'a, 'f> {
     /// Lists what there is of the value at which decoding stopped, and gives where that
     /// was. `end` is the end of the content, or of the data where that comes first.
     pub(super) fn fault(&mut self, fault: Fault, end: u64, by_content: bool) -> u64 {
+        if fault.code == FaultCode::IntegerTooLong {
+            // It is told at its last byte.
+            return fault.bit + (fault.found - 1) * 8;
+        }
         let class = fault
             .field
             .and_then(|field| self.fields.classes[field.index()]);
@@ -202,25 +209,44 @@ impl<'l, 'a, 'f> Scribe<'l, 'a, 'f> {
         if begin > end {
             return if by_content { fault.bit } else { end };
         }
-        let word = match class {
-            FieldClass::Text { .. } => "NTS",
-            FieldClass::SizedText {
-                length: Length::Static(_),
-                ..
-            } => "SLS",
-            FieldClass::SizedText { .. } => "DLS",
-            _ => return begin,
+        if let FieldClass::VarInteger(_) = class {
+            return if by_content { begin } else { end };
+        }
+        let Some(head) = self.bytes_head(field) else {
+            return begin;
         };
         self.at = begin;
-        self.open(&self.fields.head(word, field));
+        self.open(&head);
         if by_content {
             return begin;
         }
-        self.raw(begin, end);
+        self.raw(begin, end, matches!(class, FieldClass::Blob { .. }));
         end
     }
 
-    fn raw(&mut self, begin: u64, end: u64) {
+    /// The first line of a text or BLOB, without the brace.
+    fn bytes_head(&self, field: FieldId) -> Option<String> {
+        let (word, length) = match self.fields.classes[field.index()]? {
+            FieldClass::Text { .. } => return Some(self.fields.head("NTS", field)),
+            FieldClass::SizedText { length, .. } => ("LS", length),
+            FieldClass::Blob { length, .. } => ("LB", length),
+            _ => return None,
+        };
+        let static_or_dynamic = match length {
+            Length::Static(_) => 'S',
+            _ => 'D',
+        };
+        let head = self
+            .fields
+            .head(&format!("{static_or_dynamic}{word}"), field);
+        Some(match self.fields.classes[field.index()]? {
+            FieldClass::Blob { media_type, .. } => format!("{head}:{media_type}"),
+            _ => head,
+        })
+    }
+
+    /// Lists bytes: those of a text as characters, where they are printable.
+    fn raw(&mut self, begin: u64, end: u64, hexadecimal: bool) {
         let bytes = self
             .data
             .get((begin / 8) as usize..(end / 8) as usize)
@@ -231,11 +257,29 @@ impl<'l, 'a, 'f> Scribe<'l, 'a, 'f> {
         let mut line = format!("RD:{}:", bytes.len());
         for &byte in bytes {
             match byte {
+                _ if hexadecimal => line += &format!("{byte:02x}"),
                 b' '..=b'~' if byte != b'$' => line.push(byte.into()),
                 _ => line += &format!("${byte:02x}"),
             }
         }
         self.note(&line);
+    }
+
+    /// Lists the UUID of the metadata, where bytes are one.
+    fn uuid(&mut self, field: FieldId, bytes: &[u8]) {
+        if !self.fields.roles(field).contains(&Role::MetadataUuid) || bytes.len() != 16 {
+            return;
+        }
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex.concat();
+        let parts = [
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..],
+        ];
+        self.note(&format!("MSU:{}", parts.join("-")));
     }
 }
 
@@ -248,14 +292,23 @@ impl Visitor for Scribe<'_, '_, '_> {
 
     fn after(&mut self, bit: u64) {
         let begin = std::mem::replace(&mut self.at, bit);
-        for line in std::mem::take(&mut self.after) {
-            if line == "raw" {
-                self.at = begin;
-                self.raw(begin, bit);
-                self.at = bit;
-                self.close();
-            } else {
-                self.note(&line);
+        for (field, what) in std::mem::take(&mut self.after) {
+            match what {
+                After::Line(line) => self.note(&line),
+                After::Clock(value) => {
+                    let bits = self.fields.clock_bits(field, bit - begin);
+                    self.clock = self.clock.advance(value, bits);
+                    self.note(&format!("DCV:{}", self.clock.0));
+                }
+                After::Text | After::Blob => {
+                    self.at = begin;
+                    self.raw(begin, bit, matches!(what, After::Blob));
+                    self.at = bit;
+                    let data = self.data;
+                    let bytes = data.get((begin / 8) as usize..(bit / 8) as usize);
+                    self.uuid(field, bytes.unwrap_or_default());
+                    self.close();
+                }
             }
         }
         self.check_sizes();
@@ -277,17 +330,36 @@ impl Visitor for Scribe<'_, '_, '_> {
         self.note(&line);
     }
 
-    fn text(&mut self, field: FieldId, _text: &[u8]) {
-        let word = match self.fields.classes[field.index()] {
-            Some(FieldClass::SizedText {
-                length: Length::Static(_),
-                ..
-            }) => "SLS",
-            Some(FieldClass::SizedText { .. }) => "DLS",
-            _ => "NTS",
+    fn boolean(&mut self, field: FieldId, value: bool) {
+        let line = format!("{}:{value}", self.fields.head("FLB", field));
+        self.note(&line);
+    }
+
+    fn bits(&mut self, field: FieldId, value: u64) {
+        let line = match self.fields.classes[field.index()] {
+            Some(FieldClass::BitMap { flags, .. }) => {
+                let mut active: Vec<&str> = flags
+                    .iter()
+                    .filter(|flag| flag.bits() & value != 0)
+                    .map(|flag| &*flag.name)
+                    .collect();
+                active.sort_unstable();
+                let head = self.fields.head("FLBM", field);
+                format!("{head}:{value}:{}", active.join(","))
+            }
+            _ => format!("{}:{value}", self.fields.head("FLBA", field)),
         };
-        self.open(&self.fields.head(word, field));
-        self.after.push("raw".to_string());
+        self.note(&line);
+    }
+
+    fn text(&mut self, field: FieldId, _text: &[u8]) {
+        self.open(&self.bytes_head(field).unwrap_or_default());
+        self.after.push((field, After::Text));
+    }
+
+    fn blob(&mut self, field: FieldId, _bytes: &[u8]) {
+        self.open(&self.bytes_head(field).unwrap_or_default());
+        self.after.push((field, After::Blob));
     }
 
     fn begin_struct(&mut self, field: FieldId) {
@@ -322,20 +394,26 @@ impl Visitor for Scribe<'_, '_, '_> {
     }
 
     fn end_array(&mut self, field: FieldId) {
-        if self.fields.roles(field).contains(&Role::MetadataUuid) {
-            let hex: Vec<String> = self.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-            let hex = hex.concat();
-            if hex.len() == 32 {
-                let parts = [
-                    &hex[..8],
-                    &hex[8..12],
-                    &hex[12..16],
-                    &hex[16..20],
-                    &hex[20..],
-                ];
-                self.note(&format!("MSU:{}", parts.join("-")));
-            }
-        }
+        let bytes = std::mem::take(&mut self.uuid);
+        self.uuid(field, &bytes);
+        self.close();
+    }
+
+    fn begin_optional(&mut self, field: FieldId, present: bool, selector: u64) {
+        let state = if present { "enabled" } else { "disabled" };
+        let head = |word| self.fields.head(word, field);
+        let line = match self.fields.classes[field.index()] {
+            Some(FieldClass::Optional { when, .. }) => match when {
+                Selector::True => format!("{}:{state}", head("OB")),
+                Selector::Unsigned(_) => format!("{}:{state}:{selector}", head("OU")),
+                Selector::Signed(_) => format!("{}:{state}:{}", head("OS"), selector as i64),
+            },
+            _ => head("O"),
+        };
+        self.open(&line);
+    }
+
+    fn end_optional(&mut self, _field: FieldId) {
         self.close();
     }
 

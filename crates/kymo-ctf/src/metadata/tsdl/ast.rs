@@ -1,16 +1,7 @@
 //! What the parser makes of TSDL: the text as a tree, nothing looked up yet.
 
-use super::lexer::Span;
-
-/// Something and its place.
-#[derive(Clone, Debug)]
-pub(super) struct Spanned<T> {
-    pub(super) value: T,
-    pub(super) span: Span,
-}
-
-/// A name or a keyword used as one.
-pub(super) type Name = Spanned<String>;
+use crate::metadata::lexer::Span;
+use crate::metadata::tokens::{Name, Spanned};
 
 /// All that stands at the root.
 #[derive(Debug, Default)]

@@ -6,9 +6,10 @@ use kymo_machine::ByteOrder;
 use kymo_model::Base;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::Warnings;
-use super::ast::{Attribute, Spanned, Value};
-use super::lexer::Span;
+use super::ast::{Attribute, Value};
+use crate::metadata::lexer::Span;
+use crate::metadata::limits::Warnings;
+use crate::metadata::tokens::Spanned;
 
 /// The largest alignment, in bits: more than any packet needs.
 const MAX_ALIGN: u64 = 1 << 31;
@@ -223,16 +224,4 @@ pub(super) fn uuid(value: &Spanned<Value>) -> Result<[u8; 16], Diagnostic> {
         let high = digits.next().unwrap_or(0);
         high << 4 | digits.next().unwrap_or(0)
     }))
-}
-
-/// A UUID as text.
-pub(super) fn uuid_text(uuid: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (at, byte) in uuid.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }

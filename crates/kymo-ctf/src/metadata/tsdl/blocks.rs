@@ -13,20 +13,17 @@ use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 use kymo_time::{Clock, Origin};
 
-use super::Warnings;
 use super::ast::{Attribute, Block, BlockKind, Entry, Root, Value};
 use super::attributes::{self, Attributes};
 use super::build::{Builder, Roots, Shared};
 use super::declare::Types;
-use super::lexer::Span;
 use super::types::{Class, Type};
 use crate::class::{
     Dialect, EnvironmentValue, EventRecordClass, FieldClass, Role, StreamClass, TraceClass,
 };
-
-/// A trace may have so many field classes more than its metadata has bytes. Written out,
-/// a field takes several bytes; only a type with a name can be used more often.
-const SPARE_CLASSES: usize = 100_000;
+use crate::metadata::lexer::Span;
+use crate::metadata::limits::{SPARE_CLASSES, Warnings};
+use crate::metadata::uuid_text;
 
 /// Makes a trace of the tree; also returns the warnings.
 pub(super) fn lower(
@@ -110,7 +107,7 @@ pub(super) fn lower(
         dialect: Dialect::Ctf18,
         namespace: is_lttng.then(|| "lttng.org,2009".to_owned()),
         name: None,
-        uid: uuid.map(attributes::uuid_text),
+        uid: uuid.map(uuid_text),
         uuid,
         byte_order: Some(byte_order),
         environment,
@@ -164,7 +161,6 @@ fn version(trace: &Block) -> Result<(), Diagnostic> {
     }
     match numbers {
         [1, 8] => Ok(()),
-        [1, 1] => Err(super::rfc11().at(span, "this is its version")),
         [major, minor] => Err(Diagnostic::error(format!(
             "unknown version of CTF: {major}.{minor}"
         ))
@@ -256,9 +252,7 @@ fn clock(
     let is_absolute = is_absolute || is_lttng && name == "monotonic";
     let clock = Clock {
         namespace: None,
-        uid: attributes
-            .read("uuid", attributes::uuid)?
-            .map(attributes::uuid_text),
+        uid: attributes.read("uuid", attributes::uuid)?.map(uuid_text),
         description: attributes
             .read("description", attributes::text)?
             .map(str::to_owned),
@@ -546,7 +540,7 @@ impl Lowering<'_> {
     /// there are several.
     fn check(&mut self, packet_header: Option<&FieldClass>) -> Result<(), Diagnostic> {
         if let [_, second, ..] = &*self.streams
-            && !has_role(packet_header, Role::StreamClassId)
+            && !packet_header.is_some_and(|class| class.has_role(Role::StreamClassId))
         {
             return Err(
                 Diagnostic::error("several streams, but packets do not tell which")
@@ -556,7 +550,8 @@ impl Lowering<'_> {
         }
         for stream in &self.streams {
             if let [_, second, ..] = &*stream.class.events
-                && !has_role(stream.class.event_header.as_ref(), Role::EventClassId)
+                && !(stream.class.event_header.as_ref())
+                    .is_some_and(|class| class.has_role(Role::EventClassId))
             {
                 let span = stream.events.get(&second.id).copied();
                 self.shared.warnings.push(
@@ -568,19 +563,4 @@ impl Lowering<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a field class, or one within it, has a role.
-fn has_role(class: Option<&FieldClass>, role: Role) -> bool {
-    class.is_some_and(|class| match class {
-        FieldClass::Integer { style, .. } => style.roles.contains(&role),
-        FieldClass::Struct { members, .. } => members
-            .iter()
-            .any(|member| has_role(Some(&member.class), role)),
-        FieldClass::Variant { options, .. } => options
-            .iter()
-            .any(|option| has_role(Some(&option.class), role)),
-        FieldClass::Array { element, .. } => has_role(Some(element), role),
-        _ => false,
-    })
 }

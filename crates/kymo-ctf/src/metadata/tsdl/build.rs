@@ -10,15 +10,15 @@ use std::rc::Rc;
 use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::Warnings;
-use super::ast::Name;
-use super::lexer::Span;
 use super::resolve::{Frame, Resolver, Target};
 use super::types::{Class, Field, Integer, Length, Type};
 use crate::class::{
     Encoding, FieldClass, FieldRef, IntegerStyle, Length as ClassLength, Member, Role, Selector,
     Step, VariantOption,
 };
+use crate::metadata::lexer::Span;
+use crate::metadata::limits::{Warnings, too_many_fields};
+use crate::metadata::tokens::Name;
 
 /// The structures of the scopes, as far as they are known.
 pub(super) type Roots = [Option<Rc<Type>>; 6];
@@ -40,9 +40,7 @@ impl Shared {
                 self.budget = rest;
                 Ok(())
             }
-            None => Err(Diagnostic::error("more fields than a trace may have")
-                .at(span, "this one is too much")
-                .with_help("types with a name are used too often within each other")),
+            None => Err(too_many_fields(span)),
         }
     }
 }

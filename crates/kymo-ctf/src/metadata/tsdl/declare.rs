@@ -8,15 +8,15 @@ use kymo_machine::ByteOrder;
 use kymo_model::{Base, Labels, Mapping};
 use kymo_text::diagnostic::Diagnostic;
 
-use super::Warnings;
 use super::ast::{
-    Attribute, Declaration, Declarator, Enumerator, Member, Name, Spanned, TypeKind, TypeSpec,
-    Value,
+    Attribute, Declaration, Declarator, Enumerator, Member, TypeKind, TypeSpec, Value,
 };
 use super::attributes::{self, Attributes};
-use super::lexer::Span;
 use super::types::{Class, Enumeration, Fields, Integer, Length, Type, compound, leaf};
 use crate::class::{BitLayout, EnvironmentValue};
+use crate::metadata::lexer::Span;
+use crate::metadata::limits::Warnings;
+use crate::metadata::tokens::{Name, Spanned};
 
 /// The name spaces of types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,6 @@ mod attributes;
 mod blocks;
 mod build;
 mod declare;
-mod lexer;
 mod parser;
 mod resolve;
 mod types;
@@ -21,38 +20,7 @@ use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::TraceClass;
 
-/// How many attributes, labels and names of fields or types there may be: the tree takes far more
-/// memory than the text. That of a whole kernel has some 100,000.
-const MAX_ITEMS: usize = 1 << 21;
-
-/// How many types may lie within each other.
-const MAX_DEPTH: usize = 64;
-
 /// Reads metadata; also returns the warnings.
 pub(super) fn parse(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {
     blocks::lower(&parser::parse(text)?, text.len())
-}
-
-/// What is odd: no more of it than anybody would read.
-#[derive(Default)]
-struct Warnings(Vec<Diagnostic>);
-
-impl Warnings {
-    const MOST: usize = 100;
-
-    fn push(&mut self, warning: Diagnostic) {
-        if self.0.len() < Self::MOST {
-            self.0.push(warning);
-        }
-    }
-}
-
-/// That the text is of the draft which came before.
-fn rfc11() -> Diagnostic {
-    Diagnostic::error("metadata of RFC v1.1 is not supported yet")
-}
-
-fn too_deep(span: lexer::Span) -> Diagnostic {
-    Diagnostic::error("types lie too deep within each other")
-        .at(span, format!("expected at most {MAX_DEPTH} levels"))
 }

@@ -8,11 +8,11 @@
 use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::ast::Name;
 use super::build::{Roots, Shared};
-use super::lexer::Span;
 use super::types::{Class, Enumeration, Type};
 use crate::class::{FieldPath, Step};
+use crate::metadata::lexer::Span;
+use crate::metadata::tokens::Name;
 
 /// The absolute names of the scopes.
 const SCOPES: [(&str, Scope); 6] = [

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use kymo_model::{Base, Labels};
 use kymo_text::diagnostic::Diagnostic;
 
-use super::ast::Name;
-use super::lexer::Span;
-use super::{MAX_DEPTH, too_deep};
 use crate::class::BitLayout;
+use crate::metadata::lexer::Span;
+use crate::metadata::limits::{MAX_DEPTH, too_deep};
+use crate::metadata::tokens::Name;
 
 /// A type.
 #[derive(Debug)]

@@ -1,10 +1,13 @@
 //! Small traces made of hand-written metadata and packets.
 
 mod clocks;
+mod ctf2;
 mod damage;
 mod indexes;
+mod losses;
 mod merging;
 mod packets;
+mod sections;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -118,9 +121,13 @@ fn bytes_of(packets: &[Packet]) -> Vec<u8> {
     packets.iter().flat_map(Packet::bytes).collect()
 }
 
-/// A directory in memory.
+/// A directory in memory, with metadata of CTF 1.8.
 fn directory(path: &str, metadata: &str, files: &[(&str, Vec<u8>)]) -> Directory {
-    let text = format!("{TYPES}{metadata}");
+    directory_of(path, &format!("{TYPES}{metadata}"), files)
+}
+
+/// A directory in memory.
+fn directory_of(path: &str, text: &str, files: &[(&str, Vec<u8>)]) -> Directory {
     let metadata =
         metadata::parse(text.as_bytes(), "metadata").unwrap_or_else(|error| panic!("{error}"));
     let path = PathBuf::from(path);
@@ -128,6 +135,7 @@ fn directory(path: &str, metadata: &str, files: &[(&str, Vec<u8>)]) -> Directory
         path: Arc::new(path.join(name)),
         bytes: Bytes::from(bytes.clone()),
         index: None,
+        section: None,
     });
     Directory {
         metadata,

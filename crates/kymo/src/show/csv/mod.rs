@@ -1,8 +1,8 @@
 //! Events as comma-separated values, one a line, quoted as RFC 4180 says.
 //!
 //! Every line begins with `timestamp,recording,kind,name`: nanoseconds since the origin
-//! (nothing where the event has no time), the path of the recording, `event`, the name of
-//! the event. Then come the fields, of the packet context, the common context, the specific
+//! (nothing where the event has no time), the path of the recording, `event` (or `sample`: a row
+//! of a round-robin database), the name of the event (of its archive). Then come the fields, of the packet context, the common context, the specific
 //! context and the payload:
 //!
 //! * of all events, as `KEY=VALUE` cells, as many as there are, and no header line;
@@ -34,7 +34,7 @@ use super::packet::{PacketFields, Visible};
 use super::table::Table;
 use super::wall::{Wall, WallOptions};
 use super::{Assembler, Message, MessageKind, Painter};
-use crate::AnyRecording;
+use crate::{AnyRecording, EntryKind};
 
 /// Puts lines together. What was lost is told as warnings.
 #[derive(Debug)]
@@ -254,6 +254,7 @@ impl CsvPainter {
         recording: usize,
         stream: usize,
         path: &[u8],
+        kind: EntryKind,
         fields: impl FnOnce() -> PacketFields,
         visit: impl FnOnce(&mut Visible<'_, Pen<'_>>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
@@ -261,7 +262,9 @@ impl CsvPainter {
         self.head.clear();
         self.head.push_byte(b',');
         quoted(path, &mut self.head);
-        self.head.push(b",event,");
+        self.head.push_byte(b',');
+        self.head.push(kind.as_str().as_bytes());
+        self.head.push_byte(b',');
         self.packet.clear();
         self.stack.clear();
         let packet = self.packets.get(recording, stream, || {
@@ -297,6 +300,7 @@ impl Painter for CsvPainter {
             recording,
             chunk.stream,
             of.path().as_os_str().as_encoded_bytes(),
+            of.entry_kind(),
             || PacketFields::of(of, chunk.stream),
             |visitor| of.visit_packet(chunk, visitor),
         )
@@ -382,7 +386,9 @@ mod tests {
             testing::play(&calls, visitor);
             Ok(())
         };
-        painter.start(0, 0, b"a,b", fields, visit).unwrap();
+        painter
+            .start(0, 0, b"a,b", EntryKind::Event, fields, visit)
+            .unwrap();
         let mut text = Line::new();
         painter.event(&testing::every_kind(), &mut text).unwrap();
         let mut out = Line::new();

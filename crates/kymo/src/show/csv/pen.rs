@@ -108,10 +108,10 @@ impl Visitor for Pen<'_> {
         self.close(field, |json| json.end_array(field));
     }
 
-    fn begin_optional(&mut self, field: FieldId, present: bool) {
+    fn begin_optional(&mut self, field: FieldId, present: bool, selector: u64) {
         // What it holds is the cell, which is empty where that is nothing.
         if self.depth > 0 {
-            self.json.begin_optional(field, present);
+            self.json.begin_optional(field, present, selector);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Writes the classes of fields.
 
 use kymo_ctf::class::{
-    FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Member, Role, Selector, Step,
-    StreamClass, TraceClass, VariantOption,
+    FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Member, Selector, Step, StreamClass,
+    TraceClass, VariantOption,
 };
 use kymo_model::{Base, Flag, Labels, Scope};
 
@@ -17,25 +17,6 @@ pub(super) struct Around<'a> {
     pub(super) event: Option<&'a kymo_ctf::class::EventRecordClass>,
 }
 
-/// What a field is for, where that is only for readers.
-pub(super) fn roles(class: &FieldClass) -> &[Role] {
-    match class {
-        FieldClass::Integer { style, .. } | FieldClass::VarInteger(style) => &style.roles,
-        FieldClass::Blob { roles, .. } | FieldClass::Array { roles, .. } => roles,
-        _ => &[],
-    }
-}
-
-/// Whether a member of a packet context has a role.
-pub(super) fn has_role(context: Option<&FieldClass>, role: Role) -> bool {
-    match context {
-        Some(FieldClass::Struct { members, .. }) => members
-            .iter()
-            .any(|member| roles(&member.class).contains(&role)),
-        _ => false,
-    }
-}
-
 /// Writes the class of a scope as a line of its own, and what is below it.
 pub(super) fn root(name: &str, class: &FieldClass, around: Around<'_>, text: &mut Text) {
     text.property(name, |text| field(class, around, text));
@@ -44,22 +25,33 @@ pub(super) fn root(name: &str, class: &FieldClass, around: Around<'_>, text: &mu
 /// The same of a packet context: without the members that have roles, and not at all where
 /// nothing remains.
 pub(super) fn packet_context(class: &FieldClass, around: Around<'_>, text: &mut Text) {
-    let FieldClass::Struct { members, min_align } = class else {
+    let (Some(shown), FieldClass::Struct { members, .. }) = (without_roles(class), class) else {
         return;
     };
-    let shown: Vec<Member> = members
-        .iter()
-        .filter(|member| roles(&member.class).is_empty())
-        .cloned()
-        .collect();
-    if shown.is_empty() && !members.is_empty() {
-        return;
+    let nothing = matches!(&shown, FieldClass::Struct { members, .. } if members.is_empty());
+    if !nothing || members.is_empty() {
+        root("Packet context field class", &shown, around, text);
     }
-    let shown = FieldClass::Struct {
-        members: shown,
-        min_align: *min_align,
-    };
-    root("Packet context field class", &shown, around, text);
+}
+
+/// A class without the members of structures that have roles; `None` where it has one itself.
+fn without_roles(class: &FieldClass) -> Option<FieldClass> {
+    match class {
+        _ if !class.roles().is_empty() => None,
+        FieldClass::Struct { members, min_align } => {
+            let shown = members.iter().filter_map(|member| {
+                Some(Member {
+                    class: without_roles(&member.class)?,
+                    ..member.clone()
+                })
+            });
+            Some(FieldClass::Struct {
+                members: shown.collect(),
+                min_align: *min_align,
+            })
+        }
+        class => Some(class.clone()),
+    }
 }
 
 /// Writes a class: its name and properties, and indented lines with its parts.
@@ -343,11 +335,21 @@ fn location_of(length: &Length) -> Option<&FieldPath> {
     }
 }
 
-/// The place of a field that is shown: headers are not.
+/// The place of a field, where babeltrace2 tells it.
 fn expressible(reference: &FieldRef) -> Option<&FieldPath> {
-    let hidden = |path: &&FieldPath| matches!(path.scope, Scope::PacketHeader | Scope::EventHeader);
     let first = reference.targets.first()?;
-    (!reference.targets.iter().any(|path| hidden(&path))).then_some(first)
+    let told = |path: &FieldPath| scope_name(path.scope).is_some();
+    reference.targets.iter().all(told).then_some(first)
+}
+
+/// What places of fields begin with. Those in packets and event headers are not told.
+const fn scope_name(scope: Scope) -> Option<&'static str> {
+    match scope {
+        Scope::PacketHeader | Scope::PacketContext | Scope::EventHeader => None,
+        Scope::CommonContext => Some("Event common context"),
+        Scope::SpecificContext => Some("Event specific context"),
+        Scope::Payload => Some("Event payload"),
+    }
 }
 
 impl<'a> Around<'a> {
@@ -365,14 +367,9 @@ impl<'a> Around<'a> {
 
 /// Writes a place as `[SCOPE: NAME, NAME]`.
 fn location(path: &FieldPath, around: Around<'_>, text: &mut Text) {
-    text.push(match path.scope {
-        Scope::PacketHeader => "[Packet header: ",
-        Scope::PacketContext => "[Packet context: ",
-        Scope::EventHeader => "[Event header: ",
-        Scope::CommonContext => "[Event common context: ",
-        Scope::SpecificContext => "[Event specific context: ",
-        Scope::Payload => "[Event payload: ",
-    });
+    text.push("[");
+    text.push(scope_name(path.scope).unwrap_or_default());
+    text.push(": ");
     let mut at = around.scope(path.scope);
     let mut first = true;
     for step in &path.steps {

@@ -71,10 +71,8 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn of(stream: &StreamClass) -> Self {
-        let has = |role| {
-            stream.clock.is_some() && classes::has_role(stream.packet_context.as_ref(), role)
-        };
+    pub(super) fn of(trace: &TraceClass, stream: &StreamClass) -> Self {
+        let has = |role| stream.clock.is_some() && packets_have(trace, stream, role);
         Self {
             begin: has(Role::DefaultClockTimestamp),
             end: has(Role::PacketEndTimestamp),
@@ -87,6 +85,14 @@ impl Times {
     }
 }
 
+/// Whether a field of packets has a role: in their context, or in RFC v1.1 in their header.
+fn packets_have(trace: &TraceClass, stream: &StreamClass, role: Role) -> bool {
+    [&stream.packet_context, &trace.packet_header]
+        .into_iter()
+        .flatten()
+        .any(|class| class.has_role(role))
+}
+
 fn stream_class(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
     text.margin();
     text.push("Stream class");
@@ -94,7 +100,7 @@ fn stream_class(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
     identity(name, namespace, stream.uid.as_deref(), stream.id, text);
     text.indented(|text| {
         user_attributes(&stream.attributes, text);
-        configuration(stream, text);
+        configuration(trace, stream, text);
         if let Some(clock) = stream.clock.and_then(|clock| trace.clocks.get(clock)) {
             text.margin();
             text.push("Default clock class:\n");
@@ -120,9 +126,9 @@ fn stream_class(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
     });
 }
 
-fn configuration(stream: &StreamClass, text: &mut Text) {
-    let has = |role| classes::has_role(stream.packet_context.as_ref(), role);
-    let times = Times::of(stream);
+fn configuration(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
+    let has = |role| packets_have(trace, stream, role);
+    let times = Times::of(trace, stream);
     text.yes_or_no("Supports packets", true);
     text.yes_or_no("Packets have beginning default clock snapshot", times.begin);
     text.yes_or_no("Packets have end default clock snapshot", times.end);

@@ -7,6 +7,7 @@ mod fields;
 mod metadata;
 mod text;
 
+use kymo_ctf::trace::Trace;
 use kymo_model::{Chunk, Event, EventClass, Fault, Lost, Recording, StreamInfo};
 use kymo_text::Line;
 
@@ -36,7 +37,7 @@ impl Details {
     }
 
     /// The number of a recording; when it is met first, writes its metadata.
-    fn meet(&mut self, recording: usize, of: &AnyRecording) -> usize {
+    fn meet(&mut self, recording: usize, of: &Trace) -> usize {
         if let Some(number) = self.met.iter().position(|&met| met == recording) {
             return number;
         }
@@ -65,14 +66,14 @@ impl Details {
     }
 
     /// Writes the line that tells which stream a message is of.
-    fn tag(&mut self, number: usize, of: &AnyRecording, stream: usize) {
+    fn tag(&mut self, number: usize, of: &Trace, stream: usize) {
         let class = of.streams()[stream].class;
         let id = stream_id(of.streams(), stream);
         let tag = format!("{{Trace {number}, Stream class ID {class}, Stream ID {id}}}\n");
         self.text.push(&tag);
     }
 
-    fn stream_begin(&mut self, of: &AnyRecording, stream: usize) {
+    fn stream_begin(&mut self, of: &Trace, stream: usize) {
         let streams = of.streams();
         let numbers = (0..streams.len()).map(|at| (stream_id(streams, at), streams[at].class));
         let numbers: Vec<_> = numbers.collect();
@@ -92,7 +93,7 @@ impl Details {
         });
     }
 
-    fn chunk_begin(&mut self, message: &Message, of: &AnyRecording) {
+    fn chunk_begin(&mut self, message: &Message, of: &Trace) {
         self.text.push("Packet beginning");
         let (fields, plan) = self.packets.get(message.recording, message.stream, || {
             let fields = PacketFields::of(of, message.stream);
@@ -156,10 +157,16 @@ impl Assembler for Details {
     ) {
         self.text.line.clear();
         let all = !self.met.is_empty();
-        let recording = &of[message.recording];
+        // Of a database there is nothing of what babeltrace2 tells.
+        let Some(recording) = of[message.recording].as_ctf() else {
+            return;
+        };
         let stream = &recording.streams()[message.stream];
-        let class = &recording.class().streams[recording.stream_class(message.stream)];
-        let times = Times::of(class);
+        let class = recording.class();
+        let times = Times::of(
+            class,
+            &class.streams[recording.stream_class(message.stream)],
+        );
         let number = self.meet(message.recording, recording);
         if all || !self.text.line.is_empty() {
             self.text.newline();

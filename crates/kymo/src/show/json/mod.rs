@@ -6,6 +6,15 @@
 //!  "specific_context":{},"payload":{}}
 //! ```
 //!
+//! A sample, which is a row of an archive of a round-robin database, is
+//!
+//! ```json
+//! {"timestamp":NS,"recording":"PATH","kind":"sample","archive":"AVERAGE/300","archive_index":0,
+//!  "payload":{"SOURCE":1.5}}
+//! ```
+//!
+//! with a number for each data source, which is `null` where it is unknown.
+//!
 //! * A scope that an event does not have is left out. What is not known is `null`: the
 //!   time of an event without a clock, the name of a trace or event, the number of a stream.
 //! * Integers are exact, also above 2^53; their base does not matter here.
@@ -33,7 +42,7 @@ use super::packet::{PacketFields, Visible};
 use super::table::Table;
 use super::wall::{Wall, WallOptions};
 use super::{Assembler, Message, MessageKind, Painter};
-use crate::AnyRecording;
+use crate::{AnyRecording, EntryKind};
 
 /// Puts lines together. What was lost is told as warnings.
 #[derive(Debug)]
@@ -54,7 +63,7 @@ impl Assembler for Json {
     type Painter = JsonPainter;
 
     fn painter(&self) -> JsonPainter {
-        JsonPainter::default()
+        JsonPainter::new()
     }
 
     #[inline]
@@ -80,11 +89,12 @@ impl Assembler for Json {
 }
 
 /// Writes what comes after the time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct JsonPainter {
     classes: Table<ClassPlan>,
     streams: Table<StreamPlan>,
     recording: usize,
+    kind: EntryKind,
     /// From the recording to the stream.
     head: Line,
     /// The packet context.
@@ -110,6 +120,18 @@ struct ClassPlan {
 }
 
 impl JsonPainter {
+    fn new() -> Self {
+        Self {
+            classes: Table::default(),
+            streams: Table::default(),
+            recording: 0,
+            kind: EntryKind::Event,
+            head: Line::new(),
+            packet: Line::new(),
+            stack: Vec::new(),
+        }
+    }
+
     fn start(
         &mut self,
         recording: usize,
@@ -144,7 +166,17 @@ impl StreamPlan {
         line.push(b",");
         key("recording", &mut line);
         line.json_string(of.path().as_os_str().as_encoded_bytes());
-        line.push(b",\"kind\":\"event\",\"trace\":");
+        line.push(b",");
+        key("kind", &mut line);
+        line.json_string(of.entry_kind().as_str().as_bytes());
+        if of.entry_kind() == EntryKind::Sample {
+            line.push(b",\"archive\":");
+            line.json_string(info.name.as_bytes());
+            line.push(b",\"archive_index\":");
+            line.decimal(info.class);
+            return Self::with_header(line.as_bytes(), PacketFields::of(of, stream));
+        }
+        line.push(b",\"trace\":");
         text_or_null(of.name(), &mut line);
         line.push(b",\"stream_class\":");
         line.decimal(info.class);
@@ -166,12 +198,15 @@ impl StreamPlan {
 }
 
 impl ClassPlan {
-    fn new(class: &EventClass) -> Self {
+    fn new(class: &EventClass, kind: EntryKind) -> Self {
         let mut line = Line::new();
-        line.push(b",\"event\":");
-        text_or_null(class.name.as_deref(), &mut line);
-        line.push(b",\"event_class\":");
-        line.decimal(class.id);
+        // What the samples of a class have in common, those of their stream have.
+        if kind == EntryKind::Event {
+            line.push(b",\"event\":");
+            text_or_null(class.name.as_deref(), &mut line);
+            line.push(b",\"event_class\":");
+            line.decimal(class.id);
+        }
         Self {
             header: line.as_bytes().to_vec(),
             plan: Plan::new(&class.schema, &[]),
@@ -188,6 +223,7 @@ fn text_or_null(text: Option<&str>, line: &mut Line) {
 
 impl Painter for JsonPainter {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+        self.kind = of.entry_kind();
         self.start(
             recording,
             chunk.stream,
@@ -198,7 +234,8 @@ impl Painter for JsonPainter {
 
     #[inline]
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        let make = || ClassPlan::new(event.class());
+        let kind = self.kind;
+        let make = || ClassPlan::new(event.class(), kind);
         let class = self.classes.get(self.recording, event.class_index(), make);
         self.stack.clear();
         out.push(self.head.as_bytes());
@@ -223,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_field() {
-        let mut painter = JsonPainter::default();
+        let mut painter = JsonPainter::new();
         let (schema, calls) = testing::packet();
         let fields = PacketFields::new(schema, |field| field == testing::SIZE_FIELD);
         let plan = || StreamPlan::with_header(b",\"kind\":\"event\"", fields);

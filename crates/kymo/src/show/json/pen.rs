@@ -159,7 +159,7 @@ impl Visitor for Pen<'_> {
     }
 
     #[inline]
-    fn begin_optional(&mut self, field: FieldId, present: bool) {
+    fn begin_optional(&mut self, field: FieldId, present: bool, _selector: u64) {
         self.start(field);
         if !present {
             self.line.push(b"null");

@@ -3,7 +3,6 @@
 use kymo_model::{FieldId, Flag, Kind, Schema};
 use kymo_text::{Line, Stamp};
 
-use crate::show::bits::flag_bits;
 use crate::show::labels::{LabelText, Render};
 use crate::show::packet::leading;
 
@@ -133,7 +132,7 @@ fn value(kind: &Kind) -> Value {
 fn flag(flag: &Flag) -> (u64, Stamp) {
     let mut text = Line::new();
     text.json_string(flag.name.as_bytes());
-    (flag_bits(&flag.ranges), Stamp::new(text.as_bytes()))
+    (flag.bits(), Stamp::new(text.as_bytes()))
 }
 
 /// Appends `"KEY":`.

@@ -421,7 +421,7 @@ fn header(
 }
 
 /// A log level of LTTng's scale: its name there and its number.
-fn log_level(level: i64) -> String {
+pub(crate) fn log_level(level: i64) -> String {
     const NAMES: [&str; 15] = [
         "TRACE_EMERG",
         "TRACE_ALERT",

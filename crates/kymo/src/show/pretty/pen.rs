@@ -212,7 +212,7 @@ impl Visitor for Pen<'_> {
     }
 
     #[inline]
-    fn begin_optional(&mut self, field: FieldId, present: bool) {
+    fn begin_optional(&mut self, field: FieldId, present: bool, _selector: u64) {
         self.start(field);
         self.line.push(if present { b"{ " } else { b"<none>" });
         self.stack.push(present.into());

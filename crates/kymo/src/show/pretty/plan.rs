@@ -4,7 +4,6 @@ use kymo_model::{Base, FieldId, Kind, Schema, Scope};
 use kymo_text::{Line, Stamp};
 
 use super::options::Names;
-use crate::show::bits::flag_bits;
 use crate::show::color::Palette;
 use crate::show::labels::{LabelText, Render};
 use crate::show::packet::leading;
@@ -207,7 +206,7 @@ fn value(kind: &Kind, palette: &Palette) -> Value {
             let flags = sorted.into_iter().map(|flag| {
                 let mut text = Line::new();
                 colored_string(&flag.name, palette, &mut text);
-                (flag_bits(&flag.ranges), Stamp::new(text.as_bytes()))
+                (flag.bits(), Stamp::new(text.as_bytes()))
             });
             return Value::Flags(flags.collect());
         }

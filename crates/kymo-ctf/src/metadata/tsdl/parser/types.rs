@@ -2,28 +2,29 @@
 
 use kymo_text::diagnostic::Diagnostic;
 
-use super::super::ast::{Declaration, Declarator, Enumerator, Member, Name, TypeKind, TypeSpec};
-use super::super::lexer::{Kind, Mark, Span};
-use super::super::{MAX_DEPTH, too_deep};
+use super::super::ast::{Declaration, Declarator, Enumerator, Member, TypeKind, TypeSpec};
 use super::Parser;
+use crate::metadata::lexer::{Kind, Mark, Span};
+use crate::metadata::limits::{MAX_DEPTH, too_deep};
+use crate::metadata::tokens::Name;
 
 impl Parser<'_> {
     /// Whether a declaration begins here; an attribute may bear the name of a keyword.
     pub(super) fn at_declaration(&self) -> bool {
         matches!(
-            self.word(),
+            self.tokens.word(),
             Some("typealias" | "typedef" | "struct" | "variant" | "enum")
-        ) && !self.next_at(&[Mark::Equal, Mark::Assign, Mark::Dot])
+        ) && !self.tokens.next_at(&[Mark::Equal, Mark::Assign, Mark::Dot])
     }
 
     pub(super) fn declaration(&mut self) -> Result<Declaration, Diagnostic> {
-        self.count()?;
-        let declaration = match self.word() {
+        self.tokens.count()?;
+        let declaration = match self.tokens.word() {
             Some("typealias") => {
-                self.advance()?;
+                self.tokens.advance()?;
                 let target = self.unnamed_type()?;
                 let declarator = self.declarator(None, false)?;
-                self.expect(Mark::Assign)?;
+                self.tokens.expect(Mark::Assign)?;
                 Declaration::Alias {
                     target,
                     declarator,
@@ -31,7 +32,7 @@ impl Parser<'_> {
                 }
             }
             Some("typedef") => {
-                self.advance()?;
+                self.tokens.advance()?;
                 let (target, declarators) = self.named_type()?;
                 Declaration::Typedef {
                     target,
@@ -40,7 +41,7 @@ impl Parser<'_> {
             }
             _ => Declaration::Named(self.unnamed_type()?),
         };
-        self.expect(Mark::Semicolon)?;
+        self.tokens.expect(Mark::Semicolon)?;
         Ok(declaration)
     }
 
@@ -54,9 +55,9 @@ impl Parser<'_> {
     }
 
     fn words(&mut self, expected: &str) -> Result<Name, Diagnostic> {
-        let mut words = self.name(expected)?;
-        while self.current.kind == Kind::Word {
-            let word = self.name(expected)?;
+        let mut words = self.tokens.name(expected)?;
+        while self.tokens.current.kind == Kind::Word {
+            let word = self.tokens.name(expected)?;
             words.value.push(' ');
             words.value.push_str(&word.value);
             words.span = words.span.to(word.span);
@@ -68,11 +69,11 @@ impl Parser<'_> {
     fn pointers(&mut self) -> Result<(String, Span), Diagnostic> {
         let mut pointers = String::new();
         let mut end = Span::default();
-        while self.at(Mark::Star) {
-            end = self.advance()?.span;
+        while self.tokens.at(Mark::Star) {
+            end = self.tokens.advance()?.span;
             pointers.push_str(" *");
-            if self.word() == Some("const") {
-                end = self.advance()?.span;
+            if self.tokens.word() == Some("const") {
+                end = self.tokens.advance()?.span;
                 pointers.push_str(" const");
             }
         }
@@ -103,7 +104,7 @@ impl Parser<'_> {
     /// Names separated by commas, of which the first one may have been read before.
     fn declarators(&mut self, first: Option<Name>) -> Result<Vec<Declarator>, Diagnostic> {
         let mut declarators = vec![self.declarator(first, true)?];
-        while self.eat(Mark::Comma)? {
+        while self.tokens.eat(Mark::Comma)? {
             declarators.push(self.declarator(None, true)?);
         }
         Ok(declarators)
@@ -111,16 +112,16 @@ impl Parser<'_> {
 
     /// Words, of which the last one is a name unless an asterisk follows.
     fn alias_and_name(&mut self) -> Result<(TypeSpec, Option<Name>), Diagnostic> {
-        let mut words = vec![self.name("a type")?];
-        while self.current.kind == Kind::Word {
-            words.push(self.name("a name")?);
+        let mut words = vec![self.tokens.name("a type")?];
+        while self.tokens.current.kind == Kind::Word {
+            words.push(self.tokens.name("a name")?);
         }
-        let name = if self.at(Mark::Star) {
+        let name = if self.tokens.at(Mark::Star) {
             None
         } else if words.len() > 1 {
             words.pop()
         } else {
-            return Err(self.unexpected("a name after the type"));
+            return Err(self.tokens.unexpected("a name after the type"));
         };
         let span = words[0].span.to(words[words.len() - 1].span);
         let alias: Vec<_> = words.into_iter().map(|word| word.value).collect();
@@ -132,14 +133,16 @@ impl Parser<'_> {
     }
 
     fn declarator(&mut self, name: Option<Name>, named: bool) -> Result<Declarator, Diagnostic> {
-        self.count()?;
-        let start = name.as_ref().map_or(self.current.span, |name| name.span);
+        self.tokens.count()?;
+        let start = name
+            .as_ref()
+            .map_or(self.tokens.current.span, |name| name.span);
         let (pointers, name) = match name {
             Some(name) => (String::new(), Some(name)),
             None => {
                 let (pointers, _) = self.pointers()?;
                 let name = if named {
-                    Some(self.name("a name")?)
+                    Some(self.tokens.name("a name")?)
                 } else {
                     None
                 };
@@ -148,18 +151,18 @@ impl Parser<'_> {
         };
         let mut span = name.as_ref().map_or(start, |name| name.span);
         let mut lengths = Vec::new();
-        while self.at(Mark::SquareOpen) {
-            let open = self.advance()?.span;
+        while self.tokens.at(Mark::SquareOpen) {
+            let open = self.tokens.advance()?.span;
             lengths.push(self.value("a number or the name of a field")?);
-            span = span.to(self.expect_close(Mark::SquareClose, open)?);
+            span = span.to(self.tokens.expect_close(Mark::SquareClose, open)?);
             if lengths.len() > MAX_DEPTH {
                 return Err(too_deep(span));
             }
         }
-        if self.at(Mark::Colon) {
+        if self.tokens.at(Mark::Colon) {
             return Err(
                 Diagnostic::error("bit fields in the style of C are not part of CTF")
-                    .at(self.current.span, "expected `;`")
+                    .at(self.tokens.current.span, "expected `;`")
                     .with_help("write `integer { size = ...; align = 1; } name;`"),
             );
         }
@@ -181,17 +184,16 @@ impl Parser<'_> {
             "variant",
             "enum",
         ];
-        while self.word() == Some("const") && OWN.contains(&self.written(self.next.span)) {
-            self.advance()?;
+        while self.tokens.word() == Some("const")
+            && OWN.contains(&self.tokens.written(self.tokens.next.span))
+        {
+            self.tokens.advance()?;
         }
-        let Some(keyword) = self.word().filter(|word| OWN.contains(word)) else {
+        let Some(keyword) = self.tokens.word().filter(|word| OWN.contains(word)) else {
             return Ok(None);
         };
-        let span = self.advance()?.span;
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(too_deep(span));
-        }
+        let span = self.tokens.advance()?.span;
+        self.tokens.enter(span)?;
         let class = match keyword {
             "integer" => TypeSpec {
                 span,
@@ -203,7 +205,7 @@ impl Parser<'_> {
             },
             "string" => TypeSpec {
                 span,
-                kind: TypeKind::Text(if self.at(Mark::BraceOpen) {
+                kind: TypeKind::Text(if self.tokens.at(Mark::BraceOpen) {
                     self.attributes()?
                 } else {
                     Vec::new()
@@ -213,25 +215,26 @@ impl Parser<'_> {
             "variant" => self.variant(span)?,
             _ => self.enumeration(span)?,
         };
-        self.depth -= 1;
+        self.tokens.leave();
         Ok(Some(class))
     }
 
     fn structure(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
         let name = self.type_name()?;
         let body = self.members()?;
-        let at_align = self.word() == Some("align") && self.next_at(&[Mark::ParenOpen]);
+        let at_align =
+            self.tokens.word() == Some("align") && self.tokens.next_at(&[Mark::ParenOpen]);
         let align = if body.is_some() && at_align {
-            self.advance()?;
-            let open = self.advance()?.span;
+            self.tokens.advance()?;
+            let open = self.tokens.advance()?.span;
             let align = self.value("an alignment in bits")?;
-            self.expect_close(Mark::ParenClose, open)?;
+            self.tokens.expect_close(Mark::ParenClose, open)?;
             Some(align)
         } else {
             None
         };
         if name.is_none() && body.is_none() {
-            return Err(self.unexpected("the name of a structure or `{`"));
+            return Err(self.tokens.unexpected("the name of a structure or `{`"));
         }
         Ok(TypeSpec {
             span: name.as_ref().map_or(keyword, |name| keyword.to(name.span)),
@@ -241,17 +244,17 @@ impl Parser<'_> {
 
     fn variant(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
         let name = self.type_name()?;
-        let tag = if self.at(Mark::Less) {
-            let open = self.advance()?.span;
-            let tag = self.path("the name of an enumeration field")?;
-            self.expect_close(Mark::Greater, open)?;
+        let tag = if self.tokens.at(Mark::Less) {
+            let open = self.tokens.advance()?.span;
+            let tag = self.tokens.path("the name of an enumeration field")?;
+            self.tokens.expect_close(Mark::Greater, open)?;
             Some(tag)
         } else {
             None
         };
         let body = self.members()?;
         if name.is_none() && body.is_none() {
-            return Err(self.unexpected("the name of a variant or `{`"));
+            return Err(self.tokens.unexpected("the name of a variant or `{`"));
         }
         Ok(TypeSpec {
             span: name.as_ref().map_or(keyword, |name| keyword.to(name.span)),
@@ -261,34 +264,34 @@ impl Parser<'_> {
 
     /// The name after `struct`, `variant` or `enum`, if there is one.
     fn type_name(&mut self) -> Result<Option<Name>, Diagnostic> {
-        match self.current.kind {
-            Kind::Word => self.name("a name").map(Some),
+        match self.tokens.current.kind {
+            Kind::Word => self.tokens.name("a name").map(Some),
             _ => Ok(None),
         }
     }
 
     fn members(&mut self) -> Result<Option<Vec<Member>>, Diagnostic> {
-        if !self.at(Mark::BraceOpen) {
+        if !self.tokens.at(Mark::BraceOpen) {
             return Ok(None);
         }
-        let open = self.advance()?.span;
+        let open = self.tokens.advance()?.span;
         let mut members = Vec::new();
         loop {
-            if self.eat(Mark::Semicolon)? {
+            if self.tokens.eat(Mark::Semicolon)? {
                 continue;
             }
-            if self.current.kind != Kind::Word {
-                self.expect_close(Mark::BraceClose, open)?;
+            if self.tokens.current.kind != Kind::Word {
+                self.tokens.expect_close(Mark::BraceClose, open)?;
                 return Ok(Some(members));
             }
-            if matches!(self.word(), Some("typealias" | "typedef")) {
+            if matches!(self.tokens.word(), Some("typealias" | "typedef")) {
                 let declaration = self.declaration()?;
                 members.push(Member::Declaration(declaration));
                 continue;
             }
             let (class, name) = match self.own_type()? {
                 // A structure, variant or enumeration may be declared without a field.
-                Some(class) if class.is_named_body() && self.at(Mark::Semicolon) => {
+                Some(class) if class.is_named_body() && self.tokens.at(Mark::Semicolon) => {
                     members.push(Member::Declaration(Declaration::Named(class)));
                     continue;
                 }
@@ -296,26 +299,26 @@ impl Parser<'_> {
                 None => self.alias_and_name()?,
             };
             let declarators = self.declarators(name)?;
-            self.expect(Mark::Semicolon)?;
+            self.tokens.expect(Mark::Semicolon)?;
             members.push(Member::Fields { class, declarators });
         }
     }
 
     fn enumeration(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
         let name = self.type_name()?;
-        let container = if self.eat(Mark::Colon)? {
+        let container = if self.tokens.eat(Mark::Colon)? {
             Some(Box::new(self.unnamed_type()?))
         } else {
             None
         };
-        let body = if self.at(Mark::BraceOpen) {
-            let open = self.advance()?.span;
+        let body = if self.tokens.at(Mark::BraceOpen) {
+            let open = self.tokens.advance()?.span;
             Some(self.enumerators(open)?)
         } else {
             None
         };
         if body.is_none() && (name.is_none() || container.is_some()) {
-            return Err(self.unexpected("`{`"));
+            return Err(self.tokens.unexpected("`{`"));
         }
         Ok(TypeSpec {
             span: name.as_ref().map_or(keyword, |name| keyword.to(name.span)),
@@ -330,29 +333,30 @@ impl Parser<'_> {
     fn enumerators(&mut self, open: Span) -> Result<Vec<Enumerator>, Diagnostic> {
         let mut enumerators = Vec::new();
         loop {
-            if self.at(Mark::BraceClose) {
-                self.advance()?;
+            if self.tokens.at(Mark::BraceClose) {
+                self.tokens.advance()?;
                 return Ok(enumerators);
             }
-            self.count()?;
-            let label = if self.current.kind == Kind::Quoted {
-                self.quoted()?
+            self.tokens.count()?;
+            let label = if self.tokens.current.kind == Kind::Quoted {
+                self.tokens.quoted()?
             } else {
-                self.name("a label or `}`")?
+                self.tokens.name("a label or `}`")?
             };
-            let first = if self.eat(Mark::Equal)? {
-                Some(self.integer()?)
+            let first = if self.tokens.eat(Mark::Equal)? {
+                Some(self.tokens.integer()?)
             } else {
                 None
             };
-            let last = if first.is_some() && self.eat(Mark::Ellipsis)? {
-                Some(self.integer()?)
+            let last = if first.is_some() && self.tokens.eat(Mark::Ellipsis)? {
+                Some(self.tokens.integer()?)
             } else {
                 None
             };
             enumerators.push(Enumerator { label, first, last });
-            if !self.eat(Mark::Comma)? && !self.at(Mark::BraceClose) {
+            if !self.tokens.eat(Mark::Comma)? && !self.tokens.at(Mark::BraceClose) {
                 return Err(self
+                    .tokens
                     .unexpected("`,` or `}`")
                     .because(open, "labels begin here"));
             }

@@ -435,14 +435,6 @@ fn blocks() {
           expected `major = 1; minor = 8;`",
         ),
         (
-            "trace { major = 1; minor = 1; };".to_owned(),
-            "metadata of RFC v1.1 is not supported yet: this is its version",
-        ),
-        (
-            "section { name = x; }".to_owned(),
-            "metadata of RFC v1.1 is not supported yet: not part of CTF 1.8",
-        ),
-        (
             "trace { major = 1; minor = 8; byte_order = native; };".to_owned(),
             "the native byte order is not given: expected `le` or `be`: this is what `native` means",
         ),

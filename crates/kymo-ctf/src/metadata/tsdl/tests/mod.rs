@@ -2,10 +2,10 @@
 
 mod errors;
 
-use kymo_model::Base;
 use kymo_time::Origin;
 
-use crate::class::{EnvironmentValue, FieldClass, FieldRef, Length, Selector, Step, TraceClass};
+use crate::class::{EnvironmentValue, TraceClass};
+use crate::metadata::testing::show;
 
 const TRACE: &str = "trace { major = 1; minor = 8; byte_order = le; };
 typealias integer { size = 8; } := u8;
@@ -32,98 +32,6 @@ fn fields(fields: &str) -> String {
     let text = format!("{TRACE}event {{ name = e; fields := struct {{ {fields} }}; }};");
     let class = trace(&text);
     show(class.streams[0].events[0].payload.as_ref().unwrap())
-}
-
-fn show(class: &FieldClass) -> String {
-    match class {
-        FieldClass::Integer { layout, style } => {
-            let sign = if style.signed { 'i' } else { 'u' };
-            let order = match layout.order {
-                kymo_machine::ByteOrder::Little => "le",
-                kymo_machine::ByteOrder::Big => "be",
-            };
-            let mut text = format!("{sign}{}{order}@{}", layout.bits, layout.align);
-            match style.base {
-                Base::Decimal => {}
-                base => text += &format!(" {base:?}"),
-            }
-            for mapping in style.labels.iter().flat_map(|labels| labels.mappings()) {
-                text += &format!(" {}={:?}", mapping.label, mapping.ranges);
-            }
-            for role in &style.roles {
-                text += &format!(" {role:?}");
-            }
-            text
-        }
-        FieldClass::Float(layout) => format!("f{}@{}", layout.bits, layout.align),
-        FieldClass::Text { .. } => "text".to_owned(),
-        FieldClass::SizedText { length, .. } => format!("text[{}]", show_length(length)),
-        FieldClass::Struct { members, min_align } => {
-            let members: Vec<_> = members
-                .iter()
-                .map(|member| format!("{}: {}", member.name, show(&member.class)))
-                .collect();
-            let align = if *min_align > 1 {
-                format!("@{min_align}")
-            } else {
-                String::new()
-            };
-            format!("{{{}}}{align}", members.join(", "))
-        }
-        FieldClass::Array {
-            element,
-            length,
-            roles,
-            ..
-        } => {
-            let roles: Vec<_> = roles.iter().map(|role| format!(" {role:?}")).collect();
-            let length = show_length(length);
-            format!("[{}; {length}]{}", show(element), roles.concat())
-        }
-        FieldClass::Variant { options, selector } => {
-            let options: Vec<_> = options
-                .iter()
-                .map(|option| {
-                    let when = match &option.when {
-                        Selector::True => "true".to_owned(),
-                        Selector::Unsigned(ranges) => format!("{ranges:?}"),
-                        Selector::Signed(ranges) => format!("{ranges:?}"),
-                    };
-                    let name = option.name.as_deref().unwrap_or_default();
-                    format!("{name}{when}: {}", show(&option.class))
-                })
-                .collect();
-            format!("<{}>({})", show_ref(selector), options.join(", "))
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-fn show_length(length: &Length) -> String {
-    match length {
-        Length::Static(length) => length.to_string(),
-        Length::Dynamic(reference) => show_ref(reference),
-        Length::Inline(class) => show(class),
-    }
-}
-
-fn show_ref(reference: &FieldRef) -> String {
-    let targets: Vec<_> = reference
-        .targets
-        .iter()
-        .map(|target| {
-            let mut text = format!("{:?}", target.scope);
-            for step in &target.steps {
-                text += &match step {
-                    Step::Child(at) => format!(".{at}"),
-                    Step::Element => ".*".to_owned(),
-                    Step::Content => ".?".to_owned(),
-                };
-            }
-            text
-        })
-        .collect();
-    targets.join("|")
 }
 
 // Integers, floating point numbers, strings.

@@ -1,0 +1,59 @@
+//! `kymo rrd`.
+
+mod check;
+mod convert;
+mod plan;
+mod text;
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use kymo_io::{Access, Bytes, Replace, replace};
+
+use crate::args::rrd::Command;
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Works on round-robin databases. As with rrdtool, whatever fails is exit status 1.
+pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Failure> {
+    match command {
+        Command::Convert(args) => convert::run(args, terminal),
+        Command::Check(args) => check::check(args, terminal),
+        Command::Repair(args) => check::repair(args, terminal),
+        Command::Info(args) => text::info(args, terminal),
+        Command::Dump(args) => text::dump(args, terminal),
+        Command::Restore(args) => text::restore(args, terminal),
+    }
+}
+
+/// Opens a file to be read from beginning to end, or tells why it cannot be.
+fn open(path: &Path, terminal: &Terminal) -> Option<Bytes> {
+    Bytes::open(path, Access::Sequential)
+        .map_err(|error| tell(path, error, terminal))
+        .ok()
+}
+
+/// Tells of an error of a file.
+fn tell(path: &Path, error: impl Display, terminal: &Terminal) {
+    terminal.error(format_args!("{}: {error}", path.display()));
+}
+
+/// Writes a new file as a whole. One that is there already is overwritten only with `force`.
+fn write_new(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    if !force && path.symlink_metadata().is_ok() {
+        let message = "there is a file already; -f overwrites it";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
+    let like = path.metadata().is_ok().then_some(path);
+    let how = Replace {
+        like,
+        modified: false,
+        ..Replace::NEW
+    };
+    replace(path, how, write)
+}

@@ -1,0 +1,510 @@
+//! A database as a recording: its rows as samples in time order.
+//!
+//! Each archive is a stream, and each of its rows an event at the end of the interval that the
+//! row stands for. An archive's event class is named after its kind and the seconds between two
+//! rows, such as `AVERAGE/300`, and has one optional number for each data source, which is absent
+//! where it is unknown.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kymo_io::{Access, Bytes};
+use kymo_machine::Machine;
+use kymo_model::{
+    Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Kind, Schema, Scope,
+    StreamInfo, Visitor,
+};
+use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
+
+use crate::rows::{FloatOrder, Grid, Row};
+use crate::{Database, Form, Rows, Source, fault};
+
+/// Rows of a chunk: so many are worked on in one go.
+const CHUNK: u64 = 4096;
+/// Bits of a value.
+const VALUE_BITS: u64 = 64;
+
+/// What is wrong with the clock of a database: these are added to its times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// Seconds.
+    pub seconds: i64,
+    /// Nanoseconds.
+    pub nanos: i64,
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    name: Option<String>,
+    bytes: Bytes,
+    form: Form,
+    database: Database,
+    order: FloatOrder,
+    grids: Vec<Grid>,
+    streams: Vec<StreamInfo>,
+    classes: Vec<EventClass>,
+    clock: Arc<Clock>,
+}
+
+/// Why a file cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// It cannot be read.
+    Unreadable {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is no database, or damaged.
+    Wrong {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong.
+        error: Box<fault::Error>,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Wrong { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl Recording {
+    /// Opens a file. The machine of a native one is found where none is told.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, is no database, or is damaged.
+    pub fn open(
+        path: &Path,
+        machine: Option<&'static Machine>,
+        offset: ClockOffset,
+    ) -> Result<Self, OpenError> {
+        let unreadable = |error| OpenError::Unreadable {
+            path: path.to_path_buf(),
+            error,
+        };
+        let bytes = Bytes::open(path, Access::Random).map_err(unreadable)?;
+        Self::new(path, bytes, machine, offset).map_err(|error| OpenError::Wrong {
+            path: path.to_path_buf(),
+            error: Box::new(error),
+        })
+    }
+
+    /// The database in the bytes of a file.
+    ///
+    /// # Errors
+    ///
+    /// When it is no database, or damaged.
+    pub fn new(
+        path: &Path,
+        bytes: Bytes,
+        machine: Option<&'static Machine>,
+        offset: ClockOffset,
+    ) -> Result<Self, fault::Error> {
+        let completed = match Source::complete(&bytes)? {
+            std::borrow::Cow::Borrowed(_) => None,
+            std::borrow::Cow::Owned(bytes) => Some(Bytes::from(bytes)),
+        };
+        let bytes = completed.unwrap_or(bytes);
+        let source = Source::open(&bytes, machine)?;
+        let clock = Arc::new(clock(offset));
+        let archives = 0..source.database.archives.len();
+        let grids = archives
+            .clone()
+            .filter_map(|archive| source.rows.grid(archive).copied())
+            .collect();
+        let (order, form, database) = (source.rows.order(), source.form, source.database);
+        let packet_schema = Arc::new(Schema::new());
+        let classes: Vec<EventClass> = archives
+            .map(|archive| event_class(&database, archive))
+            .collect();
+        let streams = classes
+            .iter()
+            .map(|class| StreamInfo {
+                class: class.id,
+                id: Some(0),
+                name: class.name.clone().unwrap_or_default(),
+                clock: Some(Arc::clone(&clock)),
+                packet_schema: Arc::clone(&packet_schema),
+            })
+            .collect();
+        let name = path.file_stem().map(|name| name.to_string_lossy());
+        Ok(Self {
+            name: name.map(std::borrow::Cow::into_owned),
+            path: path.to_path_buf(),
+            bytes,
+            form,
+            database,
+            order,
+            grids,
+            streams,
+            classes,
+            clock,
+        })
+    }
+
+    /// The form of the file.
+    pub fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// Definitions and state.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Number of bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The values.
+    pub fn rows(&self) -> Rows<'_> {
+        let sources = self.database.sources.len();
+        Rows::new(&self.bytes, self.order, sources, self.grids.clone())
+            .expect("the grids were checked when the file was opened")
+    }
+
+    /// The ticks of a row's time; `None` before 1970 and beyond the clock.
+    fn ticks(&self, archive: usize, row: u64) -> Option<u64> {
+        let seconds = u64::try_from(self.database.row_time(archive, row)?).ok()?;
+        seconds.checked_mul(NANOS_PER_SECOND.unsigned_abs())
+    }
+
+    fn rows_of(&self, archive: usize) -> u64 {
+        self.grids.get(archive).map_or(0, |grid| grid.rows)
+    }
+}
+
+/// Nanoseconds since 1970, which are exact on the common line, and the offset.
+fn clock(offset: ClockOffset) -> Clock {
+    let carry = offset.nanos.div_euclid(NANOS_PER_SECOND);
+    Clock {
+        frequency: NANOS_PER_SECOND.unsigned_abs(),
+        offset_seconds: offset.seconds.saturating_add(carry),
+        offset_cycles: offset.nanos.rem_euclid(NANOS_PER_SECOND).unsigned_abs(),
+        origin: Origin::UnixEpoch,
+        ..Clock::default()
+    }
+}
+
+fn event_class(database: &Database, archive: usize) -> EventClass {
+    let mut schema = Schema::new();
+    let root = schema.push_root(Scope::Payload, Kind::Struct);
+    for source in &database.sources {
+        let name = source.name.to_string();
+        let value = schema.push_child(root, Some(name.into()), Kind::Optional);
+        schema.push_child(value, None, Kind::Float { bits: 64 });
+    }
+    let kind = database.archives[archive].kind.name();
+    let seconds = database.row_seconds(archive).unwrap_or(u64::MAX);
+    EventClass {
+        id: archive as u64,
+        stream_class: archive as u64,
+        name: Some(format!("{kind}/{seconds}").into()),
+        log_level: None,
+        emf_uri: None,
+        schema,
+    }
+}
+
+impl kymo_model::Recording for Recording {
+    type Cursor<'a> = RowCursor<'a>;
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn format(&self) -> Format {
+        Format {
+            name: "rrd",
+            version: match (&self.form, self.database.version) {
+                (Form::Portable, _) => "portable",
+                (Form::Rrd4j { version: 1 }, _) => "RRD4J 0.1",
+                (Form::Rrd4j { .. }, _) => "RRD4J 0.2",
+                (_, 1) => "0001",
+                (_, 2) => "0002",
+                (_, 3) => "0003",
+                (_, 4) => "0004",
+                _ => "0005",
+            },
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn uid(&self) -> Option<&str> {
+        None
+    }
+
+    fn streams(&self) -> &[StreamInfo] {
+        &self.streams
+    }
+
+    fn event_classes(&self) -> &[EventClass] {
+        &self.classes
+    }
+
+    fn chunk_count(&self, stream: usize) -> usize {
+        usize::try_from(self.rows_of(stream).div_ceil(CHUNK)).unwrap_or(usize::MAX)
+    }
+
+    fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
+        let first = (number as u64).checked_mul(CHUNK)?;
+        let rows = self.rows_of(stream).checked_sub(first)?.min(CHUNK);
+        if rows == 0 {
+            return None;
+        }
+        let (begin, end) = (
+            self.ticks(stream, first),
+            self.ticks(stream, first + rows - 1),
+        );
+        let time = |ticks: Option<u64>| self.clock.timestamp(ticks?);
+        Some(Chunk {
+            stream,
+            number,
+            bytes: rows * self.database.sources.len() as u64 * VALUE_BITS / 8,
+            begin,
+            end,
+            begin_time: time(begin),
+            end_time: time(end),
+            lost_events: None,
+            lost_chunks: None,
+        })
+    }
+
+    fn cursor(&self, chunk: &Chunk) -> RowCursor<'_> {
+        let first = chunk.number as u64 * CHUNK;
+        RowCursor {
+            of: self,
+            rows: self.rows(),
+            archive: chunk.stream,
+            first,
+            next: first,
+            end: self.rows_of(chunk.stream).min(first + CHUNK),
+        }
+    }
+
+    fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn faults(&self) -> &[FaultReport] {
+        &[]
+    }
+
+    fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
+        let grid = self.grids.get(chunk.stream);
+        FaultReport {
+            code: fault.code,
+            file: Arc::new(self.path.clone()),
+            offset: grid.map_or(0, |grid| grid.offset),
+            packet: None,
+            event: event.map(|(number, _)| number),
+            field: None,
+            message: format!("{}: {}", fault.code, fault.found),
+        }
+    }
+
+    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
+        false
+    }
+}
+
+/// Walks the rows of a chunk.
+pub struct RowCursor<'a> {
+    of: &'a Recording,
+    rows: Rows<'a>,
+    archive: usize,
+    /// The first row of the chunk.
+    first: u64,
+    next: u64,
+    end: u64,
+}
+
+impl<'c> Cursor for RowCursor<'c> {
+    type Event<'a>
+        = RowEvent<'c>
+    where
+        Self: 'a;
+
+    fn next_event(&mut self) -> Result<Option<RowEvent<'c>>, Fault> {
+        if self.next >= self.end {
+            return Ok(None);
+        }
+        let number = self.next;
+        self.next += 1;
+        let Some(row) = self.rows.row(self.archive, number) else {
+            return Ok(None);
+        };
+        Ok(Some(RowEvent {
+            of: self.of,
+            class: &self.of.classes[self.archive],
+            row,
+            archive: self.archive,
+            number: number - self.first,
+            ticks: self.of.ticks(self.archive, number),
+        }))
+    }
+}
+
+/// A row as an event.
+pub struct RowEvent<'a> {
+    of: &'a Recording,
+    class: &'a EventClass,
+    row: Row<'a>,
+    archive: usize,
+    number: u64,
+    ticks: Option<u64>,
+}
+
+impl Event for RowEvent<'_> {
+    fn class(&self) -> &EventClass {
+        self.class
+    }
+
+    fn class_index(&self) -> usize {
+        self.archive
+    }
+
+    fn timestamp(&self) -> Option<Timestamp> {
+        self.of.clock.timestamp(self.ticks?)
+    }
+
+    fn ticks(&self) -> Option<u64> {
+        self.ticks
+    }
+
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn begin_bit(&self) -> u64 {
+        self.number * self.of.database.sources.len() as u64 * VALUE_BITS
+    }
+
+    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
+        let root = FieldId(0);
+        let mut bit = self.begin_bit();
+        visitor.at(bit);
+        visitor.begin_struct(root);
+        // Each data source has two fields in the schema: the optional, and what it holds.
+        for (value, field) in self.row.values().zip((1..).step_by(2)) {
+            visitor.at(bit);
+            let known = !value.is_unknown();
+            visitor.begin_optional(FieldId(field), known, known.into());
+            if let Some(number) = value.get() {
+                visitor.at(bit);
+                visitor.float(FieldId(field + 1), number);
+                visitor.after(bit + VALUE_BITS);
+            }
+            bit += VALUE_BITS;
+            visitor.at(bit);
+            visitor.end_optional(FieldId(field));
+        }
+        visitor.at(bit);
+        visitor.end_struct(root);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kymo_model::Recording as _;
+
+    use super::*;
+
+    const FILE: &[u8] = include_bytes!("../tests/data/dump/holt-winters.amd64.rrd");
+
+    fn open(offset: ClockOffset) -> Recording {
+        let bytes = Bytes::from(FILE.to_vec());
+        Recording::new(Path::new("dir/load.rrd"), bytes, None, offset).unwrap()
+    }
+
+    /// Gets the values of a row.
+    #[derive(Default)]
+    struct Values(Vec<Option<f64>>);
+
+    impl Visitor for Values {
+        fn begin_optional(&mut self, _field: FieldId, _present: bool, _selector: u64) {
+            self.0.push(None);
+        }
+
+        fn float(&mut self, _field: FieldId, value: f64) {
+            *self.0.last_mut().unwrap() = Some(value);
+        }
+    }
+
+    #[test]
+    fn archives_are_streams_of_rows() {
+        let of = open(ClockOffset::default());
+        assert_eq!(of.name(), Some("load"));
+        assert_eq!((of.format().name, of.format().version), ("rrd", "0004"));
+        let names: Vec<_> = of.streams().iter().map(|stream| &*stream.name).collect();
+        assert_eq!(
+            names,
+            [
+                "AVERAGE/300",
+                "MHWPREDICT/300",
+                "SEASONAL/300",
+                "DEVSEASONAL/300",
+                "DEVPREDICT/300",
+                "FAILURES/300"
+            ]
+        );
+        let chunk = of.chunk(0, 0).unwrap();
+        assert_eq!((of.chunk_count(0), of.chunk(0, 1)), (1, None));
+        assert_eq!(chunk.bytes, 10 * 2 * 8);
+        let mut cursor = of.cursor(&chunk);
+        let mut rows = Vec::new();
+        while let Some(event) = cursor.next_event().unwrap() {
+            let mut values = Values::default();
+            event.visit(&mut values).unwrap();
+            rows.push((event.timestamp().unwrap().as_nanos(), values.0));
+        }
+        assert_eq!(rows.len(), 10);
+        assert_eq!(rows[0].1, [Some(1.0), Some(2.0)]);
+        assert_eq!(
+            rows[9],
+            (1_700_008_800_000_000_000, vec![Some(0.0), Some(0.0)])
+        );
+        assert_eq!(chunk.begin_time.unwrap().as_nanos(), rows[0].0);
+        assert_eq!(chunk.end_time.unwrap().as_nanos(), rows[9].0);
+    }
+
+    #[test]
+    fn offsets_move_times() {
+        for (seconds, nanos, expected) in [
+            (7, 0, 1_700_008_807_000_000_000),
+            (0, -1, 1_700_008_799_999_999_999),
+            (-1, 1_500_000_000, 1_700_008_800_500_000_000),
+        ] {
+            let of = open(ClockOffset { seconds, nanos });
+            let end = of.chunk(0, 0).unwrap().end_time.unwrap();
+            assert_eq!(end.as_nanos(), expected);
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let offset = ClockOffset::default();
+        let bytes = Bytes::from(FILE[..1000].to_vec());
+        assert!(Recording::new(Path::new("x"), bytes, None, offset).is_err());
+        let error = Recording::open(Path::new("none.rrd"), None, offset).unwrap_err();
+        assert!(error.to_string().starts_with("none.rrd: "));
+    }
+}

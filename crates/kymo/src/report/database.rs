@@ -1,0 +1,361 @@
+//! What is known of a round-robin database without looking at its values.
+
+use std::path::PathBuf;
+
+use kymo_machine::Machine;
+use kymo_model::Recording;
+use kymo_rrd::Form;
+use kymo_rrd::model::SourceKind;
+use kymo_rrd::native::{Confidence, Detection};
+use kymo_rrd::recording::Recording as Rrd;
+use kymo_text::{Line, visible};
+use kymo_time::Timestamp;
+
+use super::info::byte_order_name;
+use super::json::Json;
+use super::text::{Style, Table};
+use super::write_faults;
+
+/// What is known of a round-robin database without looking at its values.
+#[derive(Clone, Debug)]
+pub struct DatabaseInfo {
+    /// What was opened.
+    pub path: PathBuf,
+    /// The version, such as `0003`, or the form where it has none.
+    pub version: &'static str,
+    /// Which machine wrote it, where that decides how it looks.
+    pub detection: Option<Detection>,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Seconds between two primary data points.
+    pub step: u64,
+    /// The last update in seconds since 1970, and nanoseconds above them.
+    pub last_update: (i64, u32),
+    /// Data sources.
+    pub sources: Vec<SourceInfo>,
+    /// Archives.
+    pub archives: Vec<ArchiveInfo>,
+}
+
+/// A data source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceInfo {
+    /// Its name.
+    pub name: String,
+    /// Its kind, such as `GAUGE`.
+    pub kind: &'static str,
+    /// Seconds without a reading after which the value is unknown; of what is measured.
+    pub heartbeat: Option<u64>,
+    /// Rates below it are unknown.
+    pub min: Option<f64>,
+    /// Rates above it are unknown.
+    pub max: Option<f64>,
+    /// What it is computed with; of what is computed.
+    pub expression: Option<String>,
+    /// The last reading, as text.
+    pub last_reading: String,
+}
+
+/// An archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveInfo {
+    /// Its name: its kind and the seconds of a row, such as `AVERAGE/300`.
+    pub name: String,
+    /// Its kind, such as `AVERAGE`.
+    pub kind: &'static str,
+    /// Number of rows.
+    pub rows: u64,
+    /// Primary data points of each row.
+    pub points_per_row: u64,
+    /// Seconds of each row.
+    pub row_seconds: Option<u64>,
+    /// When the interval of the oldest row begins.
+    pub begin: Option<Timestamp>,
+    /// When the interval of the newest row ends.
+    pub end: Option<Timestamp>,
+    /// The place of the newest row in the file.
+    pub current_row: u64,
+}
+
+impl DatabaseInfo {
+    pub(super) fn new(of: &Rrd) -> Self {
+        let database = of.database();
+        let state = &database.state;
+        let sources = database.sources.iter().zip(&state.sources);
+        let archives = database.archives.iter().zip(&state.archives).enumerate();
+        let last = state.last_update;
+        let nanos = (u64::from(last.fraction()) * 1_000_000_000) >> 30;
+        // Microseconds, which are what most files hold, are whole numbers.
+        let (seconds, micros) = last.to_micros();
+        let last_update = match kymo_rrd::Time::from_micros(seconds, micros) == Some(last) {
+            true => (seconds, micros * 1000),
+            false => (last.seconds(), nanos as u32),
+        };
+        Self {
+            path: of.path().to_path_buf(),
+            version: of.format().version,
+            detection: match of.form() {
+                Form::Native(detection) => Some(detection.clone()),
+                Form::Portable | Form::Rrd4j { .. } | Form::Xml => None,
+            },
+            bytes: of.size(),
+            step: database.step,
+            last_update,
+            sources: sources
+                .map(|(source, state)| {
+                    let mut info = SourceInfo {
+                        name: source.name.to_string(),
+                        kind: source.kind.name(),
+                        heartbeat: None,
+                        min: None,
+                        max: None,
+                        expression: None,
+                        last_reading: state.last_reading.to_string(),
+                    };
+                    match &source.kind {
+                        SourceKind::Measured {
+                            heartbeat,
+                            min,
+                            max,
+                            ..
+                        } => {
+                            info.heartbeat = Some(*heartbeat);
+                            (info.min, info.max) = (min.get(), max.get());
+                        }
+                        SourceKind::Compute(program) => {
+                            let mut text = Line::new();
+                            program.write(&database.sources, &mut text);
+                            let text = String::from_utf8_lossy(text.as_bytes());
+                            info.expression = Some(text.into_owned());
+                        }
+                    }
+                    info
+                })
+                .collect(),
+            archives: archives
+                .map(|(index, (archive, state))| {
+                    let seconds = database.row_seconds(index);
+                    let last = of.chunk_count(index).checked_sub(1);
+                    let first = of.chunk(index, 0).and_then(|chunk| chunk.begin_time);
+                    let interval = seconds
+                        .and_then(|seconds| seconds.checked_mul(1_000_000_000))
+                        .and_then(|nanos| i64::try_from(nanos).ok());
+                    let begin = first
+                        .zip(interval)
+                        .and_then(|(first, nanos)| first.as_nanos().checked_sub(nanos));
+                    ArchiveInfo {
+                        name: of.streams()[index].name.to_string(),
+                        kind: archive.kind.name(),
+                        rows: archive.rows,
+                        points_per_row: archive.points_per_row,
+                        row_seconds: seconds,
+                        begin: begin.map(Timestamp::from_nanos),
+                        end: last.and_then(|last| of.chunk(index, last)?.end_time),
+                        current_row: state.current_row,
+                    }
+                })
+                .collect(),
+        }
+    }
+
+    /// The time of the last update, where it is on the common line.
+    fn last_update(&self) -> Option<Timestamp> {
+        let (seconds, nanos) = self.last_update;
+        let nanos = seconds
+            .checked_mul(1_000_000_000)?
+            .checked_add(nanos.into())?;
+        Some(Timestamp::from_nanos(nanos))
+    }
+
+    pub(super) fn write_json(&self, json: &mut Json) {
+        json.begin_object();
+        json.key("path");
+        json.text(self.path.as_os_str().as_encoded_bytes());
+        json.key("format");
+        json.text(b"rrd");
+        json.key("version");
+        json.text(self.version.as_bytes());
+        let detection = self.detection.as_ref();
+        json.key("machine");
+        json.optional_text(detection.map(|found| found.machine.name()));
+        json.key("machines_alike");
+        json.begin_array();
+        for machine in detection.iter().flat_map(|found| &found.alike) {
+            json.text(machine.name().as_bytes());
+        }
+        json.end_array();
+        json.key("confidence");
+        json.optional_text(detection.map(|found| confidence(found.confidence)));
+        json.key("alternative");
+        json.optional_text(detection.and_then(|found| match found.confidence {
+            Confidence::Likely { alternative } => Some(alternative.name()),
+            Confidence::Certain | Confidence::Overruled => None,
+        }));
+        json.key("byte_order");
+        json.optional_text(detection.map(|found| byte_order_name(found.machine.byte_order())));
+        json.key("bytes");
+        json.number(self.bytes);
+        json.key("step");
+        json.number(self.step);
+        json.key("last_update");
+        json.optional_signed(self.last_update().map(Timestamp::as_nanos));
+        json.key("sources");
+        json.begin_array();
+        for source in &self.sources {
+            json.begin_object();
+            json.key("name");
+            json.text(source.name.as_bytes());
+            json.key("kind");
+            json.text(source.kind.as_bytes());
+            json.key("heartbeat");
+            json.optional_number(source.heartbeat);
+            for (key, bound) in [("min", source.min), ("max", source.max)] {
+                json.key(key);
+                json.float(bound.unwrap_or(f64::NAN));
+            }
+            json.key("expression");
+            json.optional_text(source.expression.as_deref());
+            json.key("last_reading");
+            json.text(source.last_reading.as_bytes());
+            json.end_object();
+        }
+        json.end_array();
+        json.key("archives");
+        json.begin_array();
+        for archive in &self.archives {
+            json.begin_object();
+            json.key("name");
+            json.text(archive.name.as_bytes());
+            json.key("kind");
+            json.text(archive.kind.as_bytes());
+            for (key, number) in [
+                ("rows", archive.rows),
+                ("points_per_row", archive.points_per_row),
+                ("current_row", archive.current_row),
+            ] {
+                json.key(key);
+                json.number(number);
+            }
+            json.key("row_seconds");
+            json.optional_number(archive.row_seconds);
+            for (key, time) in [("begin", archive.begin), ("end", archive.end)] {
+                json.key(key);
+                json.optional_signed(time.map(Timestamp::as_nanos));
+            }
+            json.end_object();
+        }
+        json.end_array();
+        write_faults(json, &[]);
+        json.end_object();
+    }
+
+    pub(super) fn to_text(&self, style: &Style) -> String {
+        let mut text = format!("{}\n", visible(&self.path.to_string_lossy()));
+        let mut table = Table::default();
+        let mut line = |key: &str, value: String| table.row([format!("  {key}"), value]);
+        line("format", format!("RRD {}", self.version));
+        if let Some(found) = &self.detection {
+            line("machine", machine_text(found));
+            line("confidence", confidence_text(found.confidence));
+            let order = byte_order_name(found.machine.byte_order());
+            line("byte order", order.to_owned());
+        }
+        line("step", format!("{} s", style.count(self.step)));
+        line(
+            "last update",
+            match self.last_update() {
+                Some(time) => style.time(time),
+                None => format!("{} s after 1970", self.last_update.0),
+            },
+        );
+        line("bytes", style.count(self.bytes));
+        line("data sources", style.count(self.sources.len() as u64));
+        line("archives", style.count(self.archives.len() as u64));
+        text += &table.align(&[false, false]);
+        text += &self.sources_text(style);
+        text += &self.archives_text(style);
+        text
+    }
+
+    fn sources_text(&self, style: &Style) -> String {
+        let mut table = Table::default();
+        table.header(&[
+            "  data source",
+            "kind",
+            "heartbeat",
+            "min",
+            "max",
+            "last reading",
+        ]);
+        let bound = |bound: Option<f64>| bound.map_or_else(|| "-".to_owned(), |b| b.to_string());
+        for source in &self.sources {
+            table.row([
+                format!("  {}", source.name),
+                source.kind.to_owned(),
+                source
+                    .heartbeat
+                    .map_or_else(|| "-".to_owned(), |seconds| style.count(seconds)),
+                bound(source.min),
+                bound(source.max),
+                match &source.expression {
+                    Some(expression) => format!("= {expression}"),
+                    None => source.last_reading.clone(),
+                },
+            ]);
+        }
+        format!(
+            "\n{}",
+            table.align(&[false, false, true, true, true, false])
+        )
+    }
+
+    fn archives_text(&self, style: &Style) -> String {
+        let mut table = Table::default();
+        table.header(&["  archive", "rows", "s/row", "begins", "ends"]);
+        for archive in &self.archives {
+            table.row([
+                format!("  {}", archive.name),
+                style.count(archive.rows),
+                archive
+                    .row_seconds
+                    .map_or_else(|| "-".to_owned(), |seconds| style.count(seconds)),
+                style.optional_time(archive.begin),
+                style.optional_time(archive.end),
+            ]);
+        }
+        format!("\n{}", table.align(&[false, true, true, false, false]))
+    }
+}
+
+/// The machine, and those that write the same.
+fn machine_text(found: &Detection) -> String {
+    let others: Vec<&str> = found
+        .alike
+        .iter()
+        .map(|machine| machine.name())
+        .filter(|name| *name != found.machine.name())
+        .collect();
+    match others.is_empty() {
+        true => found.machine.name().to_owned(),
+        false => format!("{} (the same: {})", found.machine.name(), others.join(", ")),
+    }
+}
+
+const fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Certain => "certain",
+        Confidence::Likely { .. } => "likely",
+        Confidence::Overruled => "overruled",
+    }
+}
+
+fn confidence_text(found: Confidence) -> String {
+    let machine: Option<&Machine> = match found {
+        Confidence::Likely { alternative } => Some(alternative),
+        Confidence::Certain | Confidence::Overruled => None,
+    };
+    match machine {
+        Some(machine) => format!("likely; or else {}", machine.name()),
+        None => confidence(found).to_owned(),
+    }
+}

@@ -1,0 +1,275 @@
+//! What is known, as text for people.
+
+use std::fmt;
+
+use kymo_ctf::class::Dialect;
+use kymo_text::visible;
+use kymo_time::Origin;
+
+use super::{
+    ClassInfo, ClockInfo, Identity, TraceInfo, byte_order_name, clock_name, environment_text,
+};
+use crate::report::faults_text;
+use crate::report::text::{Style, Table, within};
+use crate::show::pretty::log_level;
+
+impl TraceInfo {
+    pub(super) fn to_text(&self, style: &Style, fields: bool) -> String {
+        let total = self.total();
+        let mut text = format!("{}\n", visible(&self.path.to_string_lossy()));
+        let mut table = Table::default();
+        let mut line = |key: &str, value: String| table.row([format!("  {key}"), value]);
+        line("format", self.format_text());
+        if let Some(name) = &self.name {
+            line("name", name.clone());
+        }
+        let Identity {
+            namespace,
+            name,
+            uid,
+        } = &self.identity;
+        for (key, value) in [
+            ("namespace", namespace),
+            ("trace name", name),
+            ("identifier", uid),
+        ] {
+            // LTTng gives its traces of CTF 2 the name "".
+            let is_new = |value: &&String| !value.is_empty() && self.name.as_ref() != Some(value);
+            if let Some(value) = value.as_ref().filter(is_new) {
+                line(key, value.clone());
+            }
+        }
+        if let Some(session) = self.session {
+            line("session", session.to_string());
+        }
+        if let Some(order) = self.byte_order {
+            line("byte order", byte_order_name(order).to_string());
+        }
+        if let Some(producer) = &self.producer {
+            line("producer", producer.clone());
+        }
+        line("begins", style.optional_time(total.begin));
+        line("ends", style.optional_time(total.end));
+        if let (Some(begin), Some(end)) = (total.begin, total.end) {
+            let nanos = end.as_nanos().abs_diff(begin.as_nanos());
+            line("duration", style.duration(nanos));
+        }
+        line("bytes", style.count(total.bytes));
+        line("packets", style.count(total.packets));
+        line("discarded events", style.count(total.discarded_events));
+        line("discarded packets", style.count(total.discarded_packets));
+        line(
+            "event classes",
+            style.count(self.event_classes.len() as u64),
+        );
+        line("streams", style.count(self.streams.len() as u64));
+        line("faults", style.count(self.faults.len() as u64));
+        for clock in &self.clocks {
+            line("clock", clock.to_string());
+        }
+        for (name, value) in &self.environment {
+            line(
+                "environment",
+                format!("{name} = {}", environment_text(value)),
+            );
+        }
+        for (namespace, json) in &self.attributes {
+            line("attributes", format!("{namespace} = {json}"));
+        }
+        text += &table.align(&[false, false]);
+        text += &self.stream_classes_text();
+        text += &self.streams_text(style);
+        text += &self.classes_text(fields);
+        if !self.faults.is_empty() {
+            text.push('\n');
+            text += &faults_text(&self.faults);
+        }
+        text
+    }
+
+    fn format_text(&self) -> String {
+        let format = format!(
+            "{} {}",
+            self.format.name.to_uppercase(),
+            self.format.version
+        );
+        match self.dialect {
+            Dialect::Rfc11 => format!("{format} (RFC v1.1, the draft of 2010)"),
+            Dialect::Ctf18 | Dialect::Ctf2 => format,
+        }
+    }
+
+    /// The stream classes, where more is told of them than their numbers.
+    fn stream_classes_text(&self) -> String {
+        let classes = &self.stream_classes;
+        let is_told = classes
+            .iter()
+            .any(|class| class.identity != Identity::default() || !class.attributes.is_empty());
+        if !is_told {
+            return String::new();
+        }
+        let what = match self.dialect {
+            Dialect::Rfc11 => "  section",
+            Dialect::Ctf18 | Dialect::Ctf2 => "  stream class",
+        };
+        let mut table = Table::default();
+        table.header(&[what, "id", "event classes", "clock", "attributes"]);
+        for class in classes {
+            table.row([
+                format!("  {}", class.identity),
+                class.id.to_string(),
+                class.event_classes.to_string(),
+                class.clock.clone().unwrap_or_else(|| "-".to_string()),
+                attributes_text(&class.attributes),
+            ]);
+        }
+        format!("\n{}", table.align(&[false, true, true, false, false]))
+    }
+
+    fn streams_text(&self, style: &Style) -> String {
+        let mut table = Table::default();
+        table.header(&[
+            "  stream",
+            "packets",
+            "bytes",
+            "discarded",
+            "begins",
+            "ends",
+        ]);
+        for stream in &self.streams {
+            table.row([
+                format!("  {}", within(&self.path, &stream.name)),
+                style.count(stream.packets),
+                style.count(stream.bytes),
+                style.count(stream.discarded_events),
+                style.optional_time(stream.begin),
+                style.optional_time(stream.end),
+            ]);
+        }
+        format!(
+            "\n{}",
+            table.align(&[false, true, true, true, false, false])
+        )
+    }
+
+    fn classes_text(&self, fields: bool) -> String {
+        let mut table = Table::default();
+        table.header(&["  event class", "stream class", "id", "log level"]);
+        for class in &self.event_classes {
+            table.row([
+                format!(
+                    "  {}",
+                    class.identity.name.as_deref().unwrap_or("<unknown>")
+                ),
+                class.stream_class.to_string(),
+                class.id.to_string(),
+                class.log_level.map_or_else(|| "-".to_string(), log_level),
+            ]);
+        }
+        let table = table.align(&[false, true, true, false]);
+        let mut text = "\n".to_string();
+        // The first line is the header, which has no class.
+        for (position, line) in table.lines().enumerate() {
+            text += line;
+            text.push('\n');
+            let class = position.checked_sub(1).filter(|_| fields);
+            if let Some(class) = class.and_then(|class| self.event_classes.get(class)) {
+                text += &schema_text(class);
+            }
+        }
+        text
+    }
+}
+
+/// What is told of an event class beside its line: a line for each attribute and field.
+fn schema_text(class: &ClassInfo) -> String {
+    let mut text = String::new();
+    let Identity { namespace, uid, .. } = &class.identity;
+    for (key, value) in [
+        ("namespace", namespace),
+        ("identifier", uid),
+        ("EMF URI", &class.emf_uri),
+    ] {
+        if let Some(value) = value {
+            text += &format!("      {key} = {}\n", visible(value));
+        }
+    }
+    for (namespace, json) in &class.attributes {
+        text += &format!(
+            "      attributes {} = {}\n",
+            visible(namespace),
+            visible(json)
+        );
+    }
+    for field in &class.fields {
+        text += &format!("      {}: {}\n", visible(&field.path), field.kind);
+    }
+    text
+}
+
+fn attributes_text(attributes: &[(String, String)]) -> String {
+    let attributes: Vec<String> = attributes
+        .iter()
+        .map(|(namespace, json)| format!("{namespace} = {json}"))
+        .collect();
+    attributes.join(", ")
+}
+
+/// A name with what else identifies it: `NAME (NAME SPACE, UID)`.
+fn identity(namespace: Option<&str>, name: &str, uid: Option<&str>) -> String {
+    let more: Vec<&str> = [namespace, uid].into_iter().flatten().collect();
+    match more.is_empty() {
+        true => name.to_string(),
+        false => format!("{name} ({})", more.join(", ")),
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_deref().unwrap_or("(no name)");
+        f.write_str(&identity(
+            self.namespace.as_deref(),
+            name,
+            self.uid.as_deref(),
+        ))
+    }
+}
+
+impl fmt::Display for ClockInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clock = &self.0;
+        let name = identity(
+            clock.namespace.as_deref(),
+            clock_name(clock),
+            clock.uid.as_deref(),
+        );
+        write!(f, "{name}: {} Hz, ", clock.frequency)?;
+        match &clock.origin {
+            Origin::UnixEpoch => f.write_str("from the Unix epoch")?,
+            Origin::Unknown => f.write_str("origin unknown")?,
+            Origin::Named {
+                namespace,
+                name,
+                uid,
+            } => write!(
+                f,
+                "from {}",
+                identity(namespace.as_deref(), name, Some(uid))
+            )?,
+        }
+        write!(
+            f,
+            ", offset {} s and {} cycles",
+            clock.offset_seconds, clock.offset_cycles
+        )?;
+        for (what, cycles) in [("precision", clock.precision), ("accuracy", clock.accuracy)] {
+            if let Some(cycles) = cycles {
+                write!(f, ", {what} {cycles} cycles")?;
+            }
+        }
+        match &clock.description {
+            Some(description) => write!(f, " ({description})"),
+            None => Ok(()),
+        }
+    }
+}

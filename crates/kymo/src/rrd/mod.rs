@@ -1,0 +1,5 @@
+//! Round-robin databases.
+
+mod zone;
+
+pub use zone::LocalZone;

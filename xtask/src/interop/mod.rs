@@ -1,0 +1,102 @@
+//! kymo beside the programs whose files it reads and whose texts it prints, on files that
+//! these make now.
+
+mod ctf;
+mod rrd;
+
+use std::path::{Path, PathBuf};
+
+use crate::Outcome;
+use crate::args::Args;
+use crate::process::build_kymo;
+
+pub(crate) use ctf::{make_trace, tool};
+
+/// `cargo xtask interop`.
+pub(crate) fn run(mut args: Args) -> Outcome {
+    let only: Option<String> = args.value("--only")?;
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if !["ctf", "rrd"].into_iter().any(wanted) {
+        return Err("`--only` is `ctf` or `rrd`".into());
+    }
+    let databases: PathBuf = args.value("--databases")?.unwrap_or_else(rrd::databases);
+    let tool = if wanted("ctf") {
+        Some(tool(&mut args)?)
+    } else {
+        None
+    };
+    let events: u64 = args.value("--events")?.unwrap_or(20_000);
+    args.finish()?;
+    let kymo = build_kymo(false)?;
+    let mut counts = Counts::default();
+    if let Some(tool) = tool {
+        counts.add(ctf::run(&kymo, &tool, events)?);
+    }
+    if wanted("rrd") {
+        counts.add(rrd::run(&kymo, &databases)?);
+    }
+    println!("{} passed, {} failed", counts.passed, counts.failed);
+    if counts.failed == 0 {
+        Ok(())
+    } else {
+        Err("kymo and its peers differ".into())
+    }
+}
+
+/// How many comparisons passed and failed.
+#[derive(Default)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+}
+
+impl Counts {
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+
+    /// Notes whether something holds.
+    fn holds(&mut self, what: &str, holds: bool) {
+        if holds {
+            self.passed += 1;
+            println!("ok      {what}");
+        } else {
+            self.failed += 1;
+            println!("FAILED  {what}");
+        }
+    }
+
+    /// Notes whether two texts or files are equal, and where they begin to differ.
+    fn equal(&mut self, what: &str, ours: &[u8], theirs: &[u8]) {
+        self.holds(what, ours == theirs);
+        if ours != theirs {
+            let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+            let line = ours[..same].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            let show = |text: &[u8]| {
+                let begin = text[..same]
+                    .iter()
+                    .rposition(|&byte| byte == b'\n')
+                    .map_or(0, |newline| newline + 1);
+                let rest = &text[begin..];
+                let end = rest.iter().position(|&byte| byte == b'\n');
+                rest[..end.unwrap_or(rest.len()).min(200)]
+                    .escape_ascii()
+                    .to_string()
+            };
+            println!("line {line}, byte {same}");
+            println!("kymo: {}\npeer: {}", show(ours), show(theirs));
+        }
+    }
+}
+
+/// The entries of a folder, by name.
+fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let read =
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths = read
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Outcome<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
