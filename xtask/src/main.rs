@@ -7,6 +7,7 @@ mod bench;
 mod conformance;
 mod fuzz;
 mod interop;
+mod interop_rrd;
 mod process;
 mod twin;
 
@@ -34,6 +35,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
       --databases DIR  where the databases of other machines are (../shared/data/rrd)
+  interop-rrd [--rounds N] [--seed N]
+      Compares the engine with rrdtool on databases and updates that are made up.
+      --rounds N    databases (500)
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
       events in CTF 2.
@@ -63,6 +67,7 @@ fn run() -> Outcome {
         Some("conformance") => conformance::run(args),
         Some("elements") => conformance::print_elements(args),
         Some("interop") => interop::run(args),
+        Some("interop-rrd") => interop_rrd::run(args),
         Some("bench") => bench::run(args),
         Some("fuzz") => fuzz::run(args),
         Some("help") | None => {

@@ -2,9 +2,10 @@
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::engine::{Measurement, Rrd, Sample};
 use kymo_rrd::native::File;
 use kymo_rrd::xml::{self, DumpOptions, Numbers, RestoreOptions, Utc, restore};
-use kymo_rrd::{Form, Source, check};
+use kymo_rrd::{Form, Source, Time, check};
 
 /// A database of any form, as it is found to be and as some machine would have written it,
 /// which the length of the input tells: what is opened is converted without loss, what is
@@ -22,6 +23,7 @@ pub(crate) fn database(data: &[u8]) {
                 Ok(source) => {
                     assert!(!report.is_damaged(), "what is damaged is not opened");
                     converted(&source, machine);
+                    updated(&whole, &source);
                 }
                 Err(error) => assert!(!error.to_string().is_empty()),
             }
@@ -83,4 +85,37 @@ fn converted(source: &Source<'_>, machine: &'static Machine) {
     {
         assert!(file.header.database == source.database, "nothing is lost");
     }
+}
+
+/// Updates a database, in steps of which some end several points: what is left can be opened.
+fn updated(data: &[u8], source: &Source<'_>) {
+    let machine = match &source.form {
+        Form::Native(detection) => Some(detection.machine),
+        _ => None,
+    };
+    let Ok(mut rrd) = Rrd::open_as(data.to_vec(), machine) else {
+        return;
+    };
+    let (last, step) = (
+        source.database.state.last_update.seconds(),
+        source.database.step,
+    );
+    let values = vec![Measurement::Text(b"7"); source.database.sources.len()];
+    for steps in [0, 1, 2, 3, 100, 2] {
+        let Some(time) = i64::try_from(step)
+            .ok()
+            .and_then(|step| step.checked_mul(steps)?.checked_add(last)?.checked_add(1))
+        else {
+            return;
+        };
+        for measured in 0..=values.len() {
+            let time = Time::from_seconds(time);
+            let values = &values[..measured];
+            if let Err(error) = rrd.update(&Sample { time, values }) {
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    }
+    let file = rrd.into_storage();
+    Source::open(&file, machine).expect("updates leave a whole file");
 }

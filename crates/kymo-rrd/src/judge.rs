@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::fault::{Error, Findings, Severity};
 use crate::model::{Archive, ArchiveKind, ArchiveLink, Scratch, Slot, SourceKind};
-use crate::rpn::{Node, Operator, Program};
+use crate::rpn::{Node, Program};
 use crate::{Database, Value};
 
 /// A part of a database that has a place in its file.
@@ -151,7 +151,7 @@ impl<L: Fn(Place) -> Option<u64>> Judge<'_, L> {
                 }
                 Node::Number(_) => {}
                 Node::Operator(operator) => {
-                    if !allowed(*operator) {
+                    if operator.needs_series() {
                         let expected = "an operator that does not look at time or other rows";
                         self.add(Severity::Warning, place, field, operator.text(), expected);
                     }
@@ -328,26 +328,4 @@ impl<L: Fn(Place) -> Option<u64>> Judge<'_, L> {
             }
         }
     }
-}
-
-/// Whether an operator may be in the expression of a data source: it sees one point only.
-fn allowed(operator: Operator) -> bool {
-    use Operator as Op;
-    !matches!(
-        operator,
-        Op::Previous
-            | Op::Time
-            | Op::LocalTime
-            | Op::Count
-            | Op::Trend
-            | Op::TrendKnown
-            | Op::Predict
-            | Op::PredictSigma
-            | Op::PredictPercentile
-            | Op::StepWidth
-            | Op::NewDay
-            | Op::NewWeek
-            | Op::NewMonth
-            | Op::NewYear
-    )
 }

@@ -13,7 +13,7 @@
 
 pub mod check;
 pub mod convert;
-mod expression;
+pub mod engine;
 pub mod fault;
 pub mod info;
 pub mod judge;
@@ -29,8 +29,8 @@ mod source;
 pub mod value;
 pub mod xml;
 
-pub use expression::ExpressionError;
 pub use model::Database;
 pub use rows::Rows;
+pub use rpn::ExpressionError;
 pub use source::{Form, LONGEST_BEGINNING, Source, is_database};
 pub use value::{Text, Time, Value};

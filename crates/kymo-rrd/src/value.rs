@@ -101,6 +101,14 @@ impl Text {
         Self(bytes[..length.unwrap_or(bytes.len())].to_vec())
     }
 
+    /// Makes it the text of other bytes, in the same memory.
+    pub(crate) fn set(&mut self, bytes: &[u8]) {
+        let length = bytes.iter().position(|&byte| byte == 0);
+        self.0.clear();
+        self.0
+            .extend_from_slice(&bytes[..length.unwrap_or(bytes.len())]);
+    }
+
     /// The bytes, of which none is a NUL.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

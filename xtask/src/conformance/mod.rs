@@ -12,6 +12,7 @@ mod pairs;
 mod random;
 mod record;
 mod rrd;
+mod rrd_updates;
 mod text;
 mod tree;
 
@@ -136,6 +137,14 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "rrd-found",
         run: rrd::found,
+    },
+    Corpus {
+        name: "rrd-replay",
+        run: rrd_updates::replay,
+    },
+    Corpus {
+        name: "rrd-commands",
+        run: rrd_updates::commands,
     },
 ];
 

@@ -14,7 +14,7 @@ use crate::Outcome;
 const LAST_32_BIT_SECOND: i64 = i32::MAX as i64;
 
 impl Setting {
-    fn databases(&self) -> PathBuf {
+    pub(super) fn databases(&self) -> PathBuf {
         self.traces.with_file_name("rrd")
     }
 }

@@ -6,6 +6,7 @@
 
 mod detect;
 mod foreign;
+mod in_place;
 mod layout;
 mod parameters;
 mod read;
@@ -15,6 +16,7 @@ mod write;
 use kymo_machine::Machine;
 
 pub use detect::{Confidence, Detection};
+pub use in_place::InPlace;
 pub use layout::Layout;
 pub use write::{Image, WriteError, write};
 

@@ -254,7 +254,7 @@ fn machine_of(order: FloatOrder) -> &'static Machine {
 }
 
 /// A value as a machine stores it.
-fn stored(machine: &Machine, value: Value) -> [u8; SLOT] {
+pub(super) fn stored(machine: &Machine, value: Value) -> [u8; SLOT] {
     let bits = value.to_bits();
     machine.double_to_bytes(if is_nan(bits) {
         machine.file_nan()

@@ -1,6 +1,7 @@
 //! Databases that are made up: what is written is read, and nothing that is damaged harms.
 
 mod database;
+mod updates;
 
 use database::Made;
 use kymo_machine::Machine;
@@ -96,7 +97,14 @@ proptest! {
         prop_assume!(kept < bytes.len());
         let error = File::open(&bytes[..kept], Some(machine)).err().unwrap();
         prop_assert_eq!(error.field, "values");
-        let repaired = check::repair(&bytes[..kept], Some(machine)).unwrap();
+        let repaired = check::repair(&bytes[..kept], Some(machine));
+        if let Err(error) = &repaired {
+            // Short by what times are wider, and of an early time: whole as another machine's.
+            let cause = error.cause.as_deref().unwrap_or_default();
+            prop_assert!(cause.contains("it is whole as a file of"), "{}", error);
+            return Ok(());
+        }
+        let repaired = repaired.unwrap();
         prop_assert_eq!(repaired.done.len(), 1);
         prop_assert_eq!(repaired.bytes.len(), bytes.len());
         let whole = (kept - header.layout.header_end()) / SLOT * SLOT + header.layout.header_end();

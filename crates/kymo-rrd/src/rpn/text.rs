@@ -4,8 +4,8 @@ use std::fmt;
 
 use kymo_text::Line;
 
+use super::{Node, Operator, Program};
 use crate::model::DataSource;
-use crate::rpn::{Node, Operator, Program};
 use crate::{Value, numbers};
 
 /// Why a text is no program.

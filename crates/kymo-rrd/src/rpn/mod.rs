@@ -1,4 +1,16 @@
-//! The programs of computed data sources, in reverse Polish notation.
+//! Expressions in reverse Polish notation: what data sources of kind COMPUTE are computed with.
+//!
+//! [`Program`] is one, [`Program::parse`] reads its text, [`Program::check_compute`] tells whether
+//! a data source may have it, and [`Program::evaluate`] carries it out.
+
+mod compute;
+mod evaluate;
+mod text;
+
+pub(crate) use compute::place_of;
+pub use compute::{ComputeError, MAX_NODES};
+pub use evaluate::{EvaluateError, Stack};
+pub use text::ExpressionError;
 
 /// A program: what a data source of kind COMPUTE is computed with from the data sources
 /// before it.

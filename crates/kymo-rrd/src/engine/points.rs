@@ -1,0 +1,279 @@
+//! Primary data points: what readings add, and what a point is when its step ends.
+
+use super::plan::{Kind, Plan};
+use super::{Measurement, Template, UpdateError, reading};
+use crate::model::State;
+use crate::rpn::Stack;
+use crate::{Time, Value};
+
+/// The seconds between two updates, cut where steps end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// All of them.
+    interval: f64,
+    /// Those up to the end of the last step that ends.
+    before: f64,
+    /// Those after it.
+    after: f64,
+    /// Steps that end.
+    steps: u64,
+    /// The number of the step that ends first, counted from 1970.
+    first_step: u64,
+}
+
+/// Steps that end with the same rates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pass {
+    /// How many, at least 1.
+    pub(super) steps: u64,
+    /// The number of the first of them, counted from 1970.
+    pub(super) first_step: u64,
+    /// One for each data source, NaN where it is unknown.
+    pub(super) rates: Vec<f64>,
+}
+
+/// What is known of the point of a data source, while it is computed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    unknown_seconds: u64,
+    value: f64,
+}
+
+/// Computes points. It keeps its memory from update to update.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Points {
+    /// Rate times seconds of each data source since the last update.
+    amounts: Vec<f64>,
+    points: Vec<Point>,
+    passes: [Pass; 2],
+    stack: Stack,
+}
+
+impl Span {
+    /// The seconds from the last update to this one, which is after it.
+    pub(super) fn new(plan: &Plan, last: Time, time: Time) -> Self {
+        let ((last, last_micros), (time, micros)) = (last.to_micros(), time.to_micros());
+        // Both times are between 0 and `LATEST`, and so is the step.
+        let step = plan.step as i64;
+        let seconds = |micros: u32| f64::from(micros) / 1e6;
+        let interval = (time - last) as f64 + (f64::from(micros) - f64::from(last_micros)) / 1e6;
+        let (first, now) = (last / step, time / step);
+        let steps = (now - first) as u64;
+        let end = now * step;
+        Self {
+            interval,
+            before: match steps {
+                0 => interval,
+                _ => (end - last) as f64 - seconds(last_micros),
+            },
+            after: match steps {
+                0 => 0.0,
+                _ => (time - end) as f64 + seconds(micros),
+            },
+            steps,
+            first_step: first as u64,
+        }
+    }
+
+    /// The part in which the step ends that was under way, if there is such a part and others
+    /// follow: what was known of it shall not become part of them.
+    fn open_step(&self, step: u64) -> Option<f64> {
+        if self.steps < 2 {
+            return None;
+        }
+        let open = self.before as u64 % step;
+        (open > 0).then_some(open as f64)
+    }
+}
+
+impl Points {
+    /// Finds out what each reading adds.
+    ///
+    /// # Errors
+    ///
+    /// The first reading that cannot be one of its data source.
+    pub(super) fn measure(
+        &mut self,
+        plan: &Plan,
+        names: impl Fn(usize) -> crate::Text,
+        state: &State,
+        span: &Span,
+        template: &Template,
+        values: &[Measurement<'_>],
+    ) -> Result<(), UpdateError> {
+        self.amounts.clear();
+        for (index, source) in plan.sources.iter().enumerate() {
+            let Kind::Measured { reading, min, max } = source.kind else {
+                self.amounts.push(f64::NAN);
+                continue;
+            };
+            let text = template.of(index, values).known();
+            let amount = match text {
+                Some(text) if source.heartbeat >= span.interval => {
+                    let before = state.sources[index].last_reading.as_bytes();
+                    reading::amount(reading, text, before, span.interval).map_err(|problem| {
+                        UpdateError::Reading {
+                            source: index,
+                            name: names(index),
+                            text: text.to_vec(),
+                            problem,
+                        }
+                    })?
+                }
+                _ => f64::NAN,
+            };
+            let rate = amount / span.interval;
+            // Comparisons with a limit that is not set do not hold.
+            let outside = rate > max || rate < min;
+            self.amounts.push(if outside { f64::NAN } else { amount });
+        }
+        Ok(())
+    }
+
+    /// Computes the points that end, in one pass or two. The state stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// The first data source that cannot be computed.
+    pub(super) fn close(
+        &mut self,
+        plan: &Plan,
+        names: impl Fn(usize) -> crate::Text,
+        state: &State,
+        span: &Span,
+        now: f64,
+    ) -> Result<usize, UpdateError> {
+        self.points.clear();
+        self.points.extend(state.sources.iter().map(|source| Point {
+            unknown_seconds: source.unknown_seconds,
+            value: source.value.to_f64(),
+        }));
+        if span.steps == 0 {
+            for (point, &amount) in self.points.iter_mut().zip(&self.amounts) {
+                point.add(amount, span.interval);
+            }
+            return Ok(0);
+        }
+        let Some(open) = span.open_step(plan.step) else {
+            self.pass(0, plan, &names, span, now)?;
+            return Ok(1);
+        };
+        let first = Span {
+            interval: open,
+            before: open,
+            after: 0.0,
+            steps: 1,
+            first_step: span.first_step,
+        };
+        let rest = Span {
+            interval: span.interval - open,
+            before: span.before - open,
+            after: span.after,
+            steps: span.steps - 1,
+            first_step: span.first_step + 1,
+        };
+        let whole = std::mem::take(&mut self.amounts);
+        self.amounts
+            .extend(whole.iter().map(|amount| amount * open / span.interval));
+        self.pass(0, plan, &names, &first, now)?;
+        for (amount, whole) in self.amounts.iter_mut().zip(whole) {
+            *amount = whole - *amount;
+        }
+        self.pass(1, plan, &names, &rest, now)?;
+        Ok(2)
+    }
+
+    fn pass(
+        &mut self,
+        number: usize,
+        plan: &Plan,
+        names: &impl Fn(usize) -> crate::Text,
+        span: &Span,
+        now: f64,
+    ) -> Result<(), UpdateError> {
+        let Self {
+            amounts,
+            points,
+            passes,
+            stack,
+        } = self;
+        let pass = &mut passes[number];
+        pass.steps = span.steps;
+        pass.first_step = span.first_step;
+        pass.rates.clear();
+        for (index, source) in plan.sources.iter().enumerate() {
+            let rate = points[index].end(amounts[index], span, plan.step, source.heartbeat);
+            let rate = match &source.kind {
+                Kind::Measured { .. } => rate,
+                Kind::Computed(program) => {
+                    let result = program.evaluate(&pass.rates, now, stack);
+                    result.map_err(|error| UpdateError::Computed {
+                        source: index,
+                        name: names(index),
+                        error,
+                    })?
+                }
+            };
+            pass.rates.push(rate);
+        }
+        Ok(())
+    }
+
+    /// A pass that was computed.
+    pub(super) fn pass_of(&self, number: usize) -> &Pass {
+        &self.passes[number]
+    }
+
+    /// Puts what is known of the points into the state.
+    pub(super) fn store(&self, state: &mut State) {
+        for (source, point) in state.sources.iter_mut().zip(&self.points) {
+            source.unknown_seconds = point.unknown_seconds;
+            source.value = Value::from(point.value);
+        }
+    }
+}
+
+impl Point {
+    /// Adds what happened within a step.
+    fn add(&mut self, amount: f64, interval: f64) {
+        if amount.is_nan() {
+            self.unknown_seconds = self.unknown_seconds.wrapping_add(interval.floor() as u64);
+        } else if self.value.is_nan() {
+            self.value = amount;
+        } else {
+            self.value += amount;
+        }
+    }
+
+    /// Ends the step, with the steps that end with it, and begins the next one. Gives the rate.
+    fn end(&mut self, amount: f64, span: &Span, step: u64, heartbeat: f64) -> f64 {
+        let mut unknown_before = 0.0;
+        if amount.is_nan() {
+            unknown_before = span.before;
+        } else {
+            if self.value.is_nan() {
+                self.value = 0.0;
+            }
+            self.value += amount / span.interval * span.before;
+        }
+        let unknown = self.unknown_seconds;
+        let rate = if span.interval > heartbeat || step as f64 / 2.0 < unknown as f64 {
+            f64::NAN
+        } else {
+            let seconds = span.steps.wrapping_mul(step).wrapping_sub(unknown);
+            self.value / (seconds as f64 - unknown_before)
+        };
+        *self = if amount.is_nan() {
+            Self {
+                unknown_seconds: span.after.floor() as u64,
+                value: f64::NAN,
+            }
+        } else {
+            Self {
+                unknown_seconds: 0,
+                value: amount / span.interval * span.after,
+            }
+        };
+        rate
+    }
+}

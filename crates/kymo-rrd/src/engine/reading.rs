@@ -1,0 +1,236 @@
+//! From readings to what they add to a data point.
+
+use super::ReadingProblem;
+use crate::model::Reading;
+use crate::native::structs::LAST_READING;
+use crate::numbers;
+
+/// A reading as it is given to an update.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measurement<'a> {
+    /// Nothing is known.
+    Unknown,
+    /// A text as `rrdtool update` takes it; it is unknown where it begins with `U`.
+    Text(&'a [u8]),
+}
+
+impl<'a> Measurement<'a> {
+    /// The text as files keep it, which is cut off where native files have no more room.
+    pub(super) fn kept(self) -> &'a [u8] {
+        match self {
+            Self::Unknown => b"U",
+            Self::Text(text) => &text[..text.len().min(LAST_READING - 1)],
+        }
+    }
+
+    /// The text, where the reading is known.
+    pub(super) fn known(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Text(text) if !text.starts_with(b"U") => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// What a counter of 32 bits that has gone round lacks: 2^32 - 1, by a mistake that is in all
+/// files.
+const ROUND_32: f64 = 4_294_967_295.0;
+/// What one of 64 bits lacks beyond that.
+const ROUND_64: f64 = 18_446_744_069_414_584_320.0;
+/// Counters of more digits have no difference.
+const MOST_DIGITS: usize = 30;
+
+/// What a reading adds: the rate times the seconds since the reading before. NaN where it cannot be
+/// known.
+pub(super) fn amount(
+    reading: Reading,
+    text: &[u8],
+    before: &[u8],
+    interval: f64,
+) -> Result<f64, ReadingProblem> {
+    let known_before = !before.starts_with(b"U");
+    match reading {
+        Reading::Counter | Reading::Derive => {
+            let signed = reading == Reading::Derive;
+            check_integer(text, signed)?;
+            if !known_before {
+                return Ok(f64::NAN);
+            }
+            let mut difference = difference(text, before);
+            if !signed {
+                if difference < 0.0 {
+                    difference += ROUND_32;
+                }
+                if difference < 0.0 {
+                    difference += ROUND_64;
+                }
+            }
+            Ok(difference)
+        }
+        Reading::Absolute => number(text),
+        Reading::Gauge => Ok(number(text)? * interval),
+        Reading::DCounter | Reading::DDerive => {
+            let new = number(text)?;
+            if !known_before {
+                return Ok(f64::NAN);
+            }
+            // What comes after the heartbeat is not looked at, so the reading before may be anything.
+            let old = numbers::whole(before).unwrap_or(f64::NAN);
+            // Counters move away from zero, on either side of it.
+            let reset = (new > 0.0 && new < old) || (new < 0.0 && new > old);
+            if reading == Reading::DCounter && reset {
+                return Ok(f64::NAN);
+            }
+            Ok(new - old)
+        }
+    }
+}
+
+/// A number, and nothing after it.
+fn number(text: &[u8]) -> Result<f64, ReadingProblem> {
+    match numbers::prefix(text) {
+        Ok((number, end)) if end == text.len() => Ok(number),
+        Ok((_, end)) => Err(ReadingProblem::Trailing { end }),
+        Err(error) => Err(ReadingProblem::Number(error)),
+    }
+}
+
+fn check_integer(text: &[u8], signed: bool) -> Result<(), ReadingProblem> {
+    let digits = match text.strip_prefix(b"-") {
+        Some(digits) if signed => digits,
+        _ => text,
+    };
+    if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+        return Ok(());
+    }
+    Err(if signed {
+        ReadingProblem::NotSigned
+    } else {
+        ReadingProblem::NotUnsigned
+    })
+}
+
+/// The difference of two integers of any size, exact but for the conversion to a double at the end.
+/// NaN where one has a minus and the other has none, or too many digits.
+fn difference(new: &[u8], old: &[u8]) -> f64 {
+    let negative = new.starts_with(b"-");
+    if negative != old.starts_with(b"-") {
+        return f64::NAN;
+    }
+    // What comes after the heartbeat is not looked at, so the old one may be anything: what begins
+    // like an integer is taken for one.
+    let (new, old) = (digits(new), digits(old));
+    if [new, old]
+        .iter()
+        .any(|digits| digits.is_empty() || digits.len() > MOST_DIGITS)
+    {
+        return f64::NAN;
+    }
+    // 30 digits are less than 2^100.
+    let difference = integer(new) - integer(old);
+    let size = difference.unsigned_abs();
+    let size = if size < 1 << 53 {
+        size as f64
+    } else {
+        rounded_step_by_step(size)
+    };
+    let difference = if difference < 0 { -size } else { size };
+    // Of equal ones with a minus, this is -0.
+    if negative { -difference } else { difference }
+}
+
+/// The first digits in a text.
+fn digits(text: &[u8]) -> &[u8] {
+    let begin = text.iter().position(u8::is_ascii_digit);
+    let digits = &text[begin.unwrap_or(text.len())..];
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit());
+    &digits[..end.unwrap_or(digits.len())]
+}
+
+fn integer(digits: &[u8]) -> i128 {
+    digits
+        .iter()
+        .fold(0, |number, digit| number * 10 + i128::from(digit - b'0'))
+}
+
+/// As [`numbers`] reads the digits.
+fn rounded_step_by_step(number: u128) -> f64 {
+    let text = number.to_string();
+    numbers::prefix(text.as_bytes()).map_or(f64::NAN, |(number, _)| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(reading: Reading, new: &str, old: &str) -> f64 {
+        amount(reading, new.as_bytes(), old.as_bytes(), 10.0).unwrap()
+    }
+
+    /// Those of 64 bits as far as doubles can tell.
+    #[test]
+    fn counters_go_round() {
+        for (new, old, expected) in [
+            ("10", "5", 5.0),
+            ("007", "10", 4_294_967_292.0),
+            ("3", "4294967290", 8.0),
+            ("5", "18446744073709551610", 0.0),
+            ("10000", "18446744073709541615", 22528.0),
+            (
+                "123456789012345678901234567895",
+                "123456789012345678901234567890",
+                5.0,
+            ),
+        ] {
+            assert_eq!(of(Reading::Counter, new, old), expected, "{new} {old}");
+        }
+        for (new, old) in [
+            ("1", "U"),
+            ("1", "-1"),
+            ("1234567890123456789012345678905", "1"),
+        ] {
+            assert!(of(Reading::Counter, new, old).is_nan());
+        }
+    }
+
+    #[test]
+    fn other_readings() {
+        assert_eq!(of(Reading::Gauge, "1.5", "7"), 15.0);
+        assert_eq!(of(Reading::Absolute, "1.5", "7"), 1.5);
+        assert_eq!(of(Reading::Derive, "-7", "-5"), -2.0);
+        assert_eq!(of(Reading::Derive, "3", "5"), -2.0);
+        assert!(of(Reading::Derive, "-0", "1").is_nan());
+        assert!(of(Reading::Derive, "-3", "-3").is_sign_negative());
+        assert_eq!(of(Reading::Derive, "3", "1.5"), 2.0);
+        assert!(of(Reading::Derive, "3", "inf").is_nan());
+        assert_eq!(of(Reading::DDerive, "1.5", "7"), -5.5);
+    }
+
+    #[test]
+    fn floating_point_counters_move_away_from_zero() {
+        let difference = |new, old| of(Reading::DCounter, new, old);
+        assert_eq!(difference("3", "1"), 2.0);
+        assert_eq!(difference("-4", "-3"), -1.0);
+        assert_eq!(difference("0", "-2"), 2.0);
+        assert_eq!(difference("-3", "2"), -5.0);
+        assert!(difference("2", "3").is_nan());
+        assert!(difference("-3", "-4").is_nan());
+    }
+
+    #[test]
+    fn what_is_no_reading_is_refused() {
+        use ReadingProblem::*;
+        let no_number = Number(numbers::NumberError::NoNumber);
+        for (reading, text, problem) in [
+            (Reading::Counter, "", NotUnsigned),
+            (Reading::Counter, "-1", NotUnsigned),
+            (Reading::Counter, "1.5", NotUnsigned),
+            (Reading::Derive, "-", NotSigned),
+            (Reading::Derive, "+1", NotSigned),
+            (Reading::Gauge, "x", no_number),
+            (Reading::DCounter, "0x10", Trailing { end: 1 }),
+        ] {
+            assert_eq!(amount(reading, text.as_bytes(), b"U", 1.0), Err(problem));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Consolidation: rows of archives from data points.
+
+use super::plan::Ring;
+use crate::Value;
+use crate::model::{Consolidation, Scratch};
+
+/// How points of a pass fall into the rows of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Points up to the end of the row under way.
+    first: u64,
+    /// Points after the last row that ends.
+    rest: u64,
+    /// Rows that end, at most those of the archive.
+    pub(super) rows: u64,
+    /// Points.
+    steps: u64,
+}
+
+impl Cut {
+    pub(super) fn new(ring: &Ring, first_step: u64, steps: u64) -> Self {
+        let first = ring.points - first_step % ring.points;
+        if first > steps {
+            return Self {
+                first,
+                rest: 0,
+                rows: 0,
+                steps,
+            };
+        }
+        let after = steps - first;
+        Self {
+            first,
+            rest: after % ring.points,
+            rows: (after / ring.points + 1).min(ring.rows),
+            steps,
+        }
+    }
+}
+
+/// The value of a row that begins: what changes nothing.
+const fn neutral(function: Consolidation) -> f64 {
+    match function {
+        Consolidation::Average => 0.0,
+        Consolidation::Min => f64::INFINITY,
+        Consolidation::Max => f64::NEG_INFINITY,
+        Consolidation::Last => f64::NAN,
+    }
+}
+
+fn lesser(x: f64, y: f64) -> f64 {
+    if x < y { x } else { y }
+}
+
+fn greater(x: f64, y: f64) -> f64 {
+    if x > y { x } else { y }
+}
+
+/// Adds points of the same rate to what an archive of several points a row remembers of a data
+/// source.
+pub(super) fn consolidate(
+    scratch: &mut Scratch,
+    function: Consolidation,
+    xff: f64,
+    points: u64,
+    cut: &Cut,
+    rate: f64,
+) {
+    let value = scratch.value(Scratch::VALUE).to_f64();
+    let unknown = scratch.0[Scratch::UNKNOWN_POINTS];
+    let (value, unknown) = if cut.rows == 0 {
+        if rate.is_nan() {
+            (value, unknown.wrapping_add(cut.steps))
+        } else {
+            (accumulated(function, value, rate, cut.steps), unknown)
+        }
+    } else {
+        let unknown = match rate.is_nan() {
+            true => unknown.wrapping_add(cut.first),
+            false => unknown,
+        };
+        let row = if unknown as f64 > points as f64 * xff {
+            f64::NAN
+        } else {
+            let known = points.wrapping_sub(unknown) as f64;
+            ended(function, value, rate, cut.first, known)
+        };
+        scratch.set_value(Scratch::PRIMARY, Value::from(row));
+        scratch.set_value(Scratch::SECONDARY, Value::from(rate));
+        let next = if cut.rest == 0 || rate.is_nan() {
+            neutral(function)
+        } else if function == Consolidation::Average {
+            rate * cut.rest as f64
+        } else {
+            rate
+        };
+        (next, if rate.is_nan() { cut.rest } else { 0 })
+    };
+    scratch.set_value(Scratch::VALUE, Value::from(value));
+    scratch.0[Scratch::UNKNOWN_POINTS] = unknown;
+}
+
+/// The value of a row under way, with so many points more.
+fn accumulated(function: Consolidation, value: f64, rate: f64, points: u64) -> f64 {
+    let whole = match function {
+        Consolidation::Average => rate * points as f64,
+        _ => rate,
+    };
+    if value.is_nan() {
+        return whole;
+    }
+    match function {
+        Consolidation::Average => value + whole,
+        Consolidation::Min => lesser(value, rate),
+        Consolidation::Max => greater(value, rate),
+        Consolidation::Last => rate,
+    }
+}
+
+/// The value of a row that ends after so many points more.
+fn ended(function: Consolidation, value: f64, rate: f64, points: u64, known: f64) -> f64 {
+    let or_neutral = |number: f64| match number.is_nan() {
+        true => neutral(function),
+        false => number,
+    };
+    match function {
+        Consolidation::Average => (or_neutral(value) + or_neutral(rate) * points as f64) / known,
+        Consolidation::Min => lesser(or_neutral(rate), or_neutral(value)),
+        Consolidation::Max => greater(or_neutral(rate), or_neutral(value)),
+        Consolidation::Last => rate,
+    }
+}

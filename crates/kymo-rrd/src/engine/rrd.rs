@@ -1,0 +1,286 @@
+//! A file that is open for updates.
+
+use kymo_io::Storage;
+use kymo_machine::Machine;
+
+use super::{Applied, Change, Engine, Sample, StoreError, Template, TemplateError, UpdateError};
+use crate::Value;
+use crate::model::{Database, State};
+use crate::native::InPlace;
+use crate::portable::{self, Durability, Update};
+
+/// A database that is open for updates, in a file of any form.
+///
+/// One program updates a file at a time: whoever opens the storage locks it, and calls
+/// [`Rrd::reload`] where another may have changed the file since.
+#[derive(Debug)]
+pub struct Rrd<S> {
+    engine: Engine,
+    file: File<S>,
+    now: Option<i64>,
+    durability: Durability,
+}
+
+#[derive(Debug)]
+enum File<S> {
+    Native(Box<InPlace<S>>),
+    Portable(Box<portable::File<S>>),
+}
+
+/// How samples are taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UpdateOptions<'a> {
+    /// Which data sources the readings are of; all that are measured, if there is none.
+    pub template: Option<&'a Template>,
+    /// Passes over samples that are not after the last update.
+    pub skip_past: bool,
+}
+
+impl<S: Storage> Rrd<S> {
+    /// Opens a file, native or portable. All of it is read once.
+    ///
+    /// # Errors
+    ///
+    /// Where it is none, or damaged, or no update can follow its definitions.
+    pub fn open(storage: S) -> Result<Self, StoreError> {
+        Self::open_as(storage, None)
+    }
+
+    /// Opens a file; one that is native, as this machine would have written it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Rrd::open`].
+    pub fn open_as(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
+        let mut magic = portable::MAGIC;
+        let length = storage.length()?.min(magic.len() as u64) as usize;
+        storage.read_at(0, &mut magic[..length])?;
+        let file = if portable::is_portable(&magic[..length]) {
+            File::Portable(Box::new(portable::File::open(storage)?))
+        } else {
+            File::Native(Box::new(InPlace::open(storage, machine)?))
+        };
+        Ok(Self {
+            engine: Engine::new(file.database())?,
+            file,
+            now: None,
+            durability: Durability::Buffered,
+        })
+    }
+
+    /// Definitions and state.
+    pub fn database(&self) -> &Database {
+        self.file.database()
+    }
+
+    /// What `NOW` means in expressions, in seconds since 1970: the time of the sample where it was
+    /// not told.
+    pub fn set_now(&mut self, now: i64) {
+        self.now = Some(now);
+    }
+
+    /// What updates of a portable file must survive. Unless told, that the program stops.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// A template, as [`Engine::template`].
+    ///
+    /// # Errors
+    ///
+    /// A name that no data source has, or one that is computed.
+    pub fn template(&self, names: &[&str]) -> Result<Template, TemplateError> {
+        self.engine.template(names)
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Rrd::open`].
+    pub fn reload(&mut self) -> Result<(), StoreError> {
+        match &mut self.file {
+            File::Native(file) => file.reload()?,
+            File::Portable(file) => file.reload()?,
+        }
+        self.engine = Engine::new(self.file.database())?;
+        Ok(())
+    }
+
+    /// Takes a sample.
+    ///
+    /// # Errors
+    ///
+    /// Why it is refused. A portable file is then as before; in a native one the last readings may
+    /// have changed, as rrdtool leaves it.
+    pub fn update(&mut self, sample: &Sample<'_>) -> Result<(), UpdateError> {
+        let options = UpdateOptions::default();
+        self.take(sample, &options, &mut false, true)
+    }
+
+    /// Takes samples one after the other, as one command line: seasons are smoothed at the end
+    /// only. Tells how many were taken and not passed over.
+    ///
+    /// # Errors
+    ///
+    /// The place of the first sample that is refused, and why. Those before it are taken, but
+    /// seasons are not smoothed.
+    pub fn update_all(
+        &mut self,
+        samples: &[Sample<'_>],
+        options: &UpdateOptions<'_>,
+    ) -> Result<usize, (usize, UpdateError)> {
+        let mut smooth = false;
+        let mut taken = 0;
+        // The seasons are smoothed with the last sample that is taken.
+        let last = samples.len().saturating_sub(1);
+        for (place, sample) in samples.iter().enumerate() {
+            match self.take(sample, options, &mut smooth, place == last) {
+                Ok(()) => taken += 1,
+                Err(UpdateError::Past { .. }) if options.skip_past => {
+                    if place == last && smooth {
+                        self.smooth().map_err(|error| (place, error))?;
+                    }
+                }
+                Err(error) => return Err((place, error)),
+            }
+        }
+        Ok(taken)
+    }
+
+    fn take(
+        &mut self,
+        sample: &Sample<'_>,
+        options: &UpdateOptions<'_>,
+        smooth: &mut bool,
+        last: bool,
+    ) -> Result<(), UpdateError> {
+        let call = Call {
+            sample,
+            template: options.template,
+            now: self.now.unwrap_or(sample.time.seconds()),
+            last,
+        };
+        match &mut self.file {
+            File::Native(file) => {
+                file.fits(sample.time)?;
+                let applied = call.apply(&mut self.engine, file.as_mut(), smooth);
+                if let Err(UpdateError::Reading { source, .. }) = applied {
+                    let state = file.state();
+                    self.engine
+                        .keep_refused(state, sample, options.template, source);
+                    file.commit(false)?;
+                }
+                if let Err(UpdateError::Store(_)) = applied {
+                    file.forget();
+                }
+                file.commit(applied?.archives)?;
+            }
+            File::Portable(file) => {
+                let mut update = file.begin()?;
+                call.apply(&mut self.engine, &mut update, smooth)?;
+                update.commit(self.durability)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Smooths the seasons after a sample that was passed over.
+    fn smooth(&mut self) -> Result<(), UpdateError> {
+        match &mut self.file {
+            File::Native(file) => {
+                self.engine.smooth(file.as_mut())?;
+                file.commit(true)?;
+            }
+            File::Portable(file) => {
+                let mut update = file.begin()?;
+                self.engine.smooth(&mut update)?;
+                update.commit(self.durability)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all updates are on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        match &mut self.file {
+            File::Native(file) => Ok(file.sync()?),
+            File::Portable(file) => Ok(file.sync()?),
+        }
+    }
+
+    /// Where the file is, when it is not needed any more.
+    pub fn into_storage(self) -> S {
+        match self.file {
+            File::Native(file) => file.into_storage(),
+            File::Portable(file) => file.into_storage(),
+        }
+    }
+}
+
+/// A sample on its way to a file.
+struct Call<'a> {
+    sample: &'a Sample<'a>,
+    template: Option<&'a Template>,
+    now: i64,
+    /// Whether it ends what belongs together, so that seasons are smoothed.
+    last: bool,
+}
+
+impl Call<'_> {
+    fn apply(
+        &self,
+        engine: &mut Engine,
+        change: &mut impl Change,
+        smooth: &mut bool,
+    ) -> Result<Applied, UpdateError> {
+        let applied = engine.apply(change, self.sample, self.template, self.now)?;
+        *smooth |= applied.smooth;
+        if self.last && *smooth {
+            engine.smooth(change)?;
+        }
+        Ok(applied)
+    }
+}
+
+impl<S: Storage> File<S> {
+    fn database(&self) -> &Database {
+        match self {
+            Self::Native(file) => file.database(),
+            Self::Portable(file) => file.database(),
+        }
+    }
+}
+
+impl<S: Storage> Change for Update<'_, S> {
+    fn state(&mut self) -> &mut State {
+        self.state_mut()
+    }
+
+    fn row(&mut self, archive: usize, row: u64, values: &mut Vec<Value>) -> Result<(), StoreError> {
+        values.clear();
+        values.extend(Update::row(self, archive, row)?.unwrap_or_default());
+        Ok(())
+    }
+
+    fn write_rows(
+        &mut self,
+        archive: usize,
+        count: u64,
+        values: &[Value],
+    ) -> Result<(), StoreError> {
+        Ok(Update::write_rows(self, archive, count, values)?)
+    }
+
+    fn values(&mut self, archive: usize) -> Result<Vec<Value>, StoreError> {
+        Ok(Update::values(self, archive)?.unwrap_or_default())
+    }
+
+    fn rewrite(&mut self, archive: usize, values: Vec<Value>) -> Result<(), StoreError> {
+        Ok(Update::rewrite(self, archive, values)?)
+    }
+}

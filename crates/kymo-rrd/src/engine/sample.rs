@@ -1,0 +1,108 @@
+//! What is given to an update.
+
+use std::fmt;
+
+use super::{Measurement, UpdateError};
+use crate::Time;
+use crate::model::State;
+use crate::numbers::{self, NumberError};
+
+/// What was measured at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// When. Microseconds count; of version 1 and 2, whole seconds.
+    pub time: Time,
+    /// A reading for each data source that is measured, or for each of a template.
+    pub values: &'a [Measurement<'a>],
+}
+
+/// The time that a text tells in seconds since 1970, as rrdtool reads it: what is less than a
+/// microsecond is cut off.
+///
+/// # Errors
+///
+/// Where the text is no number, or more than that.
+pub fn time(text: &[u8]) -> Result<Time, NumberError> {
+    let seconds = numbers::whole(text)?;
+    let whole = seconds.floor();
+    let micros = (seconds - whole) * 1e6;
+    // Below this, microseconds are a part of the number at all.
+    if whole.is_nan() || whole.abs() > 9e15 {
+        return Err(NumberError::OutOfRange);
+    }
+    Time::from_micros(whole as i64, micros as u32).ok_or(NumberError::OutOfRange)
+}
+
+/// Which data sources readings are given for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Number of readings.
+    count: usize,
+    /// Of each data source the place of its reading.
+    readings: Vec<Option<usize>>,
+}
+
+impl Template {
+    /// The template of readings for the data sources at these places, of so many.
+    pub(super) fn new(places: Vec<usize>, sources: usize) -> Self {
+        let mut readings = vec![None; sources];
+        for (reading, &place) in places.iter().enumerate() {
+            readings[place] = Some(reading);
+        }
+        Self {
+            count: places.len(),
+            readings,
+        }
+    }
+
+    /// Checks the number of readings.
+    pub(super) fn check(&self, found: usize) -> Result<(), UpdateError> {
+        match found == self.count {
+            true => Ok(()),
+            false => Err(UpdateError::Count {
+                found,
+                expected: self.count,
+            }),
+        }
+    }
+
+    /// Puts the readings of the first data sources, so many at most, where the last ones are.
+    pub(super) fn keep(&self, state: &mut State, values: &[Measurement<'_>], count: usize) {
+        for (index, source) in state.sources.iter_mut().enumerate().take(count) {
+            source.last_reading.set(self.of(index, values).kept());
+        }
+    }
+
+    /// The reading of a data source.
+    pub(super) fn of<'a>(&self, source: usize, values: &[Measurement<'a>]) -> Measurement<'a> {
+        match self.readings.get(source) {
+            Some(&Some(reading)) => values[reading],
+            _ => Measurement::Unknown,
+        }
+    }
+}
+
+/// Why there is no such template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateError {
+    /// No data source has this name.
+    Unknown(String),
+    /// The data source of this name is computed.
+    Computed(String),
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "found `{name}`, expected a data source"),
+            Self::Computed(name) => {
+                write!(
+                    f,
+                    "found `{name}`, which is computed, expected one that is measured"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for TemplateError {}

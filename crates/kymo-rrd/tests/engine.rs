@@ -1,0 +1,195 @@
+//! What the engine refuses, and what it leaves then.
+
+use kymo_machine::Machine;
+use kymo_rrd::engine::{
+    Definition, Measurement, Rrd, Sample, Smoothing, TemplateError, UpdateError, UpdateOptions,
+    Wanted, create, fetch,
+};
+use kymo_rrd::native::write;
+use kymo_rrd::{Database, Source, Time, portable};
+
+const START: i64 = 1_000_000_000;
+
+fn database(start: i64) -> Database {
+    let texts = [
+        "DS:level:GAUGE:20:U:U",
+        "DS:count:COUNTER:20:U:U",
+        "DS:twice:COMPUTE:level,2,*",
+        "RRA:AVERAGE:0.5:1:6",
+        "RRA:MAX:0.5:3:4",
+    ];
+    let start = Time::from_seconds(start);
+    let definition = Definition::parse(start, 10, &texts, &Smoothing::default()).unwrap();
+    create(&definition, |_, rows| rows - 1).unwrap()
+}
+
+fn portable_file(start: i64) -> Vec<u8> {
+    let options = portable::Options::default();
+    let file = portable::create(&database(start), None, &options, Vec::new());
+    file.unwrap().into_storage()
+}
+
+fn native_file(start: i64, machine: &str) -> Vec<u8> {
+    let portable = portable_file(start);
+    let view = portable::read(&portable).unwrap();
+    let machine = Machine::find(machine).unwrap();
+    write(view.database(), &view.rows().unwrap(), machine).unwrap()
+}
+
+fn texts<'a>(texts: &[&'a str]) -> Vec<Measurement<'a>> {
+    let bytes = texts.iter().map(|text| text.as_bytes());
+    bytes.map(Measurement::Text).collect()
+}
+
+fn take(rrd: &mut Rrd<Vec<u8>>, after: i64, readings: &[&str]) -> Result<(), UpdateError> {
+    rrd.update(&Sample {
+        time: Time::from_seconds(START + after),
+        values: &texts(readings),
+    })
+}
+
+#[test]
+fn what_is_refused_changes_nothing_in_a_portable_file() {
+    let mut rrd = Rrd::open(portable_file(START)).unwrap();
+    take(&mut rrd, 15, &["1", "5"]).unwrap();
+    let before = rrd.into_storage();
+    let mut rrd = Rrd::open(before.clone()).unwrap();
+    assert!(matches!(
+        take(&mut rrd, 15, &["2", "6"]),
+        Err(UpdateError::Past { .. })
+    ));
+    assert!(matches!(
+        take(&mut rrd, 20, &["2"]),
+        Err(UpdateError::Count {
+            found: 1,
+            expected: 2
+        })
+    ));
+    assert!(matches!(
+        take(&mut rrd, 20, &["2", "x"]),
+        Err(UpdateError::Reading { source: 1, .. })
+    ));
+    assert!(matches!(
+        take(&mut rrd, 1 << 50, &["2", "6"]),
+        Err(UpdateError::OutOfRange { .. })
+    ));
+    assert!(rrd.into_storage() == before);
+}
+
+#[test]
+fn what_is_refused_leaves_readings_in_a_native_file_as_with_rrdtool() {
+    let mut rrd = Rrd::open(native_file(START, "sparc32")).unwrap();
+    take(&mut rrd, 15, &["1", "5"]).unwrap();
+    take(&mut rrd, 20, &["2", "x"]).unwrap_err();
+    let file = rrd.into_storage();
+    let state = Source::open(&file, None).unwrap().database.state;
+    let readings: Vec<_> = state
+        .sources
+        .iter()
+        .map(|s| s.last_reading.to_string())
+        .collect();
+    assert_eq!(readings, ["2", "5", "U"]);
+    assert_eq!(state.last_update, Time::from_seconds(START + 15));
+}
+
+#[test]
+fn times_after_2038_are_refused_where_they_have_32_bits() {
+    let start = i64::from(i32::MAX) - 5;
+    for (machine, taken) in [("i386", false), ("armhf-time64", true), ("amd64", true)] {
+        let file = native_file(start, machine);
+        let mut rrd = Rrd::open(file.clone()).unwrap();
+        for after in [0, 10, 20] {
+            let outcome = take(&mut rrd, start - START + 11 + after, &["1", "5"]);
+            assert_eq!(outcome.is_ok(), taken, "{machine}");
+        }
+        let same = rrd.into_storage() == file;
+        assert_eq!(same, !taken);
+    }
+}
+
+#[test]
+fn samples_before_a_refused_one_are_taken() {
+    let mut rrd = Rrd::open(portable_file(START)).unwrap();
+    let values = texts(&["3", "7"]);
+    let sample = |after| Sample {
+        time: Time::from_seconds(START + after),
+        values: &values,
+    };
+    let samples = [sample(15), sample(25), sample(20), sample(30)];
+    let options = UpdateOptions::default();
+    let (place, error) = rrd.update_all(&samples, &options).unwrap_err();
+    assert!(place == 2 && matches!(error, UpdateError::Past { .. }));
+    let last = |rrd: &Rrd<_>| rrd.database().state.last_update.seconds() - START;
+    assert_eq!(last(&rrd), 25);
+    let options = UpdateOptions {
+        skip_past: true,
+        ..options
+    };
+    assert_eq!(rrd.update_all(&samples, &options).unwrap(), 1);
+    assert_eq!(last(&rrd), 30);
+}
+
+#[test]
+fn templates_name_what_is_measured() {
+    let mut rrd = Rrd::open(portable_file(START)).unwrap();
+    let template = rrd.template(&["count"]).unwrap();
+    let sample = Sample {
+        time: Time::from_seconds(START + 15),
+        values: &texts(&["9"]),
+    };
+    let options = UpdateOptions {
+        template: Some(&template),
+        skip_past: false,
+    };
+    rrd.update_all(&[sample], &options).unwrap();
+    let sources = rrd.database().state.sources.iter();
+    let readings: Vec<_> = sources
+        .map(|source| source.last_reading.to_string())
+        .collect();
+    assert_eq!(readings, ["U", "9", "U"]);
+    let unknown = TemplateError::Unknown("none".to_owned());
+    assert_eq!(rrd.template(&["none"]), Err(unknown));
+    let computed = TemplateError::Computed("twice".to_owned());
+    assert_eq!(rrd.template(&["twice"]), Err(computed));
+}
+
+#[test]
+fn the_archive_that_reaches_back_is_fetched() {
+    let mut rrd = Rrd::open(portable_file(START)).unwrap();
+    for after in (10..=100).step_by(10) {
+        take(&mut rrd, after, &["4", &after.to_string()]).unwrap();
+    }
+    let file = rrd.into_storage();
+    let source = Source::open(&file, None).unwrap();
+    let rows = |function, start: i64, end: i64| -> Vec<(i64, Option<f64>)> {
+        let wanted = Wanted {
+            function,
+            start: START + start,
+            end: START + end,
+            step: 1,
+        };
+        let fetched = fetch(&source.database, &source.rows, &wanted).unwrap();
+        let rows = fetched.iter();
+        rows.map(|(time, row)| {
+            let value = row.and_then(|row| row.value(2)?.get());
+            (time - START, value)
+        })
+        .collect()
+    };
+    let twice = Some(8.0);
+    assert_eq!(
+        rows("AVERAGE", 75, 95),
+        [(80, twice), (90, twice), (100, twice)]
+    );
+    assert_eq!(rows("MAX", 85, 85), [(90, twice)]);
+    // The rows of three points end at multiples of 30.
+    assert_eq!(rows("MAX", 10, 50), [(20, twice), (50, twice), (80, twice)]);
+    assert_eq!(rows("AVERAGE", 200, 210), [(210, None), (220, None)]);
+    let wanted = Wanted {
+        function: "MIN",
+        start: 5,
+        end: 4,
+        step: 1,
+    };
+    assert!(fetch(&source.database, &source.rows, &wanted).is_none());
+}
