@@ -7,7 +7,6 @@ mod bench;
 mod conformance;
 mod fuzz;
 mod interop;
-mod interop_rrd;
 mod process;
 mod twin;
 
@@ -28,16 +27,17 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|rrd] [--tool SCRIPT] [--events N] [--databases DIR]
-      Compares kymo with babeltrace2 on traces that LTTng-UST makes now, and with rrdtool on
-      databases that it makes now and on those of other machines, converted to this one.
-      --only NAME   only one of the two
+  interop [--only ctf|rrd|engine] [--tool SCRIPT] [--events N] [--databases DIR]
+          [--rounds N] [--seed N]
+      Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
+      databases that it makes now and on those of other machines, converted to this one; and
+      its engine with rrdtool on databases and updates that are made up.
+      --only NAME   only one of the three
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
       --databases DIR  where the databases of other machines are (../shared/data/rrd)
-  interop-rrd [--rounds N] [--seed N]
-      Compares the engine with rrdtool on databases and updates that are made up.
-      --rounds N    databases (500)
+      --rounds N    databases to make up (500)
+      --seed N      makes others up (1)
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
       events in CTF 2.
@@ -67,7 +67,6 @@ fn run() -> Outcome {
         Some("conformance") => conformance::run(args),
         Some("elements") => conformance::print_elements(args),
         Some("interop") => interop::run(args),
-        Some("interop-rrd") => interop_rrd::run(args),
         Some("bench") => bench::run(args),
         Some("fuzz") => fuzz::run(args),
         Some("help") | None => {

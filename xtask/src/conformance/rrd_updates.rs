@@ -10,7 +10,7 @@ use kymo_rrd::{Database, Source, Time, native, portable};
 
 use super::{Setting, Verdict, cases};
 use crate::Outcome;
-use crate::interop_rrd::{same, update};
+use crate::interop::{same, update};
 
 /// Files that were made and updated: the same updates give the same file, on the layouts of all
 /// machines and in portable files.

@@ -2,6 +2,7 @@
 //! these make now.
 
 mod ctf;
+mod engine;
 mod rrd;
 
 use std::path::{Path, PathBuf};
@@ -11,13 +12,14 @@ use crate::args::Args;
 use crate::process::build_kymo;
 
 pub(crate) use ctf::{make_trace, tool};
+pub(crate) use engine::{same, update};
 
 /// `cargo xtask interop`.
 pub(crate) fn run(mut args: Args) -> Outcome {
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    if !["ctf", "rrd"].into_iter().any(wanted) {
-        return Err("`--only` is `ctf` or `rrd`".into());
+    if !["ctf", "rrd", "engine"].into_iter().any(wanted) {
+        return Err("`--only` is `ctf`, `rrd` or `engine`".into());
     }
     let databases: PathBuf = args.value("--databases")?.unwrap_or_else(rrd::databases);
     let tool = if wanted("ctf") {
@@ -26,6 +28,8 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         None
     };
     let events: u64 = args.value("--events")?.unwrap_or(20_000);
+    let rounds: u64 = args.value("--rounds")?.unwrap_or(500);
+    let seed: u64 = args.value("--seed")?.unwrap_or(1);
     args.finish()?;
     let kymo = build_kymo(false)?;
     let mut counts = Counts::default();
@@ -34,6 +38,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("rrd") {
         counts.add(rrd::run(&kymo, &databases)?);
+    }
+    if wanted("engine") {
+        counts.add(engine::run(rounds, seed)?);
     }
     println!("{} passed, {} failed", counts.passed, counts.failed);
     if counts.failed == 0 {

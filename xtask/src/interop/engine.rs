@@ -13,39 +13,32 @@ use kymo_rrd::engine::{
 };
 use kymo_rrd::{Database, Source, Time, native, portable};
 
+use super::Counts;
 use crate::Outcome;
-use crate::args::Args;
 use crate::process::{command, require};
 
-/// `cargo xtask interop-rrd`.
-pub(crate) fn run(mut args: Args) -> Outcome {
-    let rounds: u64 = args.value("--rounds")?.unwrap_or(500);
-    let seed: u64 = args.value("--seed")?.unwrap_or(1);
-    args.finish()?;
+/// Compares on so many databases; the seed makes them others.
+pub(super) fn run(rounds: u64, seed: u64) -> Outcome<Counts> {
     require("rrdtool", "rrdtool")?;
     let folder = tempfile::tempdir()?;
     let mut rrdtool = Rrdtool::start(folder.path())?;
-    let mut failed = 0;
+    let mut counts = Counts::default();
     let mut updates = 0;
     for round in 0..rounds {
         let case = Case::make(&mut Random(seed.wrapping_mul(1 << 32) + round));
         updates += case.updates.len();
         if let Err(why) = case.compare(&mut rrdtool, folder.path(), round) {
-            failed += 1;
+            counts.failed += 1;
             println!(
                 "FAILED  round {round} of seed {seed}: {why}\n{}",
                 case.told()
             );
+        } else {
+            counts.passed += 1;
         }
     }
-    println!(
-        "{} databases with {updates} updates passed, {failed} failed",
-        rounds - failed
-    );
-    match failed {
-        0 => Ok(()),
-        _ => Err("the engine does something else than rrdtool".into()),
-    }
+    println!("{rounds} made-up databases had {updates} updates");
+    Ok(counts)
 }
 
 /// rrdtool, which takes commands from a pipe.
