@@ -13,7 +13,7 @@ use crate::rpn::{Node, Operator, Program};
 use crate::{Rows, Time, Value};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(super::cases(400))]
 
     #[test]
     fn what_is_made_is_read(seed: u64) {

@@ -86,7 +86,7 @@ impl History {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(super::cases(40))]
 
     /// The program is killed at every single byte that it writes, whatever the durability.
     #[test]
@@ -143,7 +143,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(super::cases(400))]
 
     /// Programs make synced updates, are killed in the middle of some, the disk is full for
     /// others; the next program goes on with what it finds. Then the machine stops at any moment,
@@ -204,7 +204,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(super::cases(200))]
 
     /// The machine stops after buffered updates. Then the state is that of one of them, of the
     /// last synced one, or of the one before that, or there is none; definitions are as they

@@ -71,7 +71,7 @@ fn withstand(bytes: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(super::cases(1000))]
 
     #[test]
     fn any_change_is_withstood(seed: u64, sealed: bool) {

@@ -8,7 +8,7 @@ use crate::model::ArchiveKind;
 use crate::portable::{self, Durability, Error, File};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(super::cases(300))]
 
     /// Long rows of updates: rings go round many times, updates write more rows than there are,
     /// archives are written as a whole. What is in the file is what was written.
