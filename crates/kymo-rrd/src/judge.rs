@@ -30,7 +30,7 @@ const SATURATED: i64 = i32::MAX as i64;
 /// Seconds before the earliest last update: 32-bit times begin there.
 const EARLIEST: i64 = i32::MIN as i64;
 /// Seconds after the latest last update, in the year 2514, where collectd's times end.
-const LATEST: i64 = 1 << 34;
+pub(crate) const LATEST: i64 = 1 << 34;
 /// The most values that are looked at to find failures.
 const MAX_WINDOW: u64 = Scratch::HISTORY as u64;
 

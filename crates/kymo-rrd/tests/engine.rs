@@ -69,10 +69,13 @@ fn what_is_refused_changes_nothing_in_a_portable_file() {
         take(&mut rrd, 20, &["2", "x"]),
         Err(UpdateError::Reading { source: 1, .. })
     ));
-    assert!(matches!(
-        take(&mut rrd, 1 << 50, &["2", "6"]),
-        Err(UpdateError::OutOfRange { .. })
-    ));
+    // Beyond what any file says of itself, and of what opening takes for a time.
+    for time in [1 << 34, 1 << 50] {
+        assert!(matches!(
+            take(&mut rrd, time, &["2", "6"]),
+            Err(UpdateError::OutOfRange { .. })
+        ));
+    }
     assert!(rrd.into_storage() == before);
 }
 

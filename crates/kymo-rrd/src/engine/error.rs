@@ -59,7 +59,7 @@ pub enum UpdateError {
         /// The time of the last update.
         last: Time,
     },
-    /// Its time is before 1970 or after the year 36812.
+    /// Its time is before 1970 or after the year 2514.
     OutOfRange {
         /// The time of the update.
         time: Time,
@@ -125,7 +125,7 @@ impl fmt::Display for UpdateError {
             }
             Self::OutOfRange { time } => {
                 write!(f, "the update is of {} s after 1970", time.seconds())?;
-                f.write_str(", expected 0 to 2^40")
+                f.write_str(", expected less than 2^34")
             }
             Self::Count { found, expected } => {
                 write!(f, "found {found} readings, expected {expected}")

@@ -52,9 +52,10 @@ pub use rrd::{Rrd, UpdateOptions};
 pub use sample::{Sample, Template, TemplateError, time};
 
 use crate::fault::Error;
+use crate::judge::LATEST;
 use crate::model::{Database, Scratch, State};
 use crate::{Text, Time, Value};
-use plan::{LATEST, Plan, Role};
+use plan::{Plan, Role};
 use points::{Pass, Points, Span};
 use rows::Cut;
 use season::Observation;
@@ -325,7 +326,7 @@ impl Plan {
     /// A time as files hold it.
     fn time(&self, time: Time) -> Result<Time, UpdateError> {
         let (seconds, micros) = time.to_micros();
-        if !(0..=LATEST).contains(&seconds) {
+        if !(0..LATEST).contains(&seconds) {
             return Err(UpdateError::OutOfRange { time });
         }
         let micros = if self.whole_seconds { 0 } else { micros };

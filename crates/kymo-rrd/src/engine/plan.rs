@@ -2,11 +2,9 @@
 
 use crate::Database;
 use crate::fault::Error;
+use crate::judge::LATEST;
 use crate::model::{Archive, ArchiveKind, ArchiveLink, Consolidation, Reading, SourceKind};
 use crate::rpn::{Node, Program};
-
-/// Times are below so many seconds after 1970: some 34,800 years.
-pub(super) const LATEST: i64 = 1 << 40;
 
 /// Definitions in which every link was followed and every limit checked.
 #[derive(Clone, Debug)]
