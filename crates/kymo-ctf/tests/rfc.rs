@@ -261,9 +261,12 @@ impl Visitor for Collector<'_> {
     }
 }
 
+/// Traces of a kind that are made up: fewer on big-endian machines, which are emulated and slow.
+const SEEDS: u64 = if cfg!(target_endian = "big") { 20 } else { 300 };
+
 #[test]
 fn plain_metadata() {
-    for seed in 0..300 {
+    for seed in 0..SEEDS {
         check(seed, &rfc::Options::default());
     }
 }
@@ -284,7 +287,7 @@ fn free_style(seed: u64) -> rfc::Style {
 
 #[test]
 fn metadata_that_takes_liberties() {
-    for seed in 1000..1300 {
+    for seed in 1000..1000 + SEEDS {
         let options = rfc::Options {
             style: Some(free_style(seed)),
             ..rfc::Options::default()
