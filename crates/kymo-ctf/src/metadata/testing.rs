@@ -92,7 +92,8 @@ fn show_length(length: &Length) -> String {
     }
 }
 
-fn show_ref(reference: &FieldRef) -> String {
+/// The way to the fields that a reference means.
+pub(super) fn show_ref(reference: &FieldRef) -> String {
     let targets: Vec<_> = reference
         .targets
         .iter()

@@ -11,9 +11,8 @@ mod round_trip;
 use kymo_model::Base;
 use kymo_time::{Clock, Origin};
 
-use crate::class::{
-    Encoding, EnvironmentValue, FieldClass, FieldRef, Length, Role, Selector, Step, TraceClass,
-};
+use crate::class::{Encoding, EnvironmentValue, FieldClass, Length, Role, Selector, TraceClass};
+use crate::metadata::testing::show_ref;
 
 /// Fragments, each after a record separator.
 fn sequence(fragments: &[&str]) -> String {
@@ -200,25 +199,6 @@ fn show_length(length: &Length) -> String {
         Length::Dynamic(reference) => show_ref(reference),
         Length::Inline(class) => show(class),
     }
-}
-
-fn show_ref(reference: &FieldRef) -> String {
-    let targets: Vec<_> = reference
-        .targets
-        .iter()
-        .map(|target| {
-            let mut text = format!("{:?}", target.scope);
-            for step in &target.steps {
-                text += &match step {
-                    Step::Child(at) => format!(".{at}"),
-                    Step::Element => ".*".to_owned(),
-                    Step::Content => ".?".to_owned(),
-                };
-            }
-            text
-        })
-        .collect();
-    targets.join("|")
 }
 
 /// A variant with a selector's location, and ranges and classes of options.
