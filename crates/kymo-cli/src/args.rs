@@ -5,7 +5,7 @@ pub(crate) mod rrd;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
 use kymo::show::pretty;
 use kymo_machine::Machine;
@@ -48,6 +48,11 @@ Examples:
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// All that can be written.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,9 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use clap::CommandFactory;
-
-use crate::args::{self, Cli};
+use crate::args;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Writes the completions of a shell.
@@ -14,14 +12,14 @@ pub(crate) fn completions(
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kymo", &mut script);
+    clap_complete::generate(args.shell, &mut args::command(), "kymo", &mut script);
     terminal.write(&script)?;
     Ok(Outcome::Good)
 }
 
 /// Writes the manual pages.
 pub(crate) fn man(args: &args::Man, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = args::command().disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {
         terminal.write(page(command)?.1.as_bytes())?;

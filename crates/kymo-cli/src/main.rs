@@ -18,15 +18,20 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use args::{Cli, Command};
 use terminal::{Outcome, Terminal};
 
 fn main() -> ExitCode {
-    let words = args::machine::with_negative_values(std::env::args_os());
-    let cli = match Cli::try_parse_from(words) {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(done) = rrd::rrdtool::take(&words) {
+        return done;
+    }
+    let words = args::machine::with_negative_values(words.into_iter());
+    let matches = args::command().try_get_matches_from(words);
+    let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };

@@ -10,7 +10,6 @@ pub mod open;
 mod order;
 pub mod pipeline;
 pub mod report;
-pub mod rrd;
 pub mod show;
 #[cfg(test)]
 mod testing;

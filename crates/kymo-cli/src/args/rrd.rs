@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Arg, ArgAction, ArgGroup, Args, Subcommand, ValueHint};
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
 use super::machine::find;
 
-/// Convert, check, repair, dump and restore round-robin databases
+/// Work on round-robin databases, with rrdtool's commands and others
 ///
 /// Files of RRDtool on any machine, portable files, and (for reading) files of RRD4J and JRobin.
-/// `dump`, `restore` and `info` print and read what rrdtool's do.
+/// Commands that rrdtool has are written as there, and print what they print there. A link named
+/// rrdtool that leads to kymo takes rrdtool's place.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -32,9 +33,6 @@ pub(crate) enum Command {
     Convert(Convert),
     Check(Check),
     Repair(Repair),
-    Info(Info),
-    Dump(Dump),
-    Restore(Restore),
 }
 
 /// Convert databases to the files of another machine, or to portable ones
@@ -146,114 +144,6 @@ pub(crate) struct Repair {
     pub(crate) machine: Option<&'static Machine>,
 }
 
-/// Print what `rrdtool info` prints
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  kymo rrd info load.rrd")]
-pub(crate) struct Info {
-    /// The file.
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-
-    /// The machine that wrote the file, where it is not found or found wrong.
-    #[arg(long, value_name = "MACHINE", value_parser = find)]
-    pub(crate) machine: Option<&'static Machine>,
-}
-
-/// Write a database as XML, as `rrdtool dump` does
-///
-/// The text is that of rrdtool on a 64-bit machine, byte for byte: numbers of 11 digits, and
-/// times in comments that are local (TZ says where).
-#[derive(Debug, Args)]
-#[command(
-    disable_help_flag = true,
-    after_long_help = "\
-Examples:
-  kymo rrd dump load.rrd > load.xml
-  kymo rrd dump --exact load.rrd load.xml     nothing is lost
-  TZ=UTC kymo rrd dump -h none load.rrd"
-)]
-pub(crate) struct Dump {
-    /// The database.
-    #[arg(value_name = "FILE.rrd", value_hint = ValueHint::FilePath)]
-    pub(crate) file: PathBuf,
-
-    /// Where to write; standard output unless told otherwise.
-    #[arg(value_name = "FILE.xml", value_hint = ValueHint::FilePath)]
-    pub(crate) output: Option<PathBuf>,
-
-    /// What comes before the data.
-    #[arg(short = 'h', long, value_enum, default_value_t = Header::Dtd)]
-    pub(crate) header: Header,
-
-    /// The same as `--header none`.
-    #[arg(short, long, overrides_with = "header")]
-    pub(crate) no_header: bool,
-
-    /// Lose nothing: numbers with as many digits as they need, fractions of a second, and in
-    /// instructions that rrdtool passes over what its form has no place for.
-    ///
-    /// `kymo rrd restore` makes the same database of it; rrdtool reads it too.
-    #[arg(long)]
-    pub(crate) exact: bool,
-
-    /// Print numbers as rrdtool does on the machine that wrote the file: with one digit less
-    /// where C's long has 32 bits.
-    #[arg(long, conflicts_with = "exact")]
-    pub(crate) like_source: bool,
-
-    /// The machine that wrote the file, where it is not found or found wrong.
-    #[arg(long, value_name = "MACHINE", value_parser = find)]
-    pub(crate) machine: Option<&'static Machine>,
-
-    /// Print help.
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
-}
-
-/// Make a database of XML, as `rrdtool restore` does
-///
-/// Reads what rrdtool of any version dumps, and what `kymo rrd dump` writes. Numbers are read as
-/// rrdtool reads them, to the last bit; those of an exact dump are read exactly.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  kymo rrd restore load.xml load.rrd
-  rrdtool dump load.rrd | kymo rrd restore - load-portable.rrd --machine portable")]
-pub(crate) struct Restore {
-    /// The XML; - is standard input.
-    #[arg(value_name = "FILE.xml", value_hint = ValueHint::FilePath)]
-    pub(crate) input: PathBuf,
-
-    /// The database to make.
-    #[arg(value_name = "FILE.rrd", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
-
-    /// Values beyond the limits of their data source become unknown.
-    #[arg(short, long)]
-    pub(crate) range_check: bool,
-
-    /// Overwrite the database.
-    #[arg(short, long)]
-    pub(crate) force_overwrite: bool,
-
-    /// The machine that shall read the file, or `portable`; this one unless told otherwise.
-    #[arg(long, visible_alias = "to", value_name = "MACHINE", value_parser = target)]
-    pub(crate) machine: Option<Target>,
-}
-
-/// What comes before the data of a dump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Header {
-    /// Nothing
-    None,
-    /// The declaration of XML, and where the schema is
-    Xsd,
-    /// The declaration of XML, and where the document type definition is
-    Dtd,
-}
-
 fn target(name: &str) -> Result<Target, String> {
     if name == "portable" {
         return Ok(Target::Portable);
@@ -261,4 +151,49 @@ fn target(name: &str) -> Result<Target, String> {
     find(name)
         .map(Target::Native)
         .map_err(|error| format!("{error}, and `portable` is one too"))
+}
+
+/// The commands of rrdtool as parts of the help. They are read in rrdtool's own way, and not by
+/// what is made here.
+pub(crate) fn rrdtool_commands() -> impl Iterator<Item = clap::Command> {
+    kymo_rrdtool::COMMANDS.iter().map(|command| {
+        let mut examples = String::from("Examples:");
+        for example in command.examples {
+            examples.push_str("\n  kymo rrd ");
+            examples.push_str(example);
+        }
+        let options = command.options.iter().map(|option| {
+            let arg = Arg::new(option.long)
+                .long(option.long)
+                .help(option.help.trim_end_matches('.'));
+            let arg = match option.short {
+                Some(short) => arg.short(short),
+                None => arg,
+            };
+            match option.value {
+                Some(value) => arg.value_name(value).action(ArgAction::Append),
+                None => arg.action(ArgAction::SetTrue),
+            }
+        });
+        let help = Arg::new("help")
+            .long("help")
+            .help("Print help")
+            .action(ArgAction::Help);
+        let operands = Arg::new("operands")
+            .value_name(command.operands)
+            .num_args(0..)
+            .hide(true);
+        clap::Command::new(command.name)
+            .about(command.about)
+            .long_about(format!("{}\n\n{}", command.about, command.details))
+            .override_usage(format!(
+                "kymo rrd {} [OPTIONS] {}",
+                command.name, command.operands
+            ))
+            .disable_help_flag(true)
+            .args(options)
+            .arg(help)
+            .arg(operands)
+            .after_long_help(examples)
+    })
 }

@@ -3,7 +3,7 @@
 mod check;
 mod convert;
 mod plan;
-mod text;
+pub(crate) mod rrdtool;
 
 use std::fmt::Display;
 use std::fs::File;
@@ -21,9 +21,6 @@ pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Fai
         Command::Convert(args) => convert::run(args, terminal),
         Command::Check(args) => check::check(args, terminal),
         Command::Repair(args) => check::repair(args, terminal),
-        Command::Info(args) => text::info(args, terminal),
-        Command::Dump(args) => text::dump(args, terminal),
-        Command::Restore(args) => text::restore(args, terminal),
     }
 }
 

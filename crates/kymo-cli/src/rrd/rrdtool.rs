@@ -1,0 +1,81 @@
+//! rrdtool's commands, behind `kymo rrd` and behind a link named rrdtool.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use kymo_rrdtool::{Defaults, Failure, Session, find, run, usage};
+
+/// Does what the command line asks if it is one of rrdtool; `None` if not.
+///
+/// This comes before everything else, since programs call rrdtool very often: nothing is prepared
+/// that a command does not need.
+pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
+    let (program, words) = words.split_first()?;
+    let called = Path::new(program).file_stem().unwrap_or_default();
+    if called == "rrdtool" {
+        return Some(link(words));
+    }
+    match words {
+        [rrd, name, words @ ..] if rrd == "rrd" && find(bytes(name)).is_some() => {
+            let asks = |word: &&OsString| *word == "--help";
+            let before_end = words.iter().take_while(|word| *word != "--");
+            match before_end.into_iter().find(asks) {
+                Some(_) => None,
+                None => Some(command(name, words)),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// What a link named rrdtool does.
+fn link(words: &[OsString]) -> ExitCode {
+    let known = words.first().map(|name| find(bytes(name)));
+    match (words, known) {
+        ([name, words @ ..], Some(Some(_))) if !words.is_empty() => command(name, words),
+        (_, Some(Some(command))) => told(&usage(Some(command)), ExitCode::SUCCESS),
+        ([], _) => told(&usage(None), ExitCode::SUCCESS),
+        _ => told(&usage(None), ExitCode::FAILURE),
+    }
+}
+
+/// Prints a text.
+fn told(text: &str, status: ExitCode) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => status,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Runs a command.
+fn command(name: &OsStr, words: &[OsString]) -> ExitCode {
+    let words: Vec<&[u8]> = std::iter::once(name)
+        .chain(words.iter().map(OsString::as_os_str))
+        .map(bytes)
+        .collect();
+    let stdout = io::stdout();
+    let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
+    let mut warnings = io::stderr();
+    let mut session = Session::new(&mut out, &mut warnings, Defaults::default());
+    let done = run(&mut session, &words).unwrap_or(Ok(()));
+    let done = done.and(out.flush().map_err(Failure::Output));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            // What was written before the failure comes before its message.
+            let _ = out.flush();
+            let _ = writeln!(io::stderr(), "ERROR: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A word as bytes: exactly what was written, on Unix.
+fn bytes(word: &OsStr) -> &[u8] {
+    word.as_encoded_bytes()
+}

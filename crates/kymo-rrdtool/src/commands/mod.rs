@@ -1,0 +1,90 @@
+//! The commands, a module each.
+
+mod dump;
+mod info;
+mod last;
+mod restore;
+
+use kymo_machine::Machine;
+use kymo_rrd::convert::Target;
+
+use crate::options::{Command, Opt, Words};
+use crate::path::shown;
+use crate::{Failure, Session};
+
+/// All commands.
+pub const COMMANDS: &[Command] = &[
+    dump::COMMAND,
+    info::COMMAND,
+    last::FIRST,
+    last::LAST,
+    last::LASTUPDATE,
+    restore::COMMAND,
+];
+
+/// Does what a command line asks: the name of a command, and the words behind it.
+///
+/// # Errors
+///
+/// Why it was not done; `None` where there is no such command.
+pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Failure>> {
+    let (name, words) = words.split_first()?;
+    let command = find(name)?;
+    Some(Words::read(command.options, words).and_then(|words| (command.run)(session, &words)))
+}
+
+/// The command of a name.
+pub fn find(name: &[u8]) -> Option<&'static Command> {
+    COMMANDS
+        .iter()
+        .find(|command| command.name.as_bytes() == name)
+}
+
+/// The daemon that is asked for what it has not yet written.
+const DAEMON: Opt = Opt::with(
+    Some('d'),
+    "daemon",
+    "ADDRESS",
+    "Have the daemon at this address write what it holds of the file before, as rrdcached does.",
+);
+
+/// The machine that wrote a file.
+const MACHINE: Opt = Opt::with(
+    None,
+    "machine",
+    "MACHINE",
+    "The machine that wrote the file, where it is not found or found wrong.",
+);
+
+/// The machine that an option names.
+fn machine(words: &Words<'_>) -> Result<Option<&'static Machine>, Failure> {
+    words.value("machine").map(known_machine).transpose()
+}
+
+fn known_machine(name: &[u8]) -> Result<&'static Machine, Failure> {
+    std::str::from_utf8(name)
+        .ok()
+        .and_then(Machine::find)
+        .ok_or_else(|| {
+            let name = shown(name);
+            Failure::new(format!(
+                "there is no machine '{name}'; `kymo machine list` tells which there are"
+            ))
+        })
+}
+
+/// The form of files that a name tells: that of a machine, or the portable one.
+fn target(name: &[u8]) -> Result<Target, Failure> {
+    match name {
+        b"portable" => Ok(Target::Portable),
+        name => known_machine(name).map(Target::Native),
+    }
+}
+
+/// The only operand.
+fn only<'a>(words: &Words<'a>, usage: &str) -> Result<&'a [u8], Failure> {
+    match words.operands[..] {
+        [operand] => Ok(operand),
+        _ => Err(Failure::new(format!("Usage: rrdtool {usage}"))),
+    }
+}

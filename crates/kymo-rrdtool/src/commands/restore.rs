@@ -1,0 +1,83 @@
+//! `restore`: a database from XML.
+
+use std::io::{self, Read, Write};
+
+use kymo_io::{Bytes, Replace, replace};
+use kymo_rrd::convert::convert;
+use kymo_rrd::xml::{RestoreOptions, restore};
+
+use super::target;
+use crate::failure::reason;
+use crate::open;
+use crate::options::{Command, Opt, Words};
+use crate::path::{path, shown};
+use crate::{Failure, Session};
+
+pub(super) const COMMAND: Command = Command {
+    name: "restore",
+    about: "Make a database of XML",
+    details: "Reads what rrdtool of any version dumps, and what `dump` writes. Numbers are read as \
+        rrdtool reads them, to the last bit; those of an exact dump are read exactly.",
+    operands: "FILE.xml FILE.rrd",
+    options: &[
+        Opt::flag(
+            Some('r'),
+            "range-check",
+            "Values beyond the limits of their data source become unknown.",
+        ),
+        Opt::flag(Some('f'), "force-overwrite", "Overwrite the database."),
+        Opt::with(
+            None,
+            "format",
+            "MACHINE|portable",
+            "The machine that shall read the file, or `portable`; this one unless told otherwise.",
+        ),
+    ],
+    examples: &[
+        "restore load.xml load.rrd",
+        "restore - load.rrd --format portable < load.xml",
+    ],
+    run,
+};
+
+fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let [input, output] = words.operands[..] else {
+        let usage = "restore [--range-check|-r] [--force-overwrite|-f] <file.xml> <file.rrd>";
+        return Err(Failure::new(format!("Usage: rrdtool {usage}")));
+    };
+    let target = match words.value("format") {
+        Some(name) => target(name)?,
+        None => session.defaults.format,
+    };
+    let told = |word: &[u8], error: &dyn std::fmt::Display| {
+        Failure::new(format!("'{}': {error}", shown(word)))
+    };
+    let force = words.has("force-overwrite");
+    let to = path(output);
+    if !force && to.symlink_metadata().is_ok() {
+        return Err(told(output, &"File exists; -f overwrites it"));
+    }
+    let text: Bytes = if input == b"-" {
+        let mut text = Vec::new();
+        let read = io::stdin().lock().read_to_end(&mut text);
+        read.map_err(|error| told(input, &reason(&error)))?;
+        text.into()
+    } else {
+        open::bytes(input)?
+    };
+    let options = RestoreOptions {
+        range_check: words.has("range-check"),
+    };
+    let restored = restore(&text, &options).map_err(|error| told(input, &error))?;
+    let converted = convert(&restored.source(), target).map_err(|error| told(output, &error))?;
+    for note in &converted.notes {
+        session.warn(format_args!("{}: {note}", shown(output)));
+    }
+    let how = Replace {
+        like: to.metadata().is_ok().then_some(&*to),
+        modified: false,
+        ..Replace::NEW
+    };
+    replace(&to, how, |file| file.write_all(&converted.bytes))
+        .map_err(|error| told(output, &reason(&error)))
+}

@@ -1,0 +1,26 @@
+//! rrdtool's commands: words in, rrdtool's own text and exit status out, on databases of any machine.
+//!
+//! [`COMMANDS`] says what there is; [`run`] does what one command line asks. Nothing here is
+//! global: a [`Session`] holds what commands write to and what they keep between lines.
+//!
+//! * [`options`]: what can be written on a command line, and how it is read;
+//! * [`session`]: output, time, zone, defaults;
+//! * [`open`]: files that are read;
+//! * [`commands`]: a module for each command.
+//!
+//! What a command computes is in `kymo-rrd`; here are its words.
+
+mod commands;
+mod failure;
+mod open;
+pub mod options;
+mod path;
+mod session;
+mod usage;
+mod zone;
+
+pub use commands::{COMMANDS, find, run};
+pub use failure::Failure;
+pub use session::{Defaults, Session};
+pub use usage::usage;
+pub use zone::LocalZone;

@@ -1,0 +1,84 @@
+//! What commands have in common: where they write, what time it is, what was said beforehand.
+
+use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kymo_machine::Machine;
+use kymo_rrd::convert::Target;
+
+use crate::{Failure, LocalZone};
+
+/// What was said before the command line: by the environment, or by a file of configuration.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// The form of new databases.
+    pub format: Target,
+    /// The address of a daemon, as in `RRDCACHED_ADDRESS`.
+    pub daemon: Option<String>,
+}
+
+impl Default for Defaults {
+    /// Databases that rrdtool on this machine reads, and no daemon.
+    fn default() -> Self {
+        Self {
+            format: Target::Native(Machine::native()),
+            daemon: None,
+        }
+    }
+}
+
+/// Where commands work.
+pub struct Session<'a> {
+    /// Where data goes.
+    out: &'a mut dyn Write,
+    /// Where warnings go.
+    warnings: &'a mut dyn Write,
+    /// What was said beforehand.
+    pub defaults: Defaults,
+    /// Local time.
+    pub zone: LocalZone,
+    /// The time that it is, in seconds since 1970; that of the clock, if there is none.
+    pub now: Option<i64>,
+}
+
+impl<'a> Session<'a> {
+    /// A session that writes data and warnings to these places.
+    pub fn new(out: &'a mut dyn Write, warnings: &'a mut dyn Write, defaults: Defaults) -> Self {
+        Self {
+            out,
+            warnings,
+            defaults,
+            zone: LocalZone::new(),
+            now: None,
+        }
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        self.now.unwrap_or_else(|| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            since.map_or(0, |since| {
+                i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+            })
+        })
+    }
+
+    /// Writes data.
+    pub(crate) fn write(&mut self, text: impl AsRef<[u8]>) -> Result<(), Failure> {
+        self.out.write_all(text.as_ref()).map_err(Failure::Output)
+    }
+
+    /// Writes data piece by piece.
+    pub(crate) fn write_with(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        write(self.out).map_err(Failure::Output)
+    }
+
+    /// Tells something that is no failure.
+    pub(crate) fn warn(&mut self, text: impl std::fmt::Display) {
+        // Nobody can be told that a warning is not seen.
+        let _ = writeln!(self.warnings, "WARNING: {text}");
+    }
+}

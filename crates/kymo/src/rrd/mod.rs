@@ -1,5 +1,0 @@
-//! Round-robin databases.
-
-mod zone;
-
-pub use zone::LocalZone;
