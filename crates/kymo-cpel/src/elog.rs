@@ -1,0 +1,4 @@
+//! stub
+pub(crate) fn begins(_b: &[u8]) -> bool {
+    false
+}
