@@ -13,6 +13,7 @@
 //! and nothing depends on the machine that runs it.
 
 pub mod clock;
+pub mod convert;
 pub mod definitions;
 pub mod elog;
 pub mod entries;
@@ -21,6 +22,8 @@ pub mod format;
 mod lookup;
 pub mod probe;
 pub mod recording;
+pub mod rewrite;
+pub mod write;
 
 pub use clock::ClockChoice;
 pub use probe::{Kind, probe};

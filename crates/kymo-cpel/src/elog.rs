@@ -1,4 +1,0 @@
-//! stub
-pub(crate) fn begins(_b: &[u8]) -> bool {
-    false
-}
