@@ -99,7 +99,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Why a file is no CPEL file that can be read.
+/// Why a file is no log that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// It ends within its header.
@@ -111,6 +111,11 @@ pub enum Error {
     Version {
         /// The version.
         version: u8,
+    },
+    /// It is no Gist file.
+    Gist {
+        /// How many bytes it has.
+        len: usize,
     },
 }
 
@@ -124,6 +129,10 @@ impl fmt::Display for Error {
             Self::Version { version } => write!(
                 f,
                 "CPEL of version {version}: only version {VERSION} is known"
+            ),
+            Self::Gist { len } => write!(
+                f,
+                "the file has {len} bytes, which is not what its first 4 bytes say that a Gist file has"
             ),
         }
     }

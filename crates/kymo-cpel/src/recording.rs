@@ -11,12 +11,11 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kymo_io::{Access, Bytes};
+use kymo_io::Bytes;
 use kymo_machine::ByteOrder;
 use kymo_model::{
     Base, Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Kind,
@@ -56,27 +55,17 @@ pub struct Options {
 
 /// Why a file cannot be opened.
 #[derive(Debug)]
-pub enum OpenError {
-    /// It cannot be read.
-    Unreadable {
-        /// Where it is.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It is no such file.
-    Wrong {
-        /// Where it is.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
+pub struct OpenError {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub message: String,
 }
 
 impl OpenError {
     /// What is wrong with a file.
     pub fn wrong(path: &Path, error: &impl ToString) -> Self {
-        Self::Wrong {
+        Self {
             path: path.to_path_buf(),
             message: error.to_string(),
         }
@@ -85,22 +74,11 @@ impl OpenError {
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Wrong { path, message } => write!(f, "{}: {message}", path.display()),
-        }
+        write!(f, "{}: {}", self.path.display(), self.message)
     }
 }
 
 impl std::error::Error for OpenError {}
-
-/// Opens the bytes of a file.
-pub(crate) fn read(path: &Path) -> Result<Bytes, OpenError> {
-    Bytes::open(path, Access::Sequential).map_err(|error| OpenError::Unreadable {
-        path: path.to_path_buf(),
-        error,
-    })
-}
 
 /// The fields of the events of all classes.
 pub(crate) mod field {
@@ -213,27 +191,6 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a CPEL file.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read, or its header says nothing known.
-    pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
-        Self::new(path, read(path)?, options).map_err(|error| OpenError::wrong(path, &error))
-    }
-
-    /// Opens a Gist file.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read, or its length is not that of its events.
-    pub fn open_gist(path: &Path, options: &Options) -> Result<Self, OpenError> {
-        Self::gist(path, read(path)?, options).ok_or_else(|| {
-            let message = "the file is not as long as its first four bytes say that a Gist file is";
-            OpenError::wrong(path, &message)
-        })
-    }
-
     /// The log in the bytes of a CPEL file.
     ///
     /// # Errors
@@ -251,10 +208,14 @@ impl Recording {
         Ok(of)
     }
 
-    /// The log in the bytes of a Gist file; `None` where their number is not what the file says.
-    pub fn gist(path: &Path, bytes: Bytes, options: &Options) -> Option<Self> {
+    /// The log in the bytes of a Gist file.
+    ///
+    /// # Errors
+    ///
+    /// When they are not as many as the file says.
+    pub fn gist(path: &Path, bytes: Bytes, options: &Options) -> Result<Self, file::Error> {
         if !is_gist(&bytes) {
-            return None;
+            return Err(file::Error::Gist { len: bytes.len() });
         }
         let entries = 4..bytes.len();
         let mut of = Self::empty(path, bytes);
@@ -265,7 +226,7 @@ impl Recording {
             clock: None,
         });
         of.build(Vec::new(), options);
-        Some(of)
+        Ok(of)
     }
 
     fn empty(path: &Path, bytes: Bytes) -> Self {

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use kymo_cpel::probe::probe;
-use kymo_cpel::recording::{OpenError, Options, Recording};
+use kymo_cpel::file;
+use kymo_cpel::probe::{Kind, Likeness, probe};
+use kymo_cpel::recording::{Options, Recording};
 use kymo_io::{Access, Bytes};
 use kymo_model::{Cursor, Event, FieldId, Recording as _, Visitor};
 
@@ -46,8 +47,10 @@ fn events(of: &Recording, stream: usize) -> Vec<String> {
     events
 }
 
-fn open(name: &str) -> Result<Recording, OpenError> {
-    Recording::open(&data().join(name), &Options::default())
+fn open(name: &str) -> Result<Recording, file::Error> {
+    let path = data().join(name);
+    let bytes = Bytes::open(&path, Access::Random).unwrap();
+    Recording::new(&path, bytes, &Options::default())
 }
 
 fn show(name: &str) -> String {
@@ -55,8 +58,7 @@ fn show(name: &str) -> String {
     let mut text = format!("{name}: {:?}\n", probe(&bytes));
     let of = match open(name) {
         Ok(of) => of,
-        Err(OpenError::Wrong { message, .. }) => return text + &format!("  refused: {message}\n"),
-        Err(error) => panic!("{error}"),
+        Err(error) => return text + &format!("  refused: {error}\n"),
     };
     for note in of.notes() {
         let _ = writeln!(text, "  note: {note}");
@@ -105,4 +107,27 @@ fn both_byte_orders_say_the_same() {
     assert_eq!(events(&little, 0), expected);
     assert_eq!(events(&open("order_reversed.cpel").unwrap(), 0), expected);
     assert_eq!(events(&open("type0_section.cpel").unwrap(), 0), expected);
+}
+
+#[test]
+fn a_gist_file_has_neither_names_nor_a_clock() {
+    let path = data().join("gist_200.gist");
+    let read = || Bytes::open(&path, Access::Random).unwrap();
+    assert_eq!(probe(&read()), Some(Likeness::Whole(Kind::Gist)));
+    let of = Recording::gist(&path, read(), &Options::default()).unwrap();
+    assert_eq!((of.events(), of.faults()), (200, &[][..]));
+    assert_eq!(of.notes().len(), 1);
+    // It has the events of the CPEL file, without what they mean.
+    let first = &events(&of, 0)[0];
+    assert_eq!(first, "1000009305 E5=5 0 `0` 867 ``");
+    let options = Options {
+        clock: "1000000".parse().unwrap(),
+        ..Options::default()
+    };
+    let of = Recording::gist(&path, read(), &options).unwrap();
+    assert!(of.notes().is_empty());
+    assert!(events(&of, 0)[0].starts_with("1000009305000 E5=5 "));
+    let longer = Bytes::from([&read()[..], &[0]].concat());
+    let error = Recording::gist(&path, longer, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("4005 bytes"));
 }

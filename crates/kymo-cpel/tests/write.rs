@@ -14,11 +14,14 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 
+/// The formats of an event: of its name, of its datum.
+type Formats = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// A file as somebody may want it.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     symbols: BTreeMap<u32, Vec<u8>>,
-    events: BTreeMap<u32, (Option<Vec<u8>>, Option<Vec<u8>>)>,
+    events: BTreeMap<u32, Formats>,
     tracks: BTreeMap<u32, Option<Vec<u8>>>,
     entries: Vec<Entry>,
 }

@@ -24,7 +24,7 @@ use super::{
     Argument, ArgumentKind, EVENT_HEAD, Error, EventType, Head, Log, MOST_TYPES, Reader, Value,
 };
 use crate::clock::{Place, Rate};
-use crate::recording::{OpenError, Options, field, read, schema};
+use crate::recording::{Options, field, schema};
 
 /// Events of a chunk: so many are worked on in one go.
 const CHUNK: u32 = 1 << 14;
@@ -61,15 +61,6 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a file.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read, is none, or ends before its events begin.
-    pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
-        Self::new(path, read(path)?, options).map_err(|error| OpenError::wrong(path, &error))
-    }
-
     /// The log in the bytes of a file.
     ///
     /// # Errors
