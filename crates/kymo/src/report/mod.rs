@@ -9,6 +9,7 @@ mod check;
 mod database;
 mod info;
 mod json;
+mod log;
 mod scan;
 mod stats;
 mod text;
@@ -20,6 +21,7 @@ pub use info::{
     StreamSummary, TraceInfo,
 };
 pub(crate) use json::Json;
+pub use log::{LogInfo, SectionInfo};
 pub use scan::Options;
 pub use stats::{Count, Stats};
 pub use text::Style;
