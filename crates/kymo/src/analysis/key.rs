@@ -111,8 +111,15 @@ pub(super) fn text(key: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// An integer as bytes.
+    pub(in crate::analysis) fn uint(value: u64) -> Vec<u8> {
+        let mut line = Line::new();
+        write(Value::Uint(value), &mut line);
+        line.as_bytes().to_vec()
+    }
 
     #[test]
     fn values_come_back() {

@@ -221,17 +221,19 @@ impl Work {
         let lost = frames[place + 1..].iter().map(|frame| frame.inner);
         let lost = lost.fold(0, u64::saturating_add);
         let frame = frames[place];
+        let inner = frame.inner.saturating_add(lost);
         frames.truncate(place);
-        if now < frame.begin {
+        let is_outermost = frames.iter().all(|outer| outer.key != frame.key);
+        let whole = u64::try_from(i128::from(now) - i128::from(frame.begin));
+        if let Some(caller) = frames.last_mut() {
+            caller.inner = caller
+                .inner
+                .saturating_add(*whole.as_ref().unwrap_or(&inner));
+        }
+        let Ok(whole) = whole else {
             self.backwards += 1;
             return;
-        }
-        let whole = now.abs_diff(frame.begin);
-        let is_outermost = frames.iter().all(|outer| outer.key != frame.key);
-        if let Some(caller) = frames.last_mut() {
-            caller.inner = caller.inner.saturating_add(whole);
-        }
-        let inner = frame.inner.saturating_add(lost);
+        };
         let of = super::slot(&mut self.times, &mut self.other_times, frame.key);
         of.own.add(whole.saturating_sub(inner));
         if is_outermost {
