@@ -57,7 +57,9 @@ pub(crate) struct Cli {
 
 /// All that can be written.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
+    Cli::command()
+        .mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
+        .mut_subcommand("latency", analysis::with_end_events)
 }
 
 #[derive(Debug, Subcommand)]

@@ -111,7 +111,7 @@ pub(crate) struct Latency {
     pub(crate) start: EventPattern,
 
     /// The events that end it.
-    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
+    #[arg(id = "end_event", long = "end", value_name = "EVENT", value_parser = parse_event)]
     pub(crate) end: EventPattern,
 
     /// What a start and its end have in common: `track`, or fields, or both; a field that the end
@@ -130,6 +130,14 @@ pub(crate) struct Latency {
 
     #[command(flatten)]
     pub(crate) common: Analysis,
+}
+
+/// Where `--end` names events, the end of the time is called otherwise.
+pub(crate) fn with_end_events(command: clap::Command) -> clap::Command {
+    command.mut_arg("end", |end| {
+        end.long("until")
+            .help("Only events until this time, which is included; what other commands call --end")
+    })
 }
 
 /// Profile nested calls: from an enter event to its exit event

@@ -220,14 +220,13 @@ impl TrackStats {
         if !self.tracks.is_empty() {
             let mut table = Table::default();
             let title = format!("{} / event class", self.title);
-            table.header(&["events", "%", "events/s", "first", "last", &*title]);
+            // When the first and the last were is left to the JSON: names need the room.
+            table.header(&["events", "%", "events/s", &*title]);
             let mut row = |name: String, count: &Count| {
                 table.row([
                     style.count(count.events),
                     percent(count.events as f64, total.events as f64),
                     style.rate(count.rate(duration)),
-                    style.optional_time(count.first),
-                    style.optional_time(count.last),
                     name,
                 ]);
             };
@@ -242,7 +241,7 @@ impl TrackStats {
                 }
             }
             text.push('\n');
-            text += &table.fit(&[true, true, true, false, false, false], style);
+            text += &table.fit(&[true, true, true, false], style);
         }
         text += &self.coverage.faults_text();
         text.into_bytes()
