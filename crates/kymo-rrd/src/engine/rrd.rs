@@ -12,7 +12,7 @@ use crate::portable::{self, Durability, Update};
 /// A database that is open for updates, in a file of any form.
 ///
 /// One program updates a file at a time: whoever opens the storage locks it, and calls
-/// [`Rrd::reload`] where another may have changed the file since.
+/// [`Rrd::refresh`] where another may have changed the file since.
 #[derive(Debug)]
 pub struct Rrd<S> {
     engine: Engine,
@@ -37,7 +37,7 @@ pub struct UpdateOptions<'a> {
 }
 
 impl<S: Storage> Rrd<S> {
-    /// Opens a file, native or portable. All of it is read once.
+    /// Opens a file, native or portable. Its values are not read.
     ///
     /// # Errors
     ///
@@ -105,6 +105,32 @@ impl<S: Storage> Rrd<S> {
         }
         self.engine = Engine::new(self.file.database())?;
         Ok(())
+    }
+
+    /// Sees whether others have changed the file, and reads what they have changed: where they have
+    /// not, this costs little.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Rrd::open`].
+    pub fn refresh(&mut self) -> Result<(), StoreError> {
+        match &mut self.file {
+            File::Native(file) => {
+                if file.refresh()? {
+                    self.engine = Engine::new(file.database())?;
+                }
+            }
+            File::Portable(file) => file.refresh()?,
+        }
+        Ok(())
+    }
+
+    /// Where the file is.
+    pub fn storage_mut(&mut self) -> &mut S {
+        match &mut self.file {
+            File::Native(file) => file.storage_mut(),
+            File::Portable(file) => file.storage_mut(),
+        }
     }
 
     /// Takes a sample.
