@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
+use crate::times::Clock;
 use crate::{Failure, LocalZone};
 
 /// What was said before the command line: by the environment, or by a file of configuration.
@@ -61,6 +62,14 @@ impl<'a> Session<'a> {
                 i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
             })
         })
+    }
+
+    /// What times are relative to.
+    pub(crate) fn clock(&self) -> Clock<'_> {
+        Clock {
+            now: self.now(),
+            zone: &self.zone,
+        }
     }
 
     /// Writes data.
