@@ -273,6 +273,9 @@ impl<S: Storage> InPlace<S> {
 
     /// Writes the same row so many times, up to the end of the ring at most.
     fn fill(&mut self, archive: usize, row: u64, count: u64, values: &[Value]) -> io::Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
         if let (1, [value]) = (count, values) {
             let offset = self.offset(archive, row);
             return self
