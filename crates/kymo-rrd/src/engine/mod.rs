@@ -286,6 +286,10 @@ fn write_rows(
     row: &mut Vec<Value>,
 ) -> Result<(), UpdateError> {
     let scratches = &change.state().archives[archive].scratch;
+    if let [scratch] = &scratches[..] {
+        let value = scratch.value(slot);
+        return Ok(change.write_rows(archive, count, &[value])?);
+    }
     row.clear();
     row.extend(scratches.iter().map(|scratch| scratch.value(slot)));
     Ok(change.write_rows(archive, count, row)?)
