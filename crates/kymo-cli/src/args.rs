@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
-use kymo::open::ClockChoice;
+use kymo::open::{ClockChoice, Duration, parse_placed};
 use kymo::show::pretty;
 use kymo_machine::Machine;
 
@@ -99,6 +99,33 @@ pub(crate) struct Input {
         help_heading = "Clocks"
     )]
     pub(crate) clock: ClockChoice,
+
+    /// Say when the recordings of a PATH begin, such as those without an origin of their times.
+    ///
+    /// TIME is written as for --begin; HH:MM alone is of the day on which the others begin. PATH is
+    /// one of those that are shown. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=TIME",
+        value_parser = parse_placed::<Moment>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) align: Vec<(PathBuf, Moment)>,
+
+    /// Add a duration to the times of the recordings of a PATH: `host2/=-1.5ms`; units are ns, us,
+    /// ms, s, m, h, d. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=DURATION",
+        value_parser = parse_placed::<Duration>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) offset: Vec<(PathBuf, Duration)>,
+
+    /// Take the first event of this name for the same moment in the recordings of all paths: that of
+    /// the first path stays, the others are moved.
+    #[arg(long, value_name = "NAME", help_heading = "Clocks")]
+    pub(crate) align_event: Option<String>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(
