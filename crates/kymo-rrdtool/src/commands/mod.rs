@@ -1,9 +1,11 @@
 //! The commands, a module each.
 
 mod dump;
+mod fetch;
 mod info;
 mod last;
 mod restore;
+mod span;
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
@@ -15,6 +17,7 @@ use crate::{Failure, Session};
 /// All commands.
 pub const COMMANDS: &[Command] = &[
     dump::COMMAND,
+    fetch::COMMAND,
     info::COMMAND,
     last::FIRST,
     last::LAST,
