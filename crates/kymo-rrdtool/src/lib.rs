@@ -7,12 +7,14 @@
 //! * [`session`]: output, time, zone, defaults;
 //! * [`times`]: times and durations as they are written;
 //! * [`open`]: files that are read;
+//! * [`graph`]: series of values from files and expressions;
 //! * [`commands`]: a module for each command.
 //!
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 mod commands;
 mod failure;
+mod graph;
 mod open;
 pub mod options;
 mod path;

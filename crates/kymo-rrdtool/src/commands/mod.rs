@@ -6,6 +6,7 @@ mod info;
 mod last;
 mod restore;
 mod span;
+mod xport;
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
@@ -23,6 +24,7 @@ pub const COMMANDS: &[Command] = &[
     last::LAST,
     last::LASTUPDATE,
     restore::COMMAND,
+    xport::COMMAND,
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.
