@@ -1,12 +1,21 @@
 //! The commands, a module each.
 
 mod dump;
+<<<<<<< HEAD
 mod flushcached;
+=======
+mod fetch;
+>>>>>>> times
 mod info;
 mod last;
 mod list;
 mod restore;
+<<<<<<< HEAD
 mod update;
+=======
+mod span;
+mod xport;
+>>>>>>> times
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
@@ -18,6 +27,11 @@ use crate::{Failure, Session};
 /// All commands.
 pub const COMMANDS: &[Command] = &[
     dump::COMMAND,
+<<<<<<< HEAD
+=======
+    fetch::COMMAND,
+    info::COMMAND,
+>>>>>>> times
     last::FIRST,
     flushcached::COMMAND,
     info::COMMAND,
@@ -25,8 +39,12 @@ pub const COMMANDS: &[Command] = &[
     last::LASTUPDATE,
     list::COMMAND,
     restore::COMMAND,
+<<<<<<< HEAD
     update::UPDATE,
     update::UPDATEV,
+=======
+    xport::COMMAND,
+>>>>>>> times
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.
