@@ -39,7 +39,7 @@ pub enum Shape {
     Constant,
     /// A string of the table, and nothing else.
     String,
-    /// Something that [`write`] has to make.
+    /// Something that [`write()`] has to make.
     Made {
         /// Whether it asks for strings of the table.
         strings: bool,

@@ -6,28 +6,20 @@
 //! * [`options`]: what can be written on a command line, and how it is read;
 //! * `session`: output, time, zone, defaults;
 //! * [`times`]: times and durations as they are written;
-<<<<<<< HEAD
 //! * `open`: files that are read; `files`: those that stay open for updates;
 //! * `daemon`: a client of daemons that hold updates back;
+//! * `graph`: series of values from files and expressions;
 //! * `commands`: a module for each command.
 //!
 //! [`pipe()`] does what many command lines ask, one after the other.
-=======
-//! * [`open`]: files that are read;
-//! * [`graph`]: series of values from files and expressions;
-//! * [`commands`]: a module for each command.
->>>>>>> times
 //!
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 mod commands;
 mod daemon;
 mod failure;
-<<<<<<< HEAD
 mod files;
-=======
 mod graph;
->>>>>>> times
 mod open;
 pub mod options;
 mod path;

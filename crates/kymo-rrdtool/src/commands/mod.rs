@@ -1,21 +1,15 @@
 //! The commands, a module each.
 
 mod dump;
-<<<<<<< HEAD
-mod flushcached;
-=======
 mod fetch;
->>>>>>> times
+mod flushcached;
 mod info;
 mod last;
 mod list;
 mod restore;
-<<<<<<< HEAD
-mod update;
-=======
 mod span;
+mod update;
 mod xport;
->>>>>>> times
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
@@ -27,11 +21,7 @@ use crate::{Failure, Session};
 /// All commands.
 pub const COMMANDS: &[Command] = &[
     dump::COMMAND,
-<<<<<<< HEAD
-=======
     fetch::COMMAND,
-    info::COMMAND,
->>>>>>> times
     last::FIRST,
     flushcached::COMMAND,
     info::COMMAND,
@@ -39,12 +29,9 @@ pub const COMMANDS: &[Command] = &[
     last::LASTUPDATE,
     list::COMMAND,
     restore::COMMAND,
-<<<<<<< HEAD
     update::UPDATE,
     update::UPDATEV,
-=======
     xport::COMMAND,
->>>>>>> times
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.
