@@ -8,6 +8,7 @@
 //! * [`times`]: times and durations as they are written;
 //! * `open`: files that are read; `files`: those that stay open for updates;
 //! * `daemon`: a client of daemons that hold updates back;
+//! * `graph`: series of values from files and expressions;
 //! * `commands`: a module for each command.
 //!
 //! [`pipe()`] does what many command lines ask, one after the other.
@@ -18,6 +19,7 @@ mod commands;
 mod daemon;
 mod failure;
 mod files;
+mod graph;
 mod open;
 pub mod options;
 mod path;

@@ -1,12 +1,15 @@
 //! The commands, a module each.
 
 mod dump;
+mod fetch;
 mod flushcached;
 mod info;
 mod last;
 mod list;
 mod restore;
+mod span;
 mod update;
+mod xport;
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
@@ -18,6 +21,7 @@ use crate::{Failure, Session};
 /// All commands.
 pub const COMMANDS: &[Command] = &[
     dump::COMMAND,
+    fetch::COMMAND,
     last::FIRST,
     flushcached::COMMAND,
     info::COMMAND,
@@ -27,6 +31,7 @@ pub const COMMANDS: &[Command] = &[
     restore::COMMAND,
     update::UPDATE,
     update::UPDATEV,
+    xport::COMMAND,
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.
