@@ -75,27 +75,20 @@ impl Script {
         };
         let mut stack = Stack::default();
         let mut known: Vec<Known> = Vec::new();
-        // Until when each is summarised.
-        let mut ends: Vec<i64> = Vec::new();
         let mut shifts: HashMap<usize, i64> = HashMap::new();
         for action in &self.actions {
             match action {
-                Action::Read(Read { bounds, .. }) => {
-                    known.extend(read.next().map(Known::Series));
-                    ends.push(bounds.end);
-                }
+                Action::Read(_) => known.extend(read.next().map(Known::Series)),
                 Action::Evaluate { program, word } => {
                     let variables: Vec<_> = known.iter().map(Known::as_variable).collect();
                     let series = program.evaluate_series(&variables, &surroundings, &mut stack);
                     let series = series.map_err(|error| told(program, word, &error))?;
                     known.push(Known::Series(series));
-                    ends.push(bounds.end);
                 }
                 Action::Summarise { variable, summary } => {
                     let of = known[*variable].series();
-                    let value = of.map_or(f64::NAN, |series| summary.of(series, ends[*variable]));
+                    let value = of.map_or(f64::NAN, |series| summary.of(series));
                     known.push(Known::Value(value));
-                    ends.push(bounds.end);
                 }
                 Action::Shift { variable, by } => {
                     let by = match *by {
