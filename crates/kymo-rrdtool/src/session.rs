@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
+use crate::daemon::Client;
+use crate::files::Files;
 use crate::times::Clock;
 use crate::{Failure, LocalZone};
 
@@ -16,6 +18,9 @@ pub struct Defaults {
     pub format: Target,
     /// The address of a daemon, as in `RRDCACHED_ADDRESS`.
     pub daemon: Option<String>,
+    /// What is cut off from the beginning of paths for a daemon of another machine, as in
+    /// `RRDCACHED_STRIPPATH`.
+    pub strip_path: Option<String>,
 }
 
 impl Default for Defaults {
@@ -24,6 +29,7 @@ impl Default for Defaults {
         Self {
             format: Target::Native(Machine::native()),
             daemon: None,
+            strip_path: None,
         }
     }
 }
@@ -40,6 +46,10 @@ pub struct Session<'a> {
     pub zone: LocalZone,
     /// The time that it is, in seconds since 1970; that of the clock, if there is none.
     pub now: Option<i64>,
+    /// The daemon of the last command that named one.
+    pub(crate) daemon: Option<Client>,
+    /// Databases that are open for updates.
+    pub(crate) files: Files,
 }
 
 impl<'a> Session<'a> {
@@ -51,6 +61,8 @@ impl<'a> Session<'a> {
             defaults,
             zone: LocalZone::new(),
             now: None,
+            daemon: None,
+            files: Files::new(1),
         }
     }
 
@@ -83,6 +95,11 @@ impl<'a> Session<'a> {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         write(self.out).map_err(Failure::Output)
+    }
+
+    /// Has what was written arrive.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(Failure::Output)
     }
 
     /// Tells something that is no failure.
