@@ -11,7 +11,7 @@ use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::times::duration;
-use crate::{Failure, Session};
+use crate::{Failure, Session, daemon};
 
 pub(super) const COMMAND: Command = Command {
     name: "fetch",
@@ -108,6 +108,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         end,
         step,
     };
+    daemon::flush(session, words, file)?;
     with_source(session, file, machine(words)?, |session, source| {
         let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
             Failure::new("the RRD does not contain an RRA matching the chosen CF")
