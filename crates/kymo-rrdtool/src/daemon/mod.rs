@@ -5,10 +5,12 @@
 //! rrdcached tells under PROTOCOL.
 
 mod address;
+mod rows;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use address::{Address, Stream};
+pub(crate) use rows::DaemonRows;
 
 use crate::failure::reason;
 use crate::options::Words;
