@@ -6,6 +6,7 @@ use kymo_rrd::engine::{Definition, Measurement, Rrd, Sample, Smoothing, create};
 use kymo_rrd::native::write;
 use kymo_rrd::{Time, portable};
 use kymo_rrdtool::{Defaults, LocalZone, Session, run};
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 const STEP: i64 = 300;
@@ -423,5 +424,68 @@ fn xport_tells_what_is_wrong() {
             format!("ERROR: {message}\n"),
             "{line}"
         );
+    }
+}
+
+/// Parts of words, of which many together mean something.
+const PIECES: [&str; 44] = [
+    "DEF:a=FILE:load:AVERAGE",
+    "CDEF:b=",
+    "VDEF:v=",
+    "SHIFT:",
+    "XPORT:",
+    "LINE1:",
+    ":",
+    "=",
+    ",",
+    "a",
+    "b",
+    "v",
+    "1,",
+    "-300,",
+    "1e9,",
+    "PREV",
+    "PREV(a)",
+    "PREV(b)",
+    "TREND",
+    "PREDICT",
+    "SORT",
+    "+",
+    "MAXIMUM",
+    "PERCENT",
+    "step=",
+    "start=",
+    "end=",
+    "reduce=",
+    "300",
+    "99999999999999999999",
+    "end-1d",
+    "start+1h",
+    "\\:",
+    "\\",
+    "é",
+    "--json",
+    "-t",
+    "-m",
+    "--step",
+    "-s",
+    "-e",
+    "1000000500",
+    "~",
+    "DEF:",
+];
+
+proptest! {
+    #[test]
+    fn any_words(
+        words in proptest::collection::vec(
+            proptest::collection::vec(proptest::sample::select(PIECES.to_vec()), 1..6),
+            1..6,
+        ),
+    ) {
+        let words: Vec<String> = words.iter().map(|pieces| pieces.concat()).collect();
+        let words = words.join(" ");
+        let line = format!("xport -s 1000000500 -e 1000003000 DEF:a=FILE:load:AVERAGE {words}");
+        prop_assert!(!says("x86_64", &line).is_empty());
     }
 }
