@@ -7,13 +7,17 @@
 mod bytes;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod lock;
 #[cfg(not(target_family = "wasm"))]
 mod map;
 mod replace;
+mod shared;
 mod storage;
 mod walk;
 
 pub use bytes::{Access, Bytes, MAX_READ};
+pub use lock::{Locking, lock, unlock};
 pub use replace::{Replace, is_beside, replace};
+pub use shared::Shared;
 pub use storage::{Source, Storage};
 pub use walk::{Entry, EntryKind, absolute, list};
