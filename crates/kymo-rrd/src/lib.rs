@@ -13,6 +13,7 @@
 
 pub mod check;
 pub mod convert;
+pub mod duration;
 pub mod engine;
 pub mod fault;
 pub mod info;

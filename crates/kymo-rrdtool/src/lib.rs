@@ -5,6 +5,7 @@
 //!
 //! * [`options`]: what can be written on a command line, and how it is read;
 //! * `session`: output, time, zone, defaults;
+//! * [`times`]: times and durations as they are written;
 //! * `open`: files that are read;
 //! * `daemon`: a client of daemons that hold updates back;
 //! * `commands`: a module for each command.
@@ -18,6 +19,7 @@ mod open;
 pub mod options;
 mod path;
 mod session;
+pub mod times;
 mod usage;
 mod zone;
 

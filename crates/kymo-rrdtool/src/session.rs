@@ -7,6 +7,7 @@ use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
 use crate::daemon::Client;
+use crate::times::Clock;
 use crate::{Failure, LocalZone};
 
 /// What was said before the command line: by the environment, or by a file of configuration.
@@ -69,6 +70,14 @@ impl<'a> Session<'a> {
                 i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
             })
         })
+    }
+
+    /// What times are relative to.
+    pub(crate) fn clock(&self) -> Clock<'_> {
+        Clock {
+            now: self.now(),
+            zone: &self.zone,
+        }
     }
 
     /// Writes data.

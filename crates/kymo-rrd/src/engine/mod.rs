@@ -44,7 +44,7 @@ mod smooth;
 
 pub use change::Change;
 pub use create::{Definition, Season, Smoothing, create};
-pub use define::DefineError;
+pub use define::{DefineError, Defined, Origin};
 pub use error::{ReadingProblem, StoreError, UpdateError};
 pub use fetch::{Fetched, Wanted, fetch};
 pub use reading::Measurement;
