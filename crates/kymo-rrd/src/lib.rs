@@ -19,6 +19,7 @@ pub mod fault;
 pub mod info;
 pub mod judge;
 pub mod model;
+pub mod modify;
 pub mod native;
 pub mod numbers;
 pub mod portable;

@@ -516,6 +516,12 @@ impl Database {
         Ok(())
     }
 
+    /// The place of the data source of a name.
+    pub fn source(&self, name: &str) -> Option<usize> {
+        let mut sources = self.sources.iter();
+        sources.position(|source| source.name.as_bytes() == name.as_bytes())
+    }
+
     /// Seconds between two rows of an archive; `None` where there is no such archive or the
     /// product is beyond 64 bits.
     pub fn row_seconds(&self, archive: usize) -> Option<u64> {

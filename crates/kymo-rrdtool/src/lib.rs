@@ -15,6 +15,7 @@
 mod commands;
 mod daemon;
 mod failure;
+mod make;
 mod open;
 pub mod options;
 mod path;

@@ -290,7 +290,7 @@ impl Definition {
             let number = text.strip_prefix("smoothing-window=");
             let number = number.and_then(|number| numbers::prefix(number.as_bytes()).ok());
             (window, _) = number.ok_or_else(|| format!("Invalid option {text}"))?;
-            if window < 0.0 || window > 1.0 {
+            if !(0.0..=1.0).contains(&window) && !window.is_nan() {
                 let problem = "must be between 0 and 1";
                 return Err(format!("Invalid smoothing-window {window:.6}: {problem}"));
             }
@@ -484,11 +484,13 @@ impl<'a, I: Iterator<Item = &'a str>> Parts<'a, I> {
 
     /// A number between 0 and 1, or an unknown one, which rrdtool takes too.
     fn fraction(&mut self, what: &str) -> Result<Value, String> {
-        let number = numbers::prefix(self.next()?.as_bytes()).ok();
-        let number = number.map(|(number, _)| number);
-        number
-            .filter(|number| number.is_nan() || (*number > 0.0 && *number < 1.0))
-            .map(Value::from)
+        let text = self.next()?.as_bytes();
+        numbers::prefix(text)
+            .ok()
+            .filter(|&(number, end)| {
+                number.is_nan() || (number > 0.0 && number < 1.0 && end == text.len())
+            })
+            .map(|(number, _)| Value::from(number))
             .ok_or_else(|| format!("Invalid {what}: must be between 0 and 1"))
     }
 

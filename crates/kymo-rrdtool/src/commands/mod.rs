@@ -1,5 +1,6 @@
 //! The commands, a module each.
 
+mod create;
 mod dump;
 mod flushcached;
 mod info;
@@ -16,6 +17,7 @@ use crate::{Failure, Session};
 
 /// All commands.
 pub const COMMANDS: &[Command] = &[
+    create::COMMAND,
     dump::COMMAND,
     last::FIRST,
     flushcached::COMMAND,
