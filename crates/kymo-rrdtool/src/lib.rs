@@ -13,6 +13,7 @@
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 mod commands;
+mod csv;
 mod daemon;
 mod failure;
 mod make;

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
-use std::io;
+use std::io::{self, Write};
 
 use kymo_io::{Replace, replace};
 use kymo_rrd::convert::{Conversion, Target};
@@ -29,6 +29,19 @@ pub(crate) fn write(
     for note in &conversion.notes {
         session.warn(format_args!("{}: {note}", shown(word)));
     }
+    write_with(word, |file| conversion.write_to(file))
+}
+
+/// Writes the bytes of a database in the same way.
+///
+/// # Errors
+///
+/// Those of writing.
+pub(crate) fn write_bytes(word: &[u8], bytes: &[u8]) -> Result<(), Failure> {
+    write_with(word, |file| file.write_all(bytes))
+}
+
+fn write_with(word: &[u8], write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
     let path = path(word);
     let is_there = path.metadata().is_ok();
     let how = Replace {
@@ -39,7 +52,7 @@ pub(crate) fn write(
         ..Replace::NEW
     };
     let write = |file: &mut File| {
-        conversion.write_to(file)?;
+        write(file)?;
         match is_there {
             true => Ok(()),
             false => set_usual_mode(file),

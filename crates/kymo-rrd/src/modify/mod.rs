@@ -22,7 +22,7 @@ pub use resize::{Resize, resize};
 pub use settings::{Parameter, Setting};
 
 use crate::fault::Findings;
-use crate::model::Database;
+use crate::model::{ArchiveKind, Database};
 use crate::portable::Record;
 use crate::rows::{FloatOrder, Grid};
 use crate::{Form, Rows, Source, Value};
@@ -91,6 +91,41 @@ impl Changed {
             bytes,
             grids,
         })
+    }
+
+    /// A database with these values.
+    ///
+    /// # Errors
+    ///
+    /// Where they are not the values of such a database, and as [`Changed::new`].
+    pub fn of(database: Database, rows: &Rows<'_>) -> Result<Self, ModifyError> {
+        let mut changed = Self::new(database)?;
+        let database = &changed.database;
+        let counts = database.archives.iter().enumerate();
+        let same = rows.sources() == database.sources.len()
+            && rows.archives() == database.archives.len()
+            && counts
+                .map(|(index, archive)| (rows.grid(index), archive.rows))
+                .all(|(grid, count)| grid.is_some_and(|grid| grid.rows == count));
+        if !same {
+            return Err(ModifyError::new("the values are those of another database"));
+        }
+        for archive in 0..rows.archives() {
+            resize::copy(&mut changed, rows, (archive, archive), 0, 0, Some);
+        }
+        Ok(changed)
+    }
+
+    /// Makes the seasons of a data source unknown, and those of its deviations.
+    pub fn forget_seasons(&mut self, source: usize) {
+        for archive in 0..self.database.archives.len() {
+            let definition = &self.database.archives[archive];
+            if matches!(definition.kind, ArchiveKind::Seasonal { .. }) {
+                for row in 0..definition.rows {
+                    self.set(archive, row, source, Value::UNKNOWN);
+                }
+            }
+        }
     }
 
     /// The values.

@@ -2,11 +2,11 @@
 
 use kymo_machine::Width;
 use kymo_rrd::convert::Target;
-use kymo_rrd::engine::{Defined, Definition, Origin, Smoothing};
+use kymo_rrd::engine::{Defined, Definition, Smoothing};
 use kymo_rrd::modify::{Filling, Giver};
 use kymo_rrd::{Form, Source, Time};
 
-use super::{MACHINE, machine, target};
+use super::{MACHINE, define, machine, target};
 use crate::failure::reason;
 use crate::make::{self, FirstRows};
 use crate::options::{Command, Opt, Words};
@@ -173,7 +173,9 @@ impl Plan<'_> {
         }
         let mut origins = vec![None; definition.sources.len()];
         for text in self.texts {
-            origins.extend(define(&mut definition, text, &smoothing)?);
+            if let Defined::Source(origin) = define(&mut definition, text, &smoothing)? {
+                origins.push(origin);
+            }
         }
         if definition.archives.is_empty() {
             let problem = "you must define at least one Round Robin Archive";
@@ -221,23 +223,6 @@ fn start(session: &Session<'_>, text: &[u8]) -> Result<i64, Failure> {
         _ => Err(Failure::new(
             "the first entry to the RRD should be after 1980",
         )),
-    }
-}
-
-/// Adds what an operand defines. Of a data source, tells where its values come from.
-fn define(
-    definition: &mut Definition,
-    text: &[u8],
-    smoothing: &Smoothing<'_>,
-) -> Result<Option<Option<Origin>>, Failure> {
-    let Ok(text) = std::str::from_utf8(text) else {
-        let text = shown(text);
-        return Err(Failure::new(format!("can't parse argument '{text}'")));
-    };
-    match definition.add(text, smoothing) {
-        Ok(Defined::Source(origin)) => Ok(Some(origin)),
-        Ok(Defined::Archives) => Ok(None),
-        Err(error) => Err(Failure::new(error.to_string())),
     }
 }
 

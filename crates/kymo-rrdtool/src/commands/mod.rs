@@ -3,13 +3,18 @@
 mod create;
 mod dump;
 mod flushcached;
+mod import;
 mod info;
 mod last;
 mod list;
+mod prometheus;
+mod resize;
 mod restore;
+mod tune;
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
+use kymo_rrd::engine::{Defined, Definition, Smoothing};
 
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
@@ -21,11 +26,15 @@ pub const COMMANDS: &[Command] = &[
     dump::COMMAND,
     last::FIRST,
     flushcached::COMMAND,
+    import::COMMAND,
     info::COMMAND,
     last::LAST,
     last::LASTUPDATE,
     list::COMMAND,
+    prometheus::COMMAND,
+    resize::COMMAND,
     restore::COMMAND,
+    tune::COMMAND,
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.
@@ -119,4 +128,18 @@ fn only<'a>(words: &Words<'a>, usage: &str) -> Result<&'a [u8], Failure> {
         [operand] => Ok(operand),
         _ => Err(Failure::new(format!("Usage: rrdtool {usage}"))),
     }
+}
+
+/// Adds what a word defines.
+fn define(
+    definition: &mut Definition,
+    word: &[u8],
+    smoothing: &Smoothing<'_>,
+) -> Result<Defined, Failure> {
+    let Ok(text) = std::str::from_utf8(word) else {
+        let text = shown(word);
+        return Err(Failure::new(format!("can't parse argument '{text}'")));
+    };
+    let defined = definition.add(text, smoothing);
+    defined.map_err(|error| Failure::new(error.to_string()))
 }
