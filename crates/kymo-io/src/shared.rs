@@ -50,6 +50,25 @@ impl Shared {
         })
     }
 
+    /// Opens the file at a path and locks it: the one that is there when there is the lock.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening, and of [`lock()`].
+    pub fn open_locked(path: &Path, how: Locking) -> io::Result<Self> {
+        loop {
+            let mut shared = Self::open(path)?;
+            // A system that cannot tell files apart is believed.
+            if shared.identity.is_none() {
+                shared.lock(how)?;
+                return Ok(shared);
+            }
+            if shared.lock_at(path, how)? {
+                return Ok(shared);
+            }
+        }
+    }
+
     /// Locks the file.
     ///
     /// # Errors
@@ -286,6 +305,21 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(!shared.lock_at(&path, Locking::Try).unwrap());
         assert!(Shared::open(&path).is_err());
+    }
+
+    #[test]
+    fn the_file_that_is_locked_is_the_one_at_the_path() {
+        let (folder, path) = file(b"old");
+        let mut old = Shared::open_locked(&path, Locking::Try).unwrap();
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || Shared::open_locked(&path, Locking::Wait).unwrap()
+        });
+        let new = folder.path().join("new");
+        std::fs::write(&new, b"newer").unwrap();
+        std::fs::rename(&new, &path).unwrap();
+        old.unlock().unwrap();
+        assert_eq!(waiting.join().unwrap().length().unwrap(), 5);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io;
 use kymo_io::{Access, Bytes};
 use kymo_machine::Machine;
 use kymo_rrd::Source;
+use kymo_rrd::fault::Error;
 
 use crate::failure::reason;
 use crate::path::{path, shown};
@@ -32,33 +33,33 @@ pub(crate) fn with_source<T>(
     work(session, &source)
 }
 
-/// Opens databases to take something of them: of each is told what it is, in one word.
+/// Opens several databases to look at them together.
 ///
 /// # Errors
 ///
-/// The first that cannot be opened, or is no database or a damaged one.
+/// As [`with_source`], of the first that cannot be opened.
 pub(crate) fn with_sources<T>(
-    files: &[(&str, &[u8])],
+    session: &mut Session<'_>,
+    words: &[&[u8]],
     machine: Option<&'static Machine>,
-    work: impl FnOnce(&[Source<'_>]) -> Result<T, Failure>,
+    work: impl FnOnce(&mut Session<'_>, &[Source<'_>]) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let failure = |(what, word): (&str, &[u8]), error: &dyn std::fmt::Display| {
-        Failure::new(format!("Cannot open {what} RRD {}: {error}", shown(word)))
-    };
-    let mut bytes = Vec::with_capacity(files.len());
-    for &file in files {
-        let opened = Bytes::open(&path(file.1), Access::Random);
-        bytes.push(opened.map_err(|error| failure(file, &reason(&error)))?);
-    }
-    let mut wholes = Vec::with_capacity(files.len());
-    for (bytes, &file) in bytes.iter().zip(files) {
-        wholes.push(Source::complete(bytes).map_err(|error| failure(file, &error))?);
+    let files = words.iter().map(|word| bytes(word));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let damaged = |word: &[u8], error: &Error| Failure::new(format!("'{}': {error}", shown(word)));
+    let mut whole = Vec::with_capacity(files.len());
+    for (word, file) in words.iter().zip(&files) {
+        whole.push(Source::complete(file).map_err(|error| damaged(word, &error))?);
     }
     let mut sources = Vec::with_capacity(files.len());
-    for (whole, &file) in wholes.iter().zip(files) {
-        sources.push(Source::open(whole, machine).map_err(|error| failure(file, &error))?);
+    for (word, bytes) in words.iter().zip(&whole) {
+        let source = Source::open(bytes, machine).map_err(|error| damaged(word, &error))?;
+        if let Some(doubt) = source.form.doubt() {
+            session.warn(format_args!("{}: {doubt}", shown(word)));
+        }
+        sources.push(source);
     }
-    work(&sources)
+    work(session, &sources)
 }
 
 /// The bytes of a file.

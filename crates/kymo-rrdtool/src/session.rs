@@ -7,6 +7,7 @@ use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
 use crate::daemon::Client;
+use crate::files::Files;
 use crate::times::Clock;
 use crate::{Failure, LocalZone};
 
@@ -47,6 +48,8 @@ pub struct Session<'a> {
     pub now: Option<i64>,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
+    /// Databases that are open for updates.
+    pub(crate) files: Files,
 }
 
 impl<'a> Session<'a> {
@@ -59,6 +62,7 @@ impl<'a> Session<'a> {
             zone: LocalZone::new(),
             now: None,
             daemon: None,
+            files: Files::new(1),
         }
     }
 
@@ -91,6 +95,11 @@ impl<'a> Session<'a> {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         write(self.out).map_err(Failure::Output)
+    }
+
+    /// Has what was written arrive.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(Failure::Output)
     }
 
     /// Tells something that is no failure.

@@ -120,10 +120,11 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         format,
         first_rows,
     };
-    let sources = words.values("source").map(|word| ("source", word));
-    let template = words.value("template").map(|word| ("template", word));
-    let files: Vec<_> = sources.chain(template).collect();
-    open::with_sources(&files, machine(words)?, |files| {
+    let files: Vec<_> = words
+        .values("source")
+        .chain(words.value("template"))
+        .collect();
+    open::with_sources(session, &files, machine(words)?, |session, files| {
         let (template, sources) = match files.split_last() {
             Some((template, sources)) if words.has("template") => (Some(template), sources),
             _ => (None, files),

@@ -2,6 +2,7 @@
 
 mod create;
 mod dump;
+mod fetch;
 mod flushcached;
 mod import;
 mod info;
@@ -10,7 +11,10 @@ mod list;
 mod prometheus;
 mod resize;
 mod restore;
+mod span;
 mod tune;
+mod update;
+mod xport;
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
@@ -24,6 +28,7 @@ use crate::{Failure, Session};
 pub const COMMANDS: &[Command] = &[
     create::COMMAND,
     dump::COMMAND,
+    fetch::COMMAND,
     last::FIRST,
     flushcached::COMMAND,
     import::COMMAND,
@@ -35,6 +40,9 @@ pub const COMMANDS: &[Command] = &[
     resize::COMMAND,
     restore::COMMAND,
     tune::COMMAND,
+    update::UPDATE,
+    update::UPDATEV,
+    xport::COMMAND,
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.

@@ -132,6 +132,11 @@ impl TimeSpec {
     /// A day before the end: where rrdtool begins if it is not told.
     pub const DAY_BEFORE_END: Self = Self::after(Reference::End, -86_400);
 
+    /// A moment, in seconds since 1970.
+    pub const fn at(seconds: i64) -> Self {
+        Self::after(Reference::Seconds(seconds), 0)
+    }
+
     const fn after(reference: Reference, seconds: i64) -> Self {
         let shift = Shift {
             years: 0,
