@@ -221,19 +221,14 @@ impl Spec {
     }
 
     fn integer(&self, prefix: &[u8], value: u32, base: u32, out: &mut Line) {
-        let mut room = [0; 32];
-        let mut begin = room.len();
-        let mut rest = value;
-        let letters = match self.conversion {
-            b'X' => b"0123456789ABCDEF",
-            _ => b"0123456789abcdef",
+        let mut room = [0; 11];
+        let digits = match base {
+            // The compiler divides by what it knows.
+            8 => digits(value, 8, LOWER, &mut room),
+            10 => digits(value, 10, LOWER, &mut room),
+            _ if self.conversion == b'X' => digits(value, 16, UPPER, &mut room),
+            _ => digits(value, 16, LOWER, &mut room),
         };
-        while rest > 0 {
-            begin -= 1;
-            room[begin] = letters[(rest % base) as usize];
-            rest /= base;
-        }
-        let digits = &room[begin..];
         let mut least = self.precision.unwrap_or(1);
         if base == 8 && self.alternate {
             least = least.max(digits.len() + 1);
@@ -361,6 +356,22 @@ fn number(text: &[u8]) -> (usize, &[u8]) {
     (number, rest)
 }
 
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+/// The digits of a number, of zero none.
+#[inline(always)]
+fn digits<'r>(value: u32, base: u32, letters: &[u8; 16], room: &'r mut [u8; 11]) -> &'r [u8] {
+    let mut begin = room.len();
+    let mut rest = value;
+    while rest > 0 {
+        begin -= 1;
+        room[begin] = letters[(rest % base) as usize];
+        rest /= base;
+    }
+    &room[begin..]
+}
+
 /// Appends a byte some times.
 fn repeat(byte: u8, count: usize, out: &mut Line) {
     for _ in 0..count {
@@ -372,7 +383,7 @@ fn repeat(byte: u8, count: usize, out: &mut Line) {
 pub(crate) fn hexadecimal(value: u32, least: u32, out: &mut Line) {
     let digits = hexadecimal_digits(value).max(least);
     for digit in (0..digits).rev() {
-        out.push_byte(b"0123456789abcdef"[(value >> (4 * digit) & 15) as usize]);
+        out.push_byte(LOWER[(value >> (4 * digit) & 15) as usize]);
     }
 }
 
