@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kymo_model::{Base, EventClass, Kind, Schema, Scope};
 
 use crate::definitions::{InFile, Reference};
-use crate::format::Shape;
+use crate::format::{Program, Shape};
 
 /// Number of the class of codes that have none of their own: no code has it.
 pub(super) const OTHER_CODES: u64 = 1 << 32;
@@ -69,7 +69,11 @@ pub(super) enum DatumText {
     /// The string that the datum refers to.
     String,
     /// By a format, which is here.
-    Made { format: Range<usize>, strings: bool },
+    Made {
+        format: Range<usize>,
+        program: Option<Program>,
+        strings: bool,
+    },
     /// The format cannot be found.
     Bad(u32),
 }
@@ -87,6 +91,7 @@ impl DatumText {
                     Shape::String => Self::String,
                     Shape::Made { strings } => Self::Made {
                         format: place,
+                        program: Program::new(text),
                         strings,
                     },
                 }

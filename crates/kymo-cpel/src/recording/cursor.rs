@@ -105,28 +105,32 @@ impl LogEvent<'_, '_> {
 
     fn text<V: Visitor>(&self, visitor: &mut V) {
         let (names, datum) = (&self.of.names, self.entry.datum);
-        let made = |make: &dyn Fn(&mut Line), visitor: &mut V| {
-            let mut room = self.of.room.borrow_mut();
-            room.clear();
-            make(&mut room);
-            visitor.text(field::TEXT, room.as_bytes());
-        };
         match &self.of.of.datums[self.class] {
             DatumText::Empty => visitor.text(field::TEXT, b""),
             DatumText::Constant(text) => visitor.text(field::TEXT, names.slice(text)),
             DatumText::String => match names.string(datum) {
                 Some(text) => visitor.text(field::TEXT, text),
-                None => made(&|room| bad_offset(datum, room), visitor),
+                None => self.made(visitor, |room| bad_offset(datum, room)),
             },
-            DatumText::Made { format, .. } => {
+            DatumText::Made {
+                format, program, ..
+            } => {
                 let format = names.slice(format);
-                made(
-                    &|room| write(format, datum, names, room, MOST_TEXT),
-                    visitor,
-                );
+                self.made(visitor, |room| match program {
+                    Some(program) => program.write(format, datum, names, room, MOST_TEXT),
+                    None => write(format, datum, names, room, MOST_TEXT),
+                });
             }
-            DatumText::Bad(offset) => made(&|room| bad_offset(*offset, room), visitor),
+            DatumText::Bad(offset) => self.made(visitor, |room| bad_offset(*offset, room)),
         }
+    }
+
+    /// Shows a text that is made for it.
+    fn made<V: Visitor>(&self, visitor: &mut V, make: impl FnOnce(&mut Line)) {
+        let mut room = self.of.room.borrow_mut();
+        room.clear();
+        make(&mut room);
+        visitor.text(field::TEXT, room.as_bytes());
     }
 }
 
