@@ -5,6 +5,7 @@
 //! what [shows](show) them.
 
 pub mod any;
+pub mod convert;
 pub mod filter;
 pub mod open;
 mod order;

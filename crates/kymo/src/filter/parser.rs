@@ -154,6 +154,21 @@ pub(super) fn parse(source: &str) -> Result<Expr, FilterError> {
     }
 }
 
+/// Reads the name of a field.
+pub(super) fn field_name(source: &str) -> Result<FieldName, FilterError> {
+    let mut parser = Parser {
+        source,
+        words: words(source)?,
+        at: 0,
+        depth: 0,
+    };
+    let name = parser.field()?;
+    match parser.peek() {
+        Token::End => Ok(name),
+        _ => Err(parser.expected("the end of the name")),
+    }
+}
+
 /// How strongly an operator binds, weakest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strength {

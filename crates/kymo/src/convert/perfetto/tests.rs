@@ -1,0 +1,1 @@
+//! A trace decoded again.
