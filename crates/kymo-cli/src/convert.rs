@@ -3,10 +3,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
+use kymo::AnyRecording;
 use kymo::convert::chrome::Chrome;
+use kymo::convert::cpel::{self, Cpel, CpelOptions, Keep};
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
 use kymo::convert::{Losses, MarkOptions, Marks, UnknownField};
@@ -14,9 +18,12 @@ use kymo::filter::{Filter, Query};
 use kymo::pipeline::{self, Output, Summary};
 use kymo::show::json::Json;
 use kymo::show::{Assembler, WallOptions};
+use kymo_cpel::write;
 use kymo_io::{Replace, replace};
+use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
+use crate::args::Selection;
 use crate::args::convert::{Convert, To};
 use crate::open::{
     Inputs, Wanted, inputs, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns,
@@ -25,6 +32,9 @@ use crate::print::csv;
 use crate::progress::Progressing;
 use crate::rrd::rrdtool;
 use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Ticks of a second where they are nanoseconds.
+const NANOSECONDS: NonZeroU32 = NonZeroU32::new(1_000_000_000).expect("it is not zero");
 
 /// Converts recordings.
 pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
@@ -63,6 +73,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
             let done = job.stream(&mut chrome);
             job.told(done, chrome.losses())
         }
+        To::Cpel => job.log(wall),
         To::Rrd => job.database(wall),
     };
     match done {
@@ -82,6 +93,7 @@ fn target(args: &Convert) -> Result<To, Failure> {
         Some("pftrace" | "perfetto-trace") => return Ok(To::Perfetto),
         Some("jsonl" | "ndjson") => return Ok(To::Jsonl),
         Some("csv") => return Ok(To::Csv),
+        Some("cpel") => return Ok(To::Cpel),
         Some("rrd") => return Ok(To::Rrd),
         Some("json") => "a name that ends in `.json` may be of `--to chrome` or of `--to jsonl`",
         _ => "the output's name does not tell the format: `--to` does",
@@ -91,12 +103,17 @@ fn target(args: &Convert) -> Result<To, Failure> {
 
 /// Refuses options that do not shape this format, and asks for those that it needs.
 fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
-    use To::{Chrome, Perfetto, Rrd};
-    let options: [(&str, bool, &[To]); 10] = [
-        ("--track", args.track.is_some(), &[Perfetto, Chrome, Rrd]),
+    use To::{Chrome, Cpel, Perfetto, Rrd};
+    let with_tracks = &[Perfetto, Chrome, Cpel, Rrd];
+    let options: [(&str, bool, &[To]); 14] = [
+        ("--track", args.track.is_some(), with_tracks),
         ("--slice", !args.slice.is_empty(), &[Perfetto, Chrome]),
         ("--counter", !args.counter.is_empty(), &[Perfetto, Chrome]),
         ("--flow", !args.flow.is_empty(), &[Perfetto, Chrome]),
+        ("--text", args.text, &[Cpel]),
+        ("--datum", args.datum.is_some(), &[Cpel]),
+        ("--byte-order", args.byte_order.is_some(), &[Cpel]),
+        ("--ticks", args.ticks.is_some(), &[Cpel]),
         ("--step", args.step.is_some(), &[Rrd]),
         ("--count", args.count, &[Rrd]),
         ("--value", args.value.is_some(), &[Rrd]),
@@ -126,7 +143,8 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
 fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
     let output = &args.output;
     let problem = if is_stdout(output) {
-        (to == To::Rrd).then(|| "a database cannot be written to standard output".to_string())
+        let needs_file = matches!(to, To::Cpel | To::Rrd);
+        needs_file.then(|| "this format cannot be written to standard output".to_string())
     } else {
         let exists = output.symlink_metadata().is_ok();
         let path = output.display();
@@ -264,6 +282,63 @@ impl Job<'_> {
         done
     }
 
+    /// Makes an event log.
+    fn log(&self, wall: WallOptions) -> Result<Summary, Stop> {
+        let args = self.args;
+        let of = &self.inputs.recordings;
+        let order = args.byte_order.map(Into::into);
+        if let [only] = of.as_slice()
+            && self.is_whole()
+            && cpel::is_copied(only)
+        {
+            self.write(|file| copy(only, order, file))?;
+            return Ok(Summary::default());
+        }
+        let keep = match &args.datum {
+            Some(field) => Keep::Datum(field.clone()),
+            None if args.text || of.iter().all(AnyRecording::is_log) => Keep::Text,
+            None => {
+                let problem = "error: a CPEL file holds one number or text of an event: `--text` \
+                    keeps all fields as text, `--datum FIELD` one of them";
+                return Err(Stop::Failure(Failure::Usage(problem.to_string())));
+            }
+        };
+        let options = CpelOptions {
+            keep,
+            track: args.track.clone(),
+            order: order.unwrap_or(ByteOrder::Big),
+            clock: args.ticks.unwrap_or(NANOSECONDS),
+        };
+        let mut log = Cpel::new(of, options, wall)
+            .map_err(|error| Stop::Failure(self.unknown_field(&error)))?;
+        let summary = self.run(&mut log, &mut io::sink())?;
+        let losses = Arc::clone(log.losses());
+        self.write(|file| {
+            let mut out = BufWriter::with_capacity(1 << 18, file);
+            log.write(&mut out).map_err(into_io)?;
+            Ok(out.flush()?)
+        })?;
+        self.told(Ok(summary), &losses)
+    }
+
+    /// Whether nothing is asked for that needs a look at single events.
+    fn is_whole(&self) -> bool {
+        let args = self.args;
+        let Selection {
+            event,
+            condition,
+            begin,
+            end,
+            timerange,
+            stream_intersection,
+        } = &args.selection;
+        let all_events = event.is_empty() && condition.is_none() && !stream_intersection;
+        let all_times = begin.is_none() && end.is_none() && timerange.is_none();
+        let as_it_is = args.track.is_none() && args.datum.is_none() && args.ticks.is_none();
+        let its_times = args.input.clock_offset == 0 && args.input.clock_offset_ns == 0;
+        all_events && all_times && as_it_is && its_times && !args.text
+    }
+
     /// Makes a database.
     fn database(&self, wall: WallOptions) -> Result<Summary, Stop> {
         let args = self.args;
@@ -313,6 +388,20 @@ impl Job<'_> {
             ));
         }
         self.told(Ok(summary), counted.losses())
+    }
+}
+
+/// Copies an event log as a whole.
+fn copy(of: &AnyRecording, order: Option<ByteOrder>, file: &mut File) -> Result<(), Stop> {
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    cpel::copy(of, order, &mut out).map_err(into_io)?;
+    Ok(out.flush()?)
+}
+
+fn into_io(error: write::Error) -> io::Error {
+    match error {
+        write::Error::Output(error) => error,
+        error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
     }
 }
 

@@ -1,10 +1,12 @@
 //! What can be written behind `kymo convert`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use kymo::convert::{Counter, Slice, rrd};
 use kymo::filter::FieldName;
+use kymo_machine::ByteOrder;
 use kymo_rrd::convert::Target;
 
 use super::{Input, Selection, Work};
@@ -22,6 +24,7 @@ Examples:
   kymo convert trace/ -o trace.pftrace --track cpu_id --slice 'syscall_entry_*:syscall_exit_*'
   kymo convert trace/ load.rrd -o both.pftrace --counter 'sched_switch:next_prio' --flow vtid
   kymo convert --event 'block_*' trace/ --to chrome -o - | gzip > trace.json.gz
+  kymo convert trace/ -o trace.cpel --track vtid --text
   kymo convert trace/ -o rates.rrd --step 1s --count
   kymo convert trace/ -o sizes.rrd --step 5m --value payload.size --cf MAX --rows 2016")]
 pub(crate) struct Convert {
@@ -35,7 +38,7 @@ pub(crate) struct Convert {
     /// The format; found by the ending of the output's name unless told.
     ///
     /// `.pftrace` and `.perfetto-trace` are perfetto, `.jsonl` and `.ndjson` are jsonl, `.csv` is
-    /// csv, `.rrd` is rrd.
+    /// csv, `.cpel` is cpel, `.rrd` is rrd.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Option<To>,
 
@@ -46,8 +49,11 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) selection: Selection,
 
-    /// The field whose values are tracks, such as cpu_id; streams are, where none is given or an
-    /// event does not have it. With rrd, the tracks are the data sources.
+    /// The field whose values are tracks, such as cpu_id; with rrd, they are the data sources.
+    ///
+    /// Where none is given, tracks are those of CPEL and elog files, and the streams of other
+    /// recordings; an event without the field is on the track of its stream. (perfetto, chrome,
+    /// cpel, rrd)
     #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "Time line")]
     pub(crate) track: Option<FieldName>,
 
@@ -79,6 +85,25 @@ pub(crate) struct Convert {
     /// several times. (perfetto, chrome)
     #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "Time line")]
     pub(crate) flow: Vec<FieldName>,
+
+    /// Keep all fields of an event as text.
+    #[arg(long, conflicts_with = "datum", help_heading = "CPEL")]
+    pub(crate) text: bool,
+
+    /// Keep one field of an event: integers that fit in 32 bits as numbers, all else as text.
+    ///
+    /// Unless this or --text is given, events of CPEL and elog files keep their text; others need
+    /// one of the two.
+    #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "CPEL")]
+    pub(crate) datum: Option<FieldName>,
+
+    /// The byte order of the file; big unless told, which is the only one that VPP's programs read.
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = "CPEL")]
+    pub(crate) byte_order: Option<Order>,
+
+    /// The ticks in a second; a thousand million unless told.
+    #[arg(long, value_name = "N", help_heading = "CPEL")]
+    pub(crate) ticks: Option<NonZeroU32>,
 
     /// The time from one row to the next: 1s, 5m, 1h, 1d.
     #[arg(long, value_name = "TIME", value_parser = step, help_heading = "Round-robin database")]
@@ -142,8 +167,28 @@ pub(crate) enum To {
     Jsonl,
     /// Comma-separated values, as `kymo print --format csv` shows
     Csv,
+    /// An event log for VPP's programs
+    Cpel,
     /// A new round-robin database
     Rrd,
+}
+
+/// A byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// The highest byte of a number first
+    Big,
+    /// The lowest byte of a number first
+    Little,
+}
+
+impl From<Order> for ByteOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Big => Self::Big,
+            Order::Little => Self::Little,
+        }
+    }
 }
 
 /// How values become one.

@@ -25,7 +25,7 @@ use super::samples::{Samples, SamplesPen, source_name};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
-use crate::show::json::{Pen, Plan, float};
+use crate::show::json::{FlatPen, Pen, Plan, float};
 use crate::show::packet::{PacketFields, Visible};
 use crate::show::table::Table;
 use crate::show::wall::Wall;
@@ -231,6 +231,7 @@ impl Assembler for Chrome {
             streams: Table::default(),
             recording: 0,
             kind: EntryKind::Event,
+            is_log: false,
             packet: Line::new(),
             stack: Vec::new(),
         }
@@ -269,6 +270,7 @@ pub struct ChromePainter {
     streams: Table<StreamPlan>,
     recording: usize,
     kind: EntryKind,
+    is_log: bool,
     /// The packet context.
     packet: Line,
     stack: Vec<bool>,
@@ -284,6 +286,7 @@ impl Painter for ChromePainter {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
         self.kind = of.entry_kind();
+        self.is_log = of.is_log();
         self.porter.chunk(recording, of, chunk)?;
         self.packet.clear();
         self.stack.clear();
@@ -314,15 +317,27 @@ impl Painter for ChromePainter {
             return event.visit(&mut SamplesPen { line: out });
         }
         self.porter.carry(event, out)?;
+        let is_log = self.is_log;
         let plan = self.classes.get(self.recording, event.class_index(), || {
-            Plan::new(&event.class().schema, &[])
+            let class = event.class();
+            match is_log {
+                true => {
+                    let number = format!(",\"event_class\":{}", class.id);
+                    Plan::flat(&class.schema, number.as_bytes())
+                }
+                false => Plan::new(&class.schema, &[]),
+            }
         });
         self.stack.clear();
         out.push(self.packet.as_bytes());
-        event.visit(&mut Pen {
+        let mut pen = Pen {
             line: out,
             plan,
             stack: &mut self.stack,
-        })
+        };
+        match is_log {
+            true => event.visit(&mut FlatPen(pen)),
+            false => event.visit(&mut pen),
+        }
     }
 }

@@ -26,10 +26,7 @@ impl Loss {
             Self::Untimed,
             "events without a time, set to the time of the event before them",
         ),
-        (
-            Self::Early,
-            "events before 1970, set to 1970-01-01 00:00:00",
-        ),
+        (Self::Early, "events before the zero of time, set to it"),
         (
             Self::NotUtf8,
             "texts that are not UTF-8, of which each wrong byte NN is written as `\\xNN`",

@@ -145,7 +145,8 @@ fn split(text: &str) -> Option<(&str, &str)> {
 /// What is wanted of a time line.
 #[derive(Clone, Debug, Default)]
 pub struct MarkOptions {
-    /// The field whose values are tracks; without, streams are.
+    /// The field whose values are tracks; without, tracks are those of an event log, and otherwise
+    /// streams.
     pub track: Option<FieldName>,
     /// Slices.
     pub slices: Vec<Slice>,
@@ -180,8 +181,8 @@ pub struct Marks {
 pub(super) struct ClassMarks {
     /// Positions among the wanted fields of what is carried.
     carried: Vec<usize>,
-    /// Whether the first one is the track.
-    pub(super) track: bool,
+    /// Where the track comes from.
+    pub(super) track: TrackFrom,
     /// The slices that are ended, and whether its key is carried.
     pub(super) ends: Option<(usize, bool)>,
     /// The same for those that are begun.
@@ -192,6 +193,18 @@ pub(super) struct ClassMarks {
     pub(super) flows: usize,
 }
 
+/// Where the track of an event comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TrackFrom {
+    /// It is the stream's.
+    #[default]
+    Stream,
+    /// A field, whose value comes first.
+    Field,
+    /// An event log: the number and the name come first.
+    Log,
+}
+
 impl Marks {
     /// Binds options.
     ///
@@ -199,7 +212,9 @@ impl Marks {
     ///
     /// A field that no event has.
     pub fn new(options: MarkOptions, recordings: &[AnyRecording]) -> Result<Self, UnknownField> {
-        let wanted = Wanted::new(&options);
+        let mut logs = recordings.iter().filter(|of| of.is_log());
+        let has_logs = logs.any(|of| !of.event_classes().is_empty());
+        let wanted = Wanted::new(&options, has_logs);
         let fields =
             Fields::new(&wanted.fields, recordings).map_err(|(position, error)| UnknownField {
                 option: wanted.options[position],
@@ -209,7 +224,7 @@ impl Marks {
             let classes = of.event_classes().iter().enumerate();
             let marks = classes.map(|(position, class)| {
                 let has = |field: usize| fields.has(recording, position, field);
-                wanted.of_class(&options, class, has)
+                wanted.of_class(&options, class, of.is_log(), has)
             });
             marks.collect()
         };
@@ -245,7 +260,8 @@ impl Marks {
     }
 }
 
-/// The fields that options want, in order: the track, keys of slices, counters, flows.
+/// The fields that options want, in order: the track (of event logs its number and name), keys of
+/// slices, counters, flows.
 struct Wanted {
     fields: Vec<WantedField>,
     /// The option each comes from.
@@ -255,7 +271,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(options: &MarkOptions) -> Self {
+    fn new(options: &MarkOptions, has_logs: bool) -> Self {
         let mut wanted = Self {
             fields: Vec::new(),
             options: Vec::new(),
@@ -265,6 +281,10 @@ impl Wanted {
         let all = Vec::new;
         if let Some(track) = &options.track {
             wanted.add("--track", track, all());
+        } else if has_logs {
+            for name in ["track", "track_name"] {
+                wanted.add("--track", &FieldName::of_member(name), all());
+            }
         }
         for slice in &options.slices {
             let events = || vec![slice.begin.clone(), slice.end.clone()];
@@ -297,12 +317,16 @@ impl Wanted {
         &self,
         options: &MarkOptions,
         class: &EventClass,
+        is_log: bool,
         has: impl Fn(usize) -> bool,
     ) -> ClassMarks {
         let name = name_of(class).as_bytes();
         let mut marks = ClassMarks::default();
-        if options.track.is_some() && has(0) {
-            marks.track = true;
+        if options.track.is_none() && is_log {
+            marks.track = TrackFrom::Log;
+            marks.carried.extend([0, 1]);
+        } else if options.track.is_some() && has(0) {
+            marks.track = TrackFrom::Field;
             marks.carried.push(0);
         }
         let mut pair = |of: fn(&Slice) -> &Glob| {

@@ -8,6 +8,7 @@
 
 mod carry;
 pub mod chrome;
+pub mod cpel;
 mod losses;
 mod marks;
 pub mod perfetto;

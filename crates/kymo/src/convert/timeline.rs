@@ -8,7 +8,7 @@ use kymo_text::Line;
 
 use super::carry::Carried;
 use super::losses::{Loss, Losses};
-use super::marks::Marks;
+use super::marks::{Marks, TrackFrom};
 use crate::AnyRecording;
 use crate::show::Message;
 use crate::show::table::Table;
@@ -95,13 +95,19 @@ impl Timeline {
         let marks = Arc::clone(&self.marks);
         let class = marks.class(message.recording, message.class);
         let known = self.tracks.len();
-        let value = match class.track {
-            true => carried.next_with_bytes(),
-            false => (Value::Missing, &[][..]),
-        };
-        let track = match value.0 {
-            Value::Missing => self.track_of_stream(message, of),
-            _ => self.track_of_value(message, of, value),
+        let track = match class.track {
+            TrackFrom::Stream => self.track_of_stream(message, of),
+            TrackFrom::Field | TrackFrom::Log => {
+                let value = carried.next_with_bytes();
+                let name = match class.track {
+                    TrackFrom::Log => Some(carried.next()),
+                    _ => None,
+                };
+                match value.0 {
+                    Value::Missing => self.track_of_stream(message, of),
+                    _ => self.track_of_value(message, of, value, name),
+                }
+            }
         };
         let mut key = |has_key: bool| match has_key {
             true => carried.next_with_bytes().1,
@@ -177,6 +183,7 @@ impl Timeline {
         message: &Message,
         of: &[AnyRecording],
         (value, bytes): (Value<'_>, &[u8]),
+        name: Option<Value<'_>>,
     ) -> usize {
         let recording = message.recording;
         let key = (recording, bytes.into());
@@ -195,7 +202,10 @@ impl Timeline {
         };
         let created = i32::try_from(self.tracks.len()).unwrap_or(i32::MAX);
         self.add(Track {
-            name: format!("{} {}", self.marks.track_name(), text_of(value)),
+            name: match name {
+                Some(name) => text_of(name),
+                None => format!("{} {}", self.marks.track_name(), text_of(value)),
+            },
             rank: number.unwrap_or(created),
         })
     }

@@ -36,6 +36,17 @@ impl FieldName {
         })
     }
 
+    /// The name of a member that has no odd characters.
+    pub(crate) fn of_member(name: &str) -> Self {
+        Self {
+            text: name.to_string(),
+            parsed: parser::FieldName {
+                steps: vec![parser::Step::Name(name.to_string())],
+                range: 0..name.len(),
+            },
+        }
+    }
+
     /// The name as it was written.
     pub fn text(&self) -> &str {
         &self.text

@@ -44,6 +44,8 @@ pub(super) struct Names {
     pub(super) value: u64,
     pub(super) labels: u64,
     pub(super) flags: u64,
+    /// That of the number of an event class, which events of logs have.
+    pub(super) event_class: u64,
 }
 
 impl Names {
@@ -54,7 +56,8 @@ impl Names {
         for recording in of {
             let known = recording.event_classes().iter();
             let known = known.map(|class| {
-                let of_fields = numbers(&class.schema, |_| false, &mut fields);
+                let scopes = !recording.is_log();
+                let of_fields = numbers(&class.schema, scopes, |_| false, &mut fields);
                 (events.number(name_of(class)), of_fields)
             });
             classes.push(known.collect());
@@ -64,7 +67,7 @@ impl Names {
             let streams = streams.map(|(position, stream)| {
                 let of_fields = shared.entry(stream.class).or_insert_with(|| {
                     let PacketFields { schema, hidden, .. } = PacketFields::of(recording, position);
-                    numbers(&schema, |field| hidden[field], &mut fields)
+                    numbers(&schema, true, |field| hidden[field], &mut fields)
                 });
                 Arc::clone(of_fields)
             });
@@ -74,6 +77,7 @@ impl Names {
             value: fields.number("value"),
             labels: fields.number("labels"),
             flags: fields.number("flags"),
+            event_class: fields.number("event_class"),
             events,
             fields,
             classes,
@@ -99,8 +103,13 @@ impl Names {
 
 /// The number of the name under which each field is written; 0 of what is written under none: the
 /// roots that are structures, elements, and what is not written at all, headers of events above
-/// all.
-fn numbers(schema: &Schema, is_hidden: impl Fn(usize) -> bool, names: &mut Numbers) -> Arc<[u64]> {
+/// all. Without `scopes`, these are not written before names.
+fn numbers(
+    schema: &Schema,
+    scopes: bool,
+    is_hidden: impl Fn(usize) -> bool,
+    names: &mut Numbers,
+) -> Arc<[u64]> {
     let mut numbers: Vec<u64> = Vec::with_capacity(schema.fields().len());
     for (position, field) in schema.fields().iter().enumerate() {
         let id = FieldId(position as u32);
@@ -115,7 +124,7 @@ fn numbers(schema: &Schema, is_hidden: impl Fn(usize) -> bool, names: &mut Numbe
                 Kind::Optional | Kind::Variant => numbers[parent.index()],
                 _ => {
                     let name = field.name.as_deref().unwrap_or_default();
-                    match scope_before(schema, parent) {
+                    match scope_before(schema, parent).filter(|_| scopes) {
                         Some(scope) => names.number(&format!("{}.{name}", scope.name())),
                         None => names.number(name),
                     }
@@ -185,7 +194,13 @@ impl Told {
         let event = names.event(recording, class);
         let fields = names.fields(recording, class).iter();
         let fields = fields.chain(names.packet_fields(recording, stream));
-        let fields = fields.chain([&names.value, &names.labels, &names.flags]);
+        let of_all = [
+            &names.value,
+            &names.labels,
+            &names.flags,
+            &names.event_class,
+        ];
+        let fields = fields.chain(of_all);
         intern(
             message::EVENT_NAMES,
             event,

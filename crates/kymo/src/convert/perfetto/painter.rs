@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use kymo_model::{Chunk, Event, Fault, Recording};
+use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
 use kymo_text::Line;
 
 use super::names::Names;
 use super::pen::{Pen, Plan};
+use super::{message, proto};
 use crate::convert::losses::Losses;
 use crate::convert::marks::Porter;
 use crate::convert::samples::SamplesPen;
@@ -22,13 +23,37 @@ pub struct PerfettoPainter {
     porter: Porter,
     names: Arc<Names>,
     losses: Arc<Losses>,
-    classes: Table<Plan>,
+    classes: Table<ClassPlan>,
     streams: Table<StreamPlan>,
     recording: usize,
     kind: EntryKind,
+    is_log: bool,
     /// The annotations of the packet.
     packet: Line,
     open: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct ClassPlan {
+    /// The number of the class, where events have it as an annotation.
+    number: Vec<u8>,
+    plan: Plan,
+}
+
+impl ClassPlan {
+    fn new(class: &EventClass, numbers: &[u64], names: &Names, is_log: bool) -> Self {
+        let mut number = Line::new();
+        if is_log {
+            let annotation = proto::begin(message::ANNOTATIONS, &mut number);
+            proto::uint(message::NAME_IID, names.event_class, &mut number);
+            proto::uint(message::UINT_VALUE, class.id, &mut number);
+            proto::end(annotation, &mut number);
+        }
+        Self {
+            number: number.as_bytes().to_vec(),
+            plan: Plan::new(&class.schema, numbers, names),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -47,6 +72,7 @@ impl PerfettoPainter {
             streams: Table::default(),
             recording: 0,
             kind: EntryKind::Event,
+            is_log: false,
             packet: Line::new(),
             open: Vec::new(),
         }
@@ -57,6 +83,7 @@ impl Painter for PerfettoPainter {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
         self.kind = of.entry_kind();
+        self.is_log = of.is_log();
         self.porter.chunk(recording, of, chunk)?;
         self.packet.clear();
         self.open.clear();
@@ -93,14 +120,17 @@ impl Painter for PerfettoPainter {
         self.porter.carry(event, out)?;
         let (recording, index) = (self.recording, event.class_index());
         let names = &self.names;
-        let plan = self.classes.get(recording, index, || {
-            Plan::new(&event.class().schema, names.fields(recording, index), names)
+        let is_log = self.is_log;
+        let class = self.classes.get(recording, index, || {
+            let numbers = names.fields(recording, index);
+            ClassPlan::new(event.class(), numbers, names, is_log)
         });
         self.open.clear();
         out.push(self.packet.as_bytes());
+        out.push(&class.number);
         event.visit(&mut Pen {
             line: out,
-            plan,
+            plan: &class.plan,
             open: &mut self.open,
             names,
             losses: &self.losses,
