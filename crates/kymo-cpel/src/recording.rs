@@ -275,11 +275,26 @@ impl Recording {
             };
             let is_sorted = self.scan(&section, &mut findings);
             let entries = Entries::new(&self.bytes[section.entries.clone()], order);
-            self.logs.push(Log {
+            let log = Log {
                 place,
                 order: (!is_sorted).then(|| by_time(entries)),
                 section,
-            });
+            };
+            let last = entries.len().checked_sub(1);
+            if let Some(last) = last.and_then(|last| log.entry(entries, last))
+                && place.timestamp(last.time).is_none()
+            {
+                findings.push(Finding {
+                    code: FaultCode::TimeRange,
+                    offset: log.section.entries.start as u64,
+                    section: Some(log.section.section as u64),
+                    message: format!(
+                        "the last time, {}, is more nanoseconds than 64 bits hold",
+                        last.time
+                    ),
+                });
+            }
+            self.logs.push(log);
             self.streams.push(StreamInfo {
                 class: 0,
                 id: Some(number as u64),
