@@ -10,7 +10,8 @@
 //! * A recording is a process, a [track](super::MarkOptions::track) one of its threads; both are
 //!   named by events of phase `M`.
 //! * `args` has the scopes with their fields as [JSON lines](crate::show::json) have them.
-//! * Slices are phases `B` and `E`, counters phase `C`; a [flow](super::MarkOptions::flows) is a
+//! * Slices are phases `B` and `E`, of which the latter has the name of its event as `end` among the
+//!   `args`; counters are phase `C`; a [flow](super::MarkOptions::flows) is a
 //!   `bind_id` that goes in and out.
 
 use std::sync::Arc;
@@ -142,8 +143,10 @@ impl Chrome {
             Phase::Begin => self.begin_at("B", time, thread, out),
             Phase::End => self.begin_at("E", time, thread, out),
         }
-        out.push(b",\"name\":");
-        out.json_string(name.as_bytes());
+        if place.phase != Phase::End {
+            out.push(b",\"name\":");
+            out.json_string(name.as_bytes());
+        }
         for flow in 0..marks_of_class.flows {
             let (value, bytes) = carried.next_with_bytes();
             if value != Value::Missing {
@@ -154,7 +157,14 @@ impl Chrome {
         }
         out.push(b",\"args\":{");
         let args = carried.rest();
-        out.push(args.strip_prefix(b",").unwrap_or(args));
+        if place.phase == Phase::End {
+            // An end that has a name ends only a slice of the same name.
+            out.push(b"\"end\":");
+            out.json_string(name.as_bytes());
+            out.push(args);
+        } else {
+            out.push(args.strip_prefix(b",").unwrap_or(args));
+        }
         out.push(b"}}");
     }
 

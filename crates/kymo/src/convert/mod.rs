@@ -14,6 +14,8 @@ mod marks;
 pub mod perfetto;
 pub mod rrd;
 mod samples;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 pub use losses::Losses;

@@ -99,7 +99,7 @@ impl<'a> Message<'a> {
 }
 
 /// A trace as text: a line for each track and event, in the order of the packets.
-pub(super) fn text(trace: &[u8]) -> String {
+pub(in crate::convert) fn text(trace: &[u8]) -> String {
     let mut names: BTreeMap<(u32, u64), String> = BTreeMap::new();
     let mut tracks: BTreeMap<u64, String> = BTreeMap::new();
     let mut text = String::new();

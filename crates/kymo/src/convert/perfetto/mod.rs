@@ -3,7 +3,7 @@
 //! * Each recording is a track, and in it each stream, or each value of the field that
 //!   [tells tracks apart](super::MarkOptions::track), one of its own.
 //! * Each event is an instant, or the begin or the end of a slice, with the event's name and an
-//!   annotation for each field. Members of the payload go by their names; those of packet context,
+//!   annotation for each field; one that ends a slice has its name as the annotation `end`. Members of the payload go by their names; those of packet context,
 //!   common context and specific context have the scope before them, as `common_context.vpid`.
 //! * Structures, arrays, variants and optionals are as in [JSON](crate::show::json): an absent
 //!   optional, and a structure or array without parts, is an annotation without a value.
@@ -15,14 +15,12 @@
 //!   whose number is made from that value.
 
 #[cfg(test)]
-mod decode;
+pub(super) mod decode;
 mod message;
 mod names;
 mod painter;
 mod pen;
 mod proto;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,6 +35,7 @@ use super::losses::{Loss, Losses};
 use super::marks::Marks;
 use super::samples::{Samples, source_name};
 use super::timeline::{Phase, Timeline};
+use crate::filter::name_of;
 use crate::show::color::Palette;
 use crate::show::wall::Wall;
 use crate::show::{Assembler, Message, MessageKind, WallOptions, lost};
@@ -254,11 +253,7 @@ impl Perfetto {
             let of_field = CounterOf::Field(place.track, message.recording, message.class, counter);
             let name = || {
                 let class = &of[message.recording].event_classes()[message.class];
-                format!(
-                    "{} {}",
-                    crate::filter::name_of(class),
-                    marks.counter_name(counter)
-                )
+                format!("{} {}", name_of(class), marks.counter_name(counter))
             };
             let value = carried.next();
             let Some(number) = Number::of(value) else {
@@ -277,8 +272,18 @@ impl Perfetto {
         let (recording, stream) = (message.recording, message.stream);
         proto::uint(message::TYPE, kind, &mut event);
         proto::uint(message::TRACK_UUID, track, &mut event);
-        let name = self.names.event(recording, message.class);
-        proto::uint(message::EVENT_NAME_IID, name, &mut event);
+        if place.phase == Phase::End {
+            // An end that has a name ends only a slice of the same name.
+            let class = &of[recording].event_classes()[message.class];
+            let annotation = proto::begin(message::ANNOTATIONS, &mut event);
+            proto::uint(message::NAME_IID, self.names.end, &mut event);
+            let name = name_of(class).as_bytes();
+            proto::bytes(message::STRING_VALUE, name, &mut event);
+            proto::end(annotation, &mut event);
+        } else {
+            let name = self.names.event(recording, message.class);
+            proto::uint(message::EVENT_NAME_IID, name, &mut event);
+        }
         for flow in 0..class.flows {
             let (value, bytes) = carried.next_with_bytes();
             if value != Value::Missing {

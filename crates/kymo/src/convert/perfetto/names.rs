@@ -46,6 +46,8 @@ pub(super) struct Names {
     pub(super) flags: u64,
     /// That of the number of an event class, which events of logs have.
     pub(super) event_class: u64,
+    /// That of the name of an event that ends a slice.
+    pub(super) end: u64,
 }
 
 impl Names {
@@ -78,6 +80,7 @@ impl Names {
             labels: fields.number("labels"),
             flags: fields.number("flags"),
             event_class: fields.number("event_class"),
+            end: fields.number("end"),
             events,
             fields,
             classes,
@@ -199,6 +202,7 @@ impl Told {
             &names.labels,
             &names.flags,
             &names.event_class,
+            &names.end,
         ];
         let fields = fields.chain(of_all);
         intern(

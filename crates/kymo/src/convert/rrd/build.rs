@@ -20,7 +20,6 @@ pub(super) fn build(
     cells: &mut Cells,
 ) -> Result<Made, MakeError> {
     let (met, last) = cells.span().ok_or(MakeError::Nothing)?;
-    // What is not known before the first event need not be a row.
     let rows = options.rows.unwrap_or(last - met + 1);
     let sources = names.len() as u64;
     if rows

@@ -59,6 +59,8 @@ impl Cell {
 pub(super) struct Cells {
     /// The number of steps that are kept.
     most: Option<u64>,
+    /// The first step that has had events.
+    first: Option<u64>,
     steps: BTreeMap<u64, Vec<(u32, Cell)>>,
     /// The step of the last event, and its cells by data source.
     step: u64,
@@ -71,6 +73,7 @@ impl Cells {
     pub(super) fn new(most: Option<u64>) -> Self {
         Self {
             most,
+            first: None,
             steps: BTreeMap::new(),
             step: 0,
             open: Vec::new(),
@@ -104,6 +107,7 @@ impl Cells {
         if self.used.is_empty() {
             return;
         }
+        self.first = Some(self.first.map_or(self.step, |first| first.min(self.step)));
         let cells = self.steps.entry(self.step).or_default();
         let met_before = !cells.is_empty();
         for source in self.used.drain(..) {
@@ -135,12 +139,11 @@ impl Cells {
         self.dropped
     }
 
-    /// The first step and the last one that have events.
+    /// The first step and the last one that have events, kept or not.
     pub(super) fn span(&mut self) -> Option<(u64, u64)> {
         self.close();
-        let (&first, _) = self.steps.first_key_value()?;
         let (&last, _) = self.steps.last_key_value()?;
-        Some((first, last))
+        Some((self.first?, last))
     }
 
     /// The cells of a step.
@@ -197,6 +200,8 @@ mod tests {
             cells.add(step, 0, Cell::ONE);
         }
         assert_eq!(cells.dropped(), 5);
-        assert_eq!(cells.span(), Some((10, 12)));
+        assert_eq!(cells.span(), Some((1, 12)));
+        assert_eq!(result(&cells, 10), [(0, 1.0)]);
+        assert_eq!(result(&cells, 4), []);
     }
 }
