@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 pub(crate) mod analysis;
+pub(crate) mod convert;
 pub(crate) mod machine;
 pub(crate) mod rrd;
 
@@ -35,6 +36,7 @@ Examples:
   kymo print trace/                      every event, a line each
   kymo print --event 'sched_*' --begin 10:15:00 --end 10:15:01 trace/
   kymo print --format json trace/ | jq .payload
+  kymo convert trace/ -o trace.pftrace   for ui.perfetto.dev
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
@@ -65,6 +67,7 @@ pub(crate) fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Print(Print),
+    Convert(convert::Convert),
     Info(Info),
     Stats(Stats),
     Check(Check),
