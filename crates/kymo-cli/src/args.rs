@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 pub(crate) mod analysis;
+pub(crate) mod convert;
 pub(crate) mod machine;
 pub(crate) mod rrd;
 
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
-use kymo::open::ClockChoice;
+use kymo::open::{ClockChoice, Duration, parse_placed};
 use kymo::show::pretty;
 use kymo_machine::Machine;
 
@@ -35,6 +36,7 @@ Examples:
   kymo print trace/                      every event, a line each
   kymo print --event 'sched_*' --begin 10:15:00 --end 10:15:01 trace/
   kymo print --format json trace/ | jq .payload
+  kymo convert trace/ -o trace.pftrace   for ui.perfetto.dev
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
@@ -65,6 +67,7 @@ pub(crate) fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Print(Print),
+    Convert(convert::Convert),
     Info(Info),
     Stats(Stats),
     Check(Check),
@@ -107,6 +110,33 @@ pub(crate) struct Input {
         help_heading = "Clocks"
     )]
     pub(crate) clock: ClockChoice,
+
+    /// Say when the recordings of a PATH begin, such as those without an origin of their times.
+    ///
+    /// TIME is written as for --begin; HH:MM alone is of the day on which the others begin. PATH is
+    /// one of those that are shown. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=TIME",
+        value_parser = parse_placed::<Moment>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) align: Vec<(PathBuf, Moment)>,
+
+    /// Add a duration to the times of the recordings of a PATH: `host2/=-1.5ms`; units are ns, us,
+    /// ms, s, m, h, d. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=DURATION",
+        value_parser = parse_placed::<Duration>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) offset: Vec<(PathBuf, Duration)>,
+
+    /// Take the first event of this name for the same moment in the recordings of all paths: that of
+    /// the first path stays, the others are moved.
+    #[arg(long, value_name = "NAME", help_heading = "Clocks")]
+    pub(crate) align_event: Option<String>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(

@@ -6,6 +6,7 @@
 mod analysis;
 mod args;
 mod config;
+mod convert;
 mod docs;
 mod follow;
 mod machine;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     let terminal = Terminal::new();
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
+        Command::Convert(args) => convert::run(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod any;
+pub mod convert;
 pub mod filter;
 pub mod open;
 mod order;

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use kymo_rrd::convert::Target;
 use kymo_rrdtool::{Defaults, Failure, Session, find, knows, makes_databases, run, target, usage};
 
 use crate::config;
@@ -20,6 +21,9 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
         return Some(link(words));
     }
     match words {
+        [rrd, dash, words @ ..] if rrd == "rrd" && dash == "-" && words.len() < 2 => {
+            Some(lines(words.first()))
+        }
         [rrd, name, words @ ..] if rrd == "rrd" && knows(bytes(name)) => {
             let asks = |word: &&OsString| *word == "--help";
             let before_end = words.iter().take_while(|word| *word != "--");
@@ -36,6 +40,8 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
 fn link(words: &[OsString]) -> ExitCode {
     match words {
         [] => told(&usage(None), ExitCode::SUCCESS),
+        [dash] if dash == "-" => lines(None),
+        [dash, directory] if dash == "-" => lines(Some(directory)),
         [name] if let Some(command) = find(bytes(name)) => {
             told(&usage(Some(command)), ExitCode::SUCCESS)
         }
@@ -52,18 +58,45 @@ fn told(text: &str, status: ExitCode) -> ExitCode {
     }
 }
 
+/// Does what lines of standard input ask, in a directory if one is told.
+fn lines(directory: Option<&OsString>) -> ExitCode {
+    if let Some(directory) = directory
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        let reason = kymo_rrdtool::reason(&error);
+        let directory = Path::new(directory).display();
+        let _ = writeln!(io::stderr(), "ERROR: chdir {directory} {reason}");
+        // As rrdtool does: the number of the error.
+        let status = error
+            .raw_os_error()
+            .and_then(|number| u8::try_from(number).ok());
+        return ExitCode::from(status.unwrap_or(1));
+    }
+    in_session(OsStr::new("-"), |session| {
+        kymo_rrdtool::pipe(session, &mut io::stdin().lock())
+    })
+}
+
 /// Runs a command.
 fn command(name: &OsStr, words: &[OsString]) -> ExitCode {
     let words: Vec<&[u8]> = std::iter::once(name)
         .chain(words.iter().map(OsString::as_os_str))
         .map(bytes)
         .collect();
+    in_session(name, |session| run(session, &words).unwrap_or(Ok(())))
+}
+
+/// Does a command's work, and tells how it went.
+fn in_session(
+    name: &OsStr,
+    work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
+) -> ExitCode {
     let stdout = io::stdout();
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
     let mut warnings = io::stderr();
     let done = defaults(name).and_then(|defaults| {
         let mut session = Session::new(&mut out, &mut warnings, defaults);
-        run(&mut session, &words).unwrap_or(Ok(()))
+        work(&mut session)
     });
     let done = done.and(out.flush().map_err(Failure::Output));
     match done {
@@ -90,16 +123,25 @@ fn defaults(name: &OsStr) -> Result<Defaults, Failure> {
     };
     // What makes no databases need not know which.
     if makes_databases(bytes(name)) {
-        let format = match variable("KYMO_RRD_FORMAT") {
-            Some(format) => Some(("KYMO_RRD_FORMAT".to_owned(), format)),
-            None => config::rrd_format().map_err(Failure::Message)?,
-        };
-        if let Some((place, format)) = format {
-            let told = |error| Failure::new(format!("{place}: {error}"));
-            defaults.format = target(format.as_bytes()).map_err(told)?;
-        }
+        defaults.format = default_format()?;
     }
     Ok(defaults)
+}
+
+/// The form of new databases where no command tells it.
+pub(crate) fn default_format() -> Result<Target, Failure> {
+    let variable = std::env::var("KYMO_RRD_FORMAT").ok();
+    let format = match variable.filter(|value| !value.is_empty()) {
+        Some(format) => Some(("KYMO_RRD_FORMAT".to_owned(), format)),
+        None => config::rrd_format().map_err(Failure::Message)?,
+    };
+    match format {
+        None => Ok(Defaults::default().format),
+        Some((place, format)) => {
+            let told = |error| Failure::new(format!("{place}: {error}"));
+            target(format.as_bytes()).map_err(told)
+        }
+    }
 }
 
 /// A word as bytes: exactly what was written, on Unix.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kymo_model::{Base, EventClass, Kind, Schema, Scope};
 
 use crate::definitions::{InFile, Reference};
-use crate::format::Shape;
+use crate::format::{Program, Shape};
 
 /// Number of the class of codes that have none of their own: no code has it.
 pub(super) const OTHER_CODES: u64 = 1 << 32;
@@ -64,12 +64,16 @@ pub(super) fn event_class(code: u64, name: Arc<str>) -> EventClass {
 pub(super) enum DatumText {
     /// There is none.
     Empty,
-    /// Always the same.
+    /// Always the same, which is here.
     Constant(Range<usize>),
     /// The string that the datum refers to.
     String,
-    /// By a format.
-    Made { format: Range<usize>, strings: bool },
+    /// By a format, which is here.
+    Made {
+        format: Range<usize>,
+        program: Option<Program>,
+        strings: bool,
+    },
     /// The format cannot be found.
     Bad(u32),
 }
@@ -79,14 +83,19 @@ impl DatumText {
         match datum {
             Reference::None => Self::Empty,
             Reference::Bad(offset) => Self::Bad(*offset),
-            Reference::At(place) => match Shape::of(names.text(place)) {
-                Shape::Constant => Self::Constant(place.clone()),
-                Shape::String => Self::String,
-                Shape::Made { strings } => Self::Made {
-                    format: place.clone(),
-                    strings,
-                },
-            },
+            Reference::At(place) => {
+                let text = names.text(place);
+                let place = place.start..place.start + text.len();
+                match Shape::of(text) {
+                    Shape::Constant => Self::Constant(place),
+                    Shape::String => Self::String,
+                    Shape::Made { strings } => Self::Made {
+                        format: place,
+                        program: Program::new(text),
+                        strings,
+                    },
+                }
+            }
         }
     }
 

@@ -88,20 +88,14 @@ impl LogEvent<'_, '_> {
 
     fn track_name<V: Visitor>(&self, visitor: &mut V) {
         let of = self.of.of;
-        let track = of.definitions.track(self.entry.track);
         let mut names = self.of.names;
-        let name = match track {
-            None => &Reference::None,
-            Some(track) => {
-                names.strings = of.bytes.get(track.strings.clone()).unwrap_or_default();
-                &track.name
-            }
-        };
-        if let Reference::At(place) = name {
-            let text = names.text(place);
-            if !text.contains(&b'%') {
+        let mut name = &Reference::None;
+        if let Some(track) = of.definitions.track(self.entry.track) {
+            if let Some(text) = track.constant(names.bytes) {
                 return visitor.text(field::TRACK_NAME, text);
             }
+            names.strings = names.bytes.get(track.strings.clone()).unwrap_or_default();
+            name = &track.name;
         }
         let mut room = self.of.room.borrow_mut();
         room.clear();
@@ -111,28 +105,32 @@ impl LogEvent<'_, '_> {
 
     fn text<V: Visitor>(&self, visitor: &mut V) {
         let (names, datum) = (&self.of.names, self.entry.datum);
-        let made = |make: &dyn Fn(&mut Line), visitor: &mut V| {
-            let mut room = self.of.room.borrow_mut();
-            room.clear();
-            make(&mut room);
-            visitor.text(field::TEXT, room.as_bytes());
-        };
         match &self.of.of.datums[self.class] {
             DatumText::Empty => visitor.text(field::TEXT, b""),
-            DatumText::Constant(text) => visitor.text(field::TEXT, names.text(text)),
+            DatumText::Constant(text) => visitor.text(field::TEXT, names.slice(text)),
             DatumText::String => match names.string(datum) {
                 Some(text) => visitor.text(field::TEXT, text),
-                None => made(&|room| bad_offset(datum, room), visitor),
+                None => self.made(visitor, |room| bad_offset(datum, room)),
             },
-            DatumText::Made { format, .. } => {
-                let format = names.text(format);
-                made(
-                    &|room| write(format, datum, names, room, MOST_TEXT),
-                    visitor,
-                );
+            DatumText::Made {
+                format, program, ..
+            } => {
+                let format = names.slice(format);
+                self.made(visitor, |room| match program {
+                    Some(program) => program.write(format, datum, names, room, MOST_TEXT),
+                    None => write(format, datum, names, room, MOST_TEXT),
+                });
             }
-            DatumText::Bad(offset) => made(&|room| bad_offset(*offset, room), visitor),
+            DatumText::Bad(offset) => self.made(visitor, |room| bad_offset(*offset, room)),
         }
+    }
+
+    /// Shows a text that is made for it.
+    fn made<V: Visitor>(&self, visitor: &mut V, make: impl FnOnce(&mut Line)) {
+        let mut room = self.of.room.borrow_mut();
+        room.clear();
+        make(&mut room);
+        visitor.text(field::TEXT, room.as_bytes());
     }
 }
 
