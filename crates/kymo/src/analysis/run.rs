@@ -206,7 +206,7 @@ pub(super) fn run<S: Select>(
         untimed: 0,
         discarded: 0,
     };
-    if !(options.strict && !output.coverage.faults.is_empty()) {
+    if !options.strict || output.coverage.faults.is_empty() {
         let narrowed = Narrowed {
             select,
             plan: &plan,

@@ -150,7 +150,7 @@ impl Fields {
         recordings: &[R],
         wishes: &[Wish<'_>],
         asked: impl Fn(usize, usize) -> Option<Vec<usize>>,
-    ) -> Result<Self, (usize, FilterError)> {
+    ) -> Result<Self, (usize, Box<FilterError>)> {
         let nothing = Schema::new();
         let mut found: Vec<Vec<bool>> = wishes
             .iter()
@@ -218,7 +218,8 @@ impl Fields {
                         trace: of.name(),
                     })
                 });
-                return Err((position, unknown(wish.names, missing, of, array)));
+                let error = unknown(wish.names, missing, of, array);
+                return Err((position, Box::new(error)));
             }
         }
         Ok(Self { recordings: all })
