@@ -1,5 +1,7 @@
 //! What can be written on the command line.
 
+pub(crate) mod analysis;
+pub(crate) mod convert;
 pub(crate) mod machine;
 pub(crate) mod rrd;
 
@@ -34,9 +36,12 @@ Examples:
   kymo print trace/                      every event, a line each
   kymo print --event 'sched_*' --begin 10:15:00 --end 10:15:01 trace/
   kymo print --format json trace/ | jq .payload
+  kymo convert trace/ -o trace.pftrace   for ui.perfetto.dev
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
+  kymo latency --start irq_entry --end irq_exit --track cpu_id trace/
+                                         how long it takes from one to the other
   kymo machine list                      how machines write numbers
   kymo rrd convert DIR --in-place --to arm64
                                          databases of RRDtool on another machine",
@@ -54,15 +59,21 @@ pub(crate) struct Cli {
 
 /// All that can be written.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
+    Cli::command()
+        .mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
+        .mut_subcommand("latency", analysis::with_end_events)
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Print(Print),
+    Convert(convert::Convert),
     Info(Info),
     Stats(Stats),
     Check(Check),
+    States(analysis::States),
+    Latency(analysis::Latency),
+    Profile(analysis::Profile),
     Machine(machine::Machine),
     Rrd(rrd::Rrd),
     Completions(Completions),
@@ -367,6 +378,7 @@ pub(crate) struct Info {
 Examples:
   kymo stats trace/
   kymo stats --top 5 --begin 10:15 --end 10:16 trace/
+  kymo stats --by-track --track cpu_id trace/
   kymo stats --json --where 'ret < 0' trace/ | jq .events")]
 pub(crate) struct Stats {
     #[command(flatten)]
@@ -375,9 +387,17 @@ pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) selection: Selection,
 
-    /// Show only the N event classes with the most events.
+    /// Show only the N event classes (with --by-track, tracks) with the most events.
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
+
+    /// Count the events of each track, and on it of each class, instead of those of streams;
+    /// --track does it too.
+    #[arg(long)]
+    pub(crate) by_track: bool,
+
+    #[command(flatten)]
+    pub(crate) tracks: analysis::Tracks,
 
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]

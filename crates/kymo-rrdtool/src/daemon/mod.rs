@@ -5,10 +5,12 @@
 //! rrdcached tells under PROTOCOL.
 
 mod address;
+mod rows;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use address::{Address, Stream};
+pub(crate) use rows::DaemonRows;
 
 use crate::failure::reason;
 use crate::options::Words;
@@ -49,9 +51,17 @@ pub(crate) fn connect<'s>(
     session: &'s mut Session<'_>,
     words: &Words<'_>,
 ) -> Result<Option<&'s mut Client>, Failure> {
-    let Some(address) = address(session, words) else {
-        return Ok(None);
-    };
+    match address(session, words) {
+        Some(address) => connect_to(session, address).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Connects to the daemon at an address.
+fn connect_to<'s>(
+    session: &'s mut Session<'_>,
+    address: String,
+) -> Result<&'s mut Client, Failure> {
     let strip = session.defaults.strip_path.clone();
     // The connection is kept for the next line.
     let client = match session.daemon.take() {
@@ -63,7 +73,7 @@ pub(crate) fn connect<'s>(
             ))
         })?,
     };
-    Ok(Some(session.daemon.insert(client)))
+    Ok(session.daemon.insert(client))
 }
 
 /// Has the daemon that a command line names, if there is one, write what it holds of a file.
@@ -80,6 +90,19 @@ pub(crate) fn flush(
         Some(client) => client.flush(file),
         None => Ok(()),
     }
+}
+
+/// Has the daemon at an address write what it holds of a file.
+///
+/// # Errors
+///
+/// Where there is no such daemon, or it does not do it.
+pub(crate) fn flush_at(
+    session: &mut Session<'_>,
+    address: String,
+    file: &[u8],
+) -> Result<(), Failure> {
+    connect_to(session, address)?.flush(file)
 }
 
 /// Has the daemon that a command line names, if there is one, forget what it knows of a file, which

@@ -42,9 +42,8 @@ mod plan;
 use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
 use kymo_text::Line;
 
-use self::pen::FlatPen;
-pub(super) use self::pen::{Pen, float, float128};
-pub(super) use self::plan::Plan;
+pub(crate) use self::pen::{FlatPen, Pen, float, float128};
+pub(crate) use self::plan::Plan;
 use self::plan::key;
 use super::color::Palette;
 use super::lost;

@@ -8,7 +8,7 @@ use crate::show::packet::leading;
 
 /// How the fields of a schema are written, by [`FieldId`].
 #[derive(Debug)]
-pub(in crate::show) struct Plan {
+pub(crate) struct Plan {
     pub(super) fields: Vec<FieldPlan>,
 }
 
@@ -53,7 +53,7 @@ impl Render for Labels {
 
 impl Plan {
     /// Plans all fields; `hidden` ones are never visited.
-    pub(in crate::show) fn new(schema: &Schema, hidden: &[bool]) -> Self {
+    pub(crate) fn new(schema: &Schema, hidden: &[bool]) -> Self {
         let leads = leading(schema, hidden);
         let plan = |(position, field): (usize, &kymo_model::Field)| {
             let mut before = Line::new();
@@ -95,7 +95,7 @@ impl Plan {
 
     /// Plans the fields of an event that are shown without scopes; what `payload` says comes
     /// before those of the payload.
-    pub(super) fn flat(schema: &Schema, payload: &[u8]) -> Self {
+    pub(crate) fn flat(schema: &Schema, payload: &[u8]) -> Self {
         let root = schema.root(Scope::Payload);
         let plan = |(position, field): (usize, &kymo_model::Field)| {
             let mut before = Line::new();
@@ -123,7 +123,7 @@ impl Plan {
 
     /// Size of a floating point number.
     #[inline]
-    pub(in crate::show) fn float_bits(&self, field: FieldId) -> u32 {
+    pub(crate) fn float_bits(&self, field: FieldId) -> u32 {
         match self.fields[field.index()].value {
             Value::Float(bits) => bits,
             _ => 64,
@@ -131,7 +131,7 @@ impl Plan {
     }
 
     /// Lets a field be written without anything before it but its opening brace.
-    pub(in crate::show) fn detach(&mut self, field: FieldId, kind: &Kind) {
+    pub(crate) fn detach(&mut self, field: FieldId, kind: &Kind) {
         let before: &[u8] = match kind {
             Kind::Struct => b"{",
             Kind::Array { .. } => b"[",
