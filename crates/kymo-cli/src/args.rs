@@ -2,6 +2,7 @@
 
 pub(crate) mod machine;
 pub(crate) mod rrd;
+pub(crate) mod time;
 
 use std::path::PathBuf;
 
@@ -36,6 +37,7 @@ Examples:
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
   kymo machine list                      how machines write numbers
+  kymo time 1927637038649001053          a time of collectd as seconds and as a date
   kymo rrd convert DIR --in-place --to arm64
                                          databases of RRDtool on another machine",
     arg_required_else_help = true,
@@ -62,6 +64,7 @@ pub(crate) enum Command {
     Stats(Stats),
     Check(Check),
     Machine(machine::Machine),
+    Time(time::Time),
     Rrd(rrd::Rrd),
     Completions(Completions),
     Man(Man),

@@ -14,6 +14,7 @@ mod progress;
 mod report;
 mod rrd;
 mod terminal;
+mod time;
 
 use std::io::Write;
 use std::path::Path;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
+        Command::Time(args) => time::run(&args, &terminal),
         Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),
