@@ -2,7 +2,8 @@
 //!
 //! * [`Identifier`]: `host/plugin-instance/type-instance`, and when it may be a path;
 //! * [`Value`]: what is measured, on the wire and in text; [`TypesDb`]: what types there are;
-//! * [`network`]: the binary protocol, with signatures and encryption, both ways.
+//! * [`network`]: the binary protocol, with signatures and encryption, both ways;
+//! * [`plain`]: the protocol of text lines, both ways.
 //!
 //! Times are [`CdTime`](kymo_time::CdTime) from end to end. Nothing here opens a socket or knows
 //! what time it is.
@@ -28,6 +29,7 @@
 mod identifier;
 pub mod network;
 mod notification;
+pub mod plain;
 mod types;
 mod value;
 

@@ -93,7 +93,7 @@ fn bits(values: impl IntoIterator<Item = Value>) -> Vec<(u8, [u8; 8])> {
 
 proptest! {
     #[test]
-    fn values_come_back(security in security(), lists in proptest::collection::vec(list(), 1..40)) {
+    fn values_come_back(security in security(), lists in proptest::collection::vec(list(), 1..16)) {
         let mut packer = packer(security);
         let mut datagrams = Vec::new();
         for list in &lists {
