@@ -3,7 +3,8 @@
 //! * [`Identifier`]: `host/plugin-instance/type-instance`, and when it may be a path;
 //! * [`Value`]: what is measured, on the wire and in text; [`TypesDb`]: what types there are;
 //! * [`network`]: the binary protocol, with signatures and encryption, both ways;
-//! * [`plain`]: the protocol of text lines, both ways.
+//! * [`plain`]: the protocol of text lines, both ways;
+//! * [`config`]: the grammar of `collectd.conf`.
 //!
 //! Times are [`CdTime`](kymo_time::CdTime) from end to end. Nothing here opens a socket or knows
 //! what time it is.
@@ -26,6 +27,7 @@
 //! });
 //! ```
 
+pub mod config;
 mod identifier;
 pub mod network;
 mod notification;
