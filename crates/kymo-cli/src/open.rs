@@ -17,6 +17,7 @@ pub(crate) fn open_options(input: &Input) -> Options {
             clocks_from_unix_epoch: input.clock_force_correlate,
         },
         machine: input.machine,
+        clock: input.clock,
     }
 }
 
@@ -60,8 +61,11 @@ fn tell_error(error: &Error, terminal: &Terminal) {
     }
 }
 
-/// Tells what is odd in the metadata of a recording.
+/// Tells what is odd in a recording, or in its metadata.
 fn tell_warnings(recording: &AnyRecording, terminal: &Terminal) {
+    for note in recording.notes() {
+        terminal.warning(format_args!("{}: {note}", recording.path().display()));
+    }
     let Some(recording) = recording.as_ctf() else {
         return;
     };

@@ -8,6 +8,8 @@
 //!   links are followed, each directory is looked into once.
 //! * A file that begins as round-robin databases do is one. In directories that are searched, files
 //!   are looked at whose names end in `.rrd`.
+//! * A file that is what a CPEL, elog or Gist file is, is an event log. In directories that are
+//!   searched, files are looked at whose names end in `.cpel`, `.elog` or `.gist`.
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
 //!   with this one data stream file.
 //!
@@ -22,12 +24,17 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use kymo_cpel::elog::Recording as Elog;
+use kymo_cpel::probe::{Kind, Likeness, probe};
+use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
-use kymo_io::EntryKind;
+use kymo_io::{Access, Bytes, EntryKind};
 use kymo_machine::Machine;
 use kymo_rrd::recording::{ClockOffset, OpenError as DatabaseError, Recording as Database};
 use kymo_rrd::{LONGEST_BEGINNING, is_database};
+use kymo_time::NANOS_PER_SECOND;
 
+pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
 use crate::AnyRecording;
@@ -36,10 +43,24 @@ use crate::AnyRecording;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// How traces are opened. What is added to their clocks is added to the times of
-    /// databases, too.
+    /// databases and event logs, too.
     pub trace: TraceOptions,
     /// The machine that wrote the databases, where it is not found or found wrong.
     pub machine: Option<&'static Machine>,
+    /// What the clock of event logs is, where it is not found or found wrong.
+    pub clock: ClockChoice,
+}
+
+impl Options {
+    fn logs(&self) -> LogOptions {
+        let trace = &self.trace;
+        let seconds = trace.clock_offset_seconds.saturating_mul(NANOS_PER_SECOND);
+        LogOptions {
+            clock: self.clock,
+            offset_nanos: seconds.saturating_add(trace.clock_offset_nanos),
+            from_unix_epoch: trace.clocks_from_unix_epoch,
+        }
+    }
 }
 
 /// What [`open`] found, and what was in its way.
@@ -72,6 +93,8 @@ pub enum Error {
     Trace(OpenError),
     /// A round-robin database that cannot be opened.
     Database(DatabaseError),
+    /// An event log that cannot be opened.
+    Log(LogError),
 }
 
 impl fmt::Display for Error {
@@ -84,7 +107,8 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "{}: no recording found: neither here nor below is a directory with a file named `{METADATA_NAME}`, \
-                 which makes it a CTF trace, or a database whose name ends in `.rrd`",
+                 which makes it a CTF trace, or a database whose name ends in `.rrd`, \
+                 or an event log whose name ends in `.cpel`, `.elog` or `.gist`",
                 path.display()
             ),
             Self::NothingFound {
@@ -92,12 +116,13 @@ impl fmt::Display for Error {
                 is_directory: false,
             } => write!(
                 f,
-                "{}: not a recording: it is no round-robin database, and there is no file named `{METADATA_NAME}` \
+                "{}: not a recording: it is no round-robin database and no event log, and there is no file named `{METADATA_NAME}` \
                  beside it, which would make it a part of a CTF trace",
                 path.display()
             ),
             Self::Trace(error) => write!(f, "{error}"),
             Self::Database(error) => write!(f, "{error}"),
+            Self::Log(error) => write!(f, "{error}"),
         }
     }
 }
@@ -114,6 +139,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
             nanos: options.trace.clock_offset_nanos,
         },
         machine: options.machine,
+        logs: options.logs(),
         ..Search::default()
     };
     for path in paths {
@@ -128,8 +154,8 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
     for found in found {
         let group = match found {
             Found::Trace(group) => group,
-            Found::Database(database) => {
-                recordings.push(AnyRecording::Rrd(*database));
+            Found::Other(recording) => {
+                recordings.push(*recording);
                 continue;
             }
         };
@@ -154,7 +180,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
 #[derive(Debug)]
 enum Found {
     Trace(Group),
-    Database(Box<Database>),
+    Other(Box<AnyRecording>),
 }
 
 /// Directories that are one trace.
@@ -180,6 +206,8 @@ struct Search {
     offset: ClockOffset,
     /// The machine that wrote the databases, where it is told.
     machine: Option<&'static Machine>,
+    /// How event logs are opened.
+    logs: LogOptions,
     errors: Vec<Error>,
 }
 
@@ -198,6 +226,18 @@ impl Search {
             self.database(path);
             return Ok(());
         }
+        if metadata.is_file() && self.log(path, false) {
+            return Ok(());
+        }
+        match self.part_of_trace(path) {
+            // What looks like a log may be a damaged one.
+            Err(Error::NothingFound { .. }) if metadata.is_file() && self.log(path, true) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Opens a trace with one of its files alone.
+    fn part_of_trace(&mut self, path: &Path) -> Result<(), Error> {
         let nothing = || Error::NothingFound {
             path: path.to_path_buf(),
             is_directory: false,
@@ -250,6 +290,9 @@ impl Search {
                             if entry.path.extension().is_some_and(|name| name == "rrd") {
                                 found = true;
                                 self.database(&entry.path);
+                            } else if log_name(&entry.path).is_some() {
+                                found = true;
+                                self.log(&entry.path, true);
                             }
                         }
                         let directories = of(EntryKind::Directory);
@@ -275,9 +318,44 @@ impl Search {
             return;
         }
         match Database::open(path, self.machine, self.offset) {
-            Ok(database) => self.found.push(Found::Database(Box::new(database))),
+            Ok(database) => self.add_other(AnyRecording::Rrd(database)),
             Err(error) => self.errors.push(Error::Database(error)),
         }
+    }
+
+    /// Opens an event log, unless a link has led to it before. Without `damaged` only what is a
+    /// log for certain, else also what begins as one or is called so. `false` where it is none.
+    fn log(&mut self, path: &Path, damaged: bool) -> bool {
+        let bytes = match Bytes::open(path, Access::Sequential) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let path = path.to_path_buf();
+                self.errors.push(Error::Unreadable { path, error });
+                return true;
+            }
+        };
+        let kind = match probe(&bytes) {
+            Some(Likeness::Whole(kind)) => Some(kind),
+            Some(Likeness::Beginning(kind)) if damaged => Some(kind),
+            _ if damaged => log_name(path),
+            _ => None,
+        };
+        let Some(kind) = kind else {
+            return false;
+        };
+        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if !self.seen.insert(real) {
+            return true;
+        }
+        match open_log(path, bytes, kind, &self.logs) {
+            Ok(recording) => self.add_other(recording),
+            Err(error) => self.errors.push(Error::Log(error)),
+        }
+        true
+    }
+
+    fn add_other(&mut self, recording: AnyRecording) {
+        self.found.push(Found::Other(Box::new(recording)));
     }
 
     /// Adds a directory to the group it belongs to.
@@ -309,6 +387,35 @@ impl Search {
             directories: vec![directory],
             place: place.filter(|place| !place.is_empty()),
         }));
+    }
+}
+
+/// The format that the name of a file tells.
+fn log_name(path: &Path) -> Option<Kind> {
+    match path.extension()?.to_str()? {
+        "cpel" => Some(Kind::Cpel),
+        "elog" => Some(Kind::Elog),
+        "gist" => Some(Kind::Gist),
+        _ => None,
+    }
+}
+
+fn open_log(
+    path: &Path,
+    bytes: Bytes,
+    kind: Kind,
+    options: &LogOptions,
+) -> Result<AnyRecording, LogError> {
+    match kind {
+        Kind::Cpel => Cpel::new(path, bytes, options)
+            .map(AnyRecording::Cpel)
+            .map_err(|error| LogError::wrong(path, &error)),
+        Kind::Gist => Cpel::gist(path, bytes, options)
+            .map(AnyRecording::Cpel)
+            .map_err(|error| LogError::wrong(path, &error)),
+        Kind::Elog => Elog::new(path, bytes, options)
+            .map(AnyRecording::Elog)
+            .map_err(|error| LogError::wrong(path, &error)),
     }
 }
 
