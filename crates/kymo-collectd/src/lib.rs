@@ -4,7 +4,9 @@
 //! * [`Value`]: what is measured, on the wire and in text; [`TypesDb`]: what types there are;
 //! * [`network`]: the binary protocol, with signatures and encryption, both ways;
 //! * [`plain`]: the protocol of text lines, both ways;
-//! * [`config`]: the grammar of `collectd.conf`.
+//! * [`config`]: the grammar of `collectd.conf`;
+//! * [`capture`]: datagrams in files of network captures;
+//! * [`recording`]: datagrams as a recording.
 //!
 //! Times are [`CdTime`](kymo_time::CdTime) from end to end. Nothing here opens a socket or knows
 //! what time it is.
@@ -27,11 +29,13 @@
 //! });
 //! ```
 
+pub mod capture;
 pub mod config;
 mod identifier;
 pub mod network;
 mod notification;
 pub mod plain;
+pub mod recording;
 mod types;
 mod value;
 
