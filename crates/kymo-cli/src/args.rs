@@ -10,6 +10,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
 use kymo::open::ClockChoice;
 use kymo::show::pretty;
+use kymo_collectd::network::Keys;
 use kymo_machine::Machine;
 
 /// Reads, filters, merges and shows performance records.
@@ -20,8 +21,8 @@ use kymo_machine::Machine;
     about = "Reads, filters, merges and shows performance records",
     long_about = "Reads, filters, merges and shows performance records: traces in the Common \
 Trace Format (CTF) 1.8 and 2 and its draft of 2010 (RFC v1.1), as LTTng, barectf, Zephyr, babeltrace2 and \
-others write them, the event logs of VPP (CPEL, elog, Gist), and the round-robin databases of RRDtool, \
-RRD4J and kymo itself.\n\n\
+others write them, the event logs of VPP (CPEL, elog, Gist), datagrams of collectd, and the round-robin \
+databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
 Exit status:
@@ -76,7 +77,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Input {
     /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
-    /// (CPEL, elog, Gist), or a directory to search for all of them.
+    /// (CPEL, elog, Gist), or a directory to search for all of them; or datagrams of collectd: a
+    /// capture of the network (pcap, pcapng), or a file that is one datagram.
     ///
     /// A directory that holds a file named `metadata` is a CTF trace. Any other directory is
     /// searched with all below it, for traces, for databases whose names end in `.rrd`, and for
@@ -102,6 +104,13 @@ pub(crate) struct Input {
         help_heading = "Clocks"
     )]
     pub(crate) clock: ClockChoice,
+
+    /// A file with the passwords of signed and encrypted datagrams: lines `USER: PASSWORD`.
+    ///
+    /// It is written as the AuthFile of collectd's network plugin. Without it signatures are not
+    /// verified, and what is encrypted is not shown.
+    #[arg(long, value_name = "FILE", value_parser = parse_keys, value_hint = clap::ValueHint::FilePath)]
+    pub(crate) auth_file: Option<Keys>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(
@@ -434,6 +443,11 @@ pub(crate) enum Color {
     Always,
     /// Never
     Never,
+}
+
+fn parse_keys(path: &str) -> Result<Keys, String> {
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    Keys::parse(&text).map_err(|error| error.to_string())
 }
 
 fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {

@@ -27,9 +27,10 @@ pub use events::{SampleCursor, SampleEvent};
 
 /// Lists and messages of a chunk: so many are worked on in one go.
 const CHUNK: usize = 4096;
-/// The streams.
-const VALUES: usize = 0;
-const MESSAGES: usize = 1;
+/// The stream of lists of values.
+pub const VALUES: usize = 0;
+/// The stream of messages.
+pub const MESSAGES: usize = 1;
 
 /// How a recording is opened.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +64,8 @@ struct Content {
     values: Vec<Value>,
     lists: Vec<List>,
     messages: Vec<Message>,
+    /// Bytes of all parts with values, and of all with messages.
+    sizes: [u64; 2],
 }
 
 /// The five names, as positions among the texts.
@@ -388,7 +391,11 @@ impl kymo_model::Recording for Recording {
         let first = number.checked_mul(CHUNK)?;
         let end = first.checked_add(CHUNK)?.min(self.count(stream));
         let (begin_time, begin) = self.place(stream, first)?;
-        let (end_time, end) = self.place(stream, end.checked_sub(1)?)?;
+        let (end_time, _) = self.place(stream, end.checked_sub(1)?)?;
+        let end = match self.place(stream, end) {
+            Some((_, position)) => position,
+            None => self.content.sizes.get(stream).copied().unwrap_or(begin),
+        };
         Some(Chunk {
             stream,
             number,

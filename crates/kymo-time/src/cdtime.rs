@@ -297,9 +297,11 @@ impl CdTime {
     }
 
     /// The seconds with ten decimals, which is enough to tell every unit from its neighbours:
-    /// [`from_decimal`](Self::from_decimal) reads the same time back.
+    /// [`from_decimal`](Self::from_decimal) reads the same time back. They are rounded up, so that
+    /// who cuts off, as [`from_user`](Self::from_user) does, comes back to it, too, as far as a
+    /// double has its digits.
     pub fn lossless(self) -> String {
-        decimal(self.0.into(), LOSSLESS, |_, rest| rest >= HALF)
+        decimal(self.0.into(), LOSSLESS, |_, rest| rest > 0)
     }
 
     /// How much later this is, which is negative where it is earlier. It cannot go round.
@@ -599,6 +601,12 @@ mod tests {
             fn lossless_text_is_read_back(ticks: u64) {
                 let time = CdTime(ticks);
                 prop_assert_eq!(CdTime::from_decimal(&time.lossless()), Ok(time));
+            }
+
+            #[test]
+            fn so_is_what_a_double_holds(ticks in 0..1u64 << 53, shift in 0..11u32) {
+                let time = CdTime(ticks << shift);
+                prop_assert_eq!(CdTime::from_user(&time.lossless()), Ok(time));
             }
 
             #[test]

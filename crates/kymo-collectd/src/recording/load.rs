@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kymo_model::{FaultCode, FaultReport};
 
-use super::{Content, List, Message, Names, Options};
+use super::{Content, List, MESSAGES, Message, Names, Options, VALUES};
 use crate::Identifier;
 use crate::capture::{CaptureFault, CaptureProblem, Datagram, Form, datagrams};
 use crate::network::{Decoder, Item, PORT, Problem, Security};
@@ -189,6 +189,7 @@ impl Loader {
             lists,
             messages,
             texts,
+            sizes,
             ..
         } = &mut self.content;
         // Of the same time, in the order in which they came.
@@ -199,12 +200,14 @@ impl Loader {
             list.position = position;
             position += 6 + 9 * u64::from(list.count);
         }
+        sizes[VALUES] = position;
         position = 0;
         for message in messages {
             message.position = position;
             let text = texts.get(message.text as usize);
             position += 5 + text.map_or(0, |text| text.len() as u64);
         }
+        sizes[MESSAGES] = position;
         if let Some((mut report, count)) = self.without_keys {
             report.message = format!(
                 "{count} encrypted {}, and there are no keys (`--auth-file`)",
