@@ -5,6 +5,7 @@
 //! for a known reason in `conformance/exceptions.tsv`: a number that falls, a failure
 //! without a reason and a reason without a failure all fail the run.
 
+mod collectd;
 mod contents;
 mod elements;
 mod fields;
@@ -162,6 +163,22 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "cpel-elog-conversions",
         run: logs::elog_conversions,
+    },
+    Corpus {
+        name: "collectd-packets",
+        run: collectd::packets,
+    },
+    Corpus {
+        name: "collectd-malformed",
+        run: collectd::malformed,
+    },
+    Corpus {
+        name: "collectd-commands",
+        run: collectd::commands,
+    },
+    Corpus {
+        name: "collectd-configurations",
+        run: collectd::configurations,
     },
 ];
 
