@@ -396,9 +396,6 @@ pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    #[command(flatten)]
-    pub(crate) selection: Selection,
-
     /// Show only the N event classes (with --by-track, tracks) with the most events.
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
@@ -414,6 +411,10 @@ pub(crate) struct Stats {
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    // Behind it, options would be under its heading.
+    #[command(flatten)]
+    pub(crate) selection: Selection,
 
     #[command(flatten)]
     pub(crate) work: Work,
