@@ -16,10 +16,12 @@
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 mod commands;
+mod csv;
 mod daemon;
 mod failure;
 mod files;
 mod graph;
+mod make;
 mod open;
 pub mod options;
 mod path;

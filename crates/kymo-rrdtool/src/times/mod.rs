@@ -9,14 +9,14 @@
 //! local time; the zone is looked up only for the others.
 
 mod calendar;
-mod duration;
+
 mod parse;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-pub use duration::{DurationError, duration, scaled};
+pub use kymo_rrd::duration::{DurationError, duration, scaled};
 
 use crate::LocalZone;
 use calendar::Calendar;
