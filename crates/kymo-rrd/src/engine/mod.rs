@@ -194,7 +194,7 @@ impl Engine {
     fn end_steps(&mut self, change: &mut impl Change, pass: usize) -> Result<bool, UpdateError> {
         let plan = &self.plan;
         let pass = self.points.pass_of(pass);
-        change.steps_end((pass.first_step + pass.steps) * plan.step);
+        change.steps_end(pass.end);
         if !plan.predicts {
             consolidate(plan, pass, change, &mut self.row)?;
             return Ok(false);

@@ -19,6 +19,8 @@ pub(super) struct Span {
     steps: u64,
     /// The number of the step that ends first, counted from 1970.
     first_step: u64,
+    /// When the last of them ends, in seconds since 1970.
+    end: u64,
 }
 
 /// Steps that end with the same rates.
@@ -28,6 +30,9 @@ pub(super) struct Pass {
     pub(super) steps: u64,
     /// The number of the first of them, counted from 1970.
     pub(super) first_step: u64,
+    /// When the last of them ends, in seconds since 1970, as rrdtool counts it: of a step that is ended
+    /// by its own share, a second too early where the last update had a fraction.
+    pub(super) end: u64,
     /// One for each data source, NaN where it is unknown.
     pub(super) rates: Vec<f64>,
 }
@@ -72,6 +77,7 @@ impl Span {
             },
             steps,
             first_step: first as u64,
+            end: end as u64,
         }
     }
 
@@ -90,6 +96,7 @@ impl Pass {
     fn begin(&mut self, span: &Span) {
         self.steps = span.steps;
         self.first_step = span.first_step;
+        self.end = span.end;
         self.rates.clear();
     }
 }
@@ -214,6 +221,7 @@ impl Points {
             after: 0.0,
             steps: 1,
             first_step: span.first_step,
+            end: state.last_update.to_micros().0 as u64 + open as u64,
         };
         let rest = Span {
             interval: span.interval - open,
@@ -221,6 +229,7 @@ impl Points {
             after: span.after,
             steps: span.steps - 1,
             first_step: span.first_step + 1,
+            end: span.end,
         };
         let whole = std::mem::take(&mut self.amounts);
         self.amounts
