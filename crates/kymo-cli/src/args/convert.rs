@@ -128,6 +128,7 @@ pub(crate) struct Convert {
         value_enum,
         value_name = "FUNCTION",
         requires = "value",
+        conflicts_with = "count",
         ignore_case = true,
         help_heading = "Round-robin database"
     )]

@@ -42,10 +42,7 @@ pub enum MarkError {
 impl fmt::Display for MarkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Parts { expected } => write!(
-                f,
-                "expected {expected}; a colon within the name of an event is written `\\:`"
-            ),
+            Self::Parts { expected } => write!(f, "expected {expected}"),
             Self::Field(error) => write!(f, "{error}"),
         }
     }
@@ -78,7 +75,8 @@ impl Slice {
     ///
     /// What is wrong in it.
     pub fn parse(text: &str) -> Result<Self, MarkError> {
-        let expected = "BEGIN:END or BEGIN:END:FIELD";
+        let expected =
+            "BEGIN:END or BEGIN:END:FIELD, with `\\:` for a colon within the name of an event";
         let (begin, rest) = split(text).ok_or(MarkError::Parts { expected })?;
         let (end, key) = match split(rest) {
             Some((end, key)) => (end, Some(key)),
@@ -294,7 +292,11 @@ impl Wanted {
         }
         let begin = wanted.fields.len();
         for counter in &options.counters {
-            wanted.add("--counter", &counter.field, vec![counter.event.clone()]);
+            let events = match counter.event.pattern() {
+                "*" => all(),
+                _ => vec![counter.event.clone()],
+            };
+            wanted.add("--counter", &counter.field, events);
         }
         wanted.counters = begin..wanted.fields.len();
         for flow in &options.flows {
