@@ -1,6 +1,6 @@
 //! Event logs of VPP and of the tools around it.
 //!
-//! * **CPEL** ([`file`], [`definitions`], [`recording`]): sections with strings, symbols,
+//! * **CPEL** ([`mod@file`], [`definitions`], [`recording`]): sections with strings, symbols,
 //!   definitions of events and tracks, and events of 20 bytes, in either byte order.
 //! * **Gist**, which came before it: a count and the same events, without anything else.
 //! * **elog** ([`elog`]): what VPP's `event-logger save` writes: events of several arguments.

@@ -14,10 +14,6 @@ use kymo_time::Timestamp;
 
 /// A recording of any format.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each recording, and all that is done goes through it"
-)]
 pub enum AnyRecording {
     /// A trace in the Common Trace Format.
     Ctf(Trace),
