@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod machine;
 pub(crate) mod rrd;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
-use kymo::open::ClockChoice;
+use kymo::open::{ClockChoice, Duration, parse_placed};
 use kymo::show::pretty;
 use kymo_machine::Machine;
 
@@ -39,6 +40,8 @@ Examples:
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
+  kymo latency --start irq_entry --end irq_exit --track cpu_id trace/
+                                         how long it takes from one to the other
   kymo machine list                      how machines write numbers
   kymo rrd convert DIR --in-place --to arm64
                                          databases of RRDtool on another machine",
@@ -56,7 +59,9 @@ pub(crate) struct Cli {
 
 /// All that can be written.
 pub(crate) fn command() -> clap::Command {
-    Cli::command().mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
+    Cli::command()
+        .mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
+        .mut_subcommand("latency", analysis::with_end_events)
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,6 +71,9 @@ pub(crate) enum Command {
     Info(Info),
     Stats(Stats),
     Check(Check),
+    States(analysis::States),
+    Latency(analysis::Latency),
+    Profile(analysis::Profile),
     Machine(machine::Machine),
     Rrd(rrd::Rrd),
     Completions(Completions),
@@ -102,6 +110,33 @@ pub(crate) struct Input {
         help_heading = "Clocks"
     )]
     pub(crate) clock: ClockChoice,
+
+    /// Say when the recordings of a PATH begin, such as those without an origin of their times.
+    ///
+    /// TIME is written as for --begin; HH:MM alone is of the day on which the others begin. PATH is
+    /// one of those that are shown. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=TIME",
+        value_parser = parse_placed::<Moment>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) align: Vec<(PathBuf, Moment)>,
+
+    /// Add a duration to the times of the recordings of a PATH: `host2/=-1.5ms`; units are ns, us,
+    /// ms, s, m, h, d. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=DURATION",
+        value_parser = parse_placed::<Duration>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) offset: Vec<(PathBuf, Duration)>,
+
+    /// Take the first event of this name for the same moment in the recordings of all paths: that of
+    /// the first path stays, the others are moved.
+    #[arg(long, value_name = "NAME", help_heading = "Clocks")]
+    pub(crate) align_event: Option<String>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(
@@ -343,6 +378,7 @@ pub(crate) struct Info {
 Examples:
   kymo stats trace/
   kymo stats --top 5 --begin 10:15 --end 10:16 trace/
+  kymo stats --by-track --track cpu_id trace/
   kymo stats --json --where 'ret < 0' trace/ | jq .events")]
 pub(crate) struct Stats {
     #[command(flatten)]
@@ -351,9 +387,17 @@ pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) selection: Selection,
 
-    /// Show only the N event classes with the most events.
+    /// Show only the N event classes (with --by-track, tracks) with the most events.
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
+
+    /// Count the events of each track, and on it of each class, instead of those of streams;
+    /// --track does it too.
+    #[arg(long)]
+    pub(crate) by_track: bool,
+
+    #[command(flatten)]
+    pub(crate) tracks: analysis::Tracks,
 
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]

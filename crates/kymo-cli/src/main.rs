@@ -3,6 +3,7 @@
 //! [`args`] is what can be written on the command line, [`open`] turns it into open
 //! recordings and filters, and each command has a module that does its work.
 
+mod analysis;
 mod args;
 mod config;
 mod convert;
@@ -44,6 +45,9 @@ fn main() -> ExitCode {
         Command::Info(args) => report::info(&args, &terminal),
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
+        Command::States(args) => analysis::states(&args, &terminal),
+        Command::Latency(args) => analysis::latency(&args, &terminal),
+        Command::Profile(args) => analysis::profile(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
         Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),

@@ -5,6 +5,7 @@
 //! for a known reason in `conformance/exceptions.tsv`: a number that falls, a failure
 //! without a reason and a reason without a failure all fail the run.
 
+mod analyses;
 mod contents;
 mod elements;
 mod fields;
@@ -162,6 +163,14 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "cpel-elog-conversions",
         run: logs::elog_conversions,
+    },
+    Corpus {
+        name: "cpel-states",
+        run: analyses::states,
+    },
+    Corpus {
+        name: "cpel-profiles",
+        run: analyses::profiles,
     },
 ];
 

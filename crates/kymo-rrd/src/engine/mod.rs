@@ -41,15 +41,20 @@ mod rrd;
 mod sample;
 mod season;
 mod smooth;
+mod written;
 
 pub use change::Change;
+pub(crate) use create::fresh;
 pub use create::{Definition, Season, Smoothing, create};
-pub use define::DefineError;
+pub(crate) use define::is_name;
+pub use define::{DefineError, Defined, Origin};
 pub use error::{ReadingProblem, StoreError, UpdateError};
 pub use fetch::{Fetched, Wanted, fetch};
 pub use reading::Measurement;
+pub(crate) use rows::fold;
 pub use rrd::{Rrd, UpdateOptions};
-pub use sample::{Sample, Template, TemplateError, time};
+pub use sample::{Sample, Template, TemplateError, seconds, time};
+pub use written::Written;
 
 use crate::fault::Error;
 use crate::judge::LATEST;
@@ -101,22 +106,17 @@ impl Engine {
     }
 
     /// A template: the data sources that readings are given for, in their order. Readings of all
-    /// others are unknown.
+    /// others are unknown. Of a name that is told twice the last reading counts; that of a data
+    /// source that is computed is kept, but nothing is computed of it.
     ///
     /// # Errors
     ///
-    /// A name that no data source has, or one that is computed.
+    /// A name that no data source has.
     pub fn template(&self, names: &[&str]) -> Result<Template, TemplateError> {
         let places = names.iter().map(|&name| {
-            let place = self
-                .names
-                .iter()
-                .position(|known| known.as_bytes() == name.as_bytes())
-                .ok_or_else(|| TemplateError::Unknown(name.to_owned()))?;
-            match self.plan.measured.contains(&place) {
-                true => Ok(place),
-                false => Err(TemplateError::Computed(name.to_owned())),
-            }
+            let mut known = self.names.iter();
+            let place = known.position(|known| known.as_bytes() == name.as_bytes());
+            place.ok_or_else(|| TemplateError::Unknown(name.to_owned()))
         });
         let places = places.collect::<Result<_, _>>()?;
         Ok(Template::new(places, self.plan.sources.len()))
@@ -190,6 +190,11 @@ impl Engine {
     fn end_steps(&mut self, change: &mut impl Change, pass: usize) -> Result<bool, UpdateError> {
         let plan = &self.plan;
         let pass = self.points.pass_of(pass);
+        change.steps_end((pass.first_step + pass.steps) * plan.step);
+        if !plan.predicts {
+            consolidate(plan, pass, change, &mut self.row)?;
+            return Ok(false);
+        }
         let mut smooth = false;
         for (index, ring) in plan.archives.iter().enumerate() {
             let state = &mut change.state().archives[index];
@@ -221,17 +226,11 @@ impl Engine {
                 state.current_row = (state.current_row + rows) % ring.rows;
                 continue;
             }
-            for (slot, count) in [
-                (Scratch::PRIMARY, rows.min(1)),
-                (Scratch::SECONDARY, rows.saturating_sub(1)),
-            ] {
-                if count > 0 {
-                    let scratch = &change.state().archives[index].scratch;
-                    self.row.clear();
-                    self.row
-                        .extend(scratch.iter().map(|scratch| scratch.value(slot)));
-                    change.write_rows(index, count, &self.row)?;
-                }
+            if rows > 0 {
+                write_rows(index, Scratch::PRIMARY, 1, change, &mut self.row)?;
+            }
+            if rows > 1 {
+                write_rows(index, Scratch::SECONDARY, rows - 1, change, &mut self.row)?;
             }
         }
         Ok(smooth)
@@ -245,6 +244,58 @@ impl Engine {
     pub fn smooth(&self, change: &mut impl Change) -> Result<(), UpdateError> {
         smooth::smooth(&self.plan, change)
     }
+}
+
+/// Brings the points of a pass to archives that consolidate, each of which is done with at once.
+fn consolidate(
+    plan: &Plan,
+    pass: &Pass,
+    change: &mut impl Change,
+    row: &mut Vec<Value>,
+) -> Result<(), UpdateError> {
+    for (index, ring) in plan.archives.iter().enumerate() {
+        let Role::Consolidate { function, xff } = ring.role else {
+            continue;
+        };
+        let cut = Cut::new(ring, pass.first_step, pass.steps);
+        let scratches = &mut change.state().archives[index].scratch;
+        for (scratch, &rate) in scratches.iter_mut().zip(&pass.rates) {
+            if ring.points > 1 {
+                rows::consolidate(scratch, function, xff, ring.points, &cut, rate);
+            } else {
+                let value = Value::from(rate);
+                scratch.set_value(Scratch::PRIMARY, value);
+                if pass.steps > 1 {
+                    scratch.set_value(Scratch::SECONDARY, value);
+                }
+            }
+        }
+        if cut.rows > 0 {
+            write_rows(index, Scratch::PRIMARY, 1, change, row)?;
+        }
+        if cut.rows > 1 {
+            write_rows(index, Scratch::SECONDARY, cut.rows - 1, change, row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes so many rows of the values that are prepared in a slot.
+fn write_rows(
+    archive: usize,
+    slot: usize,
+    count: u64,
+    change: &mut impl Change,
+    row: &mut Vec<Value>,
+) -> Result<(), UpdateError> {
+    let scratches = &change.state().archives[archive].scratch;
+    if let [scratch] = &scratches[..] {
+        let value = scratch.value(slot);
+        return Ok(change.write_rows(archive, count, &[value])?);
+    }
+    row.clear();
+    row.extend(scratches.iter().map(|scratch| scratch.value(slot)));
+    Ok(change.write_rows(archive, count, row)?)
 }
 
 /// Shows a point to each archive of single points, and keeps the values of the rows in a slot.

@@ -17,6 +17,8 @@ pub(super) struct Plan {
     pub(super) tells_window: bool,
     pub(super) sources: Vec<Source>,
     pub(super) archives: Vec<Ring>,
+    /// Whether some archive does more than consolidate, so that archives look at each other.
+    pub(super) predicts: bool,
     /// The places of the data sources that are measured.
     pub(super) measured: Vec<usize>,
 }
@@ -117,6 +119,10 @@ impl Plan {
             .map(|(index, source)| Source::new(index, &source.kind))
             .collect::<Result<_, _>>()?;
         let archives = database.archives.iter().enumerate();
+        let archives: Vec<Ring> = archives
+            .map(|(index, archive)| Ring::new(database, index, archive))
+            .collect::<Result<_, _>>()?;
+        let consolidates = |ring: &Ring| matches!(ring.role, Role::Consolidate { .. });
         Ok(Self {
             step: database.step,
             whole_seconds: database.version < 3,
@@ -125,9 +131,8 @@ impl Plan {
                 .filter(|index| matches!(sources[*index].kind, Kind::Measured { .. }))
                 .collect(),
             sources,
-            archives: archives
-                .map(|(index, archive)| Ring::new(database, index, archive))
-                .collect::<Result<_, _>>()?,
+            predicts: !archives.iter().all(consolidates),
+            archives,
         })
     }
 }

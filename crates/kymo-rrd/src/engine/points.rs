@@ -1,7 +1,7 @@
 //! Primary data points: what readings add, and what a point is when its step ends.
 
 use super::plan::{Kind, Plan};
-use super::{Measurement, Template, UpdateError, reading};
+use super::{Measurement, Template, UpdateError};
 use crate::model::State;
 use crate::rpn::Stack;
 use crate::{Time, Value};
@@ -107,20 +107,18 @@ impl Points {
                 self.amounts.push(f64::NAN);
                 continue;
             };
-            let text = template.of(index, values).known();
-            let amount = match text {
-                Some(text) if source.heartbeat >= span.interval => {
-                    let before = state.sources[index].last_reading.as_bytes();
-                    reading::amount(reading, text, before, span.interval).map_err(|problem| {
-                        UpdateError::Reading {
-                            source: index,
-                            name: names(index),
-                            text: text.to_vec(),
-                            problem,
-                        }
-                    })?
-                }
-                _ => f64::NAN,
+            let given = template.of(index, values);
+            let amount = if source.heartbeat >= span.interval {
+                let before = state.sources[index].last_reading.as_bytes();
+                let amount = given.amount(reading, before, span.interval);
+                amount.map_err(|problem| UpdateError::Reading {
+                    source: index,
+                    name: names(index),
+                    text: given.with_text(<[u8]>::to_vec),
+                    problem,
+                })?
+            } else {
+                f64::NAN
             };
             let rate = amount / span.interval;
             // Comparisons with a limit that is not set do not hold.

@@ -44,6 +44,7 @@ mod check;
 mod error;
 mod eval;
 mod field;
+mod fields;
 mod glob;
 mod lexer;
 mod names;
@@ -65,11 +66,13 @@ use bind::Binder;
 pub use error::FilterError;
 use eval::{Facts, Program};
 pub use field::{FieldName, FieldReader, Fields, WantedField};
+pub use fields::FieldNames;
+pub(crate) use fields::{Capture, Fields as CapturedFields, Wish};
 pub use glob::Glob;
 use names::{Picks, Surroundings};
 pub use suggest::nearest;
-pub(crate) use time::zone;
 pub use time::{Moment, TimeError, TimeQuery, parse_range};
+pub(crate) use time::{first_time, zone};
 
 /// Which events are wanted, beside their time.
 #[derive(Clone, Debug, Default)]

@@ -16,6 +16,7 @@
 //! Directories whose metadata has the same identity (in CTF 1.8 the UUID; in CTF 2 name space, name
 //! and unique identifier; RFC v1.1 has none) are one trace, whatever path led to them.
 
+mod place;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,8 @@ use kymo_machine::Machine;
 use kymo_rrd::recording::{ClockOffset, OpenError as DatabaseError, Recording as Database};
 use kymo_rrd::{LONGEST_BEGINNING, is_database};
 use kymo_time::NANOS_PER_SECOND;
+
+pub use place::{Duration, PlaceError, Placing, open_placed, parse_placed};
 
 pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
@@ -52,6 +55,26 @@ pub struct Options {
 }
 
 impl Options {
+    /// The same, with so much added to all times.
+    fn shifted(mut self, nanos: i64) -> Self {
+        let trace = &mut self.trace;
+        // Whole seconds apart, so that what fits at the end may be large on the way.
+        trace.clock_offset_seconds = trace
+            .clock_offset_seconds
+            .saturating_add(nanos / NANOS_PER_SECOND);
+        trace.clock_offset_nanos = trace
+            .clock_offset_nanos
+            .saturating_add(nanos % NANOS_PER_SECOND);
+        self
+    }
+
+    fn offset(&self) -> ClockOffset {
+        ClockOffset {
+            seconds: self.trace.clock_offset_seconds,
+            nanos: self.trace.clock_offset_nanos,
+        }
+    }
+
     fn logs(&self) -> LogOptions {
         let trace = &self.trace;
         let seconds = trace.clock_offset_seconds.saturating_mul(NANOS_PER_SECOND);
@@ -68,6 +91,8 @@ impl Options {
 pub struct Opened {
     /// The recordings, in the order they were found.
     pub recordings: Vec<AnyRecording>,
+    /// Of each recording the place of the path that led to it.
+    pub inputs: Vec<usize>,
     /// What could not be opened.
     pub errors: Vec<Error>,
 }
@@ -133,16 +158,15 @@ impl std::error::Error for Error {}
 ///
 /// What cannot be opened does not hide the rest: it is told by [`Opened::errors`].
 pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
-    let mut search = Search {
-        offset: ClockOffset {
-            seconds: options.trace.clock_offset_seconds,
-            nanos: options.trace.clock_offset_nanos,
-        },
-        machine: options.machine,
-        logs: options.logs(),
-        ..Search::default()
-    };
-    for path in paths {
+    open_shifted(paths, &vec![0; paths.len()], options)
+}
+
+/// The same; so many nanoseconds are added to the times of each path.
+fn open_shifted(paths: &[PathBuf], shifts: &[i64], options: &Options) -> Opened {
+    let mut search = Search::default();
+    for (input, (path, shift)) in paths.iter().zip(shifts).enumerate() {
+        search.input = input;
+        search.options = options.shifted(*shift);
         if let Err(error) = search.path(path) {
             search.errors.push(error);
         }
@@ -151,32 +175,35 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
         found, mut errors, ..
     } = search;
     let mut recordings = Vec::new();
-    for found in found {
-        let group = match found {
-            Found::Trace(group) => group,
-            Found::Other(recording) => {
-                recordings.push(*recording);
-                continue;
-            }
-        };
-        // As in babeltrace2, the place of a trace counts only if it has a single one.
-        let place = (group.directories.len() == 1)
-            .then_some(group.place)
-            .flatten();
-        match Trace::new(group.directories, &options.trace) {
-            Ok(mut trace) => {
-                if let Some(place) = place {
-                    trace.set_place(&place);
+    let mut inputs = Vec::new();
+    for Finding { input, found } in found {
+        let recording = match found {
+            Found::Other(recording) => *recording,
+            Found::Trace(group) => match group.open() {
+                Ok(trace) => AnyRecording::Ctf(trace),
+                Err(error) => {
+                    errors.push(Error::Trace(error));
+                    continue;
                 }
-                recordings.push(AnyRecording::Ctf(trace));
-            }
-            Err(error) => errors.push(Error::Trace(error)),
-        }
+            },
+        };
+        recordings.push(recording);
+        inputs.push(input);
     }
-    Opened { recordings, errors }
+    Opened {
+        recordings,
+        inputs,
+        errors,
+    }
 }
 
-/// What a search has found.
+/// What a search has found, and which of the paths led to it.
+#[derive(Debug)]
+struct Finding {
+    input: usize,
+    found: Found,
+}
+
 #[derive(Debug)]
 enum Found {
     Trace(Group),
@@ -189,6 +216,19 @@ struct Group {
     directories: Vec<Directory>,
     /// The way from the path that was searched to the first directory, unless it is the same.
     place: Option<String>,
+    options: TraceOptions,
+}
+
+impl Group {
+    fn open(self) -> Result<Trace, OpenError> {
+        // As in babeltrace2, the place of a trace counts only if it has a single one.
+        let place = (self.directories.len() == 1).then_some(self.place);
+        let mut trace = Trace::new(self.directories, &self.options)?;
+        if let Some(place) = place.flatten() {
+            trace.set_place(&place);
+        }
+        Ok(trace)
+    }
 }
 
 /// What makes traces the same: name space, name, unique identifier.
@@ -197,17 +237,15 @@ type Identity = (Option<String>, Option<String>, String);
 /// A search for traces.
 #[derive(Debug, Default)]
 struct Search {
-    found: Vec<Found>,
+    found: Vec<Finding>,
+    /// The place of the path that is searched.
+    input: usize,
+    /// How what it leads to is opened.
+    options: Options,
     /// Position in `found` of the traces that have an identity.
     by_identity: HashMap<Identity, usize>,
     /// Directories that were opened or searched, and databases, by their real paths.
     seen: HashSet<PathBuf>,
-    /// What is added to the times of databases.
-    offset: ClockOffset,
-    /// The machine that wrote the databases, where it is told.
-    machine: Option<&'static Machine>,
-    /// How event logs are opened.
-    logs: LogOptions,
     errors: Vec<Error>,
 }
 
@@ -258,9 +296,10 @@ impl Search {
         if directory.files.is_empty() {
             return Err(nothing());
         }
-        self.found.push(Found::Trace(Group {
+        self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: None,
+            options: self.options.trace,
         }));
         Ok(())
     }
@@ -317,7 +356,7 @@ impl Search {
         if !self.seen.insert(real) {
             return;
         }
-        match Database::open(path, self.machine, self.offset) {
+        match Database::open(path, self.options.machine, self.options.offset()) {
             Ok(database) => self.add_other(AnyRecording::Rrd(database)),
             Err(error) => self.errors.push(Error::Database(error)),
         }
@@ -347,7 +386,7 @@ impl Search {
         if !self.seen.insert(real) {
             return true;
         }
-        match open_log(path, bytes, kind, &self.logs) {
+        match open_log(path, bytes, kind, &self.options.logs()) {
             Ok(recording) => self.add_other(recording),
             Err(error) => self.errors.push(Error::Log(error)),
         }
@@ -355,7 +394,12 @@ impl Search {
     }
 
     fn add_other(&mut self, recording: AnyRecording) {
-        self.found.push(Found::Other(Box::new(recording)));
+        self.add_found(Found::Other(Box::new(recording)));
+    }
+
+    fn add_found(&mut self, found: Found) {
+        let input = self.input;
+        self.found.push(Finding { input, found });
     }
 
     /// Adds a directory to the group it belongs to.
@@ -368,8 +412,8 @@ impl Search {
         let known = identity
             .as_ref()
             .and_then(|identity| self.by_identity.get(identity));
-        if let Some(Found::Trace(group)) = known.and_then(|&position| self.found.get_mut(position))
-        {
+        let known = known.and_then(|&position| self.found.get_mut(position));
+        if let Some(Found::Trace(group)) = known.map(|finding| &mut finding.found) {
             group.directories.push(directory);
             return;
         }
@@ -383,9 +427,10 @@ impl Search {
                 .collect();
             parts.join("/")
         });
-        self.found.push(Found::Trace(Group {
+        self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: place.filter(|place| !place.is_empty()),
+            options: self.options.trace,
         }));
     }
 }
