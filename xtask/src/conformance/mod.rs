@@ -6,6 +6,7 @@
 //! without a reason and a reason without a failure all fail the run.
 
 mod analyses;
+mod collectd;
 mod contents;
 mod elements;
 mod fields;
@@ -171,6 +172,22 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "cpel-profiles",
         run: analyses::profiles,
+    },
+    Corpus {
+        name: "collectd-packets",
+        run: collectd::packets,
+    },
+    Corpus {
+        name: "collectd-malformed",
+        run: collectd::malformed,
+    },
+    Corpus {
+        name: "collectd-commands",
+        run: collectd::commands,
+    },
+    Corpus {
+        name: "collectd-configurations",
+        run: collectd::configurations,
     },
 ];
 

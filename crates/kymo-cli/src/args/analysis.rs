@@ -34,12 +34,6 @@ impl Tracks {
 #[derive(Debug, Args)]
 pub(crate) struct Analysis {
     #[command(flatten)]
-    pub(crate) input: Input,
-
-    #[command(flatten)]
-    pub(crate) selection: Selection,
-
-    #[command(flatten)]
     pub(crate) tracks: Tracks,
 
     /// Cut times to whole microseconds or milliseconds before anything is measured.
@@ -51,6 +45,13 @@ pub(crate) struct Analysis {
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    // Behind these, options would be under their headings.
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    #[command(flatten)]
+    pub(crate) selection: Selection,
 
     #[command(flatten)]
     pub(crate) work: Work,

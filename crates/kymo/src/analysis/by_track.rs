@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use kymo_model::Recording;
 use kymo_time::Timestamp;
 
@@ -60,7 +61,7 @@ pub struct ClassOnTrack {
 struct Work {
     /// Of each recording, how many classes the ones before it have.
     first_class: Vec<usize>,
-    counts: HashMap<(u32, usize), Count>,
+    counts: HashMap<(u32, usize), Count, RandomState>,
     most: usize,
 }
 
@@ -107,7 +108,7 @@ impl TrackStats {
         });
         let mut work = Work {
             first_class: first_class.collect(),
-            counts: HashMap::new(),
+            counts: HashMap::default(),
             most: MOST_PAIRS,
         };
         let (coverage, known) = run(recordings, select, &question, options, &mut work)?;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 /// Strings that are told apart.
 const MOST: usize = 1 << 20;
 /// Bytes of all of them.
@@ -14,10 +16,8 @@ pub(super) const OTHERS: u32 = u32::MAX;
 /// Numbers strings; beyond its limits all have the same number, [`OTHERS`].
 #[derive(Debug)]
 pub(super) struct Interner {
-    numbers: HashMap<Arc<[u8]>, u32>,
+    numbers: HashMap<Arc<[u8]>, u32, RandomState>,
     strings: Vec<Arc<[u8]>>,
-    /// The last one that was looked for: often it is looked for again.
-    last: u32,
     /// How many more there may be, and bytes of them.
     room: (usize, usize),
 }
@@ -31,9 +31,8 @@ impl Default for Interner {
 impl Interner {
     pub(super) fn with_room(strings: usize, bytes: usize) -> Self {
         Self {
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             strings: Vec::new(),
-            last: OTHERS,
             room: (strings, bytes),
         }
     }
@@ -41,14 +40,10 @@ impl Interner {
     /// The number of a string.
     #[inline]
     pub(super) fn number(&mut self, string: &[u8]) -> u32 {
-        if self.string(self.last) == Some(string) {
-            return self.last;
-        }
-        self.last = match self.numbers.get(string) {
+        match self.numbers.get(string) {
             Some(&number) => number,
             None => self.push(string),
-        };
-        self.last
+        }
     }
 
     #[cold]

@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use foldhash::fast::RandomState;
+
 /// Values by key, of which only so many are kept: when it is full, at least the later half
 /// stays.
 #[derive(Debug)]
 pub(super) struct Pending<K, V> {
     /// Those of the present half.
-    young: HashMap<K, V>,
+    young: HashMap<K, V, RandomState>,
     /// Those of the half before it.
-    old: HashMap<K, V>,
+    old: HashMap<K, V, RandomState>,
     half: usize,
     dropped: u64,
 }
@@ -19,8 +21,8 @@ impl<K: Hash + Eq, V> Pending<K, V> {
     /// Keeps at most so many values; at least 2.
     pub(super) fn new(most: usize) -> Self {
         Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: HashMap::default(),
+            old: HashMap::default(),
             half: (most / 2).max(1),
             dropped: 0,
         }
@@ -48,7 +50,11 @@ impl<K: Hash + Eq, V> Pending<K, V> {
     where
         K: std::borrow::Borrow<Q>,
     {
-        self.young.remove(key).or_else(|| self.old.remove(key))
+        let found = self.young.remove(key);
+        match self.old.is_empty() {
+            true => found,
+            false => found.or_else(|| self.old.remove(key)),
+        }
     }
 
     /// How many there are.

@@ -268,14 +268,11 @@ impl Painter for Capturer<'_> {
         let Some(parts) = self.plan.parts[self.recording][event.class_index()] else {
             return Ok(());
         };
-        let values = parts.track + parts.begin + parts.end;
-        if values == 0 {
+        if parts.track + parts.begin + parts.end == 0 {
             return Ok(());
         }
         self.capture.event(event)?;
-        for value in 0..values {
-            key::write(self.capture.value(value), out);
-        }
+        self.capture.each(|value| key::write(value, out));
         Ok(())
     }
 }
@@ -332,10 +329,11 @@ impl<'a, A: Analysis> Assembler for Sequencer<'a, A> {
         let (track, rest) = key::take(text, parts.track);
         let (begin_key, end_key) = key::take(rest, parts.begin);
         let track = match parts.track {
-            0 => self.tracks.of_stream(recording, message.stream),
+            0 => self.tracks.of_stream((recording, message.stream)),
             _ => {
                 let own = parts.own.then_some(recording);
-                self.tracks.of_values(own, track)
+                self.tracks
+                    .of_values(own, track, (recording, message.stream))
             }
         };
         self.analysis.event(&Occurrence {

@@ -66,8 +66,8 @@ pub struct Track {
 /// The tracks that were met, numbered as they came; of very many the later ones are one.
 pub(super) struct Tracks {
     known: Interner,
-    /// By recording and stream, the number of its track.
-    streams: Vec<Vec<Option<u32>>>,
+    /// By recording and stream, the track of its last event: often it is that of the next.
+    last: Vec<Vec<Option<u32>>>,
     /// What the next track is known by.
     name: Vec<u8>,
 }
@@ -82,7 +82,7 @@ impl Tracks {
     pub(super) fn new<R: Recording>(recordings: &[R]) -> Self {
         Self {
             known: Interner::default(),
-            streams: recordings
+            last: recordings
                 .iter()
                 .map(|of| vec![None; of.streams().len()])
                 .collect(),
@@ -90,25 +90,42 @@ impl Tracks {
         }
     }
 
-    /// The track of a stream.
+    /// The track of a stream: its recording and itself.
     #[inline]
-    pub(super) fn of_stream(&mut self, recording: usize, stream: usize) -> u32 {
-        if let Some(number) = self.streams[recording][stream] {
-            return number;
+    pub(super) fn of_stream(&mut self, stream: (usize, usize)) -> u32 {
+        if let Some(last) = self.last[stream.0][stream.1]
+            && let Some((&[STREAM, ..], _)) = self.split(last)
+        {
+            return last;
         }
-        let position = (stream as u64).to_le_bytes();
-        let number = self.find(STREAM, recording, &position);
-        self.streams[recording][stream] = Some(number);
+        let position = (stream.1 as u64).to_le_bytes();
+        let number = self.find(STREAM, stream.0, &position);
+        self.last[stream.0][stream.1] = Some(number);
         number
     }
 
-    /// The track that these values make; `own` is the recording of whose own tracks it is one.
+    /// The track that these values make of an event of a stream; `own` is the recording of whose
+    /// own tracks it is one.
     #[inline]
-    pub(super) fn of_values(&mut self, own: Option<usize>, values: &[u8]) -> u32 {
-        match own {
+    pub(super) fn of_values(
+        &mut self,
+        own: Option<usize>,
+        values: &[u8],
+        stream: (usize, usize),
+    ) -> u32 {
+        if let Some(last) = self.last[stream.0][stream.1]
+            && let Some((&[what, ..], known)) = self.split(last)
+            && known == values
+            && (what == OWN_TRACK) == own.is_some()
+        {
+            return last;
+        }
+        let number = match own {
             Some(recording) => self.find(OWN_TRACK, recording, values),
             None => self.find(VALUES, 0, values),
-        }
+        };
+        self.last[stream.0][stream.1] = Some(number);
+        number
     }
 
     #[inline]
@@ -121,11 +138,15 @@ impl Tracks {
         self.known.number(&self.name)
     }
 
+    /// What a track is and its recording, and its values.
+    #[inline]
+    fn split(&self, number: u32) -> Option<(&[u8; 9], &[u8])> {
+        self.known.string(number)?.split_first_chunk()
+    }
+
     /// What a number stands for.
     pub(super) fn track<R: Recording>(&self, recordings: &[R], number: u32) -> Track {
-        let name = self.known.string(number);
-        let Some((&[what, recording @ ..], values)) = name.and_then(<[u8]>::split_first_chunk::<9>)
-        else {
+        let Some((&[what, recording @ ..], values)) = self.split(number) else {
             return Track {
                 recording: None,
                 number: None,
@@ -186,7 +207,9 @@ mod tests {
         let mut of = Fake::default();
         of.stream("cpu0", Vec::new());
         of.stream("cpu1", Vec::new());
-        let recordings = [of, Fake::default()];
+        let mut other = Fake::default();
+        other.stream("cpu0", Vec::new());
+        let recordings = [of, other];
         let mut tracks = Tracks::new(&recordings);
         let values = |values: &[Value<'_>]| {
             let mut line = Line::new();
@@ -198,14 +221,25 @@ mod tests {
         let worker = values(&[Value::Uint(7), Value::Text(b"worker 7")]);
         let nameless = values(&[Value::Uint(7), Value::Text(b"")]);
         let worker = worker.as_bytes();
-        assert_eq!(tracks.of_stream(0, 1), 0);
-        assert_eq!(tracks.of_values(Some(0), worker), 1);
-        assert_eq!(tracks.of_values(Some(1), worker), 2, "of another recording");
-        assert_eq!(tracks.of_values(None, worker), 3);
-        assert_eq!(tracks.of_values(Some(1), nameless.as_bytes()), 4);
-        assert_eq!(tracks.of_stream(0, 1), 0);
-        assert_eq!(tracks.of_values(Some(1), worker), 2);
-        let told: Vec<_> = (0..6)
+        assert_eq!(tracks.of_stream((0, 1)), 0);
+        assert_eq!(tracks.of_values(Some(0), worker, (0, 0)), 1);
+        assert_eq!(
+            tracks.of_values(Some(1), worker, (1, 0)),
+            2,
+            "of another recording"
+        );
+        assert_eq!(tracks.of_values(None, worker, (0, 0)), 3);
+        assert_eq!(tracks.of_values(Some(1), nameless.as_bytes(), (1, 0)), 4);
+        assert_eq!(tracks.of_stream((0, 1)), 0);
+        assert_eq!(tracks.of_values(Some(1), worker, (1, 0)), 2);
+        assert_eq!(tracks.of_values(Some(1), worker, (1, 0)), 2, "once more");
+        assert_eq!(tracks.of_values(None, worker, (1, 0)), 3);
+        assert_eq!(
+            tracks.of_stream((1, 0)),
+            5,
+            "a stream with tracks of its own, too"
+        );
+        let told: Vec<_> = (0..7)
             .map(|number| tracks.track(&recordings, number))
             .map(|track| (track.recording.is_some(), track.number, track.name))
             .collect();
@@ -221,6 +255,7 @@ mod tests {
                 (true, Some(7), "worker 7"),
                 (false, None, "7, worker 7"),
                 (true, Some(7), "7"),
+                (true, None, "cpu0"),
                 (false, None, "(other tracks)"),
             ]
         );

@@ -22,7 +22,7 @@ use kymo_text::Line;
 use super::carry::Carried;
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter};
-use super::samples::{Samples, SamplesPen, source_name};
+use super::samples::{self, Samples, SamplesPen, source_name};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
@@ -256,7 +256,7 @@ impl<'m> Assembler for Chrome<'m> {
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        match (message.kind, of[message.recording].entry_kind()) {
+        match (message.kind, samples::kind(&of[message.recording])) {
             (MessageKind::Event, EntryKind::Event) => self.event(message, of, text, out),
             (MessageKind::Event, EntryKind::Sample) => self.samples(message, of, text, out),
             _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
@@ -295,7 +295,7 @@ struct StreamPlan {
 impl Painter for ChromePainter<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
-        self.kind = of.entry_kind();
+        self.kind = samples::kind(of);
         self.is_log = of.is_log();
         self.porter.chunk(recording, of, chunk)?;
         self.packet.clear();

@@ -354,25 +354,31 @@ impl Capture<'_> {
         event.visit(selection)
     }
 
-    /// Value number `index` of the event.
+    /// Hands over the values of the event, in the order of the wishes of its class.
     #[inline]
-    pub(crate) fn value(&self, index: usize) -> Value<'_> {
-        let places = self
-            .fields
-            .class(self.recording, self.class)
-            .and_then(|fields| fields.values.get(index));
-        places
-            .into_iter()
-            .flatten()
-            .map(|source| self.look(source))
-            .find(|value| *value != Value::Missing)
-            .unwrap_or(Value::Missing)
+    pub(crate) fn each(&self, mut take: impl FnMut(Value<'_>)) {
+        let Some(fields) = self.fields.class(self.recording, self.class) else {
+            return;
+        };
+        let selection = self.selections[self.recording][self.class].as_ref();
+        'values: for places in &fields.values {
+            for place in places {
+                match self.look(place, selection) {
+                    Value::Missing => {}
+                    value => {
+                        take(value);
+                        continue 'values;
+                    }
+                }
+            }
+            take(Value::Missing);
+        }
     }
 
     #[inline]
-    fn look<'a>(&'a self, source: &'a Source) -> Value<'a> {
+    fn look<'a>(&'a self, source: &'a Source, selection: Option<&'a Selection>) -> Value<'a> {
         match source {
-            Source::Event(slot) => match &self.selections[self.recording][self.class] {
+            Source::Event(slot) => match selection {
                 Some(selection) => selection.value(*slot),
                 None => Value::Missing,
             },

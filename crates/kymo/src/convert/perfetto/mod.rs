@@ -33,7 +33,7 @@ pub use self::painter::PerfettoPainter;
 use super::carry::Carried;
 use super::losses::{Loss, Losses};
 use super::marks::Marks;
-use super::samples::{Samples, source_name};
+use super::samples::{self, Samples, source_name};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
@@ -386,7 +386,7 @@ impl<'m> Assembler for Perfetto<'m> {
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        match (message.kind, of[message.recording].entry_kind()) {
+        match (message.kind, samples::kind(&of[message.recording])) {
             (MessageKind::Event, EntryKind::Event) => self.event(message, of, text, out),
             (MessageKind::Event, EntryKind::Sample) => self.samples(message, of, text, out),
             _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),

@@ -10,7 +10,7 @@ use super::pen::{Pen, Plan};
 use super::{message, proto};
 use crate::convert::losses::Losses;
 use crate::convert::marks::Porter;
-use crate::convert::samples::SamplesPen;
+use crate::convert::samples::{self, SamplesPen};
 use crate::show::Painter;
 use crate::show::packet::{PacketFields, Visible};
 use crate::show::table::Table;
@@ -82,7 +82,7 @@ impl<'m> PerfettoPainter<'m> {
 impl Painter for PerfettoPainter<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
-        self.kind = of.entry_kind();
+        self.kind = samples::kind(of);
         self.is_log = of.is_log();
         self.porter.chunk(recording, of, chunk)?;
         self.packet.clear();
