@@ -171,8 +171,8 @@ pub struct Marks {
 /// slice that ends, key of the slice that begins, counters, flows.
 #[derive(Debug, Default)]
 pub(super) struct ClassMarks {
-    /// Positions among the fields of the class of what is carried.
-    carried: Vec<usize>,
+    /// Of each field that the class is asked for, whether it is carried; empty where none is.
+    carried: Vec<bool>,
     /// Where the track comes from.
     pub(super) track: TrackFrom,
     /// The slices that are ended, and whether its key is carried.
@@ -386,11 +386,10 @@ impl OfClass {
     fn marks(&self, has: impl Fn(usize) -> bool) -> ClassMarks {
         let mut marks = ClassMarks::default();
         let mut next = 0;
-        let mut take = |carried: &mut Vec<usize>, always: bool| {
-            let field = next;
+        let mut take = |carried: &mut Vec<bool>, always: bool| {
+            let taken = always || has(next);
             next += 1;
-            let taken = always || has(field);
-            carried.extend(taken.then_some(field));
+            carried.push(taken);
             taken
         };
         match self.track {
@@ -415,6 +414,9 @@ impl OfClass {
         }
         for _ in self.flows.clone() {
             marks.flows += usize::from(take(&mut marks.carried, false));
+        }
+        if !marks.carried.contains(&true) {
+            marks.carried.clear();
         }
         marks
     }
@@ -447,9 +449,12 @@ impl Porter<'_> {
             return Ok(());
         }
         self.capture.event(event)?;
-        for &field in &marks.carried {
-            carry::put(self.capture.value(field), out);
-        }
+        let mut carried = marks.carried.iter();
+        self.capture.each(|value| {
+            if carried.next() == Some(&true) {
+                carry::put(value, out);
+            }
+        });
         Ok(())
     }
 }
