@@ -70,7 +70,7 @@ pub(crate) fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Print(Print),
-    Convert(convert::Convert),
+    Convert(Box<convert::Convert>),
     Info(Info),
     Stats(Stats),
     Check(Check),

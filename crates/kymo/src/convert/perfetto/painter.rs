@@ -19,8 +19,8 @@ use crate::{AnyRecording, EntryKind};
 /// Writes what comes after the name of an event, and before that the values that decide on its
 /// place.
 #[derive(Debug)]
-pub struct PerfettoPainter {
-    porter: Porter,
+pub struct PerfettoPainter<'m> {
+    porter: Porter<'m>,
     names: Arc<Names>,
     losses: Arc<Losses>,
     classes: Table<ClassPlan>,
@@ -62,8 +62,8 @@ struct StreamPlan {
     plan: Plan,
 }
 
-impl PerfettoPainter {
-    pub(super) fn new(porter: Porter, names: Arc<Names>, losses: Arc<Losses>) -> Self {
+impl<'m> PerfettoPainter<'m> {
+    pub(super) fn new(porter: Porter<'m>, names: Arc<Names>, losses: Arc<Losses>) -> Self {
         Self {
             porter,
             names,
@@ -79,7 +79,7 @@ impl PerfettoPainter {
     }
 }
 
-impl Painter for PerfettoPainter {
+impl Painter for PerfettoPainter<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
         self.kind = samples::kind(of);
