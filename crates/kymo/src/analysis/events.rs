@@ -13,6 +13,9 @@ use crate::filter::{FilterError, Glob, name_of, nearest};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPattern(Glob);
 
+/// Whether the class of a name and a number is meant.
+type Way<'a> = &'a dyn Fn(&str, u64) -> bool;
+
 impl EventPattern {
     /// Takes a text for one; every text is.
     pub fn new(text: &str) -> Self {
@@ -35,7 +38,7 @@ impl EventPattern {
     ) -> Result<Vec<Vec<bool>>, UnknownEvent> {
         let text = self.as_str();
         let number: Option<u64> = text.parse().ok();
-        let ways: [&dyn Fn(&str, u64) -> bool; 3] = [
+        let ways: [Way<'_>; 3] = [
             &|name, _| name == text,
             &|name, _| self.0.matches(name.as_bytes()),
             &|_, id| number == Some(id),
@@ -94,7 +97,7 @@ pub enum Error {
         /// What the field is for: `track`, `pair-by`, `per`, `key`.
         purpose: &'static str,
         /// What is wrong with its name.
-        error: FilterError,
+        error: Box<FilterError>,
     },
     /// An event is the beginning and the end of the same thing.
     BothEnds {

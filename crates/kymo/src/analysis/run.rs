@@ -172,7 +172,7 @@ impl Plan {
         let fields =
             Fields::new(recordings, &wishes, asked).map_err(|(wish, error)| Error::Field {
                 purpose: purposes[wish],
-                error,
+                error: Box::new(error),
             })?;
         Ok(Self { parts, fields })
     }
@@ -205,7 +205,7 @@ pub(super) fn run<S: Select>(
         untimed: 0,
         discarded: 0,
     };
-    if !(options.strict && !output.coverage.faults.is_empty()) {
+    if !options.strict || output.coverage.faults.is_empty() {
         let narrowed = Narrowed {
             select,
             plan: &plan,

@@ -11,8 +11,8 @@ const UNITS: [Unit; 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
 
 /// The largest unit of which a duration has at least one.
 pub(super) fn unit_of(nanos: f64) -> Unit {
-    let fitting = UNITS.into_iter().filter(|(_, size)| nanos >= *size);
-    fitting.last().unwrap_or(UNITS[0])
+    let mut fitting = UNITS.into_iter().filter(|(_, size)| nanos >= *size);
+    fitting.next_back().unwrap_or(UNITS[0])
 }
 
 /// A duration in a unit.
