@@ -4,6 +4,7 @@
 //! recordings and filters, and each command has a module that does its work.
 
 mod args;
+mod config;
 mod docs;
 mod follow;
 mod machine;

@@ -4,13 +4,15 @@
 //! global: a [`Session`] holds what commands write to and what they keep between lines.
 //!
 //! * [`options`]: what can be written on a command line, and how it is read;
-//! * [`session`]: output, time, zone, defaults;
-//! * [`open`]: files that are read;
-//! * [`commands`]: a module for each command.
+//! * `session`: output, time, zone, defaults;
+//! * `open`: files that are read;
+//! * `daemon`: a client of daemons that hold updates back;
+//! * `commands`: a module for each command.
 //!
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 mod commands;
+mod daemon;
 mod failure;
 mod open;
 pub mod options;
@@ -19,7 +21,7 @@ mod session;
 mod usage;
 mod zone;
 
-pub use commands::{COMMANDS, find, run};
+pub use commands::{COMMANDS, find, knows, makes_databases, run, target};
 pub use failure::Failure;
 pub use session::{Defaults, Session};
 pub use usage::usage;

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
+use crate::daemon::Client;
 use crate::{Failure, LocalZone};
 
 /// What was said before the command line: by the environment, or by a file of configuration.
@@ -15,6 +16,9 @@ pub struct Defaults {
     pub format: Target,
     /// The address of a daemon, as in `RRDCACHED_ADDRESS`.
     pub daemon: Option<String>,
+    /// What is cut off from the beginning of paths for a daemon of another machine, as in
+    /// `RRDCACHED_STRIPPATH`.
+    pub strip_path: Option<String>,
 }
 
 impl Default for Defaults {
@@ -23,6 +27,7 @@ impl Default for Defaults {
         Self {
             format: Target::Native(Machine::native()),
             daemon: None,
+            strip_path: None,
         }
     }
 }
@@ -39,6 +44,8 @@ pub struct Session<'a> {
     pub zone: LocalZone,
     /// The time that it is, in seconds since 1970; that of the clock, if there is none.
     pub now: Option<i64>,
+    /// The daemon of the last command that named one.
+    pub(crate) daemon: Option<Client>,
 }
 
 impl<'a> Session<'a> {
@@ -50,6 +57,7 @@ impl<'a> Session<'a> {
             defaults,
             zone: LocalZone::new(),
             now: None,
+            daemon: None,
         }
     }
 

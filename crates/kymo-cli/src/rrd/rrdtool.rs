@@ -5,7 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use kymo_rrdtool::{Defaults, Failure, Session, find, run, usage};
+use kymo_rrdtool::{Defaults, Failure, Session, find, knows, makes_databases, run, target, usage};
+
+use crate::config;
 
 /// Does what the command line asks if it is one of rrdtool; `None` if not.
 ///
@@ -18,7 +20,7 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
         return Some(link(words));
     }
     match words {
-        [rrd, name, words @ ..] if rrd == "rrd" && find(bytes(name)).is_some() => {
+        [rrd, name, words @ ..] if rrd == "rrd" && knows(bytes(name)) => {
             let asks = |word: &&OsString| *word == "--help";
             let before_end = words.iter().take_while(|word| *word != "--");
             match before_end.into_iter().find(asks) {
@@ -32,11 +34,12 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
 
 /// What a link named rrdtool does.
 fn link(words: &[OsString]) -> ExitCode {
-    let known = words.first().map(|name| find(bytes(name)));
-    match (words, known) {
-        ([name, words @ ..], Some(Some(_))) if !words.is_empty() => command(name, words),
-        (_, Some(Some(command))) => told(&usage(Some(command)), ExitCode::SUCCESS),
-        ([], _) => told(&usage(None), ExitCode::SUCCESS),
+    match words {
+        [] => told(&usage(None), ExitCode::SUCCESS),
+        [name] if let Some(command) = find(bytes(name)) => {
+            told(&usage(Some(command)), ExitCode::SUCCESS)
+        }
+        [name, words @ ..] if knows(bytes(name)) => command(name, words),
         _ => told(&usage(None), ExitCode::FAILURE),
     }
 }
@@ -58,8 +61,10 @@ fn command(name: &OsStr, words: &[OsString]) -> ExitCode {
     let stdout = io::stdout();
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
     let mut warnings = io::stderr();
-    let mut session = Session::new(&mut out, &mut warnings, Defaults::default());
-    let done = run(&mut session, &words).unwrap_or(Ok(()));
+    let done = defaults(name).and_then(|defaults| {
+        let mut session = Session::new(&mut out, &mut warnings, defaults);
+        run(&mut session, &words).unwrap_or(Ok(()))
+    });
     let done = done.and(out.flush().map_err(Failure::Output));
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,6 +78,28 @@ fn command(name: &OsStr, words: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What the environment and the configuration say.
+fn defaults(name: &OsStr) -> Result<Defaults, Failure> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut defaults = Defaults {
+        daemon: variable("RRDCACHED_ADDRESS"),
+        strip_path: variable("RRDCACHED_STRIPPATH"),
+        ..Defaults::default()
+    };
+    // What makes no databases need not know which.
+    if makes_databases(bytes(name)) {
+        let format = match variable("KYMO_RRD_FORMAT") {
+            Some(format) => Some(("KYMO_RRD_FORMAT".to_owned(), format)),
+            None => config::rrd_format().map_err(Failure::Message)?,
+        };
+        if let Some((place, format)) = format {
+            let told = |error| Failure::new(format!("{place}: {error}"));
+            defaults.format = target(format.as_bytes()).map_err(told)?;
+        }
+    }
+    Ok(defaults)
 }
 
 /// A word as bytes: exactly what was written, on Unix.

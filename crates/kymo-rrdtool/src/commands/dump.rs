@@ -14,7 +14,7 @@ use crate::failure::reason;
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
-use crate::{Failure, Session};
+use crate::{Failure, Session, daemon};
 
 pub(super) const COMMAND: Command = Command {
     name: "dump",
@@ -81,6 +81,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             shown(file)
         )));
     }
+    daemon::flush(session, words, file)?;
     with_source(session, file, machine(words)?, |session, source| {
         let numbers = numbers(words, source)?;
         let options = DumpOptions { header, numbers };

@@ -5,7 +5,7 @@ use kymo_text::Line;
 use super::{DAEMON, MACHINE, machine, only};
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
-use crate::{Failure, Session};
+use crate::{Failure, Session, daemon};
 
 pub(super) const FIRST: Command = Command {
     name: "first",
@@ -67,6 +67,9 @@ fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
         .ok()
         .and_then(|text| text.parse().ok());
     let index: usize = index.ok_or_else(|| Failure::new("invalid rraindex number"))?;
+    if let Some(client) = daemon::connect(session, words)? {
+        return client.number(&[b"first", &client.path(file)?, index.to_string().as_bytes()]);
+    }
     with_source(session, file, machine(words)?, |_, source| {
         let database = &source.database;
         match database.archives.get(index) {
@@ -79,6 +82,9 @@ fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
 
 fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
     let file = only(words, "last [--daemon|-d <addr>] <file>")?;
+    if let Some(client) = daemon::connect(session, words)? {
+        return client.number(&[b"last", &client.path(file)?]);
+    }
     with_source(session, file, machine(words)?, |_, source| {
         Ok(source.database.state.last_update.seconds())
     })
@@ -86,6 +92,7 @@ fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
 
 fn lastupdate(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let file = only(words, "lastupdate [--daemon|-d <addr>] <file>")?;
+    daemon::flush(session, words, file)?;
     with_source(session, file, machine(words)?, |session, source| {
         let database = &source.database;
         let mut out = Line::new();

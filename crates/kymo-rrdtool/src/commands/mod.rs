@@ -1,8 +1,10 @@
 //! The commands, a module each.
 
 mod dump;
+mod flushcached;
 mod info;
 mod last;
+mod list;
 mod restore;
 
 use kymo_machine::Machine;
@@ -15,10 +17,12 @@ use crate::{Failure, Session};
 /// All commands.
 pub const COMMANDS: &[Command] = &[
     dump::COMMAND,
-    info::COMMAND,
     last::FIRST,
+    flushcached::COMMAND,
+    info::COMMAND,
     last::LAST,
     last::LASTUPDATE,
+    list::COMMAND,
     restore::COMMAND,
 ];
 
@@ -29,8 +33,30 @@ pub const COMMANDS: &[Command] = &[
 /// Why it was not done; `None` where there is no such command.
 pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Failure>> {
     let (name, words) = words.split_first()?;
+    if NOT_YET.iter().any(|known| known.as_bytes() == *name) {
+        let message = format!(
+            "{}: kymo does not draw graphs yet; `xport` prints the series that a graph would show",
+            shown(name)
+        );
+        return Some(Err(Failure::new(message)));
+    }
     let command = find(name)?;
     Some(Words::read(command.options, words).and_then(|words| (command.run)(session, &words)))
+}
+
+/// Commands of rrdtool that there are not here yet.
+const NOT_YET: [&str; 2] = ["graph", "graphv"];
+
+/// Whether [`run`] has something to do for a command of this name, if only to tell that there is no
+/// such command yet.
+pub fn knows(name: &[u8]) -> bool {
+    find(name).is_some() || NOT_YET.iter().any(|known| known.as_bytes() == name)
+}
+
+/// Whether a command makes databases, so that it needs [`Defaults::format`](crate::Defaults::format);
+/// `-` does, as its lines may.
+pub fn makes_databases(name: &[u8]) -> bool {
+    [b"-".as_slice(), b"create", b"import", b"restore"].contains(&name)
 }
 
 /// The command of a name.
@@ -74,7 +100,11 @@ fn known_machine(name: &[u8]) -> Result<&'static Machine, Failure> {
 }
 
 /// The form of files that a name tells: that of a machine, or the portable one.
-fn target(name: &[u8]) -> Result<Target, Failure> {
+///
+/// # Errors
+///
+/// Where there is no such machine.
+pub fn target(name: &[u8]) -> Result<Target, Failure> {
     match name {
         b"portable" => Ok(Target::Portable),
         name => known_machine(name).map(Target::Native),

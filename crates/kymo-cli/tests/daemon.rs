@@ -1,0 +1,145 @@
+//! Commands that ask a daemon which speaks rrdcached's protocol.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Output};
+use std::sync::mpsc;
+use std::thread;
+
+/// A daemon with fixed answers: a request line, and what it answers. Tells the requests of one
+/// connection when it has ended.
+fn daemon(
+    directory: &std::path::Path,
+    answers: &[(&str, &str)],
+) -> (String, mpsc::Receiver<Vec<String>>) {
+    let path = directory.join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let answers: Vec<(String, String)> = answers
+        .iter()
+        .map(|(request, answer)| ((*request).to_owned(), (*answer).to_owned()))
+        .collect();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut out = stream.try_clone().unwrap();
+        let mut asked = Vec::new();
+        for line in BufReader::new(stream).lines() {
+            let line = line.unwrap();
+            let answer = answers
+                .iter()
+                .find(|(request, _)| line.starts_with(request));
+            let answer = answer.map_or("-1 Unknown command", |(_, answer)| answer);
+            asked.push(line);
+            writeln!(out, "{answer}").unwrap();
+        }
+        // The test may be over.
+        let _ = tell.send(asked);
+    });
+    (format!("unix:{}", path.display()), told)
+}
+
+fn kymo(directory: &std::path::Path, words: &[&str]) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .arg("rrd")
+        .args(words)
+        .current_dir(directory)
+        .env_remove("RRDCACHED_ADDRESS")
+        .output()
+        .unwrap();
+    (
+        status.code().unwrap(),
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+    )
+}
+
+#[test]
+fn a_daemon_writes_before_a_file_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap();
+    let data = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../kymo-rrd/tests/data/dump/fresh.i386.rrd"
+    );
+    std::fs::copy(data, real.join("a b.rrd")).unwrap();
+    let (address, told) = daemon(&real, &[("flush ", "0 Successfully flushed.")]);
+    let (code, out, err) = kymo(&real, &["lastupdate", "-d", &address, "a b.rrd"]);
+    assert_eq!((code, &*err), (0, ""));
+    assert!(out.starts_with(' '), "{out}");
+    // The path is absolute, and its blank escaped.
+    let path = real.join("a b.rrd").display().to_string();
+    assert_eq!(
+        told.recv().unwrap(),
+        [format!("flush {}", path.replace(' ', "\\ "))]
+    );
+}
+
+#[test]
+fn a_daemon_answers_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let answers = [
+        ("flush", "0 Successfully flushed."),
+        (
+            "info",
+            "3 Info follows\nfilename 2 /data/x.rrd\nstep 1 300\nds[a].max 0 NaN",
+        ),
+    ];
+    let (address, _) = daemon(directory.path(), &answers);
+    let (code, out, _) = kymo(directory.path(), &["info", "--daemon", &address, "x.rrd"]);
+    let expected = "filename = \"/data/x.rrd\"\nstep = 300\nds[a].max = NaN\n";
+    assert_eq!((code, &*out), (0, expected));
+
+    let directory = tempfile::tempdir().unwrap();
+    let (address, told) = daemon(directory.path(), &[("last", "0 1500000000")]);
+    let (code, out, _) = kymo(directory.path(), &["last", "--daemon", &address, "/x.rrd"]);
+    assert_eq!((code, &*out), (0, "1500000000\n"));
+    assert_eq!(told.recv().unwrap(), ["last /x.rrd"]);
+}
+
+#[test]
+fn what_a_daemon_refuses_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let (address, _) = daemon(directory.path(), &[("flush", "-1 No such file: x.rrd.")]);
+    let (code, out, err) = kymo(directory.path(), &["flushcached", "-d", &address, "x.rrd"]);
+    assert_eq!((code, &*out), (1, ""));
+    let expected = format!("ERROR: rrdcached@{address}: No such file: x.rrd.\n");
+    assert_eq!(err, expected);
+
+    // More lines are promised than come, and what is no reply at all.
+    for answer in ["1000000000000 lines follow\nstep 1 300", "hello"] {
+        let directory = tempfile::tempdir().unwrap();
+        let (address, _) = hangs_up(directory.path(), answer);
+        let (code, _, err) = kymo(directory.path(), &["info", "-F", "-d", &address, "x.rrd"]);
+        assert_eq!(code, 1);
+        assert!(
+            err.starts_with(&format!("ERROR: rrdcached@{address}: ")),
+            "{err}"
+        );
+    }
+
+    let (code, _, err) = kymo(
+        directory.path(),
+        &["flushcached", "-d", "unix:none", "x.rrd"],
+    );
+    let expected = "ERROR: Unable to connect to rrdcached: No such file or directory\n";
+    assert_eq!((code, &*err), (1, expected));
+}
+
+/// A daemon that answers once and goes.
+fn hangs_up(directory: &std::path::Path, answer: &str) -> (String, thread::JoinHandle<()>) {
+    let path = directory.join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let answer = format!("{answer}\n");
+    let thread = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).unwrap();
+        (&stream).write_all(answer.as_bytes()).unwrap();
+    });
+    (format!("unix:{}", path.display()), thread)
+}

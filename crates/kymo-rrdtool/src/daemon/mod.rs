@@ -1,0 +1,237 @@
+//! A client of daemons that hold updates back: rrdcached's protocol.
+//!
+//! Requests are lines; a reply begins with a number and a message, and where the number is positive
+//! so many lines follow. A negative one is a failure. What the protocol is, the manual page of
+//! rrdcached tells under PROTOCOL.
+
+mod address;
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use address::{Address, Stream};
+
+use crate::failure::reason;
+use crate::options::Words;
+use crate::path::{path, shown};
+use crate::{Failure, Session};
+
+/// A line of a daemon is not longer than this: names of files, rows of many data sources.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: BufReader<Stream>,
+    /// The address, as it was written.
+    name: String,
+    /// Whether the daemon is on this machine, so that both see the same files.
+    local: bool,
+    /// What is cut off from the beginning of paths for daemons of other machines.
+    strip: Option<Vec<u8>>,
+    request: Vec<u8>,
+}
+
+/// The address of the daemon that a command line names, or else the environment.
+pub(crate) fn address(session: &Session<'_>, words: &Words<'_>) -> Option<String> {
+    match words.value("daemon") {
+        Some(address) => Some(shown(address).into_owned()),
+        None => session.defaults.daemon.clone(),
+    }
+    .filter(|address| !address.is_empty())
+}
+
+/// Connects to the daemon that a command line names, if there is one.
+///
+/// # Errors
+///
+/// Where there is no daemon at the address.
+pub(crate) fn connect<'s>(
+    session: &'s mut Session<'_>,
+    words: &Words<'_>,
+) -> Result<Option<&'s mut Client>, Failure> {
+    let Some(address) = address(session, words) else {
+        return Ok(None);
+    };
+    let strip = session.defaults.strip_path.clone();
+    // The connection is kept for the next line.
+    let client = match session.daemon.take() {
+        Some(client) if client.name == address => client,
+        _ => Client::connect(&address, strip.map(String::into_bytes)).map_err(|error| {
+            Failure::new(format!(
+                "Unable to connect to rrdcached: {}",
+                reason(&error)
+            ))
+        })?,
+    };
+    Ok(Some(session.daemon.insert(client)))
+}
+
+/// Has the daemon that a command line names, if there is one, write what it holds of a file.
+///
+/// # Errors
+///
+/// Where there is no such daemon, or it does not do it.
+pub(crate) fn flush(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    file: &[u8],
+) -> Result<(), Failure> {
+    match connect(session, words)? {
+        Some(client) => client.flush(file),
+        None => Ok(()),
+    }
+}
+
+impl Client {
+    /// Connects to an address: `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`.
+    fn connect(address: &str, strip: Option<Vec<u8>>) -> io::Result<Self> {
+        let parsed = Address::parse(address);
+        Ok(Self {
+            stream: BufReader::new(parsed.connect()?),
+            name: address.to_owned(),
+            local: matches!(parsed, Address::Unix(_)),
+            strip,
+            request: Vec::new(),
+        })
+    }
+
+    /// Whether the daemon sees the same files.
+    pub(crate) fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// Has it write what it holds of a file.
+    ///
+    /// # Errors
+    ///
+    /// What the daemon says.
+    pub(crate) fn flush(&mut self, file: &[u8]) -> Result<(), Failure> {
+        let file = self.path(file)?;
+        self.ask(&[b"flush", &file]).map(drop)
+    }
+
+    /// Sends a request whose answer is a number.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::ask`].
+    pub(crate) fn number(&mut self, words: &[&[u8]]) -> Result<i64, Failure> {
+        let reply = self.ask(words)?;
+        reply
+            .trim()
+            .parse()
+            .map_err(|_| self.failure(&format!("found reply '{reply}', expected a number")))
+    }
+
+    /// Sends a request; its words are escaped. Tells what stands behind the number of the reply.
+    ///
+    /// # Errors
+    ///
+    /// What the daemon says, and those of the connection, which then ends.
+    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Result<String, Failure> {
+        self.ask_with(words, |_| Ok(()))
+    }
+
+    /// The same, with each line of the reply as it comes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::ask`] and of `each`.
+    pub(crate) fn ask_with(
+        &mut self,
+        words: &[&[u8]],
+        mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<String, Failure> {
+        self.request.clear();
+        for (index, word) in words.iter().enumerate() {
+            if index > 0 {
+                self.request.push(b' ');
+            }
+            escape(word, &mut self.request)?;
+        }
+        self.request.push(b'\n');
+        let sent = self.stream.get_mut().write_all(&self.request);
+        sent.map_err(|error| self.lost(&error))?;
+        let line = self.line()?;
+        let text = String::from_utf8_lossy(&line).into_owned();
+        let (number, message) = text.split_once(' ').unwrap_or((&text, ""));
+        let number: i64 = number
+            .parse()
+            .map_err(|_| self.failure(&format!("found reply '{text}', expected a number first")))?;
+        if number < 0 {
+            return Err(self.failure(message));
+        }
+        let mut failed = None;
+        for _ in 0..number {
+            let line = self.line()?;
+            // All lines are read, so that the next reply is found.
+            if failed.is_none() {
+                failed = each(&line).err();
+            }
+        }
+        match failed {
+            Some(failure) => Err(failure),
+            None => Ok(message.to_owned()),
+        }
+    }
+
+    /// A line, without its end.
+    fn line(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut line = Vec::new();
+        let mut limited = (&mut self.stream).take(LONGEST_LINE);
+        let read = limited.read_until(b'\n', &mut line);
+        read.map_err(|error| self.lost(&error))?;
+        if line.pop() != Some(b'\n') {
+            let error = io::Error::from(io::ErrorKind::UnexpectedEof);
+            return Err(self.lost(&error));
+        }
+        Ok(line)
+    }
+
+    fn lost(&self, error: &io::Error) -> Failure {
+        self.failure(&format!("the connection failed: {}", reason(error)))
+    }
+
+    fn failure(&self, what: &str) -> Failure {
+        Failure::new(format!("rrdcached@{}: {what}", self.name))
+    }
+
+    /// The path of a file as the daemon knows it: absolute for one on this machine, and for others as
+    /// it was written, without what shall be cut off.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be known which directory this is.
+    pub(crate) fn path(&self, file: &[u8]) -> Result<Vec<u8>, Failure> {
+        if !self.local {
+            let stripped = self
+                .strip
+                .as_ref()
+                .and_then(|strip| file.strip_prefix(strip.as_slice()));
+            let rest = stripped.map(|rest| rest.strip_prefix(b"/").unwrap_or(rest));
+            return Ok(rest.unwrap_or(file).to_vec());
+        }
+        let path = path(file);
+        let whole = std::fs::canonicalize(&path).or_else(|_| std::path::absolute(&path));
+        let whole = whole
+            .map_err(|error| Failure::new(format!("'{}': {}", shown(file), reason(&error))))?;
+        Ok(whole.into_os_string().into_encoded_bytes())
+    }
+}
+
+/// Appends a word of a request: spaces and backslashes stand behind a backslash.
+fn escape(word: &[u8], request: &mut Vec<u8>) -> Result<(), Failure> {
+    for &byte in word {
+        match byte {
+            b' ' | b'\\' => request.extend([b'\\', byte]),
+            b'\n' | 0 => {
+                let word = shown(word);
+                let message =
+                    format!("'{word}' cannot be told to rrdcached: it holds a line break");
+                return Err(Failure::new(message));
+            }
+            _ => request.push(byte),
+        }
+    }
+    Ok(())
+}
