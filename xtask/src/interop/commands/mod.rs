@@ -341,20 +341,25 @@ fn answer(side: &mut Side, line: &Line) -> Outcome<Answer> {
     }
 }
 
-/// Does in a folder what no program does; a lock that has to be kept is handed back.
+/// Does in a folder what no program does, as far as its files were made; a lock that has to be kept
+/// is handed back.
 fn prepare(folder: &Path, step: &Step) -> Outcome<Option<fs::File>> {
     match step {
         Step::Line(_) | Step::Script(_) => {}
         Step::File(name, bytes) => fs::write(folder.join(name), bytes)?,
         Step::Cut(name, length) => {
             let file = fs::OpenOptions::new().write(true).open(folder.join(name));
-            // There is none where making it was refused.
             if let Ok(file) = file {
                 file.set_len(*length)?;
             }
         }
         Step::Folder(name) => fs::create_dir(folder.join(name))?,
-        Step::Mode(name, mode) => allow(&folder.join(name), *mode)?,
+        Step::Mode(name, mode) => {
+            let path = folder.join(name);
+            if path.exists() {
+                allow(&path, *mode)?;
+            }
+        }
         Step::Lock(name) => {
             let Ok(file) = fs::OpenOptions::new().write(true).open(folder.join(name)) else {
                 return Ok(None);

@@ -93,6 +93,10 @@ pub(super) fn lines(random: &mut Random) -> Scenario {
             .words
             .iter()
             .any(|word| word.starts_with('N') || word.starts_with("-1"));
+        // It reads its standard input, which is the pipe.
+        if line.words.iter().any(|word| word == "-") {
+            line = line.by(By::Process);
+        }
         // Without a time, it is now that counts.
         let now = now || ["fetch", "xport", "create", "update", "updatev"].contains(&command);
         steps.push(if now { line.by_clock() } else { line }.into());

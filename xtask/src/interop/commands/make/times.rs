@@ -41,8 +41,7 @@ fn offset(random: &mut Random, reference: &str) -> String {
         0 => format!("{reference}{sign}1min{sign}2s"),
         1 => format!("{}{sign}{length}", &reference[..1]),
         2 => reference.to_owned(),
-        3 => "now".to_owned(),
-        4 => format!("{reference} {length}"),
+        3 => format!("{reference} {length}"),
         _ => format!("{reference}{sign}{length}"),
     }
 }
