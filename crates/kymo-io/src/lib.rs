@@ -7,13 +7,19 @@
 mod bytes;
 #[cfg(feature = "faults")]
 pub mod faults;
+mod lock;
 #[cfg(not(target_family = "wasm"))]
 mod map;
+mod process;
 mod replace;
+mod shared;
 mod storage;
 mod walk;
 
 pub use bytes::{Access, Bytes, MAX_READ};
+pub use lock::{Locking, lock, unlock};
+pub use process::{cpu_times, most_open_files};
 pub use replace::{Replace, is_beside, replace};
+pub use shared::Shared;
 pub use storage::{Source, Storage};
 pub use walk::{Entry, EntryKind, absolute, list};

@@ -17,12 +17,30 @@
 //!
 //! Whoever must read files that others may cut off reads them into memory instead:
 //! [`Bytes::from`](crate::Bytes) takes what they have read.
+//!
+//! # Files that are written
+//!
+//! A mapping that is written is shared with everybody who has the file open, so no reference to its
+//! bytes is ever made: they are copied from it and to it through raw pointers, within its bounds.
+//!
+//! * Programs that change the bytes meanwhile are other processes: what is copied may then be of
+//!   two states, as it may be when a file is read. Nothing is decided by bytes in the mapping.
+//! * Threads of this process that have mapped the same file would be a data race. [`Shared`]
+//!   (crate::Shared) alone makes such mappings, and touches them only while it holds a lock of
+//!   its open file, which excludes every other open file; that is why it maps on Linux only, where
+//!   there are such locks. The lock also orders what one thread writes before what the next reads.
+//! * Pages that are gone are as above. [`Shared`](crate::Shared) compares the length of the file
+//!   with that of the mapping each time that it has taken the lock.
+//! * A full disk shows as SIGBUS where a mapped page has no place on it yet: files with holes are
+//!   not mapped.
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
 
 use memmap2::Mmap;
+#[cfg(target_os = "linux")]
+use memmap2::MmapRaw;
 
 use crate::Access;
 
@@ -47,3 +65,63 @@ fn advise(map: &Mmap, access: Access) {
 
 #[cfg(not(unix))]
 fn advise(_map: &Mmap, _access: Access) {}
+
+/// The bytes of a file, to be changed in place.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(crate) struct WritableMap(MmapRaw);
+
+#[cfg(target_os = "linux")]
+impl WritableMap {
+    /// Maps the first `len` bytes of a file, which it has; `len` is above zero.
+    pub(crate) fn new(file: &File, len: usize) -> io::Result<Self> {
+        let map = memmap2::MmapOptions::new().len(len).map_raw(file)?;
+        // Updates touch a page here and there.
+        let _ = map.advise(memmap2::Advice::Random);
+        Ok(Self(map))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Copies the bytes at an offset. Tells whether there are so many. The caller holds the lock
+    /// of the file.
+    #[inline]
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let Some(offset) = self.place(offset, buffer.len()) else {
+            return false;
+        };
+        // SAFETY: `place` has checked that all bytes are in the mapping; memory that is borrowed
+        // mutably is no part of it, since no reference to it is ever made. No thread of this
+        // process writes meanwhile, as the documentation of this module tells.
+        unsafe {
+            let from = self.0.as_ptr().add(offset);
+            std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), buffer.len());
+        }
+        true
+    }
+
+    /// Copies bytes to an offset. Tells whether there is room. The caller holds the lock of the
+    /// file.
+    #[inline]
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(offset) = self.place(offset, bytes.len()) else {
+            return false;
+        };
+        // SAFETY: as in `read`; the mapping is writable, and no thread of this process reads or
+        // writes meanwhile.
+        unsafe {
+            let to = self.0.as_mut_ptr().add(offset);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        }
+        true
+    }
+
+    /// An offset, if so many bytes from there on are in the mapping.
+    fn place(&self, offset: u64, count: usize) -> Option<usize> {
+        let offset = usize::try_from(offset).ok()?;
+        let left = self.0.len().checked_sub(offset)?;
+        (count <= left).then_some(offset)
+    }
+}

@@ -142,18 +142,30 @@ fn templates_name_what_is_measured() {
     };
     let options = UpdateOptions {
         template: Some(&template),
-        skip_past: false,
+        ..UpdateOptions::default()
     };
     rrd.update_all(&[sample], &options).unwrap();
-    let sources = rrd.database().state.sources.iter();
-    let readings: Vec<_> = sources
-        .map(|source| source.last_reading.to_string())
-        .collect();
-    assert_eq!(readings, ["U", "9", "U"]);
+    let readings = |rrd: &Rrd<Vec<u8>>| {
+        let sources = rrd.database().state.sources.iter();
+        let readings = sources.map(|source| source.last_reading.to_string());
+        readings.collect::<Vec<_>>()
+    };
+    assert_eq!(readings(&rrd), ["U", "9", "U"]);
     let unknown = TemplateError::Unknown("none".to_owned());
     assert_eq!(rrd.template(&["none"]), Err(unknown));
-    let computed = TemplateError::Computed("twice".to_owned());
-    assert_eq!(rrd.template(&["twice"]), Err(computed));
+
+    // As with rrdtool, names may be told twice, and readings of what is computed only kept.
+    let template = rrd.template(&["twice", "load", "load"]).unwrap();
+    let sample = Sample {
+        time: Time::from_seconds(START + 16),
+        values: &texts(&["5", "6", "7"]),
+    };
+    let options = UpdateOptions {
+        template: Some(&template),
+        ..options
+    };
+    rrd.update_all(&[sample], &options).unwrap();
+    assert_eq!(readings(&rrd), ["7", "U", "5"]);
 }
 
 #[test]

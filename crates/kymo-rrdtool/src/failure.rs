@@ -31,7 +31,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The message of the operating system, without the number that Rust puts behind it.
-pub(crate) fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match (error.raw_os_error(), text.rfind(" (os error ")) {
         (Some(_), Some(end)) => text[..end].to_owned(),

@@ -5,24 +5,31 @@
 //!
 //! * [`options`]: what can be written on a command line, and how it is read;
 //! * `session`: output, time, zone, defaults;
-//! * `open`: files that are read;
+//! * [`times`]: times and durations as they are written;
+//! * `open`: files that are read; `files`: those that stay open for updates;
 //! * `daemon`: a client of daemons that hold updates back;
 //! * `commands`: a module for each command.
+//!
+//! [`pipe()`] does what many command lines ask, one after the other.
 //!
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 mod commands;
 mod daemon;
 mod failure;
+mod files;
 mod open;
 pub mod options;
 mod path;
+mod pipe;
 mod session;
+pub mod times;
 mod usage;
 mod zone;
 
 pub use commands::{COMMANDS, find, knows, makes_databases, run, target};
-pub use failure::Failure;
+pub use failure::{Failure, reason};
+pub use pipe::pipe;
 pub use session::{Defaults, Session};
 pub use usage::usage;
 pub use zone::LocalZone;

@@ -7,6 +7,8 @@ use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
 use crate::daemon::Client;
+use crate::files::Files;
+use crate::times::Clock;
 use crate::{Failure, LocalZone};
 
 /// What was said before the command line: by the environment, or by a file of configuration.
@@ -46,6 +48,8 @@ pub struct Session<'a> {
     pub now: Option<i64>,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
+    /// Databases that are open for updates.
+    pub(crate) files: Files,
 }
 
 impl<'a> Session<'a> {
@@ -58,6 +62,7 @@ impl<'a> Session<'a> {
             zone: LocalZone::new(),
             now: None,
             daemon: None,
+            files: Files::new(1),
         }
     }
 
@@ -71,6 +76,14 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// What times are relative to.
+    pub(crate) fn clock(&self) -> Clock<'_> {
+        Clock {
+            now: self.now(),
+            zone: &self.zone,
+        }
+    }
+
     /// Writes data.
     pub(crate) fn write(&mut self, text: impl AsRef<[u8]>) -> Result<(), Failure> {
         self.out.write_all(text.as_ref()).map_err(Failure::Output)
@@ -82,6 +95,11 @@ impl<'a> Session<'a> {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         write(self.out).map_err(Failure::Output)
+    }
+
+    /// Has what was written arrive.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(Failure::Output)
     }
 
     /// Tells something that is no failure.

@@ -1,37 +1,61 @@
-//! Local time for dumps.
+//! Local time.
+
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use kymo_rrd::xml::{LocalTime, Zone};
 
-/// The zone that the environment names.
-#[derive(Clone, Debug)]
-pub struct LocalZone(TimeZone);
+/// The zone that the environment names: that of `TZ`, or else of the system. It is looked up when
+/// it is needed, since most commands do without.
+#[derive(Clone, Debug, Default)]
+pub struct LocalZone(OnceLock<TimeZone>);
 
 impl LocalZone {
-    /// The zone of `TZ`, or else of the system.
-    pub fn new() -> Self {
-        Self(TimeZone::system())
+    /// The zone that the environment names.
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// The zone of a rule as POSIX has them, such as `CET-1CEST,M3.5.0,M10.5.0/3`; `None` where the
+    /// text is none.
+    pub fn posix(rule: &str) -> Option<Self> {
+        TimeZone::posix(rule).ok().map(Self::from)
+    }
+
+    fn zone(&self) -> &TimeZone {
+        self.0.get_or_init(TimeZone::system)
+    }
+
+    /// Seconds that local time is ahead of UTC at a moment, and whether it is summer time.
+    pub(crate) fn offset(&self, seconds: i64) -> (i64, bool) {
+        let info = self.zone().to_offset_info(timestamp(seconds));
+        (info.offset().seconds().into(), info.dst().is_dst())
     }
 }
 
-impl Default for LocalZone {
-    fn default() -> Self {
-        Self::new()
+impl From<TimeZone> for LocalZone {
+    fn from(zone: TimeZone) -> Self {
+        Self(OnceLock::from(zone))
     }
+}
+
+/// A moment that zones know: beyond their years, the first or last rule goes on.
+fn timestamp(seconds: i64) -> Timestamp {
+    let (least, most) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+    Timestamp::from_second(seconds.clamp(least, most)).unwrap_or_default()
 }
 
 impl Zone for LocalZone {
     fn at(&self, seconds: i64) -> LocalTime {
-        // Beyond the years that the zone knows, its first or last rule goes on.
-        let (least, most) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
-        let time = Timestamp::from_second(seconds.clamp(least, most)).unwrap_or_default();
-        let info = self.0.to_offset_info(time);
-        let name = match self.0.is_unknown() {
+        let zone = self.zone();
+        let time = timestamp(seconds);
+        let info = zone.to_offset_info(time);
+        let name = match zone.is_unknown() {
             true => "UTC",
             false => info.abbreviation(),
         };
-        let next = self.0.following(time).next();
+        let next = zone.following(time).next();
         LocalTime {
             offset: info.offset().seconds(),
             name: name.to_owned(),
@@ -46,7 +70,7 @@ mod tests {
 
     #[test]
     fn summer_time_begins_and_ends() {
-        let zone = LocalZone(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap());
+        let zone = LocalZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let winter = zone.at(1_700_000_000);
         assert_eq!((winter.offset, &*winter.name), (3600, "CET"));
         // 2024-03-31T01:00:00Z
@@ -60,8 +84,8 @@ mod tests {
 
     #[test]
     fn zones_may_stay() {
-        let utc = LocalZone(TimeZone::UTC).at(0);
+        let utc = LocalZone::from(TimeZone::UTC).at(0);
         assert_eq!((utc.offset, &*utc.name, utc.until), (0, "UTC", i64::MAX));
-        assert_eq!(LocalZone(TimeZone::unknown()).at(0).name, "UTC");
+        assert_eq!(LocalZone::from(TimeZone::unknown()).at(0).name, "UTC");
     }
 }

@@ -20,6 +20,9 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
         return Some(link(words));
     }
     match words {
+        [rrd, dash, words @ ..] if rrd == "rrd" && dash == "-" && words.len() < 2 => {
+            Some(lines(words.first()))
+        }
         [rrd, name, words @ ..] if rrd == "rrd" && knows(bytes(name)) => {
             let asks = |word: &&OsString| *word == "--help";
             let before_end = words.iter().take_while(|word| *word != "--");
@@ -36,6 +39,8 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
 fn link(words: &[OsString]) -> ExitCode {
     match words {
         [] => told(&usage(None), ExitCode::SUCCESS),
+        [dash] if dash == "-" => lines(None),
+        [dash, directory] if dash == "-" => lines(Some(directory)),
         [name] if let Some(command) = find(bytes(name)) => {
             told(&usage(Some(command)), ExitCode::SUCCESS)
         }
@@ -52,18 +57,45 @@ fn told(text: &str, status: ExitCode) -> ExitCode {
     }
 }
 
+/// Does what lines of standard input ask, in a directory if one is told.
+fn lines(directory: Option<&OsString>) -> ExitCode {
+    if let Some(directory) = directory
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        let reason = kymo_rrdtool::reason(&error);
+        let directory = Path::new(directory).display();
+        let _ = writeln!(io::stderr(), "ERROR: chdir {directory} {reason}");
+        // As rrdtool does: the number of the error.
+        let status = error
+            .raw_os_error()
+            .and_then(|number| u8::try_from(number).ok());
+        return ExitCode::from(status.unwrap_or(1));
+    }
+    in_session(OsStr::new("-"), |session| {
+        kymo_rrdtool::pipe(session, &mut io::stdin().lock())
+    })
+}
+
 /// Runs a command.
 fn command(name: &OsStr, words: &[OsString]) -> ExitCode {
     let words: Vec<&[u8]> = std::iter::once(name)
         .chain(words.iter().map(OsString::as_os_str))
         .map(bytes)
         .collect();
+    in_session(name, |session| run(session, &words).unwrap_or(Ok(())))
+}
+
+/// Does a command's work, and tells how it went.
+fn in_session(
+    name: &OsStr,
+    work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
+) -> ExitCode {
     let stdout = io::stdout();
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
     let mut warnings = io::stderr();
     let done = defaults(name).and_then(|defaults| {
         let mut session = Session::new(&mut out, &mut warnings, defaults);
-        run(&mut session, &words).unwrap_or(Ok(()))
+        work(&mut session)
     });
     let done = done.and(out.flush().map_err(Failure::Output));
     match done {

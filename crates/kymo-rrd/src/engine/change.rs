@@ -32,6 +32,10 @@ pub trait Change {
         values: &[Value],
     ) -> Result<(), StoreError>;
 
+    /// Tells that the rows that follow are of points up to this time, in seconds since 1970, the end
+    /// of a step.
+    fn steps_end(&mut self, _end: u64) {}
+
     /// All values of an archive, row by row.
     ///
     /// # Errors

@@ -41,6 +41,7 @@ mod rrd;
 mod sample;
 mod season;
 mod smooth;
+mod written;
 
 pub use change::Change;
 pub use create::{Definition, Season, Smoothing, create};
@@ -49,7 +50,8 @@ pub use error::{ReadingProblem, StoreError, UpdateError};
 pub use fetch::{Fetched, Wanted, fetch};
 pub use reading::Measurement;
 pub use rrd::{Rrd, UpdateOptions};
-pub use sample::{Sample, Template, TemplateError, time};
+pub use sample::{Sample, Template, TemplateError, seconds, time};
+pub use written::Written;
 
 use crate::fault::Error;
 use crate::judge::LATEST;
@@ -101,22 +103,17 @@ impl Engine {
     }
 
     /// A template: the data sources that readings are given for, in their order. Readings of all
-    /// others are unknown.
+    /// others are unknown. Of a name that is told twice the last reading counts; that of a data
+    /// source that is computed is kept, but nothing is computed of it.
     ///
     /// # Errors
     ///
-    /// A name that no data source has, or one that is computed.
+    /// A name that no data source has.
     pub fn template(&self, names: &[&str]) -> Result<Template, TemplateError> {
         let places = names.iter().map(|&name| {
-            let place = self
-                .names
-                .iter()
-                .position(|known| known.as_bytes() == name.as_bytes())
-                .ok_or_else(|| TemplateError::Unknown(name.to_owned()))?;
-            match self.plan.measured.contains(&place) {
-                true => Ok(place),
-                false => Err(TemplateError::Computed(name.to_owned())),
-            }
+            let mut known = self.names.iter();
+            let place = known.position(|known| known.as_bytes() == name.as_bytes());
+            place.ok_or_else(|| TemplateError::Unknown(name.to_owned()))
         });
         let places = places.collect::<Result<_, _>>()?;
         Ok(Template::new(places, self.plan.sources.len()))
@@ -190,6 +187,7 @@ impl Engine {
     fn end_steps(&mut self, change: &mut impl Change, pass: usize) -> Result<bool, UpdateError> {
         let plan = &self.plan;
         let pass = self.points.pass_of(pass);
+        change.steps_end((pass.first_step + pass.steps) * plan.step);
         let mut smooth = false;
         for (index, ring) in plan.archives.iter().enumerate() {
             let state = &mut change.state().archives[index];

@@ -3,6 +3,7 @@
 use kymo_io::Storage;
 use kymo_machine::Machine;
 
+use super::written::{Noted, Written};
 use super::{Applied, Change, Engine, Sample, StoreError, Template, TemplateError, UpdateError};
 use crate::Value;
 use crate::model::{Database, State};
@@ -12,13 +13,15 @@ use crate::portable::{self, Durability, Update};
 /// A database that is open for updates, in a file of any form.
 ///
 /// One program updates a file at a time: whoever opens the storage locks it, and calls
-/// [`Rrd::reload`] where another may have changed the file since.
+/// [`Rrd::refresh`] where another may have changed the file since.
 #[derive(Debug)]
 pub struct Rrd<S> {
     engine: Engine,
     file: File<S>,
     now: Option<i64>,
     durability: Durability,
+    /// The rows that were written, if they are noted down.
+    written: Option<Vec<Written>>,
 }
 
 #[derive(Debug)]
@@ -34,10 +37,12 @@ pub struct UpdateOptions<'a> {
     pub template: Option<&'a Template>,
     /// Passes over samples that are not after the last update.
     pub skip_past: bool,
+    /// Whether more samples belong to these, so that seasons are not smoothed yet.
+    pub more: bool,
 }
 
 impl<S: Storage> Rrd<S> {
-    /// Opens a file, native or portable. All of it is read once.
+    /// Opens a file, native or portable. Its values are not read.
     ///
     /// # Errors
     ///
@@ -65,6 +70,7 @@ impl<S: Storage> Rrd<S> {
             file,
             now: None,
             durability: Durability::Buffered,
+            written: None,
         })
     }
 
@@ -79,16 +85,27 @@ impl<S: Storage> Rrd<S> {
         self.now = Some(now);
     }
 
-    /// What updates of a portable file must survive. Unless told, that the program stops.
+    /// What updates must survive: unless told, that the program stops. A native file is synced with
+    /// the last of the samples that belong together, a portable one with each.
     pub fn set_durability(&mut self, durability: Durability) {
         self.durability = durability;
+    }
+
+    /// From now on, notes down which rows are written.
+    pub fn note_written(&mut self) {
+        self.written = Some(Vec::new());
+    }
+
+    /// The rows that were written since [`Rrd::note_written`]; they are noted down no more.
+    pub fn take_written(&mut self) -> Vec<Written> {
+        self.written.take().unwrap_or_default()
     }
 
     /// A template, as [`Engine::template`].
     ///
     /// # Errors
     ///
-    /// A name that no data source has, or one that is computed.
+    /// A name that no data source has.
     pub fn template(&self, names: &[&str]) -> Result<Template, TemplateError> {
         self.engine.template(names)
     }
@@ -107,6 +124,32 @@ impl<S: Storage> Rrd<S> {
         Ok(())
     }
 
+    /// Sees whether others have changed the file, and reads what they have changed: where they have
+    /// not, this costs little.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Rrd::open`].
+    pub fn refresh(&mut self) -> Result<(), StoreError> {
+        match &mut self.file {
+            File::Native(file) => {
+                if file.refresh()? {
+                    self.engine = Engine::new(file.database())?;
+                }
+            }
+            File::Portable(file) => file.refresh()?,
+        }
+        Ok(())
+    }
+
+    /// Where the file is.
+    pub fn storage_mut(&mut self) -> &mut S {
+        match &mut self.file {
+            File::Native(file) => file.storage_mut(),
+            File::Portable(file) => file.storage_mut(),
+        }
+    }
+
     /// Takes a sample.
     ///
     /// # Errors
@@ -115,7 +158,8 @@ impl<S: Storage> Rrd<S> {
     /// have changed, as rrdtool leaves it.
     pub fn update(&mut self, sample: &Sample<'_>) -> Result<(), UpdateError> {
         let options = UpdateOptions::default();
-        self.take(sample, &options, &mut false, true)
+        self.take(sample, &options, &mut false, true)?;
+        self.finish()
     }
 
     /// Takes samples one after the other, as one command line: seasons are smoothed at the end
@@ -130,15 +174,31 @@ impl<S: Storage> Rrd<S> {
         samples: &[Sample<'_>],
         options: &UpdateOptions<'_>,
     ) -> Result<usize, (usize, UpdateError)> {
+        let taken = self.take_all(samples, options);
+        // Those before one that is refused are taken.
+        let finished = self.finish();
+        let taken = taken?;
+        match finished {
+            Ok(()) => Ok(taken),
+            Err(error) => Err((samples.len().saturating_sub(1), error)),
+        }
+    }
+
+    fn take_all(
+        &mut self,
+        samples: &[Sample<'_>],
+        options: &UpdateOptions<'_>,
+    ) -> Result<usize, (usize, UpdateError)> {
         let mut smooth = false;
         let mut taken = 0;
         // The seasons are smoothed with the last sample that is taken.
         let last = samples.len().saturating_sub(1);
         for (place, sample) in samples.iter().enumerate() {
-            match self.take(sample, options, &mut smooth, place == last) {
+            let last = place == last && !options.more;
+            match self.take(sample, options, &mut smooth, last) {
                 Ok(()) => taken += 1,
                 Err(UpdateError::Past { .. }) if options.skip_past => {
-                    if place == last && smooth {
+                    if last && smooth {
                         self.smooth().map_err(|error| (place, error))?;
                     }
                 }
@@ -161,10 +221,11 @@ impl<S: Storage> Rrd<S> {
             now: self.now.unwrap_or(sample.time.seconds()),
             last,
         };
+        let written = self.written.as_mut();
         match &mut self.file {
             File::Native(file) => {
                 file.fits(sample.time)?;
-                let applied = call.apply(&mut self.engine, file.as_mut(), smooth);
+                let applied = call.apply(&mut self.engine, file.as_mut(), written, smooth);
                 if let Err(UpdateError::Reading { source, .. }) = applied {
                     let state = file.state();
                     self.engine
@@ -178,11 +239,19 @@ impl<S: Storage> Rrd<S> {
             }
             File::Portable(file) => {
                 let mut update = file.begin()?;
-                call.apply(&mut self.engine, &mut update, smooth)?;
+                call.apply(&mut self.engine, &mut update, written, smooth)?;
                 update.commit(self.durability)?;
             }
         }
         Ok(())
+    }
+
+    /// Sees that what was taken survives what it must survive.
+    fn finish(&mut self) -> Result<(), UpdateError> {
+        match &mut self.file {
+            File::Native(file) if self.durability == Durability::Synced => Ok(file.sync()?),
+            _ => Ok(()),
+        }
     }
 
     /// Smooths the seasons after a sample that was passed over.
@@ -236,9 +305,16 @@ impl Call<'_> {
         &self,
         engine: &mut Engine,
         change: &mut impl Change,
+        written: Option<&mut Vec<Written>>,
         smooth: &mut bool,
     ) -> Result<Applied, UpdateError> {
-        let applied = engine.apply(change, self.sample, self.template, self.now)?;
+        let applied = match written {
+            None => engine.apply(change, self.sample, self.template, self.now)?,
+            Some(written) => {
+                let mut noted = Noted::new(change, written);
+                engine.apply(&mut noted, self.sample, self.template, self.now)?
+            }
+        };
         *smooth |= applied.smooth;
         if self.last && *smooth {
             engine.smooth(change)?;

@@ -23,14 +23,19 @@ pub struct Sample<'a> {
 ///
 /// Where the text is no number, or more than that.
 pub fn time(text: &[u8]) -> Result<Time, NumberError> {
-    let seconds = numbers::whole(text)?;
+    seconds(numbers::whole(text)?).ok_or(NumberError::OutOfRange)
+}
+
+/// The time of so many seconds since 1970: what is less than a microsecond is cut off. `None` where
+/// there is no such time.
+pub fn seconds(seconds: f64) -> Option<Time> {
     let whole = seconds.floor();
     let micros = (seconds - whole) * 1e6;
     // Below this, microseconds are a part of the number at all.
     if whole.is_nan() || whole.abs() > 9e15 {
-        return Err(NumberError::OutOfRange);
+        return None;
     }
-    Time::from_micros(whole as i64, micros as u32).ok_or(NumberError::OutOfRange)
+    Time::from_micros(whole as i64, micros as u32)
 }
 
 /// Which data sources readings are given for.
@@ -53,6 +58,11 @@ impl Template {
             count: places.len(),
             readings,
         }
+    }
+
+    /// The number of readings.
+    pub fn readings(&self) -> usize {
+        self.count
     }
 
     /// Checks the number of readings.
@@ -87,20 +97,12 @@ impl Template {
 pub enum TemplateError {
     /// No data source has this name.
     Unknown(String),
-    /// The data source of this name is computed.
-    Computed(String),
 }
 
 impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => write!(f, "found `{name}`, expected a data source"),
-            Self::Computed(name) => {
-                write!(
-                    f,
-                    "found `{name}`, which is computed, expected one that is measured"
-                )
-            }
         }
     }
 }

@@ -8,6 +8,7 @@ use kymo_machine::Machine;
 use kymo_machine::float::is_nan;
 
 use super::layout::Layout;
+use super::read::Beginning;
 use super::structs::{SLOT, Structs};
 use super::write::FLOAT_COOKIE;
 use super::{Header, foreign, read};
@@ -45,20 +46,45 @@ const AFTER_VERSION: u64 = 9;
 const SEARCHED: usize = 1 << 16;
 
 /// Reads all but the values as the machine would have written it that has, or that is told.
-pub(super) fn header(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Header, Error> {
+pub(super) fn header(
+    beginning: Beginning<'_>,
+    machine: Option<&'static Machine>,
+) -> Result<Header, Error> {
+    let bytes = beginning.bytes;
     if !bytes.starts_with(b"RRD\0") {
         return Err(foreign::error(bytes));
     }
     read::version(bytes)?;
     match machine {
-        Some(machine) => overruled(bytes, machine),
-        None => detected(bytes),
+        Some(machine) => overruled(beginning, machine),
+        None => detected(beginning),
     }
 }
 
-fn overruled(bytes: &[u8], machine: &'static Machine) -> Result<Header, Error> {
+/// How many bytes of a file there must be for [`header`]; so much of it begins like a native one.
+pub(super) fn header_size(beginning: Beginning<'_>) -> u64 {
+    let ends = layouts(beginning.bytes).filter_map(|machine| {
+        let end = read::header_end(beginning, Structs::of(machine))? as u64;
+        (end <= beginning.length).then_some(end)
+    });
+    ends.max().unwrap_or(0)
+}
+
+/// How many bytes of a file there must be where only NaNs among the values can tell which of some
+/// machines it is; `None` where they are not needed, or what there is has told.
+pub(super) fn size_with_nans(beginning: Beginning<'_>, header: &Header) -> Option<u64> {
+    let Beginning { bytes, length } = beginning;
+    let alike = &header.detection.alike;
+    let size = length.min((header.layout.header_end() + SEARCHED) as u64);
+    let known = header.detection.confidence == Confidence::Overruled || alike.len() < 2;
+    let found = || by_nan(bytes, &header.layout, alike).is_some();
+    (!known && size > bytes.len() as u64 && !found()).then_some(size)
+}
+
+fn overruled(beginning: Beginning<'_>, machine: &'static Machine) -> Result<Header, Error> {
+    let bytes = beginning.bytes;
     let mut read = if shows_cookie(bytes, machine) {
-        Candidate::read(bytes, machine)
+        Candidate::read(beginning, machine)
     } else {
         Err(no_cookie(bytes))
     };
@@ -66,7 +92,7 @@ fn overruled(bytes: &[u8], machine: &'static Machine) -> Result<Header, Error> {
     let whole = read
         .as_ref()
         .is_ok_and(|told| told.rank() <= (0, 0, u64::MAX));
-    let better = match detected(bytes) {
+    let better = match detected(beginning) {
         Ok(better) if !whole && better.findings.damage().is_none() => better.detection.machine,
         _ => machine,
     };
@@ -91,17 +117,23 @@ fn overruled(bytes: &[u8], machine: &'static Machine) -> Result<Header, Error> {
     Ok(read?.into_header(detection))
 }
 
-fn detected(bytes: &[u8]) -> Result<Header, Error> {
+/// A machine for each layout that the cookie allows.
+fn layouts(bytes: &[u8]) -> impl Iterator<Item = &'static Machine> {
     let mut layouts: Vec<&'static Machine> = Vec::new();
     for machine in Machine::all() {
         if shows_cookie(bytes, machine) && !layouts.iter().any(|other| other.same_layout(machine)) {
             layouts.push(machine);
         }
     }
+    layouts.into_iter()
+}
+
+fn detected(beginning: Beginning<'_>) -> Result<Header, Error> {
+    let bytes = beginning.bytes;
     let mut candidates = Vec::new();
     let mut error: Option<Error> = None;
-    for machine in layouts {
-        match Candidate::read(bytes, machine) {
+    for machine in layouts(bytes) {
+        match Candidate::read(beginning, machine) {
             Ok(candidate) => candidates.push(candidate),
             // The layout with which the most could be read is the likeliest one.
             Err(other) => {
@@ -142,9 +174,9 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn read(bytes: &[u8], machine: &'static Machine) -> Result<Self, Error> {
+    fn read(beginning: Beginning<'_>, machine: &'static Machine) -> Result<Self, Error> {
         let mut findings = Findings::default();
-        let (database, layout) = read::read(bytes, Structs::of(machine), &mut findings)?;
+        let (database, layout) = read::read(beginning, Structs::of(machine), &mut findings)?;
         judge(
             &database,
             |place| Some(locate(&layout, place)),

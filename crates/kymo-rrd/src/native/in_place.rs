@@ -3,15 +3,18 @@
 use std::io;
 
 use kymo_io::Storage;
-use kymo_machine::{Machine, Width, integer};
+use kymo_machine::float::is_nan;
+use kymo_machine::{ByteOrder, FloatOrder, Machine, Width, integer};
 
+use super::Header;
+use super::detect::locate;
 use super::layout::Layout;
-use super::structs::{LAST_READING, SLOT};
-use super::write::stored;
-use super::{File, Header};
+use super::read::{self, Beginning};
+use super::structs::{LAST_READING, SLOT, SLOTS};
 use crate::engine::{Change, StoreError};
-use crate::fault::Error;
-use crate::model::{Database, Slot, State};
+use crate::fault::{Error, Findings};
+use crate::judge::judge;
+use crate::model::{Archive, Database, Slot, State};
 use crate::{Time, Value};
 
 /// A native file that is updated in place: rows at once, the state by [`InPlace::commit`], in which
@@ -22,11 +25,17 @@ use crate::{Time, Value};
 #[derive(Debug)]
 pub struct InPlace<S> {
     storage: S,
+    length: u64,
     machine: &'static Machine,
     layout: Layout,
     database: Database,
-    /// The bytes of the state: from the time of the last update to the values.
-    bytes: Vec<u8>,
+    coding: Coding,
+    /// Of each archive the slots of its preparations that are used.
+    slots: Vec<Vec<(usize, Slot)>>,
+    /// The bytes of all but the values.
+    image: Vec<u8>,
+    /// Those that others may have left in the file.
+    seen: Vec<u8>,
     /// A row or several, before they are written.
     rows: Vec<u8>,
     /// Whether something failed, so that the file may hold another state.
@@ -37,21 +46,27 @@ pub struct InPlace<S> {
 const AT_ONCE: usize = 1 << 16;
 
 impl<S: Storage> InPlace<S> {
-    /// Opens a file. All of it is read once. The machine that wrote it is found where none is told.
+    /// Opens a file. Its values are not read. The machine that wrote it is found where none is told.
     ///
     /// # Errors
     ///
     /// Where it is no native file or a damaged one, and those of reading.
     pub fn open(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
-        let (header, bytes) = examine(&storage, machine)?;
+        let length = storage.length()?;
+        let (header, image) = examine(&storage, machine)?;
+        let machine = header.detection.machine;
         Ok(Self {
-            machine: header.detection.machine,
+            storage,
+            length,
+            machine,
             layout: header.layout,
+            slots: slots(&header.database),
             database: header.database,
-            bytes,
+            coding: Coding::of(machine),
+            seen: Vec::new(),
+            image,
             rows: Vec::new(),
             stale: false,
-            storage,
         })
     }
 
@@ -61,12 +76,52 @@ impl<S: Storage> InPlace<S> {
     ///
     /// Those of [`InPlace::open`].
     pub fn reload(&mut self) -> Result<(), StoreError> {
-        let (header, bytes) = examine(&self.storage, Some(self.machine))?;
+        // Until it is done, nothing is known.
+        self.stale = true;
+        self.length = self.storage.length()?;
+        let (header, image) = examine(&self.storage, Some(self.machine))?;
         self.layout = header.layout;
+        self.slots = slots(&header.database);
         self.database = header.database;
-        self.bytes = bytes;
+        self.image = image;
         self.stale = false;
         Ok(())
+    }
+
+    /// Sees whether others have changed the file, and reads what they have changed. Tells whether
+    /// definitions are among that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`InPlace::open`].
+    pub fn refresh(&mut self) -> Result<bool, StoreError> {
+        if self.stale || self.storage.length()? != self.length {
+            self.reload()?;
+            return Ok(true);
+        }
+        self.seen.resize(self.image.len(), 0);
+        self.storage.read_at(0, &mut self.seen)?;
+        if self.seen == self.image {
+            return Ok(false);
+        }
+        let definitions = ..self.layout.live();
+        if self.seen[definitions] != self.image[definitions] {
+            self.reload()?;
+            return Ok(true);
+        }
+        self.stale = true;
+        let mut findings = Findings::default();
+        let beginning = Beginning::new(&self.seen, self.length);
+        let archives = &self.database.archives;
+        self.database.state = read::state(beginning, &self.layout, archives, &mut findings);
+        let locate = |place| Some(locate(&self.layout, place));
+        judge(&self.database, locate, &mut findings);
+        if let Some(damage) = findings.damage() {
+            return Err(damage.clone().into());
+        }
+        std::mem::swap(&mut self.image, &mut self.seen);
+        self.stale = false;
+        Ok(false)
     }
 
     /// Definitions and state.
@@ -112,9 +167,7 @@ impl<S: Storage> InPlace<S> {
             true => self.layout.header_end(),
             false => self.layout.archive_state(0, 0),
         };
-        let written = self
-            .storage
-            .write_at(begin as u64, &self.bytes[..end - begin]);
+        let written = self.storage.write_at(begin as u64, &self.image[begin..end]);
         self.stale |= written.is_err();
         written
     }
@@ -128,24 +181,24 @@ impl<S: Storage> InPlace<S> {
         self.storage.sync()
     }
 
+    /// Where the file is, to be locked and unlocked. What is written there is not known here.
+    pub fn storage_mut(&mut self) -> &mut S {
+        &mut self.storage
+    }
+
     /// Where the file is, when it is not needed any more.
     pub fn into_storage(self) -> S {
         self.storage
     }
 
     fn encode_sources(&mut self) {
-        let mut image = Image {
-            begin: self.layout.live(),
-            machine: self.machine,
-            bytes: &mut self.bytes,
-        };
+        let Self { coding, image, .. } = self;
         let state = &self.database.state;
-        let long = self.machine.long();
         let (seconds, micros) = state.last_update.to_micros();
-        image.integer(self.layout.live(), self.machine.time(), seconds as u64);
+        coding.integer(image, self.layout.live(), coding.time, seconds as u64);
         if let Some(at) = self.layout.micros() {
             let micros = state.stray_micros.unwrap_or(i64::from(micros));
-            image.integer(at, long, micros as u64);
+            coding.integer(image, at, coding.long, micros as u64);
         }
         let slots = self.layout.structs().source_state.slots;
         for (index, source) in state.sources.iter().enumerate() {
@@ -154,35 +207,33 @@ impl<S: Storage> InPlace<S> {
             let mut text = [0; LAST_READING];
             let length = reading.len().min(LAST_READING - 1);
             text[..length].copy_from_slice(&reading[..length]);
-            image.put(at, &text);
-            image.integer(at + slots, long, source.unknown_seconds);
-            image.put(at + slots + SLOT, &stored(self.machine, source.value));
+            image[at..at + LAST_READING].copy_from_slice(&text);
+            coding.slot(image, at + slots, Slot::Counter, source.unknown_seconds);
+            coding.slot(
+                image,
+                at + slots + SLOT,
+                Slot::Value,
+                source.value.to_bits(),
+            );
         }
     }
 
     fn encode_archives(&mut self) {
-        let mut image = Image {
-            begin: self.layout.live(),
-            machine: self.machine,
-            bytes: &mut self.bytes,
-        };
-        let long = self.machine.long();
-        let slots = self.layout.structs().archive_state.slots;
-        let states = self.database.archives.iter();
-        for (index, (archive, state)) in states.zip(&self.database.state.archives).enumerate() {
+        let Self { coding, image, .. } = self;
+        let first = self.layout.structs().archive_state.slots;
+        for (index, state) in self.database.state.archives.iter().enumerate() {
             for (source, scratch) in state.scratch.iter().enumerate() {
-                let at = self.layout.archive_state(index, source) + slots;
-                for (slot, &bits) in scratch.0.iter().enumerate() {
-                    let at = at + slot * SLOT;
-                    match archive.kind.slot(slot) {
-                        Slot::Value => image.put(at, &stored(self.machine, scratch.value(slot))),
-                        Slot::Counter => image.integer(at, long, bits),
-                        Slot::History => image.put(at, &bits.to_le_bytes()),
-                        Slot::Unused => {}
-                    }
+                let at = self.layout.archive_state(index, source) + first;
+                for &(slot, kind) in &self.slots[index] {
+                    coding.slot(image, at + slot * SLOT, kind, scratch.0[slot]);
                 }
             }
-            image.integer(self.layout.pointer(index), long, state.current_row);
+            coding.integer(
+                image,
+                self.layout.pointer(index),
+                coding.long,
+                state.current_row,
+            );
         }
     }
 
@@ -222,11 +273,19 @@ impl<S: Storage> InPlace<S> {
 
     /// Writes the same row so many times, up to the end of the ring at most.
     fn fill(&mut self, archive: usize, row: u64, count: u64, values: &[Value]) -> io::Result<()> {
+        if let (1, [value]) = (count, values) {
+            let offset = self.offset(archive, row);
+            return self
+                .storage
+                .write_at(offset, &self.coding.value(value.to_bits()));
+        }
         let row_size = self.row_size().max(1);
         let at_once = count.min((AT_ONCE / row_size).max(1) as u64);
         self.rows.clear();
         for _ in 0..at_once {
-            let doubles = values.iter().map(|value| stored(self.machine, *value));
+            let doubles = values
+                .iter()
+                .map(|value| self.coding.value(value.to_bits()));
             self.rows.extend(doubles.flatten());
         }
         let mut done = 0;
@@ -241,39 +300,84 @@ impl<S: Storage> InPlace<S> {
     }
 }
 
-/// Reads a file: its definitions, and the bytes of its state.
+/// Reads all but the values, and gives the bytes of that.
 fn examine<S: Storage>(
     storage: &S,
     machine: Option<&'static Machine>,
 ) -> Result<(Header, Vec<u8>), StoreError> {
-    let length = usize::try_from(storage.length()?).map_err(|_| io::ErrorKind::FileTooLarge);
-    let mut bytes = vec![0; length.map_err(io::Error::from)?];
-    storage.read_at(0, &mut bytes)?;
-    let header = File::open(&bytes, machine)?.header;
-    let state = bytes
-        .get(header.layout.live()..header.layout.header_end())
-        .unwrap_or_default()
-        .to_vec();
-    Ok((header, state))
+    let (header, mut bytes) = Header::read(storage, machine)?;
+    if let Some(damage) = header.findings.damage() {
+        return Err(damage.clone().into());
+    }
+    bytes.truncate(header.layout.header_end());
+    Ok((header, bytes))
 }
 
-/// The bytes of a state, which are told by their places in the file.
-struct Image<'a> {
-    begin: usize,
-    machine: &'static Machine,
-    bytes: &'a mut [u8],
+/// Of each archive the slots of its preparations that are used, and what they hold.
+fn slots(database: &Database) -> Vec<Vec<(usize, Slot)>> {
+    let used = |archive: &Archive| {
+        let slots = (0..SLOTS).map(|slot| (slot, archive.kind.slot(slot)));
+        slots.filter(|(_, kind)| *kind != Slot::Unused).collect()
+    };
+    database.archives.iter().map(used).collect()
 }
 
-impl Image<'_> {
-    fn put(&mut self, at: usize, bytes: &[u8]) {
-        let at = at - self.begin;
-        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+/// How a machine writes numbers.
+#[derive(Clone, Copy, Debug)]
+struct Coding {
+    order: ByteOrder,
+    floats: FloatOrder,
+    long: Width,
+    time: Width,
+    nan: u64,
+    /// Whether everything in a slot is a little-endian number of 64 bits, as on most machines.
+    plain: bool,
+}
+
+impl Coding {
+    fn of(machine: &Machine) -> Self {
+        let (order, floats) = (machine.byte_order(), machine.float_order());
+        let little = order == ByteOrder::Little && floats == FloatOrder::Little;
+        Self {
+            order,
+            floats,
+            long: machine.long(),
+            time: machine.time(),
+            nan: machine.file_nan(),
+            plain: little && machine.long() == Width::W64,
+        }
+    }
+
+    /// The bytes of a value.
+    #[inline]
+    fn value(&self, bits: u64) -> [u8; SLOT] {
+        self.floats
+            .write(if is_nan(bits) { self.nan } else { bits })
+    }
+
+    /// Writes a slot. What an integer leaves of it stays.
+    #[inline]
+    fn slot(&self, image: &mut [u8], at: usize, kind: Slot, bits: u64) {
+        if self.plain {
+            let bits = match kind {
+                Slot::Value if is_nan(bits) => self.nan,
+                _ => bits,
+            };
+            image[at..at + SLOT].copy_from_slice(&bits.to_le_bytes());
+            return;
+        }
+        match kind {
+            Slot::Value => image[at..at + SLOT].copy_from_slice(&self.value(bits)),
+            Slot::Counter => self.integer(image, at, self.long, bits),
+            Slot::History => image[at..at + SLOT].copy_from_slice(&bits.to_le_bytes()),
+            Slot::Unused => {}
+        }
     }
 
     /// Writes the low bits of an integer, as C programs of the machine do.
-    fn integer(&mut self, at: usize, width: Width, value: u64) {
-        let order = self.machine.byte_order();
-        let written = integer::write(self.bytes, at - self.begin, width, order, value);
+    #[inline]
+    fn integer(&self, image: &mut [u8], at: usize, width: Width, value: u64) {
+        let written = integer::write(image, at, width, self.order, value);
         debug_assert!(written.is_some(), "the layout has room for its members");
     }
 }
@@ -312,7 +416,9 @@ impl<S: Storage> Change for InPlace<S> {
     }
 
     fn rewrite(&mut self, archive: usize, values: Vec<Value>) -> Result<(), StoreError> {
-        let doubles = values.iter().map(|value| stored(self.machine, *value));
+        let doubles = values
+            .iter()
+            .map(|value| self.coding.value(value.to_bits()));
         self.rows.clear();
         self.rows.extend(doubles.flatten());
         let offset = self.layout.values(archive);

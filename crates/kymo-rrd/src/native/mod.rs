@@ -13,6 +13,9 @@ mod read;
 pub mod structs;
 mod write;
 
+use std::io;
+
+use kymo_io::Source;
 use kymo_machine::Machine;
 
 pub use detect::{Confidence, Detection};
@@ -20,9 +23,15 @@ pub use in_place::InPlace;
 pub use layout::Layout;
 pub use write::{Image, WriteError, write};
 
+use read::Beginning;
+
+use crate::engine::StoreError;
 use crate::fault::{Error, Findings};
 use crate::rows::Grid;
 use crate::{Database, Rows};
+
+/// Bytes that few headers exceed.
+const MOST_HEADERS: u64 = 4096;
 
 /// All of a native file but the values.
 #[derive(Clone, Debug)]
@@ -54,7 +63,38 @@ impl Header {
     ///
     /// When the file is no native one, or so damaged that its definitions cannot be told.
     pub fn examine(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Self, Error> {
-        detect::header(bytes, machine)
+        detect::header(Beginning::whole(bytes), machine)
+    }
+
+    /// Reads a file that is long: its beginning, with the first values where only they tell the
+    /// machine. Gives the bytes that were read too, which are those of the header and maybe more.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`examine`](Self::examine) and of reading.
+    pub fn read<S: Source + ?Sized>(
+        source: &S,
+        machine: Option<&'static Machine>,
+    ) -> Result<(Self, Vec<u8>), StoreError> {
+        let length = source.length()?;
+        let read = |size: u64| -> io::Result<Vec<u8>> {
+            let size = usize::try_from(size.min(length));
+            let mut bytes = vec![0; size.map_err(|_| io::ErrorKind::FileTooLarge)?];
+            source.read_at(0, &mut bytes)?;
+            Ok(bytes)
+        };
+        let mut bytes = read(MOST_HEADERS)?;
+        let size = detect::header_size(Beginning::new(&bytes, length));
+        if size > bytes.len() as u64 {
+            bytes = read(size)?;
+        }
+        let header = detect::header(Beginning::new(&bytes, length), machine)?;
+        let Some(size) = detect::size_with_nans(Beginning::new(&bytes, length), &header) else {
+            return Ok((header, bytes));
+        };
+        let bytes = read(size)?;
+        let header = detect::header(Beginning::new(&bytes, length), machine)?;
+        Ok((header, bytes))
     }
 
     /// The values, in the bytes of the file.

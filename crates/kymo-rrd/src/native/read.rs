@@ -22,14 +22,47 @@ pub(super) const VARIABLE: u8 = 1;
 /// The number of the node that is the value before of a data source.
 pub(super) const PREVIOUS_OF: u8 = 36;
 
+/// The beginning of a file, with all but the values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beginning<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Bytes of the whole file.
+    pub(super) length: u64,
+}
+
+impl<'a> Beginning<'a> {
+    pub(super) fn new(bytes: &'a [u8], length: u64) -> Self {
+        Self { bytes, length }
+    }
+
+    pub(super) fn whole(bytes: &'a [u8]) -> Self {
+        Self::new(bytes, bytes.len() as u64)
+    }
+}
+
+/// Where all but the values ends, as far as this machine would have written it.
+pub(super) fn header_end(beginning: Beginning<'_>, structs: Structs) -> Option<usize> {
+    let version = version(beginning.bytes).ok()?;
+    let reader = Reader {
+        beginning,
+        structs,
+        findings: &mut Findings::default(),
+    };
+    let head = structs.head;
+    let count = |at| usize::try_from(reader.long(at)).ok();
+    let (sources, archives) = (count(head.source_count)?, count(head.archive_count)?);
+    Some(Layout::of_header(structs, version, sources, archives)?.header_end())
+}
+
 /// Reads all but the values as this machine would have written it.
 ///
 /// What can be read all the same, though it is not as it must be, goes to `findings`.
 pub(super) fn read(
-    bytes: &[u8],
+    beginning: Beginning<'_>,
     structs: Structs,
     findings: &mut Findings,
 ) -> Result<(Database, Layout), Error> {
+    let Beginning { bytes, length } = beginning;
     let version = version(bytes)?;
     let head = structs.head;
     if bytes.len() < head.size {
@@ -42,7 +75,7 @@ pub(super) fn read(
         .because("the file has been cut off"));
     }
     let mut reader = Reader {
-        bytes,
+        beginning,
         structs,
         findings,
     };
@@ -61,7 +94,7 @@ pub(super) fn read(
             "stat_head.ds_cnt",
             head.source_count as u64,
             format_args!("{sources} data sources and {archives} archives"),
-            format_args!("no more than fit in the {} bytes of the file", bytes.len()),
+            format_args!("no more than fit in the {length} bytes of the file"),
         )
         .because("the file has been cut off, or is of another machine"));
     };
@@ -74,7 +107,7 @@ pub(super) fn read(
             "rra_def[].row_cnt",
             layout.archive(0) as u64,
             "more rows than a file can have",
-            format_args!("no more than fit in the {} bytes of the file", bytes.len()),
+            format_args!("no more than fit in the {length} bytes of the file"),
         )
         .because("the header is damaged"));
     };
@@ -88,6 +121,22 @@ pub(super) fn read(
         state,
     };
     Ok((database, layout))
+}
+
+/// Reads what updates change, where the definitions are known.
+pub(super) fn state(
+    beginning: Beginning<'_>,
+    layout: &Layout,
+    archives: &[Archive],
+    findings: &mut Findings,
+) -> State {
+    let mut reader = Reader {
+        beginning,
+        structs: *layout.structs(),
+        findings,
+    };
+    reader.length(layout);
+    reader.state(layout, archives)
 }
 
 /// The version, which all machines write alike.
@@ -107,7 +156,7 @@ pub(super) fn version(bytes: &[u8]) -> Result<u8, Error> {
 /// Reads members. Whoever asks has checked that they lie within the bytes; what does not is
 /// zero.
 struct Reader<'a, 'f> {
-    bytes: &'a [u8],
+    beginning: Beginning<'a>,
     structs: Structs,
     findings: &'f mut Findings,
 }
@@ -115,16 +164,22 @@ struct Reader<'a, 'f> {
 impl Reader<'_, '_> {
     fn long(&self, at: usize) -> u64 {
         let machine = self.structs.machine;
-        integer::read_uint(self.bytes, at, machine.long(), machine.byte_order()).unwrap_or(0)
+        integer::read_uint(
+            self.beginning.bytes,
+            at,
+            machine.long(),
+            machine.byte_order(),
+        )
+        .unwrap_or(0)
     }
 
     fn signed(&self, at: usize, width: Width) -> i64 {
         let order = self.structs.machine.byte_order();
-        integer::read_sint(self.bytes, at, width, order).unwrap_or(0)
+        integer::read_sint(self.beginning.bytes, at, width, order).unwrap_or(0)
     }
 
     fn slot(&self, at: usize) -> [u8; SLOT] {
-        let bytes = self.bytes.get(at..).and_then(<[u8]>::first_chunk);
+        let bytes = self.beginning.bytes.get(at..).and_then(<[u8]>::first_chunk);
         bytes.copied().unwrap_or_default()
     }
 
@@ -134,7 +189,11 @@ impl Reader<'_, '_> {
 
     /// A text; what follows its NUL should be zeros.
     fn text(&mut self, at: usize, length: usize, field: impl FnOnce() -> String) -> Text {
-        let bytes = self.bytes.get(at..at + length).unwrap_or_default();
+        let bytes = self
+            .beginning
+            .bytes
+            .get(at..at + length)
+            .unwrap_or_default();
         let text = Text::new(bytes);
         let end = text.as_bytes().len();
         if end == length {
@@ -151,7 +210,11 @@ impl Reader<'_, '_> {
 
     /// Bytes that no reader looks at; they should be zeros.
     fn unused(&mut self, field: impl FnOnce() -> String, at: usize, length: usize) {
-        let bytes = self.bytes.get(at..at + length).unwrap_or_default();
+        let bytes = self
+            .beginning
+            .bytes
+            .get(at..at + length)
+            .unwrap_or_default();
         if bytes.iter().any(|&byte| byte != 0) {
             self.findings.add(Severity::Note, || {
                 let found = format!("{length} unused bytes that are not all zero");
@@ -176,10 +239,10 @@ impl Reader<'_, '_> {
     /// A number of things of which each takes at least a byte.
     fn count(&self, field: &str, at: usize) -> Result<u64, Error> {
         let count = self.at_least_one(field, at)?;
-        if count <= self.bytes.len() as u64 {
+        if count <= self.beginning.length {
             return Ok(count);
         }
-        let length = self.bytes.len();
+        let length = self.beginning.length;
         let expected = format!("no more than fit in the {length} bytes of the file");
         Err(Error::new(field, at as u64, count, expected).because("it is of another machine"))
     }
@@ -235,7 +298,7 @@ impl Reader<'_, '_> {
         let mut nodes = Vec::new();
         for number in 0..NODES {
             let at = at + number * NODE;
-            let code = self.bytes.get(at).copied().unwrap_or(END);
+            let code = self.beginning.bytes.get(at).copied().unwrap_or(END);
             if code == END {
                 let rest = (NODES - number) * NODE - 1;
                 self.unused(|| field(number), at + 1, rest);
@@ -351,7 +414,7 @@ impl Reader<'_, '_> {
 
     /// Compares the length of the file with what the header says.
     fn length(&mut self, layout: &Layout) {
-        let (length, end) = (self.bytes.len() as u64, layout.end());
+        let (length, end) = (self.beginning.length, layout.end());
         if length < end {
             self.findings.add(Severity::Damage, || {
                 let found = format!("the end of the file after {length} bytes");

@@ -117,7 +117,12 @@ pub struct File<S> {
     pub(super) unsynced: bool,
     /// Whether an update failed, so that the storage may hold another state.
     pub(super) stale: bool,
+    /// How the state slots begin, where that is known: with a checksum of all of them.
+    pub(super) heads: Option<[SlotHead; 2]>,
 }
+
+/// Checksum, size and number of a state slot.
+pub(super) type SlotHead = [u8; 16];
 
 impl<S: Storage> File<S> {
     /// A file that holds this and that all of was written.
@@ -138,6 +143,7 @@ impl<S: Storage> File<S> {
             places: slot.places,
             unsynced: true,
             stale: false,
+            heads: None,
         }
     }
 
@@ -149,7 +155,9 @@ impl<S: Storage> File<S> {
     pub fn open(mut storage: S) -> Result<Self, Error> {
         let loaded = Loaded::read(&storage)?;
         loaded.replay(&mut storage)?;
-        Ok(Self::new(storage, loaded.definitions, loaded.newest))
+        let mut file = Self::new(storage, loaded.definitions, loaded.newest);
+        file.heads = Some(file.read_heads()?);
+        Ok(file)
     }
 
     /// Reads the storage again, as [`File::open`] does.
@@ -167,7 +175,31 @@ impl<S: Storage> File<S> {
         self.places = slot.places;
         self.unsynced = true;
         self.stale = false;
+        self.heads = Some(self.read_heads()?);
         Ok(())
+    }
+
+    /// Sees whether others have updated the file, and reads it again if they have.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`File::open`].
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        // Definitions never change, and each update changes the beginning of a slot.
+        if !self.stale && self.heads == Some(self.read_heads()?) {
+            return Ok(());
+        }
+        self.reload()
+    }
+
+    fn read_heads(&self) -> Result<[SlotHead; 2], Error> {
+        let layout = &self.definitions.layout;
+        let mut heads = [[0; _]; 2];
+        for (place, head) in heads.iter_mut().enumerate() {
+            self.storage
+                .read_at(layout.slot_offset(place as u64), head)?;
+        }
+        Ok(heads)
     }
 
     /// Definitions and state. After an update that failed, the state before it, until the file is
@@ -262,6 +294,11 @@ impl<S: Storage> File<S> {
     /// Where the file is.
     pub fn storage(&self) -> &S {
         &self.storage
+    }
+
+    /// Where the file is, to be locked and unlocked. What is written there is not known here.
+    pub fn storage_mut(&mut self) -> &mut S {
+        &mut self.storage
     }
 
     /// Where the file is, when it is not needed any more.

@@ -229,6 +229,9 @@ impl<'f, S: Storage> Update<'f, S> {
             file.storage.sync()?;
         }
         write(file, &slot, &bytes, &rewritten, durability)?;
+        if let (Some(heads), Some(head)) = (&mut file.heads, bytes.first_chunk()) {
+            heads[usize::from(slot.number % 2 == 1)] = *head;
+        }
         file.database.state = slot.state;
         file.number = slot.number;
         file.places = slot.places;

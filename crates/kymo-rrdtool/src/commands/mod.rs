@@ -6,6 +6,7 @@ mod info;
 mod last;
 mod list;
 mod restore;
+mod update;
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
@@ -24,6 +25,8 @@ pub const COMMANDS: &[Command] = &[
     last::LASTUPDATE,
     list::COMMAND,
     restore::COMMAND,
+    update::UPDATE,
+    update::UPDATEV,
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.

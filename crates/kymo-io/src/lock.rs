@@ -1,0 +1,194 @@
+//! Locks of whole files, as rrdtool takes them.
+//!
+//! rrdtool locks a file that it writes by `fcntl` with `F_SETLK`. Such a lock belongs to a process:
+//! its threads do not exclude each other, and it is gone when the process closes the file, however
+//! often that is still open. On Linux there are locks of open files (`F_OFD_SETLK`), which know
+//! neither flaw and exclude the others all the same; they are taken there, and rrdtool's kind on
+//! other Unix systems. All of these bind those that take them, and nobody else.
+
+use std::fs::File;
+use std::io;
+
+/// What to do about programs that write the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locking {
+    /// Nothing: whoever asks knows that there are none.
+    None,
+    /// Lock the file, or fail with `WouldBlock` where another holds it, as rrdtool does.
+    Try,
+    /// Wait until nobody else holds it, and lock it.
+    Wait,
+}
+
+/// Locks a file, which is open for writing, against all others that lock it. The lock ends with
+/// [`unlock`] or when the file is closed.
+///
+/// # Errors
+///
+/// `WouldBlock` where another holds the lock and it shall not be waited for; those of the system.
+pub fn lock(file: &File, how: Locking) -> io::Result<()> {
+    match how {
+        Locking::None => Ok(()),
+        Locking::Try => system::lock(file, false).map_err(|error| match error.kind() {
+            // The standard leaves it open which of the two there is.
+            io::ErrorKind::PermissionDenied => io::ErrorKind::WouldBlock.into(),
+            _ => error,
+        }),
+        Locking::Wait => loop {
+            match system::lock(file, true) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        },
+    }
+}
+
+/// Ends a lock, if there is one.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn unlock(file: &File) -> io::Result<()> {
+    system::unlock(file)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod system {
+    use std::fs::File;
+    use std::io;
+
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+
+    pub(super) fn lock(file: &File, wait: bool) -> io::Result<()> {
+        let whole = whole(libc::F_WRLCK);
+        let argument = match wait {
+            true => FcntlArg::F_OFD_SETLKW(&whole),
+            false => FcntlArg::F_OFD_SETLK(&whole),
+        };
+        fcntl(file, argument)?;
+        Ok(())
+    }
+
+    pub(super) fn unlock(file: &File) -> io::Result<()> {
+        fcntl(file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK)))?;
+        Ok(())
+    }
+
+    /// From the beginning to wherever the end will be. Such a lock has no process.
+    fn whole(kind: libc::c_int) -> libc::flock {
+        libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        }
+    }
+}
+
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+mod system {
+    use std::fs::File;
+    use std::io;
+
+    use rustix::fs::{FlockOperation, fcntl_lock};
+
+    pub(super) fn lock(file: &File, wait: bool) -> io::Result<()> {
+        let operation = match wait {
+            true => FlockOperation::LockExclusive,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        Ok(fcntl_lock(file, operation)?)
+    }
+
+    pub(super) fn unlock(file: &File) -> io::Result<()> {
+        Ok(fcntl_lock(file, FlockOperation::Unlock)?)
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::fs::File;
+    use std::io;
+
+    pub(super) fn lock(file: &File, wait: bool) -> io::Result<()> {
+        match wait {
+            true => file.lock(),
+            false => file.try_lock().map_err(io::Error::from),
+        }
+    }
+
+    pub(super) fn unlock(file: &File) -> io::Result<()> {
+        file.unlock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn two() -> (File, File) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || File::options().read(true).write(true).open(file.path());
+        (open().unwrap(), open().unwrap())
+    }
+
+    #[test]
+    fn one_excludes_the_other() {
+        let (one, other) = two();
+        lock(&one, Locking::Try).unwrap();
+        lock(&one, Locking::Try).unwrap();
+        lock(&other, Locking::None).unwrap();
+        let error = lock(&other, Locking::Try).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        unlock(&one).unwrap();
+        unlock(&one).unwrap();
+        lock(&other, Locking::Try).unwrap();
+        drop(other);
+        lock(&one, Locking::Try).unwrap();
+    }
+
+    #[test]
+    fn threads_wait_for_each_other() {
+        let (one, other) = two();
+        let (tell, told) = mpsc::channel();
+        lock(&one, Locking::Wait).unwrap();
+        let thread = std::thread::spawn(move || {
+            lock(&other, Locking::Wait).unwrap();
+            tell.send(()).unwrap();
+        });
+        assert!(told.try_recv().is_err());
+        unlock(&one).unwrap();
+        told.recv().unwrap();
+        thread.join().unwrap();
+    }
+
+    /// rrdtool's kind, which the same process may take beside that of an open file.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn locks_of_processes_are_seen() {
+        use nix::fcntl::{FcntlArg, fcntl};
+        use nix::libc;
+
+        let (one, other) = two();
+        let classic = |kind: i32| {
+            let whole = libc::flock {
+                l_type: kind as libc::c_short,
+                l_whence: libc::SEEK_SET as libc::c_short,
+                l_start: 0,
+                l_len: 0,
+                l_pid: 0,
+            };
+            fcntl(&one, FcntlArg::F_SETLK(&whole))
+        };
+        classic(libc::F_WRLCK).unwrap();
+        let error = lock(&other, Locking::Try).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        classic(libc::F_UNLCK).unwrap();
+        lock(&other, Locking::Try).unwrap();
+        assert!(classic(libc::F_WRLCK).is_err());
+    }
+}

@@ -1,0 +1,345 @@
+//! A file that several programs change in place, one after the other.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::Path;
+
+#[cfg(target_os = "linux")]
+use crate::map::WritableMap;
+use crate::{Locking, Source, Storage, lock, unlock};
+
+/// A file that several programs, or threads, change in place, one after the other: each locks it,
+/// looks and writes, and unlocks it.
+///
+/// A file that is locked again and again is mapped on Linux, so that an update costs two system
+/// calls for the lock, one to see that the file is still the one of its path, and none to read and
+/// write. It is mapped only where the disk has room for each of its bytes, since a mapping cannot
+/// tell that a disk is full. A file that others cut off while it is locked here ends the process
+/// (SIGBUS), as with [`Bytes`](crate::Bytes); none that take the lock do that.
+#[derive(Debug)]
+pub struct Shared {
+    /// What was opened here. Nobody else gets hold of it, nor of the lock that belongs to it.
+    file: File,
+    identity: Option<Identity>,
+    /// Whether the lock is held, so that nobody else in this process uses mapped bytes.
+    locked: bool,
+    /// Whether the file has been locked before.
+    again: bool,
+    #[cfg(target_os = "linux")]
+    map: Option<WritableMap>,
+}
+
+/// Device and number of a file.
+type Identity = (u64, u64);
+
+impl Shared {
+    /// Opens a file to read and write.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Self {
+            identity: identity(&file.metadata()?),
+            file,
+            locked: false,
+            again: false,
+            #[cfg(target_os = "linux")]
+            map: None,
+        })
+    }
+
+    /// Opens the file at a path and locks it: the one that is there when there is the lock.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening, and of [`lock()`].
+    pub fn open_locked(path: &Path, how: Locking) -> io::Result<Self> {
+        loop {
+            let mut shared = Self::open(path)?;
+            // A system that cannot tell files apart is believed.
+            if shared.identity.is_none() {
+                shared.lock(how)?;
+                return Ok(shared);
+            }
+            if shared.lock_at(path, how)? {
+                return Ok(shared);
+            }
+        }
+    }
+
+    /// Locks the file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`lock()`].
+    pub fn lock(&mut self, how: Locking) -> io::Result<()> {
+        if self.take(how)? {
+            let now = self.file.metadata()?;
+            self.map(&now);
+        }
+        Ok(())
+    }
+
+    /// Locks the file if it is still the one at a path, and tells whether it is. A file that was
+    /// replaced or removed is not locked, nor is one of a system that cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`lock()`], and of looking at the path.
+    pub fn lock_at(&mut self, path: &Path, how: Locking) -> io::Result<bool> {
+        let again = self.take(how)?;
+        // Not before there is the lock, for which others may have been waited.
+        let there = std::fs::metadata(path);
+        match there {
+            Ok(there) if self.identity.is_some() && self.identity == identity(&there) => {
+                if again {
+                    self.map(&there);
+                }
+                Ok(true)
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                self.unlock()?;
+                Err(error)
+            }
+            _ => {
+                self.unlock()?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes the lock. Tells whether the file is worth mapping: not for one update.
+    fn take(&mut self, how: Locking) -> io::Result<bool> {
+        lock(&self.file, how)?;
+        self.locked = how != Locking::None;
+        Ok(std::mem::replace(&mut self.again, true) && self.locked)
+    }
+
+    /// Ends the lock.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn unlock(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.locked) {
+            return Ok(());
+        }
+        unlock(&self.file)
+    }
+
+    /// Sees that the file, which is locked, is mapped as it is now, if it can be.
+    #[cfg(target_os = "linux")]
+    fn map(&mut self, now: &Metadata) {
+        use std::os::unix::fs::MetadataExt;
+
+        // Blocks of 512 bytes, whatever the file system has.
+        let has_room = now.blocks().saturating_mul(512) >= now.len();
+        let length = usize::try_from(now.len()).ok();
+        let Some(length) = length.filter(|&length| has_room && length > 0) else {
+            self.map = None;
+            return;
+        };
+        if self.map.as_ref().is_none_or(|map| map.len() != length) {
+            // What cannot be mapped is read and written as other files are.
+            self.map = WritableMap::new(&self.file, length).ok();
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn map(&mut self, _now: &Metadata) {}
+
+    /// The mapping, where it may be used.
+    #[cfg(target_os = "linux")]
+    fn mapped(&self) -> Option<&WritableMap> {
+        self.map.as_ref().filter(|_| self.locked)
+    }
+}
+
+#[cfg(unix)]
+fn identity(file: &Metadata) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt;
+    Some((file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_file: &Metadata) -> Option<Identity> {
+    None
+}
+
+impl Source for Shared {
+    fn length(&self) -> io::Result<u64> {
+        #[cfg(target_os = "linux")]
+        if let Some(map) = self.mapped() {
+            return Ok(map.len() as u64);
+        }
+        self.file.length()
+    }
+
+    #[inline]
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if self.mapped().is_some_and(|map| map.read(offset, buffer)) {
+            return Ok(());
+        }
+        self.file.read_at(offset, buffer)
+    }
+}
+
+impl Storage for Shared {
+    #[inline]
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if self.mapped().is_some_and(|map| map.write(offset, bytes)) {
+            return Ok(());
+        }
+        // What is written behind the end of a mapping makes the file longer than that.
+        #[cfg(target_os = "linux")]
+        drop(self.map.take());
+        self.file.write_at(offset, bytes)
+    }
+
+    fn set_length(&mut self, length: u64) -> io::Result<()> {
+        // No mapping may reach beyond the end.
+        #[cfg(target_os = "linux")]
+        drop(self.map.take());
+        self.file.set_length(length)
+    }
+
+    /// Mapped bytes are synced with the file they are of.
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, bytes).unwrap();
+        // Some file systems find places for bytes only when they write them.
+        File::open(&path).unwrap().sync_all().unwrap();
+        (folder, path)
+    }
+
+    /// Locked for the second time.
+    fn mapped(path: &Path) -> Shared {
+        let mut shared = Shared::open(path).unwrap();
+        shared.lock(Locking::Try).unwrap();
+        shared.unlock().unwrap();
+        assert!(shared.lock_at(path, Locking::Try).unwrap());
+        shared
+    }
+
+    #[test]
+    fn what_is_written_is_in_the_file() {
+        let (_folder, path) = file(b"0123456789");
+        let mut shared = mapped(&path);
+        #[cfg(target_os = "linux")]
+        assert!(shared.mapped().is_some());
+        shared.write_at(3, b"abc").unwrap();
+        let mut bytes = [0; 4];
+        shared.read_at(2, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"2abc");
+        assert_eq!(std::fs::read(&path).unwrap(), b"012abc6789");
+        for offset in [7, 10, u64::MAX - 2] {
+            assert!(shared.read_at(offset, &mut bytes).is_err(), "{offset}");
+        }
+        assert_eq!(shared.length().unwrap(), 10);
+        shared.sync().unwrap();
+
+        // Without the lock, others may use the mapping.
+        shared.unlock().unwrap();
+        shared.write_at(0, b"x").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"x12abc6789");
+    }
+
+    #[test]
+    fn files_may_change_their_length() {
+        let (_folder, path) = file(b"0123456789");
+        let mut shared = mapped(&path);
+        shared.write_at(9, b"ab").unwrap();
+        assert_eq!(shared.length().unwrap(), 11);
+        shared.unlock().unwrap();
+        std::fs::write(&path, b"01234").unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        assert!(shared.lock_at(&path, Locking::Try).unwrap());
+        let mut bytes = [0; 4];
+        let error = shared.read_at(3, &mut bytes).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        shared.set_length(7).unwrap();
+        shared.read_at(3, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"34\0\0");
+    }
+
+    #[test]
+    fn files_with_holes_are_not_mapped() {
+        let (_folder, path) = file(b"x");
+        let mut shared = Shared::open(&path).unwrap();
+        shared.set_length(1 << 20).unwrap();
+        shared.unlock().unwrap();
+        for _ in 0..2 {
+            shared.lock(Locking::Try).unwrap();
+        }
+        #[cfg(target_os = "linux")]
+        assert!(shared.mapped().is_none());
+        shared.write_at(1 << 19, b"abc").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap()[1 << 19..][..3], *b"abc");
+    }
+
+    #[test]
+    fn replaced_files_are_not_locked() {
+        let (folder, path) = file(b"old");
+        let mut shared = mapped(&path);
+        shared.unlock().unwrap();
+        let new = folder.path().join("new");
+        std::fs::write(&new, b"new").unwrap();
+        std::fs::rename(&new, &path).unwrap();
+        assert!(!shared.lock_at(&path, Locking::Try).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!shared.lock_at(&path, Locking::Try).unwrap());
+        assert!(Shared::open(&path).is_err());
+    }
+
+    #[test]
+    fn the_file_that_is_locked_is_the_one_at_the_path() {
+        let (folder, path) = file(b"old");
+        let mut old = Shared::open_locked(&path, Locking::Try).unwrap();
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || Shared::open_locked(&path, Locking::Wait).unwrap()
+        });
+        let new = folder.path().join("new");
+        std::fs::write(&new, b"newer").unwrap();
+        std::fs::rename(&new, &path).unwrap();
+        old.unlock().unwrap();
+        assert_eq!(waiting.join().unwrap().length().unwrap(), 5);
+    }
+
+    #[test]
+    fn threads_take_turns() {
+        let (_folder, path) = file(&[0; 8]);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let mut shared = Shared::open(&path).unwrap();
+                    for _ in 0..500 {
+                        assert!(shared.lock_at(&path, Locking::Wait).unwrap());
+                        let mut count = [0; 8];
+                        shared.read_at(0, &mut count).unwrap();
+                        let next = u64::from_le_bytes(count) + 1;
+                        shared.write_at(0, &next.to_le_bytes()).unwrap();
+                        shared.unlock().unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read(&path).unwrap(), 4000u64.to_le_bytes());
+    }
+}

@@ -1,0 +1,451 @@
+//! `update` and `updatev`: readings for a database.
+
+use std::ops::Range;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kymo_io::{Locking, Shared};
+use kymo_rrd::engine::{
+    self, Measurement, ReadingProblem, Rrd, Sample, Template, TemplateError, UpdateError,
+    UpdateOptions, Written,
+};
+use kymo_rrd::model::{DataSource, SourceKind};
+use kymo_rrd::numbers::{self, NumberError};
+use kymo_rrd::portable::Durability;
+use kymo_rrd::{Database, Time};
+use kymo_text::Line;
+
+use super::{MACHINE, machine};
+use crate::options::{Command, Opt, Words};
+use crate::path::shown;
+use crate::times::{self, Clock, TimeError};
+use crate::{Failure, LocalZone, Session, daemon};
+
+const DETAILS: &str = "Each READINGS is TIME:VALUE[:VALUE...], or AT-TIME@VALUE[:VALUE...] with a time such \
+    as `noon yesterday`. TIME is `N` for now, or seconds since 1970 with a fraction or without; below \
+    zero, seconds before now. A value for each data source that is measured, in their order, or for \
+    each of the template; `U` where it is unknown.";
+
+const OPERANDS: &str = "FILE READINGS...";
+
+const TEMPLATE: Opt = Opt::with(
+    Some('t'),
+    "template",
+    "NAME[:NAME...]",
+    "The data sources that values are given for, in their order; others are unknown.",
+);
+
+const SKIP: Opt = Opt::flag(
+    Some('s'),
+    "skip-past-updates",
+    "Pass over readings that are not after the last update.",
+);
+
+const DAEMON: Opt = Opt::with(
+    Some('d'),
+    "daemon",
+    "ADDRESS",
+    "Give the readings to the daemon at this address, which writes them later.",
+);
+
+const WAIT: Opt = Opt::flag(
+    None,
+    "wait",
+    "Wait while another program writes the file, and do not fail.",
+);
+
+const DURABLE: Opt = Opt::flag(
+    None,
+    "durable",
+    "Be done when everything is on the disk. A portable file then survives that the machine \
+        stops at any moment.",
+);
+
+pub(super) const UPDATE: Command = Command {
+    name: "update",
+    about: "Store readings in a database",
+    details: DETAILS,
+    operands: OPERANDS,
+    options: &[TEMPLATE, SKIP, DAEMON, WAIT, DURABLE, MACHINE],
+    examples: &[
+        "update load.rrd N:1.5",
+        "update -t out:in net.rrd 1600000000:17:4 1600000300:U:5",
+        "update load.rrd 'noon yesterday@1.5'",
+    ],
+    run: update,
+};
+
+pub(super) const UPDATEV: Command = Command {
+    name: "updatev",
+    about: "Store readings in a database, and print the rows that are written",
+    details: DETAILS,
+    operands: OPERANDS,
+    options: &[TEMPLATE, SKIP, WAIT, DURABLE, MACHINE],
+    examples: &["updatev load.rrd N:1.5"],
+    run: updatev,
+};
+
+fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let (file, readings) = operands(words)?;
+    let now = session.now();
+    if let Some(client) = daemon::connect(session, words)? {
+        if words.has("template") {
+            let message = "The caching daemon cannot be used together with templates yet.";
+            return Err(Failure::new(message));
+        }
+        return client.update(file, readings, now);
+    }
+    take(session, words, file, readings, None)
+}
+
+fn updatev(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let mut rows = Line::new();
+    let done = operands(words)
+        .and_then(|(file, readings)| take(session, words, file, readings, Some(&mut rows)));
+    let status = if done.is_ok() { 0 } else { -1 };
+    session.write(format!("return_value = {status}\n"))?;
+    session.write(rows.as_bytes())?;
+    done
+}
+
+/// The file and the readings.
+fn operands<'w, 'a>(words: &'w Words<'a>) -> Result<(&'a [u8], &'w [&'a [u8]]), Failure> {
+    match &words.operands[..] {
+        [file, readings @ ..] if !readings.is_empty() => Ok((file, readings)),
+        _ => Err(Failure::new("Not enough arguments")),
+    }
+}
+
+/// Stores readings, and appends the rows that are written.
+fn take(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    file: &[u8],
+    readings: &[&[u8]],
+    rows: Option<&mut Line>,
+) -> Result<(), Failure> {
+    let machine = machine(words)?;
+    let locking = match words.has("wait") {
+        true => Locking::Wait,
+        false => Locking::Try,
+    };
+    let mut line = UpdateLine {
+        file,
+        template: words.value("template"),
+        skip_past: words.has("skip-past-updates"),
+        durability: match words.has("durable") {
+            true => Durability::Synced,
+            false => Durability::Buffered,
+        },
+        moments: Moments::new(session.now, &session.zone),
+    };
+    let files = &mut session.files;
+    files.with(file, machine, locking, |rrd| line.take(rrd, readings, rows))?
+}
+
+/// What a command line says beside its readings.
+struct UpdateLine<'a> {
+    file: &'a [u8],
+    template: Option<&'a [u8]>,
+    skip_past: bool,
+    durability: Durability,
+    moments: Moments<'a>,
+}
+
+/// Readings of one moment that were read: when, and which of all values they are.
+struct Read {
+    time: Time,
+    values: Range<usize>,
+}
+
+impl UpdateLine<'_> {
+    fn take(
+        &mut self,
+        rrd: &mut Rrd<Shared>,
+        readings: &[&[u8]],
+        rows: Option<&mut Line>,
+    ) -> Result<(), Failure> {
+        let template = match self.template {
+            Some(names) => Some(template(rrd, names)?),
+            None => None,
+        };
+        let expected = template
+            .as_ref()
+            .map_or_else(|| measured(rrd.database()), |template| template.readings());
+        let mut values = Vec::with_capacity(expected * readings.len().min(1 << 10));
+        let mut read = Vec::with_capacity(readings.len());
+        // Those before one that cannot be read are stored.
+        let mut failed = None;
+        for reading in readings {
+            let before = values.len();
+            match self.read(rrd.database(), reading, expected, &mut values) {
+                Ok(Some(time)) => read.push(Read {
+                    time,
+                    values: before..values.len(),
+                }),
+                Ok(None) => {}
+                Err(message) => {
+                    failed = Some(message);
+                    break;
+                }
+            }
+        }
+        let samples = read.into_iter().map(|read| Sample {
+            time: read.time,
+            values: &values[read.values],
+        });
+        let samples: Vec<_> = samples.collect();
+        let options = UpdateOptions {
+            template: template.as_ref(),
+            skip_past: self.skip_past,
+            more: failed.is_some(),
+        };
+        rrd.set_durability(self.durability);
+        rrd.set_now(self.moments.now().0);
+        if rows.is_some() {
+            rrd.note_written();
+        }
+        let done = rrd.update_all(&samples, &options);
+        if let Some(rows) = rows {
+            let written = rrd.take_written();
+            written
+                .iter()
+                .for_each(|written| print(rrd.database(), written, rows));
+        }
+        let failed = match done {
+            Err((_, error)) => Some(told(rrd.database(), &error)),
+            Ok(_) => failed,
+        };
+        match failed {
+            Some(message) => Err(Failure::new(format!("{}: {message}", shown(self.file)))),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the readings of a moment. `None` where they are passed over.
+    fn read<'r>(
+        &mut self,
+        database: &Database,
+        reading: &'r [u8],
+        expected: usize,
+        values: &mut Vec<Measurement<'r>>,
+    ) -> Result<Option<Time>, String> {
+        let find = |byte| reading.iter().position(|&other| other == byte);
+        let at_style = find(b'@');
+        let Some(end) = at_style.or_else(|| find(b':')) else {
+            let reading = shown(reading);
+            return Err(format!(
+                "expected timestamp not found in data source from {reading}"
+            ));
+        };
+        let (time, mut rest) = (&reading[..end], &reading[end + 1..]);
+        for found in 1..=expected {
+            let end = rest.iter().position(|&byte| byte == b':');
+            let (value, after) = match end {
+                Some(end) => (&rest[..end], Some(&rest[end + 1..])),
+                None => (rest, None),
+            };
+            values.push(Measurement::Text(value));
+            match after {
+                Some(after) if found == expected => {
+                    let after = shown(after);
+                    return Err(format!("found extra data on update argument: {after}"));
+                }
+                Some(after) => rest = after,
+                None if found == expected => {}
+                None => {
+                    let time = shown(time);
+                    return Err(format!(
+                        "expected {expected} data source readings (got {found}) from {time}"
+                    ));
+                }
+            }
+        }
+        let time = match at_style {
+            Some(_) => self.moments.at_style(time)?,
+            None => self.moments.number(time)?,
+        };
+        match time {
+            Some(time) if time.seconds() >= 0 => Ok(Some(time)),
+            _ if self.skip_past => Ok(None),
+            // rrdtool's conversion of what is no time gives the least of all integers.
+            _ => Err(past(time.map_or(i64::MIN, Time::seconds), database)),
+        }
+    }
+}
+
+/// What tells the times of readings.
+struct Moments<'a> {
+    /// The time that it is, where it is not that of the clock.
+    fixed: Option<i64>,
+    zone: &'a LocalZone,
+    /// The last time that was told by `N`.
+    last: Option<(i64, u32)>,
+}
+
+impl<'a> Moments<'a> {
+    fn new(fixed: Option<i64>, zone: &'a LocalZone) -> Self {
+        Self {
+            fixed,
+            zone,
+            last: None,
+        }
+    }
+
+    /// The time that it is: seconds and microseconds since 1970.
+    fn now(&self) -> (i64, u32) {
+        if let Some(now) = self.fixed {
+            return (now, 0);
+        }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since = since.unwrap_or_default();
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        (seconds, since.subsec_micros())
+    }
+
+    /// A time such as `noon yesterday`.
+    fn at_style(&self, text: &[u8]) -> Result<Option<Time>, String> {
+        let told = |error| match error {
+            TimeError::Relative => format!("{error}: {}", shown(text)),
+            _ => format!("ds time: {}: {error}", shown(text)),
+        };
+        let clock = Clock {
+            now: self.now().0,
+            zone: self.zone,
+        };
+        let seconds = times::time(text, &clock).map_err(told)?;
+        Ok(Some(Time::from_seconds(seconds)))
+    }
+
+    /// `N`, or a number of seconds. `None` where it is none of any time.
+    fn number(&mut self, text: &[u8]) -> Result<Option<Time>, String> {
+        if text == b"N" {
+            let mut now = self.now();
+            if self.last.is_some_and(|last| last >= now) {
+                // Two in one line are two moments.
+                let (seconds, micros) = self.last.unwrap_or(now);
+                now = match micros {
+                    999_999 => (seconds.saturating_add(1), 0),
+                    _ => (seconds, micros + 1),
+                };
+            }
+            self.last = Some(now);
+            return Ok(Time::from_micros(now.0, now.1));
+        }
+        let place = "error while parsing time in get_time_from_reading";
+        let number = number(text).map_err(|problem| format!("{place} - {problem}"))?;
+        if number < 0.0 {
+            let (now, micros) = self.now();
+            // rrdtool's constant is one of single precision.
+            let now = now as f64 + f64::from(micros) * f64::from(1e-6_f32);
+            return Ok(engine::seconds(number + now));
+        }
+        Ok(engine::seconds(number))
+    }
+}
+
+/// A number and nothing else; or why not, in rrdtool's words.
+fn number(text: &[u8]) -> Result<f64, String> {
+    match numbers::prefix(text) {
+        Ok((number, end)) if end == text.len() => Ok(number),
+        Ok((number, end)) => Err(converted(text, number, end)),
+        Err(_) => Err(format!("Cannot convert '{}' to float", shown(text))),
+    }
+}
+
+/// What rrdtool says where something follows a number.
+fn converted(text: &[u8], number: f64, end: usize) -> String {
+    let (whole, rest) = (shown(text), shown(&text[end..]));
+    format!("Converted '{whole}' to {number:.6}, but cannot convert '{rest}'")
+}
+
+/// How many values there are without a template.
+fn measured(database: &Database) -> usize {
+    let sources = database.sources.iter();
+    let measured = |source: &&DataSource| matches!(source.kind, SourceKind::Measured { .. });
+    sources.filter(measured).count()
+}
+
+/// The data sources that are told, as rrdtool looks at them: one by one.
+fn template(rrd: &Rrd<Shared>, names: &[u8]) -> Result<Template, Failure> {
+    let unknown = |name: &str| Failure::new(format!("unknown DS name '{name}'"));
+    let most = rrd.database().sources.len();
+    let text = shown(names);
+    let mut told = Vec::new();
+    for name in text.split(':') {
+        if told.len() == most {
+            let message = "tmplt contains more DS definitions than RRD";
+            return Err(Failure::new(message));
+        }
+        let mut sources = rrd.database().sources.iter();
+        if !sources.any(|source| source.name.as_bytes() == name.as_bytes()) {
+            return Err(unknown(name));
+        }
+        told.push(name);
+    }
+    rrd.template(&told)
+        .map_err(|TemplateError::Unknown(name)| unknown(&name))
+}
+
+/// What rrdtool says of a time that is not after the last update.
+fn past(time: i64, database: &Database) -> String {
+    let last = database.state.last_update.seconds();
+    format!(
+        "illegal attempt to update using time {time} when last update time is {last} \
+         (minimum one second step)"
+    )
+}
+
+/// Why readings are refused: in rrdtool's words where it has some.
+fn told(database: &Database, error: &UpdateError) -> String {
+    match error {
+        UpdateError::Past { time, .. } => past(time.seconds(), database),
+        UpdateError::Reading {
+            source,
+            text,
+            problem,
+            ..
+        } => {
+            let kind = database
+                .sources
+                .get(*source)
+                .map(|source| source.kind.name());
+            let place = format!(
+                "Function update_pdp_prep, case DST_{}",
+                kind.unwrap_or_default()
+            );
+            let shown = shown(text);
+            match *problem {
+                ReadingProblem::NotUnsigned => format!("not a simple unsigned integer: '{shown}'"),
+                ReadingProblem::NotSigned => format!("not a simple signed integer: '{shown}'"),
+                ReadingProblem::Number(NumberError::NoNumber | NumberError::OutOfRange) => {
+                    format!("{place} - Cannot convert '{shown}' to float")
+                }
+                ReadingProblem::Trailing { end } => {
+                    let number = numbers::prefix(text).map_or(f64::NAN, |(number, _)| number);
+                    format!("{place} - {}", converted(text, number, end))
+                }
+            }
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Appends the rows that were written to an archive, as `updatev` prints them.
+fn print(database: &Database, written: &Written, out: &mut Line) {
+    let Some(archive) = database.archives.get(written.archive) else {
+        return;
+    };
+    let (function, points) = (archive.kind.name(), archive.points_per_row);
+    for (time, values) in written.rows(database) {
+        for (source, value) in database.sources.iter().zip(values) {
+            out.push(format!("[{time}]RRA[{function}][{points}]DS[").as_bytes());
+            out.push(source.name.as_bytes());
+            out.push(b"] = ");
+            match value.get() {
+                Some(number) => out.scientific(number, 10),
+                None => out.push(b"NaN"),
+            }
+            out.push_byte(b'\n');
+        }
+    }
+}

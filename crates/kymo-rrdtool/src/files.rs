@@ -1,0 +1,158 @@
+//! Databases that stay open for the next update.
+
+use std::collections::HashMap;
+use std::io;
+
+use kymo_io::{Locking, Shared};
+use kymo_machine::Machine;
+use kymo_rrd::engine::Rrd;
+
+use crate::Failure;
+use crate::failure::reason;
+use crate::open::cannot_open;
+use crate::path::{path, shown};
+
+/// Databases that stay open for the next update, by the words that told them. Nothing is locked
+/// between updates, and what others have done meanwhile is seen: that they have changed a file, or
+/// put another in its place.
+#[derive(Debug)]
+pub(crate) struct Files {
+    places: HashMap<Vec<u8>, usize>,
+    files: Vec<Open>,
+    /// How many may be open.
+    most: usize,
+    random: u64,
+}
+
+/// A file that is open.
+#[derive(Debug)]
+struct Open {
+    word: Vec<u8>,
+    /// The machine that was told.
+    machine: Option<&'static Machine>,
+    rrd: Rrd<Shared>,
+}
+
+impl Files {
+    /// No files, and room for so many, at least one.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            places: HashMap::new(),
+            files: Vec::new(),
+            most: most.max(1),
+            random: 1,
+        }
+    }
+
+    /// Makes room for so many files, at least one.
+    pub(crate) fn set_room(&mut self, most: usize) {
+        self.most = most.max(1);
+    }
+
+    /// Closes all.
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+        self.files.clear();
+    }
+
+    /// Locks a database, works on it as it is now, and unlocks it.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be opened or locked, or is no database or a damaged one.
+    pub(crate) fn with<T>(
+        &mut self,
+        word: &[u8],
+        machine: Option<&'static Machine>,
+        locking: Locking,
+        work: impl FnOnce(&mut Rrd<Shared>) -> T,
+    ) -> Result<T, Failure> {
+        let place = match self.places.get(word).copied() {
+            Some(place) if self.renew(place, machine, locking)? => place,
+            Some(place) => {
+                self.remove(place);
+                self.open(word, machine, locking)?
+            }
+            None => self.open(word, machine, locking)?,
+        };
+        let rrd = &mut self.files[place].rrd;
+        let done = work(rrd);
+        match rrd.storage_mut().unlock() {
+            Ok(()) => Ok(done),
+            Err(error) => {
+                self.remove(place);
+                Err(Failure::new(format!(
+                    "'{}': {}",
+                    shown(word),
+                    reason(&error)
+                )))
+            }
+        }
+    }
+
+    /// Locks a file that is open, and reads what others have changed. Tells whether that is done: not
+    /// where another file has taken its place, or it was opened as another machine's.
+    fn renew(
+        &mut self,
+        place: usize,
+        machine: Option<&'static Machine>,
+        locking: Locking,
+    ) -> Result<bool, Failure> {
+        let open = &mut self.files[place];
+        if open.machine != machine {
+            return Ok(false);
+        }
+        let locked = open.rrd.storage_mut().lock_at(&path(&open.word), locking);
+        if !locked.map_err(|error| cannot_lock(&open.word, &error))? {
+            return Ok(false);
+        }
+        // What cannot be read any more is opened anew, which tells what is wrong with it.
+        Ok(open.rrd.refresh().is_ok())
+    }
+
+    /// Opens and locks a file, and tells its place.
+    fn open(
+        &mut self,
+        word: &[u8],
+        machine: Option<&'static Machine>,
+        locking: Locking,
+    ) -> Result<usize, Failure> {
+        if self.files.len() >= self.most {
+            // Who goes round more files than there is room for needs next what was not needed for
+            // the longest time: any other is a better one to close.
+            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005) + 1;
+            let place = (self.random >> 33) as usize % self.files.len();
+            self.remove(place);
+        }
+        let file = Shared::open_locked(&path(word), locking);
+        let file = file.map_err(|error| cannot_lock(word, &error))?;
+        let rrd = Rrd::open_as(file, machine)
+            .map_err(|error| Failure::new(format!("'{}': {error}", shown(word))))?;
+        let place = self.files.len();
+        self.places.insert(word.to_vec(), place);
+        self.files.push(Open {
+            word: word.to_vec(),
+            machine,
+            rrd,
+        });
+        Ok(place)
+    }
+
+    fn remove(&mut self, place: usize) {
+        let closed = self.files.swap_remove(place);
+        self.places.remove(&closed.word);
+        if let Some(moved) = self.files.get(place)
+            && let Some(its) = self.places.get_mut(&moved.word)
+        {
+            *its = place;
+        }
+    }
+}
+
+/// What rrdtool says of a file that cannot be opened to write, or that another writes.
+fn cannot_lock(word: &[u8], error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
+        _ => cannot_open(word, error),
+    }
+}
