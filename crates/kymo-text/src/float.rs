@@ -49,10 +49,19 @@ fn rounded(digits: u32, exponent: i32, up: bool) -> Six {
     }
 }
 
-/// Of numbers from about 1e-22 to 1e32: the mantissa is multiplied by a power of ten in
-/// 128 bits. `None` where what is cut off leaves the last digit open, or out of range.
+/// Of numbers from about 1e-22 to 1e32.
 #[inline]
 fn six_by_power(value: f64) -> Option<Six> {
+    let (digits, exponent) = by_power::<6>(value)?;
+    Some((digits as u32, exponent))
+}
+
+/// So many decimal digits (16 at most) of a positive number, ties to even, and the power of ten of
+/// the first one. The mantissa is multiplied by a power of ten in 128 bits. `None` where what is cut
+/// off leaves the last digit open, or where the power is not in [`FIVES`].
+#[inline]
+pub(crate) fn by_power<const COUNT: u32>(value: f64) -> Option<(u64, i32)> {
+    let (least, limit) = const { (10u64.pow(COUNT - 1), 10u64.pow(COUNT)) };
     let bits = value.to_bits();
     let mantissa = (bits & ((1 << 52) - 1)) | 1 << 52;
     let binary = (bits >> 52) as i32 - 1075;
@@ -60,24 +69,23 @@ fn six_by_power(value: f64) -> Option<Six> {
     let mut exponent = ((binary + 52) * 1_262_611) >> 22;
     // Twice at most: the second time with the exponent made right.
     for _ in 0..2 {
-        let power = 5 - exponent;
+        let power = COUNT as i32 - 1 - exponent;
         let (fives, error, shift) = match *FIVES.get((power + MAX_FIVES) as usize)? {
             Fives::Exact(fives) => (fives, 0, -(binary + power)),
             Fives::Inverse { fives, bits } => (fives, mantissa, bits - binary - power),
         };
-        if !(21..128).contains(&shift) {
+        if !(1..128).contains(&shift) {
             return None;
         }
         let product = u128::from(mantissa) * u128::from(fives);
         let digits = (product >> shift) as u64;
-        if digits >= 1_000_000 {
+        if digits >= limit {
             exponent += 1;
             continue;
         }
-        if digits < 100_000 {
+        if digits < least {
             return None;
         }
-        let digits = digits as u32;
         let rest = product & ((1 << shift) - 1);
         let half = 1 << (shift - 1);
         // With the inverse of a power of five the true rest is up to `error` larger.
@@ -90,7 +98,10 @@ fn six_by_power(value: f64) -> Option<Six> {
         } else {
             return None;
         };
-        return Some(rounded(digits, exponent, up));
+        return Some(match digits + u64::from(up) {
+            digits if digits == limit => (least, exponent + 1),
+            digits => (digits, exponent),
+        });
     }
     None
 }

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-use crate::{Line, integer};
+use crate::{Line, float, integer};
 
 /// The smallest exponent that rrdtool's routine gives: below, the first digit is 0.
 const LEAST: i32 = -308;
@@ -150,6 +150,12 @@ impl Line {
         if !value.is_finite() {
             return self.fixed(value);
         }
+        // What rrdtool prints all the time.
+        if digits == 10
+            && let Some((eleven, exponent)) = float::by_power::<11>(value.abs())
+        {
+            return self.eleven(value.is_sign_negative(), eleven, exponent);
+        }
         let begin = self.len();
         // Writing to a line cannot fail.
         let _ = write!(self, "{value:.digits$e}");
@@ -167,6 +173,23 @@ impl Line {
         self.truncate(begin + mark);
         self.push(if negative { b"e-" } else { b"e+" });
         self.padded(exponent, 2);
+    }
+
+    /// Appends eleven digits with the point behind the first, and an exponent of two digits.
+    fn eleven(&mut self, negative: bool, digits: u64, exponent: i32) {
+        let room = self.window::<17>();
+        room[0] = b'-';
+        let first = usize::from(negative);
+        integer::fill(&mut room[first + 1..first + 12], digits);
+        room[first] = room[first + 1];
+        room[first + 1] = b'.';
+        room[first + 12] = b'e';
+        room[first + 13] = if exponent < 0 { b'-' } else { b'+' };
+        integer::fill(
+            &mut room[first + 14..first + 16],
+            exponent.unsigned_abs().into(),
+        );
+        self.advance(first + 16);
     }
 }
 
@@ -287,7 +310,43 @@ mod tests {
         assert_eq!(text(|l| l.scientific(1234.5, 0)), "1e+03");
     }
 
+    /// `%.10e` made from the standard library's exact `{:.10e}`.
+    fn exact(value: f64) -> String {
+        let text = format!("{value:.10e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap();
+        let exponent: i32 = exponent.parse().unwrap();
+        let mark = if exponent < 0 { '-' } else { '+' };
+        format!("{mantissa}e{mark}{:02}", exponent.abs())
+    }
+
+    #[test]
+    fn ties_of_eleven_digits() {
+        for digits in [10_000_000_000u64, 12_345_678_901, 99_999_999_999] {
+            for power in -30..30 {
+                let tie: f64 = format!("{digits}5e{power}").parse().unwrap();
+                for value in [tie, tie.next_up(), tie.next_down(), -tie] {
+                    assert_eq!(text(|l| l.scientific(value, 10)), exact(value), "{value:e}");
+                }
+            }
+        }
+    }
+
     proptest! {
+        #[test]
+        fn eleven_digits_of_any_bits(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assume!(value.is_finite());
+            prop_assert_eq!(text(|l| l.scientific(value, 10)), exact(value));
+        }
+
+        #[test]
+        fn eleven_digits_of_usual_numbers(value in -1e12f64..1e12, scale in -25i32..15) {
+            let value = value * 10f64.powi(scale);
+            prop_assert_eq!(text(|l| l.scientific(value, 10)), exact(value));
+            let whole = value.trunc();
+            prop_assert_eq!(text(|l| l.scientific(whole, 10)), exact(whole));
+        }
+
         #[test]
         fn any_bits(bits: u64, digits in 1usize..=15) {
             let value = f64::from_bits(bits);

@@ -1,11 +1,13 @@
 //! The commands, a module each.
 
 mod dump;
+mod fetch;
 mod flushcached;
 mod info;
 mod last;
 mod list;
 mod restore;
+mod span;
 mod update;
 
 use kymo_machine::Machine;
@@ -18,9 +20,10 @@ use crate::{Failure, Session};
 /// All commands.
 pub const COMMANDS: &[Command] = &[
     dump::COMMAND,
-    last::FIRST,
+    fetch::COMMAND,
     flushcached::COMMAND,
     info::COMMAND,
+    last::FIRST,
     last::LAST,
     last::LASTUPDATE,
     list::COMMAND,

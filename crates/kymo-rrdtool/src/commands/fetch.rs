@@ -1,0 +1,321 @@
+//! `fetch`: the rows of a stretch of time.
+
+use kymo_rrd::engine::{Fetched, Wanted, fetch};
+use kymo_rrd::{Form, Source, Text};
+use kymo_text::Line;
+
+use super::span::{END, START, Span};
+use super::{DAEMON, MACHINE, machine};
+use crate::open::with_source;
+use crate::options::{Command, Opt, Words};
+use crate::path::shown;
+use crate::times::duration;
+use crate::{Failure, Session};
+
+pub(super) const COMMAND: Command = Command {
+    name: "fetch",
+    about: "Print the rows of a stretch of time",
+    details: "FUNCTION is the kind of archive, such as AVERAGE. Of the archives of that kind that \
+        reach back to the start, the one whose step is nearest to the resolution is taken. Times \
+        are the ends of rows.\n\n\
+        The text is rrdtool's: numbers of 11 digits, `nan` or `-nan` where nothing is known. csv and \
+        json have as many digits as tell a number from its neighbours; an unknown value is an \
+        empty cell or null, an infinite one Infinity or -Infinity, quoted in json.",
+    operands: "FILE FUNCTION",
+    options: &[
+        Opt::with(
+            Some('r'),
+            "resolution",
+            "DURATION",
+            "Seconds between rows, or 5m, 1h..., as far as there is a choice; 1 unless told \
+             otherwise.",
+        ),
+        START,
+        END,
+        Opt::flag(
+            Some('a'),
+            "align-start",
+            "Move start and end back by the same, to where the start is a multiple of the \
+             resolution.",
+        ),
+        DAEMON,
+        Opt::with(
+            None,
+            "format",
+            "text|csv|json",
+            "How rows are written; text unless told otherwise.",
+        ),
+        MACHINE,
+    ],
+    examples: &[
+        "fetch load.rrd AVERAGE --start -1h",
+        "fetch load.rrd MAX -r 1d -s end-1y --format csv",
+    ],
+    run,
+};
+
+/// The kinds of archives.
+const FUNCTIONS: [&str; 10] = [
+    "AVERAGE",
+    "MIN",
+    "MAX",
+    "LAST",
+    "HWPREDICT",
+    "MHWPREDICT",
+    "SEASONAL",
+    "DEVSEASONAL",
+    "DEVPREDICT",
+    "FAILURES",
+];
+
+/// Ten years after 1970: rrdtool asks for nothing older.
+const EARLIEST: i64 = 315_360_000;
+
+/// Text is written in pieces of about so many bytes.
+const PIECE: usize = 1 << 15;
+
+#[derive(Clone, Copy)]
+enum Format {
+    Text,
+    Csv,
+    Json,
+}
+
+fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let mut span = Span::DAY;
+    let mut step = 1;
+    let mut format = Format::Text;
+    for (name, value) in words.options() {
+        match name {
+            "start" => span.set_start(value)?,
+            "end" => span.set_end(value)?,
+            "resolution" => {
+                let told = |error| Failure::new(format!("resolution: {error}"));
+                step = duration(value).map_err(told)?;
+            }
+            "format" => format = self::format(value)?,
+            _ => {}
+        }
+    }
+    let (mut start, mut end) = span.resolve(&session.clock())?;
+    if start < EARLIEST {
+        return Err(Failure::new(
+            "the first entry to fetch should be after 1980",
+        ));
+    }
+    if words.has("align-start") {
+        // The start is not negative, and the rest less than it.
+        let rest = (start as u64 % step) as i64;
+        (start, end) = (start - rest, end.saturating_sub(rest));
+    }
+    if end < start {
+        let message = format!("start ({start}) should be less than end ({end})");
+        return Err(Failure::new(message));
+    }
+    let [file, function, ..] = words.operands[..] else {
+        return Err(Failure::new("Usage: rrdtool fetch <file> <CF> [options]"));
+    };
+    let function = self::function(function)?;
+    let wanted = Wanted {
+        function,
+        start,
+        end,
+        step,
+    };
+    with_source(session, file, machine(words)?, |session, source| {
+        let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
+            Failure::new("the RRD does not contain an RRA matching the chosen CF")
+        })?;
+        let names = source.database.sources.iter();
+        let names: Vec<&Text> = names.map(|source| &source.name).collect();
+        let mut out = Output {
+            session,
+            line: Line::new(),
+        };
+        match format {
+            Format::Text => out.text(&names, &fetched, unknown(source)),
+            Format::Csv => out.csv(&names, &fetched),
+            Format::Json => out.json(&names, function, &fetched),
+        }
+    })
+}
+
+fn format(name: &[u8]) -> Result<Format, Failure> {
+    match name {
+        b"text" => Ok(Format::Text),
+        b"csv" => Ok(Format::Csv),
+        b"json" => Ok(Format::Json),
+        other => {
+            let message = format!(
+                "found format '{}', expected text, csv or json",
+                shown(other)
+            );
+            Err(Failure::new(message))
+        }
+    }
+}
+
+/// The kind of archive of a name.
+pub(super) fn function(name: &[u8]) -> Result<&'static str, Failure> {
+    let found = FUNCTIONS.iter().find(|known| known.as_bytes() == name);
+    found.copied().ok_or_else(|| {
+        let name = shown(name);
+        Failure::new(format!("unknown consolidation function '{name}'"))
+    })
+}
+
+/// The NaN that rrdtool shows for rows that the archive does not have: that of the machine that
+/// wrote the file.
+fn unknown(source: &Source<'_>) -> f64 {
+    let bits = match &source.form {
+        Form::Native(detection) => detection.machine.file_nan(),
+        _ => f64::NAN.to_bits(),
+    };
+    f64::from_bits(bits)
+}
+
+/// Writes rows.
+struct Output<'s, 'a> {
+    session: &'s mut Session<'a>,
+    line: Line,
+}
+
+impl Output<'_, '_> {
+    fn text(
+        &mut self,
+        names: &[&Text],
+        fetched: &Fetched<'_>,
+        unknown: f64,
+    ) -> Result<(), Failure> {
+        let line = &mut self.line;
+        line.push(&[b' '; 11]);
+        for name in names {
+            let name = name.as_bytes();
+            for _ in name.len()..20 {
+                line.push_byte(b' ');
+            }
+            line.push(name);
+        }
+        line.push(b"\n\n");
+        for (time, row) in fetched.iter() {
+            let line = &mut self.line;
+            if time < 1_000_000_000 {
+                line.push_byte(b' ');
+            }
+            line.signed(time);
+            line.push_byte(b':');
+            for source in 0..names.len() {
+                line.push_byte(b' ');
+                // Its own NaN, and not the one that stands for all: its sign is shown.
+                let bits = row.and_then(|row| row.bits(source));
+                line.scientific(bits.map_or(unknown, f64::from_bits), 10);
+            }
+            line.push_byte(b'\n');
+            self.flush_piece()?;
+        }
+        self.flush()
+    }
+
+    /// A header line, and a line for each row; cells are quoted as RFC 4180 says.
+    fn csv(&mut self, names: &[&Text], fetched: &Fetched<'_>) -> Result<(), Failure> {
+        self.line.push(b"time");
+        for name in names {
+            self.line.push_byte(b',');
+            cell(name.as_bytes(), &mut self.line);
+        }
+        self.line.push_byte(b'\n');
+        for (time, row) in fetched.iter() {
+            self.line.signed(time);
+            for source in 0..names.len() {
+                self.line.push_byte(b',');
+                let value = row.and_then(|row| row.value(source));
+                if let Some(number) = value.and_then(|value| value.get()) {
+                    self.number(number, b"");
+                }
+            }
+            self.line.push_byte(b'\n');
+            self.flush_piece()?;
+        }
+        self.flush()
+    }
+
+    /// An object; each row is an array of its time and its values.
+    fn json(
+        &mut self,
+        names: &[&Text],
+        function: &str,
+        fetched: &Fetched<'_>,
+    ) -> Result<(), Failure> {
+        let &Fetched {
+            start, end, step, ..
+        } = fetched;
+        let head = format!(
+            "{{\"function\":\"{function}\",\"start\":{start},\"end\":{end},\"step\":{step},\"names\":["
+        );
+        self.line.push(head.as_bytes());
+        for (place, name) in names.iter().enumerate() {
+            if place > 0 {
+                self.line.push_byte(b',');
+            }
+            self.line.json_string(name.as_bytes());
+        }
+        self.line.push(b"],\"rows\":[");
+        for (place, (time, row)) in fetched.iter().enumerate() {
+            self.line.push(if place > 0 { b",\n[" } else { b"\n[" });
+            self.line.signed(time);
+            for source in 0..names.len() {
+                self.line.push_byte(b',');
+                let value = row.and_then(|row| row.value(source));
+                match value.and_then(|value| value.get()) {
+                    Some(number) => self.number(number, b"\""),
+                    None => self.line.push(b"null"),
+                }
+            }
+            self.line.push_byte(b']');
+            self.flush_piece()?;
+        }
+        self.line.push(b"\n]}\n");
+        self.flush()
+    }
+
+    /// A number that is known, with as few digits as tell it from its neighbours.
+    fn number(&mut self, number: f64, quote: &[u8]) {
+        if number.is_finite() {
+            return self.line.shortest(number, 64);
+        }
+        self.line.push(quote);
+        self.line.push(match number > 0.0 {
+            true => b"Infinity",
+            false => b"-Infinity",
+        });
+        self.line.push(quote);
+    }
+
+    fn flush_piece(&mut self) -> Result<(), Failure> {
+        match self.line.len() < PIECE {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.session.write(self.line.as_bytes())?;
+        self.line.clear();
+        Ok(())
+    }
+}
+
+/// A cell, quoted where it has to be.
+fn cell(text: &[u8], line: &mut Line) {
+    if !text.iter().any(|byte| b",\"\r\n".contains(byte)) {
+        return line.push(text);
+    }
+    line.push_byte(b'"');
+    for &byte in text {
+        if byte == b'"' {
+            line.push_byte(b'"');
+        }
+        line.push_byte(byte);
+    }
+    line.push_byte(b'"');
+}

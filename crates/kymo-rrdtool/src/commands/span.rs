@@ -1,0 +1,55 @@
+//! From when to when: the options `--start` and `--end`.
+
+use crate::Failure;
+use crate::options::Opt;
+use crate::times::{Clock, TimeError, TimeSpec};
+
+pub(super) const START: Opt = Opt::with(
+    Some('s'),
+    "start",
+    "TIME",
+    "From when, such as `-6h` or `end-1week`; a day before the end unless told otherwise.",
+);
+
+pub(super) const END: Opt = Opt::with(
+    Some('e'),
+    "end",
+    "TIME",
+    "Until when, such as `noon yesterday` or `start+1h`; now unless told otherwise.",
+);
+
+/// A start and an end as they are written.
+pub(super) struct Span {
+    start: TimeSpec,
+    end: TimeSpec,
+}
+
+impl Span {
+    /// The day before now.
+    pub(super) const DAY: Self = Self {
+        start: TimeSpec::DAY_BEFORE_END,
+        end: TimeSpec::NOW,
+    };
+
+    /// Takes the value of [`START`].
+    pub(super) fn set_start(&mut self, value: &[u8]) -> Result<(), Failure> {
+        self.start = TimeSpec::parse(value).map_err(|error| told("start", &error))?;
+        Ok(())
+    }
+
+    /// Takes the value of [`END`].
+    pub(super) fn set_end(&mut self, value: &[u8]) -> Result<(), Failure> {
+        self.end = TimeSpec::parse(value).map_err(|error| told("end", &error))?;
+        Ok(())
+    }
+
+    /// The times, in seconds since 1970.
+    pub(super) fn resolve(&self, clock: &Clock<'_>) -> Result<(i64, i64), Failure> {
+        let times = TimeSpec::span(&self.start, &self.end, clock);
+        times.map_err(|error| Failure::new(error.to_string()))
+    }
+}
+
+fn told(which: &str, error: &TimeError) -> Failure {
+    Failure::new(format!("{which} time: {error}"))
+}
