@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
+use kymo::open::{ClockChoice, Duration, parse_placed};
 use kymo::show::pretty;
 use kymo_machine::Machine;
 
@@ -18,7 +19,8 @@ use kymo_machine::Machine;
     about = "Reads, filters, merges and shows performance records",
     long_about = "Reads, filters, merges and shows performance records: traces in the Common \
 Trace Format (CTF) 1.8 and 2 and its draft of 2010 (RFC v1.1), as LTTng, barectf, Zephyr, babeltrace2 and \
-others write them, and the round-robin databases of RRDtool, RRD4J and kymo itself.\n\n\
+others write them, the event logs of VPP (CPEL, elog, Gist), and the round-robin databases of RRDtool, \
+RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
 Exit status:
@@ -70,18 +72,60 @@ pub(crate) enum Command {
 /// Which recordings, and what is wrong with their clocks.
 #[derive(Debug, Args)]
 pub(crate) struct Input {
-    /// Recordings: a trace's directory, a file of a trace, a round-robin database, or a directory
-    /// to search for traces and databases.
+    /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
+    /// (CPEL, elog, Gist), or a directory to search for all of them.
     ///
     /// A directory that holds a file named `metadata` is a CTF trace. Any other directory is
-    /// searched with all below it, for traces and for databases whose names end in `.rrd`. Several
-    /// recordings are shown on one time line.
+    /// searched with all below it, for traces, for databases whose names end in `.rrd`, and for
+    /// event logs whose names end in `.cpel`, `.elog` or `.gist`. Several recordings are shown on
+    /// one time line.
     #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
 
     /// The machine that wrote the databases, where it is not found or found wrong.
     #[arg(long, value_name = "MACHINE", value_parser = machine::find)]
     pub(crate) machine: Option<&'static Machine>,
+
+    /// What the clock of CPEL and Gist files is: auto, per-second, per-us, or the ticks in a second.
+    ///
+    /// CPEL files tell a number: the ticks in a second, as all programs write it, or in a
+    /// microsecond, as its description says. `auto` takes numbers from 100,000 on for the first, and
+    /// others for the second. Gist files tell nothing: their ticks are taken for nanoseconds.
+    #[arg(
+        long,
+        value_name = "CLOCK",
+        default_value = "auto",
+        hide_default_value = true,
+        help_heading = "Clocks"
+    )]
+    pub(crate) clock: ClockChoice,
+
+    /// Say when the recordings of a PATH begin, such as those without an origin of their times.
+    ///
+    /// TIME is written as for --begin; HH:MM alone is of the day on which the others begin. PATH is
+    /// one of those that are shown. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=TIME",
+        value_parser = parse_placed::<Moment>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) align: Vec<(PathBuf, Moment)>,
+
+    /// Add a duration to the times of the recordings of a PATH: `host2/=-1.5ms`; units are ns, us,
+    /// ms, s, m, h, d. Can be given several times.
+    #[arg(
+        long,
+        value_name = "PATH=DURATION",
+        value_parser = parse_placed::<Duration>,
+        help_heading = "Clocks"
+    )]
+    pub(crate) offset: Vec<(PathBuf, Duration)>,
+
+    /// Take the first event of this name for the same moment in the recordings of all paths: that of
+    /// the first path stays, the others are moved.
+    #[arg(long, value_name = "NAME", help_heading = "Clocks")]
+    pub(crate) align_event: Option<String>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(

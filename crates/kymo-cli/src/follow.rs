@@ -16,13 +16,12 @@ use std::time::Duration;
 
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Worker};
-use kymo::open::open;
 use kymo::pipeline::{self, Judge, Output, Select, Window};
 use kymo::show::Assembler;
 use kymo_model::{Chunk, Event, Fault, FaultCode, FaultReport, Recording};
 
 use crate::args::Print;
-use crate::open::{Inputs, Wanted, open_options};
+use crate::open::{Inputs, Wanted, opened};
 use crate::print::options;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -86,7 +85,8 @@ fn wait(args: &Print, mut state: u64) -> (u64, Vec<AnyRecording>) {
             continue;
         }
         state = now;
-        let recordings = open(&args.input.paths, &open_options(&args.input)).recordings;
+        let recordings =
+            opened(&args.input).map_or_else(|_| Vec::new(), |opened| opened.recordings);
         if !recordings.is_empty() {
             return (state, recordings);
         }

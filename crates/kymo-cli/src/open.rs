@@ -2,14 +2,14 @@
 
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery};
-use kymo::open::{Error, OpenError, Opened, Options, TraceOptions, open};
+use kymo::open::{Error, OpenError, Opened, Options, Placing, TraceOptions, open_placed};
 use kymo_model::Recording;
 
 use crate::args::{Input, Selection, Work};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How recordings are opened.
-pub(crate) fn open_options(input: &Input) -> Options {
+fn open_options(input: &Input) -> Options {
     Options {
         trace: TraceOptions {
             clock_offset_seconds: input.clock_offset,
@@ -17,7 +17,24 @@ pub(crate) fn open_options(input: &Input) -> Options {
             clocks_from_unix_epoch: input.clock_force_correlate,
         },
         machine: input.machine,
+        clock: input.clock,
     }
+}
+
+/// Opens the recordings, where they shall lie on the time line.
+pub(crate) fn opened(input: &Input) -> Result<Opened, Failure> {
+    let placing = Placing {
+        offsets: input.offset.clone(),
+        begins: input.align.clone(),
+        event: input.align_event.clone(),
+    };
+    open_placed(
+        &input.paths,
+        &open_options(input),
+        &placing,
+        input.clock_gmt,
+    )
+    .map_err(|error| Failure::Usage(format!("error: {error}")))
 }
 
 /// Recordings that are open, and whether all that was asked for is among them.
@@ -28,7 +45,9 @@ pub(crate) struct Inputs {
 
 /// Opens the recordings, and tells of those that cannot be.
 pub(crate) fn inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
-    let Opened { recordings, errors } = open(&input.paths, &open_options(input));
+    let Opened {
+        recordings, errors, ..
+    } = opened(input)?;
     for error in &errors {
         tell_error(error, terminal);
     }
@@ -60,8 +79,11 @@ fn tell_error(error: &Error, terminal: &Terminal) {
     }
 }
 
-/// Tells what is odd in the metadata of a recording.
+/// Tells what is odd in a recording, or in its metadata.
 fn tell_warnings(recording: &AnyRecording, terminal: &Terminal) {
+    for note in recording.notes() {
+        terminal.warning(format_args!("{}: {note}", recording.path().display()));
+    }
     let Some(recording) = recording.as_ctf() else {
         return;
     };

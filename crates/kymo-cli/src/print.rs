@@ -95,19 +95,23 @@ fn show<A: Assembler>(
     })
 }
 
-/// Refuses what databases cannot be asked for.
+/// Refuses what only traces can be asked for.
 fn refuse(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
-    let Some(database) = recordings.iter().find(|of| of.as_ctf().is_none()) else {
+    let Some(other) = recordings.iter().find(|of| of.as_ctf().is_none()) else {
         return Ok(());
     };
-    let path = database.path().display();
+    let path = other.path().display();
     let option = match args.format {
         Format::Details => "--format details",
         _ if args.follow => "--follow",
         _ => return Ok(()),
     };
     Err(Failure::Usage(format!(
-        "error: `{path}` is a round-robin database: `{option}` is for traces"
+        "error: `{path}` is {}: `{option}` is for traces",
+        match other.is_log() {
+            true => "an event log",
+            false => "a round-robin database",
+        }
     )))
 }
 

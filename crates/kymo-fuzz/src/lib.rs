@@ -5,6 +5,7 @@
 //! with inputs that libFuzzer makes up; the tests of this crate with the inputs kept in
 //! `fuzz/corpus`.
 
+mod logs;
 mod portable_rrd;
 mod rrd;
 
@@ -38,7 +39,25 @@ pub const CHECKS: &[Check] = &[
     ("portable_rrd", portable_rrd),
     ("rrd", rrd),
     ("rrd_xml", rrd_xml),
+    ("cpel", cpel),
+    ("elog", elog),
+    ("gist", gist),
 ];
+
+/// A CPEL file.
+pub fn cpel(data: &[u8]) {
+    logs::cpel(data);
+}
+
+/// An elog file, without what all of them begin with.
+pub fn elog(data: &[u8]) {
+    logs::elog(data);
+}
+
+/// The events of a Gist file.
+pub fn gist(data: &[u8]) {
+    logs::gist(data);
+}
 
 /// A round-robin database of any form.
 pub fn rrd(data: &[u8]) {

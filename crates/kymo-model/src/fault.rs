@@ -46,6 +46,18 @@ pub enum FaultCode {
     TrailingData,
     /// An index does not agree with the data it describes.
     Index,
+    /// A file has more or fewer sections than it says.
+    SectionCount,
+    /// A section's length and the number of its entries contradict each other.
+    SectionSize,
+    /// A section names a string table that the file does not have, or has twice.
+    StringTable,
+    /// An offset leads beyond its string table.
+    StringOffset,
+    /// Something is defined that has been defined before.
+    Redefined,
+    /// What must be sorted is not.
+    NotSorted,
     /// A file could not be read.
     Unreadable,
 }
@@ -72,6 +84,12 @@ impl FaultCode {
             Self::TimeRange => "time-range",
             Self::TrailingData => "trailing-data",
             Self::Index => "index",
+            Self::SectionCount => "section-count",
+            Self::SectionSize => "section-size",
+            Self::StringTable => "string-table",
+            Self::StringOffset => "string-offset",
+            Self::Redefined => "redefined",
+            Self::NotSorted => "not-sorted",
             Self::Unreadable => "unreadable",
         }
     }
@@ -86,6 +104,12 @@ impl FaultCode {
                 | Self::TimeRange
                 | Self::TrailingData
                 | Self::Index
+                | Self::SectionCount
+                | Self::SectionSize
+                | Self::StringTable
+                | Self::StringOffset
+                | Self::Redefined
+                | Self::NotSorted
         )
     }
 }

@@ -13,11 +13,13 @@
 
 pub mod check;
 pub mod convert;
+pub mod duration;
 pub mod engine;
 pub mod fault;
 pub mod info;
 pub mod judge;
 pub mod model;
+pub mod modify;
 pub mod native;
 pub mod numbers;
 pub mod portable;

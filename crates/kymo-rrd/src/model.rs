@@ -37,6 +37,19 @@ pub struct DataSource {
     pub kind: SourceKind,
 }
 
+impl DataSource {
+    /// The lowest version of the native form that has such data sources, not below 3.
+    pub const fn needed_version(&self) -> u8 {
+        match self.kind {
+            SourceKind::Measured {
+                reading: Reading::DCounter | Reading::DDerive,
+                ..
+            } => 5,
+            _ => 3,
+        }
+    }
+}
+
 /// Where the values of a data source come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceKind {
@@ -421,13 +434,7 @@ impl Database {
     ///
     /// A file of version 1 or 2 (whole seconds only) also does for what needs 3.
     pub fn needed_version(&self) -> u8 {
-        let source = self.sources.iter().map(|source| match &source.kind {
-            SourceKind::Measured {
-                reading: Reading::DCounter | Reading::DDerive,
-                ..
-            } => 5,
-            _ => 3,
-        });
+        let source = self.sources.iter().map(DataSource::needed_version);
         let archive = self.archives.iter().map(|archive| match &archive.kind {
             ArchiveKind::HwPredict {
                 multiplicative: true,
@@ -507,6 +514,12 @@ impl Database {
             }
         }
         Ok(())
+    }
+
+    /// The place of the data source of a name.
+    pub fn source(&self, name: &str) -> Option<usize> {
+        let mut sources = self.sources.iter();
+        sources.position(|source| source.name.as_bytes() == name.as_bytes())
     }
 
     /// Seconds between two rows of an archive; `None` where there is no such archive or the

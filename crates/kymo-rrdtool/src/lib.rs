@@ -8,6 +8,7 @@
 //! * [`times`]: times and durations as they are written;
 //! * `open`: files that are read; `files`: those that stay open for updates;
 //! * `daemon`: a client of daemons that hold updates back;
+//! * `graph`: series of values from files and expressions;
 //! * `commands`: a module for each command.
 //!
 //! [`pipe()`] does what many command lines ask, one after the other.
@@ -15,9 +16,12 @@
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 mod commands;
+mod csv;
 mod daemon;
 mod failure;
 mod files;
+mod graph;
+mod make;
 mod open;
 pub mod options;
 mod path;

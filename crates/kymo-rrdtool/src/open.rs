@@ -5,6 +5,7 @@ use std::io;
 use kymo_io::{Access, Bytes};
 use kymo_machine::Machine;
 use kymo_rrd::Source;
+use kymo_rrd::fault::Error;
 
 use crate::failure::reason;
 use crate::path::{path, shown};
@@ -30,6 +31,35 @@ pub(crate) fn with_source<T>(
         session.warn(format_args!("{}: {doubt}", shown(word)));
     }
     work(session, &source)
+}
+
+/// Opens several databases to look at them together.
+///
+/// # Errors
+///
+/// As [`with_source`], of the first that cannot be opened.
+pub(crate) fn with_sources<T>(
+    session: &mut Session<'_>,
+    words: &[&[u8]],
+    machine: Option<&'static Machine>,
+    work: impl FnOnce(&mut Session<'_>, &[Source<'_>]) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let files = words.iter().map(|word| bytes(word));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let damaged = |word: &[u8], error: &Error| Failure::new(format!("'{}': {error}", shown(word)));
+    let mut whole = Vec::with_capacity(files.len());
+    for (word, file) in words.iter().zip(&files) {
+        whole.push(Source::complete(file).map_err(|error| damaged(word, &error))?);
+    }
+    let mut sources = Vec::with_capacity(files.len());
+    for (word, bytes) in words.iter().zip(&whole) {
+        let source = Source::open(bytes, machine).map_err(|error| damaged(word, &error))?;
+        if let Some(doubt) = source.form.doubt() {
+            session.warn(format_args!("{}: {doubt}", shown(word)));
+        }
+        sources.push(source);
+    }
+    work(session, &sources)
 }
 
 /// The bytes of a file.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use kymo_cpel::elog::Recording as Elog;
+use kymo_cpel::recording::Recording as Cpel;
 use kymo_ctf::trace::Trace;
 use kymo_model::{
     Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Recording, Series,
@@ -12,15 +14,15 @@ use kymo_time::Timestamp;
 
 /// A recording of any format.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each recording, and all that is done goes through it"
-)]
 pub enum AnyRecording {
     /// A trace in the Common Trace Format.
     Ctf(Trace),
     /// A round-robin database.
     Rrd(Rrd),
+    /// An event log: a CPEL or a Gist file.
+    Cpel(Cpel),
+    /// An event log of vppinfra.
+    Elog(Elog),
 }
 
 /// Walks the events of a chunk of any recording.
@@ -29,14 +31,22 @@ pub enum AnyCursor<'r> {
     Ctf(<Trace as Recording>::Cursor<'r>),
     /// Of a database.
     Rrd(<Rrd as Recording>::Cursor<'r>),
+    /// Of a CPEL or a Gist file.
+    Cpel(<Cpel as Recording>::Cursor<'r>),
+    /// Of an elog file.
+    Elog(<Elog as Recording>::Cursor<'r>),
 }
 
 /// An event of any recording.
-pub enum AnyEvent<C, R> {
+pub enum AnyEvent<C, R, L, E> {
     /// Of a trace.
     Ctf(C),
     /// Of a database.
     Rrd(R),
+    /// Of a CPEL or a Gist file.
+    Cpel(L),
+    /// Of an elog file.
+    Elog(E),
 }
 
 /// What the entries of a recording are, as scripts see it.
@@ -64,6 +74,8 @@ macro_rules! each {
         match $any {
             Self::Ctf($one) => $do,
             Self::Rrd($one) => $do,
+            Self::Cpel($one) => $do,
+            Self::Elog($one) => $do,
         }
     };
 }
@@ -73,15 +85,28 @@ impl AnyRecording {
     pub fn as_ctf(&self) -> Option<&Trace> {
         match self {
             Self::Ctf(trace) => Some(trace),
-            Self::Rrd(_) => None,
+            Self::Rrd(_) | Self::Cpel(_) | Self::Elog(_) => None,
         }
     }
 
     /// What its entries are.
     pub fn entry_kind(&self) -> EntryKind {
         match self {
-            Self::Ctf(_) => EntryKind::Event,
+            Self::Ctf(_) | Self::Cpel(_) | Self::Elog(_) => EntryKind::Event,
             Self::Rrd(_) => EntryKind::Sample,
+        }
+    }
+
+    /// Whether it is an event log: its events happen on tracks, and are shown without scopes.
+    pub fn is_log(&self) -> bool {
+        matches!(self, Self::Cpel(_) | Self::Elog(_))
+    }
+
+    /// What is odd about it, and no damage.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            Self::Cpel(log) => log.notes(),
+            Self::Ctf(_) | Self::Rrd(_) | Self::Elog(_) => &[],
         }
     }
 }
@@ -133,6 +158,8 @@ impl Recording for AnyRecording {
         match self {
             Self::Ctf(of) => AnyCursor::Ctf(of.cursor(chunk)),
             Self::Rrd(of) => AnyCursor::Rrd(of.cursor(chunk)),
+            Self::Cpel(of) => AnyCursor::Cpel(of.cursor(chunk)),
+            Self::Elog(of) => AnyCursor::Elog(of.cursor(chunk)),
         }
     }
 
@@ -162,6 +189,8 @@ impl<'r> Cursor for AnyCursor<'r> {
         = AnyEvent<
         <<Trace as Recording>::Cursor<'r> as Cursor>::Event<'a>,
         <<Rrd as Recording>::Cursor<'r> as Cursor>::Event<'a>,
+        <<Cpel as Recording>::Cursor<'r> as Cursor>::Event<'a>,
+        <<Elog as Recording>::Cursor<'r> as Cursor>::Event<'a>,
     >
     where
         Self: 'a;
@@ -170,11 +199,13 @@ impl<'r> Cursor for AnyCursor<'r> {
         Ok(match self {
             Self::Ctf(cursor) => cursor.next_event()?.map(AnyEvent::Ctf),
             Self::Rrd(cursor) => cursor.next_event()?.map(AnyEvent::Rrd),
+            Self::Cpel(cursor) => cursor.next_event()?.map(AnyEvent::Cpel),
+            Self::Elog(cursor) => cursor.next_event()?.map(AnyEvent::Elog),
         })
     }
 }
 
-impl<C: Event, R: Event> Event for AnyEvent<C, R> {
+impl<C: Event, R: Event, L: Event, E: Event> Event for AnyEvent<C, R, L, E> {
     fn class(&self) -> &EventClass {
         each!(self, event => event.class())
     }

@@ -8,6 +8,7 @@
 mod contents;
 mod elements;
 mod fields;
+mod logs;
 mod pairs;
 mod random;
 mod record;
@@ -145,6 +146,22 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "rrd-commands",
         run: rrd_updates::commands,
+    },
+    Corpus {
+        name: "cpel-dump",
+        run: logs::dumps,
+    },
+    Corpus {
+        name: "cpel-copies",
+        run: logs::copies,
+    },
+    Corpus {
+        name: "cpel-elog-dump",
+        run: logs::elog_dumps,
+    },
+    Corpus {
+        name: "cpel-elog-conversions",
+        run: logs::elog_conversions,
     },
 ];
 

@@ -174,7 +174,7 @@ pub fn create(
 }
 
 /// What an archive remembers of a data source that it has seen nothing of.
-fn fresh(kind: &ArchiveKind, unknown_points: u64) -> Scratch {
+pub(crate) fn fresh(kind: &ArchiveKind, unknown_points: u64) -> Scratch {
     let mut scratch = Scratch::default();
     let unknown: &[usize] = match kind {
         ArchiveKind::Consolidated { .. } | ArchiveKind::DevPredict { .. } => {

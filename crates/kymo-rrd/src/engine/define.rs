@@ -1,47 +1,73 @@
 //! Definitions as `rrdtool create` takes them, such as `DS:load:GAUGE:600:0:U`.
+//!
+//! They are read as rrdtool 1.7.2 reads them, and what is wrong is told in its words; see
+//! `docs/rrd-engine.md` for the little that is refused here only.
 
 use std::fmt;
 
 use super::create::{Definition, Season, Smoothing};
+use crate::duration::{duration, scaled};
 use crate::model::{
-    Archive, ArchiveKind, ArchiveLink, Consolidation, DataSource, Reading, SourceKind,
+    Archive, ArchiveKind, ArchiveLink, Consolidation, DataSource, Reading, Scratch, SourceKind,
 };
-use crate::rpn::{Program, place_of};
-use crate::{Text, Time, Value, numbers};
+use crate::numbers::{self, NumberError};
+use crate::rpn::{ComputeError, Program, place_of};
+use crate::{Text, Time, Value};
 
-/// Why a text defines nothing.
+/// Why a text defines nothing, in rrdtool's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefineError {
     /// The text.
     pub text: String,
-    /// The part that is wrong, such as `heartbeat`.
-    pub part: &'static str,
-    /// What was found.
-    pub found: String,
-    /// What was expected.
-    pub expected: String,
+    /// What is wrong with it.
+    pub problem: String,
 }
 
 impl fmt::Display for DefineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            text,
-            part,
-            found,
-            expected,
-        } = self;
-        write!(f, "`{text}`: {part}: found `{found}`, expected {expected}")
+        f.write_str(&self.problem)
     }
 }
 
 impl std::error::Error for DefineError {}
 
+/// What a text has defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Defined {
+    /// A data source, and where its values come from if there are other files to take them from.
+    Source(Option<Origin>),
+    /// One archive, or the five of predictions.
+    Archives,
+}
+
+/// A data source of another file: `=NAME[INDEX]` behind the name of a new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Its name.
+    pub name: Text,
+    /// The file, counted from 1; any, if it is not told.
+    pub file: Option<u64>,
+}
+
 /// The longest name of a data source.
 const LONGEST_NAME: usize = 19;
+/// The longest text of a limit: more is not looked at.
+const LONGEST_LIMIT: usize = 18;
 /// The part of a season over which is smoothed where a season of its own does not tell.
 const WINDOW: f64 = 0.05;
 
 impl Definition {
+    /// What a definition begins with: no data sources, no archives.
+    pub const fn new(start: Time, step: u64) -> Self {
+        Self {
+            version: 3,
+            start,
+            step,
+            sources: Vec::new(),
+            archives: Vec::new(),
+        }
+    }
+
     /// Reads the definitions of data sources (`DS:…`) and archives (`RRA:…`).
     ///
     /// # Errors
@@ -53,323 +79,427 @@ impl Definition {
         texts: &[&str],
         smoothing: &Smoothing<'_>,
     ) -> Result<Self, DefineError> {
-        let mut definition = Self {
-            version: 3,
-            start,
-            step,
-            sources: Vec::new(),
-            archives: Vec::new(),
-        };
+        let mut definition = Self::new(start, step);
         for text in texts {
-            let mut parts = Parts::new(text);
-            match parts.next("kind", "`DS` or `RRA`")? {
-                "DS" => definition.source(&mut parts)?,
-                "RRA" => definition.archive(&mut parts, smoothing)?,
-                other => return Err(parts.error("kind", other, "`DS` or `RRA`")),
-            }
-            parts.end()?;
+            definition.add(text, smoothing)?;
         }
         Ok(definition)
     }
 
-    fn source(&mut self, parts: &mut Parts<'_>) -> Result<(), DefineError> {
-        let name = parts.next("name", "the name of a data source")?;
-        let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(usual) {
-            let expected = "1 to 19 letters, digits, `_` and `-`";
-            return Err(parts.error("name", name, expected));
+    /// Adds what a text defines.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it; then nothing is added.
+    pub fn add(&mut self, text: &str, smoothing: &Smoothing<'_>) -> Result<Defined, DefineError> {
+        let added = if let Some(rest) = text.strip_prefix("DS:") {
+            self.source(rest).map(Defined::Source)
+        } else if let Some(rest) = text.strip_prefix("RRA:") {
+            self.archive(rest, smoothing).map(|()| Defined::Archives)
+        } else {
+            Err(format!("can't parse argument '{text}'"))
+        };
+        added.map_err(|problem| DefineError {
+            text: text.to_owned(),
+            problem,
+        })
+    }
+
+    fn source(&mut self, text: &str) -> Result<Option<Origin>, String> {
+        let format = || "invalid DS format".to_owned();
+        let (name, rest) = text.split_once(':').ok_or_else(format)?;
+        let (kind, rest) = rest.split_once(':').ok_or_else(format)?;
+        let (name, origin) = match name.split_once('=') {
+            Some((name, origin)) => (name, Some(origin_of(origin).ok_or_else(format)?)),
+            None => (name, None),
+        };
+        let is_word = |byte: u8| byte.is_ascii_uppercase();
+        if !is_name(name) || kind.is_empty() || !kind.bytes().all(is_word) || rest.is_empty() {
+            return Err(format());
         }
-        if place_of(&self.sources, name).is_some() {
-            return Err(parts.error("name", name, "one that no data source before has"));
-        }
-        let kind = parts.next("kind", "the kind of the data source")?;
         let kind = if kind == "COMPUTE" {
-            let text = parts.rest("expression")?;
-            let error = |error: &dyn fmt::Display| DefineError {
-                text: parts.text.to_owned(),
-                part: "expression",
-                found: text.to_owned(),
-                expected: format!("one that can be computed ({error})"),
-            };
-            let program = Program::parse(text, |name| place_of(&self.sources, name));
-            let program = program.map_err(|problem| error(&problem))?;
-            let checked = program.check_compute(self.sources.len());
-            checked.map_err(|problem| error(&problem))?;
-            SourceKind::Compute(program)
+            self.computed(rest)?
         } else {
             let reading = Reading::from_name(kind.as_bytes())
-                .ok_or_else(|| parts.error("kind", kind, "`GAUGE`, `COUNTER` or another kind"))?;
-            if matches!(reading, Reading::DCounter | Reading::DDerive) {
-                self.version = 5;
-            }
-            let heartbeat = parts.seconds("heartbeat")?;
-            let min = parts.limit("minimum")?;
-            let max = parts.limit("maximum")?;
-            if let (Some(low), Some(high)) = (min.get(), max.get())
-                && low >= high
-            {
-                let expected = "less than the maximum";
-                return Err(parts.error("minimum", &min.to_string(), expected));
-            }
-            SourceKind::Measured {
-                reading,
-                heartbeat,
-                min,
-                max,
-            }
+                .ok_or_else(|| format!("invalid DS type specified ({kind})"))?;
+            measured(reading, rest)?
         };
+        if place_of(&self.sources, name).is_some() {
+            return Err(format!("Duplicate DS name: {name}"));
+        }
         self.sources.push(DataSource {
             name: Text::from(name),
             kind,
         });
-        Ok(())
+        self.version = self.version.max(match &self.sources[..] {
+            [.., last] => last.needed_version(),
+            [] => 0,
+        });
+        Ok(origin)
     }
 
-    fn archive(
-        &mut self,
-        parts: &mut Parts<'_>,
-        smoothing: &Smoothing<'_>,
-    ) -> Result<(), DefineError> {
-        let name = parts.next("function", "a consolidation function")?;
+    fn computed(&self, text: &str) -> Result<SourceKind, String> {
+        let program = Program::parse(text, |name| place_of(&self.sources, name));
+        let program = program.map_err(|_| "failed to parse computed data source".to_owned())?;
+        let checked = program.check_compute(self.sources.len());
+        checked.map_err(|error| match error {
+            ComputeError::TooLong { nodes } => {
+                format!("Maximum 19 RPN nodes permitted. Got {nodes} RPN nodes at present.")
+            }
+            ComputeError::Constant(_) => {
+                "constants must be integers in the interval (-32768, 32767)".to_owned()
+            }
+            ComputeError::Operator(_) => "operators TIME LTIME STEPWIDTH PREV NEW* COUNT TREND \
+                TRENDNAN PREDICT PREDICTSIGMA PREDICTPERC are not supported with DS COMPUTE"
+                .to_owned(),
+            error => format!("failed to parse computed data source: {error}"),
+        })?;
+        Ok(SourceKind::Compute(program))
+    }
+
+    fn archive(&mut self, text: &str, smoothing: &Smoothing<'_>) -> Result<(), String> {
+        // As many colons as there are count as one.
+        let mut parts = text.split(':').filter(|part| !part.is_empty());
+        let first = parts.next();
+        let word = first.unwrap_or_default();
+        let end = word.bytes().take_while(u8::is_ascii_uppercase).count();
+        let mut parts = Parts {
+            name: &word[..end],
+            found: usize::from(first.is_some()),
+            parts,
+            needed: 4,
+        };
+        if first.is_none() {
+            return Err(parts.too_few());
+        }
         let function = Consolidation::ALL
             .into_iter()
-            .find(|function| function.name() == name);
-        if let Some(function) = function {
-            let xff = parts.number("xff")?;
-            if !(0.0..1.0).contains(&xff) {
-                return Err(parts.error("xff", &xff.to_string(), "at least 0 and less than 1"));
+            .find(|function| function.name() == parts.name);
+        let archive = match (function, parts.name) {
+            (Some(function), _) => self.consolidated(function, &mut parts)?,
+            (None, "HWPREDICT" | "MHWPREDICT") => {
+                parts.needed = 5;
+                return self.predictions(&mut parts, smoothing);
             }
-            let points_per_row = parts.spans("points per row", self.step)?;
-            let rows = parts.spans("rows", self.step.saturating_mul(points_per_row))?;
-            self.archives.push(Archive {
-                kind: ArchiveKind::Consolidated {
-                    function,
-                    xff: Value::from(xff),
-                },
-                rows,
-                points_per_row,
-            });
-            return Ok(());
-        }
-        let rows = parts.spans("rows", self.step)?;
-        let kind = match name {
-            "HWPREDICT" | "MHWPREDICT" => {
-                let multiplicative = name == "MHWPREDICT";
-                if multiplicative {
-                    self.version = self.version.max(4);
-                }
-                let (alpha, beta) = (parts.part("alpha")?, parts.part("beta")?);
-                let period = parts.whole("period")?;
-                let period = u16::try_from(period)
-                    .ok()
-                    .filter(|&period| period > 0 && u64::from(period) <= rows)
-                    .ok_or_else(|| {
-                        let expected = "1 to 65535, and no more than rows";
-                        parts.error("period", &period.to_string(), expected)
-                    })?;
-                let season = Season {
-                    rows,
-                    multiplicative,
-                    alpha,
-                    beta,
-                    period,
-                };
-                let mut archives = season.archives(self.archives.len(), smoothing).to_vec();
-                if parts.more() {
-                    // The season is defined on its own.
-                    archives.truncate(1);
-                    if let ArchiveKind::HwPredict { seasonal, .. } = &mut archives[0].kind {
-                        *seasonal = parts.link()?;
-                    }
-                }
-                self.archives.extend(archives);
-                return Ok(());
+            (None, "SEASONAL" | "DEVSEASONAL") => self.season(&mut parts, smoothing)?,
+            (None, "DEVPREDICT") => {
+                parts.needed = 3;
+                let rows = self.rows(&mut parts, 1)?;
+                let deviations = parts.link()?;
+                parts.end()?;
+                single(ArchiveKind::DevPredict { deviations }, rows)
             }
-            "SEASONAL" | "DEVSEASONAL" => {
-                let gamma = parts.part("gamma")?;
-                let predictions = parts.link()?;
-                let mut window = WINDOW;
-                if parts.more() {
-                    let expected = "`smoothing-window=` and a number of 0 to 1";
-                    let text = parts.next("smoothing window", expected)?;
-                    let number = text.strip_prefix("smoothing-window=").unwrap_or_default();
-                    window = numbers::whole(number.as_bytes())
-                        .ok()
-                        .filter(|window| (0.0..=1.0).contains(window))
-                        .ok_or_else(|| parts.error("smoothing window", text, expected))?;
-                    self.version = self.version.max(4);
-                }
-                ArchiveKind::Seasonal {
-                    deviation: name == "DEVSEASONAL",
-                    gamma,
-                    smoothing_window: Value::from(window),
-                    smooth_row: smoothing.row(rows),
-                    predictions,
-                }
+            (None, "FAILURES") => {
+                parts.needed = 5;
+                self.failures(&mut parts)?
             }
-            "DEVPREDICT" => ArchiveKind::DevPredict {
-                deviations: parts.link()?,
-            },
-            "FAILURES" => {
-                let threshold = parts.whole("threshold")?;
-                let window = parts.whole("window")?;
-                let most = crate::model::Scratch::HISTORY as u64;
-                if !(1..=most).contains(&window) {
-                    let found = window.to_string();
-                    return Err(parts.error("window", &found, "1 to 28"));
-                }
-                if !(1..=window).contains(&threshold) {
-                    let found = threshold.to_string();
-                    return Err(parts.error("threshold", &found, "1 to the window"));
-                }
-                ArchiveKind::Failures {
-                    delta_positive: Value::from(2.0),
-                    delta_negative: Value::from(2.0),
-                    window,
-                    threshold,
-                    deviations: parts.link()?,
-                }
-            }
-            other => {
-                let expected = "`AVERAGE`, `MIN`, `MAX`, `LAST` or one of Holt and Winters";
-                return Err(parts.error("function", other, expected));
+            (None, name) => {
+                return Err(format!("Unrecognized consolidation function {name}"));
             }
         };
-        self.archives.push(Archive {
-            kind,
-            rows,
-            points_per_row: 1,
-        });
+        self.archives.push(archive);
         Ok(())
     }
-}
 
-/// The parts of a definition.
-struct Parts<'a> {
-    text: &'a str,
-    rest: Option<&'a str>,
-}
+    /// Numbers of rows of so many points.
+    fn rows<'a>(
+        &self,
+        parts: &mut Parts<'a, impl Iterator<Item = &'a str>>,
+        points: u64,
+    ) -> Result<u64, String> {
+        let text = parts.next()?;
+        scaled(text.as_bytes(), self.step.saturating_mul(points))
+            .map_err(|error| format!("Invalid row count {text}: {error}"))
+    }
 
-impl<'a> Parts<'a> {
-    fn new(text: &'a str) -> Self {
-        Self {
-            text,
-            rest: Some(text),
+    fn consolidated<'a>(
+        &self,
+        function: Consolidation,
+        parts: &mut Parts<'a, impl Iterator<Item = &'a str>>,
+    ) -> Result<Archive, String> {
+        let xff = numbers::whole(parts.next()?.as_bytes()).ok();
+        // rrdtool takes an unknown one too.
+        let xff = xff.filter(|xff| xff.is_nan() || (0.0..1.0).contains(xff));
+        let xff = xff.ok_or("Invalid xff: must be between 0 and 1")?;
+        let text = parts.next()?;
+        let points_per_row = scaled(text.as_bytes(), self.step)
+            .map_err(|error| format!("Invalid step {text}: {error}"))?;
+        let rows = self.rows(parts, points_per_row)?;
+        parts.end()?;
+        Ok(Archive {
+            kind: ArchiveKind::Consolidated {
+                function,
+                xff: Value::from(xff),
+            },
+            rows,
+            points_per_row,
+        })
+    }
+
+    fn predictions<'a>(
+        &mut self,
+        parts: &mut Parts<'a, impl Iterator<Item = &'a str>>,
+        smoothing: &Smoothing<'_>,
+    ) -> Result<(), String> {
+        let rows = self.rows(parts, 1)?;
+        let alpha = parts.fraction("alpha")?;
+        let beta = parts.fraction("beta")?;
+        // As in C, of a number that is too large the lowest bits count.
+        let period = parts.leading()? as u16;
+        if period == 0 {
+            return Err("Length of seasonal cycle must be at least 1".to_owned());
         }
-    }
-
-    fn error(&self, part: &'static str, found: &str, expected: &str) -> DefineError {
-        DefineError {
-            text: self.text.to_owned(),
-            part,
-            found: found.to_owned(),
-            expected: expected.to_owned(),
+        if u64::from(period) > rows {
+            let problem = "Length of seasonal cycle exceeds length of HW prediction array";
+            return Err(problem.to_owned());
         }
-    }
-
-    fn more(&self) -> bool {
-        self.rest.is_some()
-    }
-
-    fn next(&mut self, part: &'static str, expected: &str) -> Result<&'a str, DefineError> {
-        let rest = self.rest(part).map_err(|error| DefineError {
-            expected: expected.to_owned(),
-            ..error
-        })?;
-        let (next, rest) = match rest.split_once(':') {
-            Some((next, rest)) => (next, Some(rest)),
-            None => (rest, None),
+        let season = Season {
+            rows,
+            multiplicative: parts.name == "MHWPREDICT",
+            alpha,
+            beta,
+            period,
         };
-        self.rest = rest;
-        Ok(next)
+        let mut archives = season.archives(self.archives.len(), smoothing).to_vec();
+        if let Some(text) = parts.more() {
+            // The season is defined on its own.
+            archives.truncate(1);
+            if let ArchiveKind::HwPredict { seasonal, .. } = &mut archives[0].kind {
+                *seasonal = link(text);
+            }
+        }
+        parts.end()?;
+        if season.multiplicative {
+            self.version = self.version.max(4);
+        }
+        self.archives.extend(archives);
+        Ok(())
     }
 
-    /// All that is left.
-    fn rest(&mut self, part: &'static str) -> Result<&'a str, DefineError> {
-        let rest = self.rest.take();
-        rest.ok_or_else(|| self.error(part, "", "more"))
+    fn season<'a>(
+        &mut self,
+        parts: &mut Parts<'a, impl Iterator<Item = &'a str>>,
+        smoothing: &Smoothing<'_>,
+    ) -> Result<Archive, String> {
+        let rows = self.rows(parts, 1)?;
+        let gamma = parts.fraction("gamma")?;
+        let predictions = parts.link()?;
+        let mut window = WINDOW;
+        if let Some(text) = parts.more() {
+            // What follows the number does not count, nor does another part.
+            let number = text.strip_prefix("smoothing-window=");
+            let number = number.and_then(|number| numbers::prefix(number.as_bytes()).ok());
+            (window, _) = number.ok_or_else(|| format!("Invalid option {text}"))?;
+            if !(0.0..=1.0).contains(&window) && !window.is_nan() {
+                let problem = "must be between 0 and 1";
+                return Err(format!("Invalid smoothing-window {window:.6}: {problem}"));
+            }
+            self.version = self.version.max(4);
+        }
+        let kind = ArchiveKind::Seasonal {
+            deviation: parts.name == "DEVSEASONAL",
+            gamma,
+            smoothing_window: Value::from(window),
+            smooth_row: smoothing.row(rows),
+            predictions,
+        };
+        Ok(single(kind, rows))
     }
 
-    fn end(&self) -> Result<(), DefineError> {
-        match self.rest {
+    fn failures<'a>(
+        &self,
+        parts: &mut Parts<'a, impl Iterator<Item = &'a str>>,
+    ) -> Result<Archive, String> {
+        let most = Scratch::HISTORY as i64;
+        let rows = self.rows(parts, 1)?;
+        let threshold = parts.leading()?;
+        if !(1..=most).contains(&threshold) {
+            return Err("Failure threshold is out of range 1, 28".to_owned());
+        }
+        let window = parts.leading()?;
+        if window < threshold {
+            return Err("Window length is shorter than the failure threshold".to_owned());
+        }
+        if window > most {
+            return Err("Window length is out of range 1, 28".to_owned());
+        }
+        let kind = ArchiveKind::Failures {
+            delta_positive: Value::from(2.0),
+            delta_negative: Value::from(2.0),
+            window: window.unsigned_abs(),
+            threshold: threshold.unsigned_abs(),
+            deviations: parts.link()?,
+        };
+        Ok(single(kind, rows))
+    }
+}
+
+/// An archive of single points.
+const fn single(kind: ArchiveKind, rows: u64) -> Archive {
+    Archive {
+        kind,
+        rows,
+        points_per_row: 1,
+    }
+}
+
+/// Whether a text is one that can name a data source.
+pub(crate) fn is_name(text: &str) -> bool {
+    let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    (1..=LONGEST_NAME).contains(&text.len()) && text.bytes().all(usual)
+}
+
+/// The data source of another file: `NAME` or `NAME[INDEX]`.
+fn origin_of(text: &str) -> Option<Origin> {
+    let (name, file) = match text.strip_suffix(']') {
+        Some(text) => {
+            let (name, index) = text.split_once('[')?;
+            let digits = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+            // What is too large is no file's, as is 0.
+            (
+                name,
+                digits
+                    .then(|| index.parse().unwrap_or(u64::MAX))
+                    .map(Some)?,
+            )
+        }
+        None => (text, None),
+    };
+    is_name(name).then(|| Origin {
+        name: Text::from(name),
+        file,
+    })
+}
+
+/// Heartbeat and limits.
+fn measured(reading: Reading, text: &str) -> Result<SourceKind, String> {
+    let error =
+        |problem: &dyn fmt::Display| Err(format!("failed to parse data source {text}: {problem}"));
+    let Some((heartbeat, limits)) = text.split_once(':') else {
+        return error(&"missing separator");
+    };
+    let heartbeat = match duration(heartbeat.as_bytes()) {
+        Ok(heartbeat) => heartbeat,
+        Err(problem) => return error(&problem),
+    };
+    let mut limits = limits.split(':');
+    let (min, max) = (limits.next(), limits.next());
+    let (Some(min @ [_, ..]), Some(max @ [_, ..])) =
+        (min.map(str::as_bytes), max.map(str::as_bytes))
+    else {
+        return error(&"failed to extract min:max");
+    };
+    if min.len() > LONGEST_LIMIT {
+        return error(&"failed to extract min:max");
+    }
+    let min = limit("min", min)?;
+    let max = limit("max", &max[..max.len().min(LONGEST_LIMIT)])?;
+    if let (Some(low), Some(high)) = (min.get(), max.get())
+        && low >= high
+    {
+        return error(&"min must be less than max in DS definition");
+    }
+    Ok(SourceKind::Measured {
+        reading,
+        heartbeat,
+        min,
+        max,
+    })
+}
+
+/// A number, or `U` for none.
+fn limit(which: &str, text: &[u8]) -> Result<Value, String> {
+    if text == b"U" {
+        return Ok(Value::UNKNOWN);
+    }
+    let shown = String::from_utf8_lossy(text);
+    match numbers::prefix(text) {
+        Ok((number, end)) if end == text.len() => Ok(Value::from(number)),
+        Ok((number, end)) => {
+            let rest = String::from_utf8_lossy(&text[end..]);
+            Err(format!(
+                "parsing {which} val - Converted '{shown}' to {number:.6}, but cannot convert \
+                 '{rest}'"
+            ))
+        }
+        Err(NumberError::NoNumber | NumberError::OutOfRange) => Err(format!(
+            "parsing {which} val - Cannot convert '{shown}' to float"
+        )),
+    }
+}
+
+/// The place of another archive, of a number counted from 1; none of what is no number.
+fn link(text: &str) -> ArchiveLink {
+    ArchiveLink(leading(text).saturating_sub(1))
+}
+
+/// The whole number at the beginning of a text; 0 if there is none.
+fn leading(text: &str) -> i64 {
+    let text = text.trim_ascii_start();
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    let number = &text[..sign + digits];
+    number.parse().unwrap_or(match (digits, &number[..sign]) {
+        (0, _) => 0,
+        (_, "-") => i64::MIN,
+        _ => i64::MAX,
+    })
+}
+
+/// What follows the name of an archive's kind.
+struct Parts<'a, I> {
+    name: &'a str,
+    parts: I,
+    /// So many there were, with the name.
+    found: usize,
+    /// So many there must be at least.
+    needed: usize,
+}
+
+impl<'a, I: Iterator<Item = &'a str>> Parts<'a, I> {
+    fn too_few(&self) -> String {
+        let Self { needed, found, .. } = self;
+        format!("Expected at least {needed} arguments for RRA but got {found}")
+    }
+
+    fn more(&mut self) -> Option<&'a str> {
+        let part = self.parts.next();
+        self.found += usize::from(part.is_some());
+        part
+    }
+
+    fn next(&mut self) -> Result<&'a str, String> {
+        self.more().ok_or_else(|| self.too_few())
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        match self.more() {
             None => Ok(()),
-            Some(rest) => Err(self.error("end", rest, "nothing more")),
+            Some(_) => Err(format!(
+                "Unexpected extra argument for consolidation function {}",
+                self.name
+            )),
         }
     }
 
-    fn number(&mut self, part: &'static str) -> Result<f64, DefineError> {
-        let text = self.next(part, "a number")?;
-        numbers::whole(text.as_bytes()).map_err(|_| self.error(part, text, "a number"))
+    /// A number between 0 and 1, or an unknown one, which rrdtool takes too.
+    fn fraction(&mut self, what: &str) -> Result<Value, String> {
+        let text = self.next()?.as_bytes();
+        numbers::prefix(text)
+            .ok()
+            .filter(|&(number, end)| {
+                number.is_nan() || (number > 0.0 && number < 1.0 && end == text.len())
+            })
+            .map(|(number, _)| Value::from(number))
+            .ok_or_else(|| format!("Invalid {what}: must be between 0 and 1"))
     }
 
-    /// A number of 0 to 1.
-    fn part(&mut self, part: &'static str) -> Result<Value, DefineError> {
-        let number = self.number(part)?;
-        match (0.0..=1.0).contains(&number) {
-            true => Ok(Value::from(number)),
-            false => Err(self.error(part, &number.to_string(), "0 to 1")),
-        }
+    fn leading(&mut self) -> Result<i64, String> {
+        self.next().map(leading)
     }
 
-    /// A number, or `U` for none.
-    fn limit(&mut self, part: &'static str) -> Result<Value, DefineError> {
-        let expected = "a number or `U`";
-        let text = self.next(part, expected)?;
-        if text == "U" {
-            return Ok(Value::UNKNOWN);
-        }
-        let number = numbers::whole(text.as_bytes());
-        let number = number.map_err(|_| self.error(part, text, expected))?;
-        Ok(Value::from(number))
-    }
-
-    fn whole(&mut self, part: &'static str) -> Result<u64, DefineError> {
-        let expected = "a whole number of at least 1";
-        let text = self.next(part, expected)?;
-        let number = text.parse().ok().filter(|&number| number > 0);
-        number.ok_or_else(|| self.error(part, text, expected))
-    }
-
-    /// Seconds, or a time such as `5m`.
-    fn seconds(&mut self, part: &'static str) -> Result<u64, DefineError> {
-        self.spans(part, 1)
-    }
-
-    /// How often something of so many seconds; or a time such as `1d`, a multiple of that.
-    fn spans(&mut self, part: &'static str, each: u64) -> Result<u64, DefineError> {
-        let expected = "a whole number, or a time such as `5m` that is a multiple of the step";
-        let text = self.next(part, expected)?;
-        let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
-        let unit = match &text[digits.len()..] {
-            "" => None,
-            "s" => Some(1),
-            "m" => Some(60),
-            "h" => Some(3600),
-            "d" => Some(86_400),
-            "w" => Some(7 * 86_400),
-            "M" => Some(31 * 86_400),
-            "y" => Some(366 * 86_400),
-            _ => return Err(self.error(part, text, expected)),
-        };
-        let number = digits.parse::<u64>().ok().filter(|&number| number > 0);
-        let spans = match (number, unit) {
-            (number, None) => number,
-            (Some(number), Some(unit)) => number
-                .checked_mul(unit)
-                .filter(|seconds| seconds.checked_rem(each) == Some(0))
-                .map(|seconds| seconds / each),
-            (None, _) => None,
-        };
-        spans.ok_or_else(|| self.error(part, text, expected))
-    }
-
-    /// The number of another archive, counted from 1.
-    fn link(&mut self) -> Result<ArchiveLink, DefineError> {
-        let number = self.whole("archive")?;
-        match i64::try_from(number) {
-            Ok(number) => Ok(ArchiveLink(number - 1)),
-            Err(_) => Err(self.error("archive", &number.to_string(), "the number of an archive")),
-        }
+    fn link(&mut self) -> Result<ArchiveLink, String> {
+        self.next().map(link)
     }
 }
 
@@ -379,12 +509,8 @@ mod tests {
 
     fn parse(text: &str) -> Result<Definition, DefineError> {
         let start = Time::from_seconds(1_000_000_000);
-        Definition::parse(
-            start,
-            300,
-            &["DS:a:GAUGE:10m:0:U", text],
-            &Smoothing::default(),
-        )
+        let texts = ["DS:a:GAUGE:10m:0:U", text];
+        Definition::parse(start, 300, &texts, &Smoothing::default())
     }
 
     #[test]
@@ -392,7 +518,6 @@ mod tests {
         let definition = parse("RRA:MAX:0.5:1h:1w").unwrap();
         let archive = &definition.archives[0];
         assert_eq!((archive.points_per_row, archive.rows), (12, 168));
-        assert!(parse("RRA:MAX:0.5:301s:10").is_err());
     }
 
     #[test]
@@ -412,25 +537,115 @@ mod tests {
     }
 
     #[test]
-    fn what_defines_nothing_is_told() {
-        for (text, part) in [
-            ("XX:b", "kind"),
-            ("DS:a:GAUGE:1:U:U", "name"),
-            ("DS:b b:GAUGE:1:U:U", "name"),
-            ("DS:b:WHAT:1:U:U", "kind"),
-            ("DS:b:GAUGE:0:U:U", "heartbeat"),
-            ("DS:b:GAUGE:1:2:2", "minimum"),
-            ("DS:b:GAUGE:1:U", "maximum"),
-            ("DS:b:GAUGE:1:U:U:U", "end"),
-            ("DS:b:COMPUTE:c,1,+", "expression"),
-            ("RRA:MEAN:0.5:1:1", "rows"),
-            ("RRA:LAST:1:1:1", "xff"),
-            ("RRA:LAST:0.5:0:1", "points per row"),
-            ("RRA:HWPREDICT:10:0.1:0.1:11", "period"),
-            ("RRA:FAILURES:10:9:8:1", "threshold"),
-            ("RRA:SEASONAL:20:0.1:1:window", "smoothing window"),
+    fn origins() {
+        let origin = |text: &str| {
+            let mut definition = Definition::new(Time::default(), 1);
+            match definition.add(text, &Smoothing::default()).unwrap() {
+                Defined::Source(origin) => origin.map(|it| (it.name.to_string(), it.file)),
+                Defined::Archives => None,
+            }
+        };
+        assert_eq!(origin("DS:a:GAUGE:1:U:U"), None);
+        assert_eq!(origin("DS:a=b:GAUGE:1:U:U"), Some(("b".into(), None)));
+        assert_eq!(origin("DS:a=b[2]:GAUGE:1:U:U"), Some(("b".into(), Some(2))));
+    }
+
+    #[test]
+    fn what_rrdtool_takes() {
+        for text in [
+            "DS:b:GAUGE:9: 5:U",
+            "DS:b:GAUGE:5min:nan:1",
+            "DS:b:GAUGE:9:5:7:and more",
+            "DS:b:GAUGE:9:U:99999999999999999999999",
+            "RRA::AVERAGE::0.5:1:10::",
+            "RRA:AVERAGE :nan:1:10",
+            "RRA:HWPREDICT:1d:0.1:0.1:1h",
+            "RRA:SEASONAL:5:0.1:1:smoothing-window=0.2x:y",
+            "RRA:FAILURES:5:7x:9y:1:2",
         ] {
-            assert_eq!(parse(text).unwrap_err().part, part, "{text}");
+            assert!(parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_defines_nothing_is_told_in_rrdtools_words() {
+        for (text, problem) in [
+            ("XX:b", "can't parse argument 'XX:b'"),
+            ("DS", "can't parse argument 'DS'"),
+            ("DS:b", "invalid DS format"),
+            ("DS::GAUGE:1:U:U", "invalid DS format"),
+            ("DS:b b:GAUGE:1:U:U", "invalid DS format"),
+            ("DS:b=c[x]:GAUGE:1:U:U", "invalid DS format"),
+            ("DS:b:gauge:1:U:U", "invalid DS format"),
+            ("DS:b:GAUGE:", "invalid DS format"),
+            ("DS:b2345678901234567890:GAUGE:1:U:U", "invalid DS format"),
+            ("DS:b:WHAT:1:U:U", "invalid DS type specified (WHAT)"),
+            ("DS:a:GAUGE:1:U:U", "Duplicate DS name: a"),
+            (
+                "DS:b:GAUGE:1",
+                "failed to parse data source 1: missing separator",
+            ),
+            (
+                "DS:b:GAUGE:0:U:U",
+                "failed to parse data source 0:U:U: value must be positive",
+            ),
+            (
+                "DS:b:GAUGE:1:U:",
+                "failed to parse data source 1:U:: failed to extract min:max",
+            ),
+            (
+                "DS:b:GAUGE:1:2:2",
+                "failed to parse data source 1:2:2: min must be less than max in DS definition",
+            ),
+            (
+                "DS:b:GAUGE:1:1x:U",
+                "parsing min val - Converted '1x' to 1.000000, but cannot convert 'x'",
+            ),
+            (
+                "DS:b:GAUGE:1:U:1e2000",
+                "parsing max val - Cannot convert '1e2000' to float",
+            ),
+            ("DS:b:COMPUTE:c,1,+", "failed to parse computed data source"),
+            (
+                "DS:b:COMPUTE:a,2.5,+",
+                "constants must be integers in the interval (-32768, 32767)",
+            ),
+            ("RRA:", "Expected at least 4 arguments for RRA but got 0"),
+            (
+                "RRA:LAST:0.5::10",
+                "Expected at least 4 arguments for RRA but got 3",
+            ),
+            ("RRA:MEAN:1", "Unrecognized consolidation function MEAN"),
+            ("RRA:last:1", "Unrecognized consolidation function "),
+            ("RRA:LAST:1:1:1", "Invalid xff: must be between 0 and 1"),
+            ("RRA:LAST:0.5:0:1", "Invalid step 0: value must be positive"),
+            (
+                "RRA:LAST:0.5:1:7m",
+                "Invalid row count 7m: value would truncate when scaled",
+            ),
+            (
+                "RRA:LAST:0.5:1:7:8",
+                "Unexpected extra argument for consolidation function LAST",
+            ),
+            (
+                "RRA:HWPREDICT:10:1:0.1:5",
+                "Invalid alpha: must be between 0 and 1",
+            ),
+            (
+                "RRA:HWPREDICT:10:0.1:0.1:11",
+                "Length of seasonal cycle exceeds length of HW prediction array",
+            ),
+            (
+                "RRA:FAILURES:10:9:8:1",
+                "Window length is shorter than the failure threshold",
+            ),
+            ("RRA:SEASONAL:20:0.1:1:window", "Invalid option window"),
+            (
+                "RRA:SEASONAL:20:0.1:1:smoothing-window=2",
+                "Invalid smoothing-window 2.000000: must be between 0 and 1",
+            ),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), problem, "{text}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::Rows;
 use crate::model::{Archive, ArchiveKind, Database};
 use crate::rows::Row;
+use crate::rpn::{MAX_ROWS, Series};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,5 +128,105 @@ impl<'a> Fetched<'a> {
             let row = row.and_then(|row| u64::try_from(row).ok());
             (time, row.and_then(|row| self.rows.row(self.archive, row)))
         })
+    }
+
+    /// The values of a data source, in rows of `step` seconds at least: as many rows as are less
+    /// than that are made one, as an archive of kind `function` would. The step becomes a multiple
+    /// of the archive's, and the stretch is made larger to whole rows of it; what is made larger is
+    /// unknown, even if a part of it is known. `None` where there are more than [`MAX_ROWS`].
+    pub fn series(&self, source: usize, function: &str, step: u64) -> Option<Series> {
+        let each = i64::try_from(self.step.checked_mul(step.div_ceil(self.step).max(1))?).ok()?;
+        let start = self
+            .start
+            .checked_sub(self.start.checked_rem_euclid(each)?)?;
+        let rest = self.end.checked_rem_euclid(each)?;
+        let end = match rest {
+            0 => self.end,
+            rest => self.end.checked_add(each - rest)?,
+        };
+        let rows = usize::try_from(end.checked_sub(start)? / each).ok()?;
+        if rows > MAX_ROWS {
+            return None;
+        }
+        let combine = Combine::of(function);
+        let newest = self.newest();
+        let mut values = vec![f64::NAN; rows];
+        let mut end = start;
+        for value in &mut values {
+            let begin = end;
+            end += each;
+            if begin >= self.start && end <= self.end && begin < newest && end >= self.oldest {
+                *value = combine.values(self.values(begin, end, source));
+            }
+        }
+        Series::new(start, each, values)
+    }
+
+    /// The time of the newest row of the archive.
+    fn newest(&self) -> i64 {
+        let rows = self.rows.grid(self.archive).map_or(0, |grid| grid.rows);
+        let length = (rows as i64)
+            .saturating_sub(1)
+            .saturating_mul(self.step as i64);
+        self.oldest.saturating_add(length)
+    }
+
+    /// The values of the rows after a time, up to another, as far as the archive has them.
+    fn values(&self, begin: i64, end: i64, source: usize) -> impl Iterator<Item = f64> + '_ {
+        let step = self.step as i64;
+        let row = |time: i64| (time - self.oldest) / step;
+        // A row that ends at the beginning is none of them.
+        let first = row((begin + step).max(self.oldest));
+        let last = row(end.min(self.newest()));
+        (first..=last).filter_map(move |row| {
+            let value = self.rows.value(self.archive, row as u64, source)?;
+            value.get()
+        })
+    }
+}
+
+/// How several rows become one.
+#[derive(Clone, Copy)]
+enum Combine {
+    Mean,
+    Least,
+    Greatest,
+    Last,
+}
+
+impl Combine {
+    fn of(function: &str) -> Self {
+        match function {
+            "MIN" => Self::Least,
+            // A failure in a part of the time is one.
+            "MAX" | "FAILURES" => Self::Greatest,
+            "LAST" => Self::Last,
+            _ => Self::Mean,
+        }
+    }
+
+    /// One value of those that are known; NaN of none.
+    fn values(self, mut known: impl Iterator<Item = f64>) -> f64 {
+        let Some(first) = known.next() else {
+            return f64::NAN;
+        };
+        match self {
+            Self::Least => known.fold(
+                first,
+                |least, value| if least < value { least } else { value },
+            ),
+            Self::Greatest => {
+                known.fold(first, |most, value| if most > value { most } else { value })
+            }
+            Self::Last => known.fold(first, |_, value| value),
+            Self::Mean => {
+                let mut count = 1.0;
+                let sum = known.fold(first, |sum, value| {
+                    count += 1.0;
+                    sum + value
+                });
+                sum / count
+            }
+        }
     }
 }

@@ -44,11 +44,14 @@ mod smooth;
 mod written;
 
 pub use change::Change;
+pub(crate) use create::fresh;
 pub use create::{Definition, Season, Smoothing, create};
-pub use define::DefineError;
+pub(crate) use define::is_name;
+pub use define::{DefineError, Defined, Origin};
 pub use error::{ReadingProblem, StoreError, UpdateError};
 pub use fetch::{Fetched, Wanted, fetch};
 pub use reading::Measurement;
+pub(crate) use rows::fold;
 pub use rrd::{Rrd, UpdateOptions};
 pub use sample::{Sample, Template, TemplateError, seconds, time};
 pub use written::Written;

@@ -19,7 +19,11 @@ pub(super) struct Cut {
 
 impl Cut {
     pub(super) fn new(ring: &Ring, first_step: u64, steps: u64) -> Self {
-        let first = ring.points - first_step % ring.points;
+        Self::of(ring.points, ring.rows, first_step, steps)
+    }
+
+    fn of(points: u64, rows: u64, first_step: u64, steps: u64) -> Self {
+        let first = points - first_step % points;
         if first > steps {
             return Self {
                 first,
@@ -31,8 +35,8 @@ impl Cut {
         let after = steps - first;
         Self {
             first,
-            rest: after % ring.points,
-            rows: (after / ring.points + 1).min(ring.rows),
+            rest: after % points,
+            rows: (after / points + 1).min(rows),
             steps,
         }
     }
@@ -54,6 +58,20 @@ fn lesser(x: f64, y: f64) -> f64 {
 
 fn greater(x: f64, y: f64) -> f64 {
     if x > y { x } else { y }
+}
+
+/// Adds the point that ends a step, which is counted since 1970, to what an archive of several points
+/// a row remembers of a data source.
+pub(crate) fn fold(
+    scratch: &mut Scratch,
+    function: Consolidation,
+    xff: f64,
+    points: u64,
+    step: u64,
+    rate: f64,
+) {
+    let cut = Cut::of(points, u64::MAX, step, 1);
+    consolidate(scratch, function, xff, points, &cut, rate);
 }
 
 /// Adds points of the same rate to what an archive of several points a row remembers of a data

@@ -9,6 +9,7 @@ mod foreign;
 mod in_place;
 mod layout;
 mod parameters;
+mod patch;
 mod read;
 pub mod structs;
 mod write;
@@ -21,6 +22,7 @@ use kymo_machine::Machine;
 pub use detect::{Confidence, Detection};
 pub use in_place::InPlace;
 pub use layout::Layout;
+pub use patch::Patch;
 pub use write::{Image, WriteError, write};
 
 use read::Beginning;

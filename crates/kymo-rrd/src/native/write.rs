@@ -150,6 +150,11 @@ impl<'a> Image<'a> {
         self.length
     }
 
+    /// All but the values.
+    pub(super) fn header(&self) -> &[u8] {
+        &self.header
+    }
+
     /// Writes the file.
     ///
     /// # Errors

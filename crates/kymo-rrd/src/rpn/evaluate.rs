@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::series::MAX_ROWS;
 use super::{Node, Operator, Program};
 
 /// Why a program has no result.
@@ -38,6 +39,29 @@ pub enum EvaluateError {
         /// Its place in the program.
         node: usize,
     },
+    /// An operator on earlier rows of a variable does not come directly behind the variable, and,
+    /// if it is a trend, one item.
+    Arguments {
+        /// The place of the operator in the program.
+        node: usize,
+    },
+    /// Rows of the future are asked for.
+    NegativeShift {
+        /// The place of the operator in the program.
+        node: usize,
+    },
+    /// No variable is a series, so nothing tells which rows there are.
+    NoSeries,
+    /// The result has more rows than [`MAX_ROWS`].
+    TooManyRows {
+        /// How many.
+        rows: u64,
+    },
+    /// Operators look at so many earlier rows that there would be no end.
+    TooMuch {
+        /// The place of the operator in the program.
+        node: usize,
+    },
 }
 
 impl fmt::Display for EvaluateError {
@@ -71,6 +95,23 @@ impl fmt::Display for EvaluateError {
                     node + 1
                 )
             }
+            Self::Arguments { node } => {
+                write!(
+                    f,
+                    "item {}: expected a variable directly before its arguments",
+                    node + 1
+                )
+            }
+            Self::NegativeShift { node } => {
+                write!(f, "item {}: found a negative shift", node + 1)
+            }
+            Self::NoSeries => f.write_str("found no series among the variables"),
+            Self::TooManyRows { rows } => {
+                write!(f, "found {rows} rows, expected at most {MAX_ROWS}")
+            }
+            Self::TooMuch { node } => {
+                write!(f, "item {}: looks at too many earlier rows", node + 1)
+            }
         }
     }
 }
@@ -84,9 +125,33 @@ pub struct Stack {
 }
 
 /// A stack while a program works on it.
-struct Machine<'a> {
+pub(super) struct Machine<'a> {
     values: &'a mut Vec<f64>,
-    node: usize,
+    /// The node that is carried out.
+    pub(super) node: usize,
+}
+
+/// The shifts of a prediction.
+pub(super) enum Shifts {
+    Listed(Vec<f64>),
+    /// So many multiples of one, from 0 on.
+    Multiples {
+        count: u32,
+        shift: f64,
+    },
+}
+
+impl Shifts {
+    pub(super) fn iter(&self) -> impl Iterator<Item = f64> + '_ {
+        let count = match self {
+            Self::Listed(shifts) => shifts.len() as u32,
+            Self::Multiples { count, .. } => *count,
+        };
+        (0..count).map(move |place| match self {
+            Self::Listed(shifts) => shifts[place as usize],
+            Self::Multiples { shift, .. } => shift * f64::from(place),
+        })
+    }
 }
 
 /// RRDtool's constants, which end early.
@@ -111,11 +176,7 @@ impl Program {
         now: f64,
         stack: &mut Stack,
     ) -> Result<f64, EvaluateError> {
-        stack.values.clear();
-        let mut machine = Machine {
-            values: &mut stack.values,
-            node: 0,
-        };
+        let mut machine = Machine::new(stack);
         for (place, node) in self.nodes.iter().enumerate() {
             machine.node = place;
             let unsupported = EvaluateError::Unsupported { node: place };
@@ -131,17 +192,55 @@ impl Program {
                 Node::Operator(operator) => machine.operate(operator)?,
             }
         }
-        match stack.values[..] {
-            [result] => Ok(result),
-            _ => Err(EvaluateError::FinalSize {
-                found: stack.values.len(),
-            }),
-        }
+        machine.result()
     }
 }
 
-impl Machine<'_> {
-    fn push(&mut self, value: f64) -> Result<(), EvaluateError> {
+impl<'a> Machine<'a> {
+    /// An empty stack.
+    pub(super) fn new(stack: &'a mut Stack) -> Self {
+        stack.values.clear();
+        Self {
+            values: &mut stack.values,
+            node: 0,
+        }
+    }
+
+    /// What is left at the end.
+    pub(super) fn result(&self) -> Result<f64, EvaluateError> {
+        match self.values[..] {
+            [result] => Ok(result),
+            _ => Err(EvaluateError::FinalSize {
+                found: self.values.len(),
+            }),
+        }
+    }
+
+    /// Number of values on the stack.
+    pub(super) fn depth(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The shifts of a prediction: a number and so many shifts below it; or, if it is negative, one
+    /// shift of which that many multiples are meant.
+    pub(super) fn shifts(&mut self) -> Result<Shifts, EvaluateError> {
+        match self.values.last() {
+            Some(&count) if count.trunc() < 0.0 => {
+                self.pop()?;
+                let count = u32::try_from((count.trunc() as i64).unsigned_abs());
+                let count = count.map_err(|_| EvaluateError::Count { node: self.node })?;
+                let shift = self.pop()?;
+                Ok(Shifts::Multiples { count, shift })
+            }
+            _ => {
+                let count = self.count(0.0)?;
+                let below = self.values.len() - count;
+                Ok(Shifts::Listed(self.values.split_off(below)))
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, value: f64) -> Result<(), EvaluateError> {
         if self.values.len() >= Stack::CAPACITY {
             return Err(EvaluateError::Overflow { node: self.node });
         }
@@ -149,7 +248,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<f64, EvaluateError> {
+    pub(super) fn pop(&mut self) -> Result<f64, EvaluateError> {
         self.values.pop().ok_or(self.underflow())
     }
 
@@ -216,7 +315,7 @@ impl Machine<'_> {
         })
     }
 
-    fn operate(&mut self, operator: Operator) -> Result<(), EvaluateError> {
+    pub(super) fn operate(&mut self, operator: Operator) -> Result<(), EvaluateError> {
         use Operator as O;
         match operator {
             O::Infinity => self.push(f64::INFINITY),
@@ -404,7 +503,7 @@ fn truth(holds: bool) -> f64 {
 }
 
 /// Ascending, what is unknown first.
-fn sort(values: &mut [f64]) {
+pub(super) fn sort(values: &mut [f64]) {
     values.sort_by(|x, y| match (x.is_nan(), y.is_nan()) {
         (false, false) => x.partial_cmp(y).unwrap_or(Ordering::Equal),
         (x_unknown, y_unknown) => y_unknown.cmp(&x_unknown),

@@ -1,16 +1,23 @@
-//! Expressions in reverse Polish notation: what data sources of kind COMPUTE are computed with.
+//! Expressions in reverse Polish notation: what data sources of kind COMPUTE are computed with, and
+//! series of values from others.
 //!
 //! [`Program`] is one, [`Program::parse`] reads its text, [`Program::check_compute`] tells whether
-//! a data source may have it, and [`Program::evaluate`] carries it out.
+//! a data source may have it, and [`Program::evaluate`] carries it out for one moment.
+//! [`Program::evaluate_series`] does so for all rows of a [`Series`], of which a [`Summary`] makes one
+//! value.
 
 mod compute;
 mod evaluate;
+mod series;
+mod summary;
 mod text;
 
 pub(crate) use compute::place_of;
 pub use compute::{ComputeError, MAX_NODES};
 pub use evaluate::{EvaluateError, Stack};
-pub use text::ExpressionError;
+pub use series::{MAX_ROWS, Series, Surroundings, Variable, greatest_divisor};
+pub use summary::Summary;
+pub use text::{ExpressionError, Numbers};
 
 /// A program: what a data source of kind COMPUTE is computed with from the data sources
 /// before it.
@@ -142,6 +149,23 @@ impl Operator {
             .iter()
             .copied()
             .find(|operator| operator.code() == code)
+    }
+
+    /// Whether it is told on the stack how many values it works on.
+    pub const fn takes_count(self) -> bool {
+        matches!(
+            self,
+            Self::Sort
+                | Self::Reverse
+                | Self::Copy
+                | Self::Roll
+                | Self::Average
+                | Self::Median
+                | Self::SmallestOf
+                | Self::LargestOf
+                | Self::StandardDeviation
+                | Self::Percentile
+        )
     }
 
     /// The operator that is written so, where there is one.

@@ -35,6 +35,15 @@ const NUMBER: &[u8] = b"0123456789.e+-";
 /// No number is longer.
 const LONGEST_NUMBER: usize = 40;
 
+/// How the digits of constants are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// To the nearest number.
+    Exact,
+    /// Step by step as [rrdtool does](numbers), which may be another number beyond 15 digits.
+    Rrdtool,
+}
+
 impl Program {
     /// Reads a program; `variable` finds the place of a data source by its name.
     ///
@@ -46,6 +55,20 @@ impl Program {
     /// The first item that is neither number, operator nor data source.
     pub fn parse(
         text: &str,
+        variable: impl Fn(&str) -> Option<u32>,
+    ) -> Result<Self, ExpressionError> {
+        // Of whole numbers, which are all that data sources may have, both ways make the same.
+        Self::parse_with(text, Numbers::Exact, variable)
+    }
+
+    /// Reads a program as [`parse`](Self::parse) does, with numbers read in this way.
+    ///
+    /// # Errors
+    ///
+    /// The first item that is neither number, operator nor variable.
+    pub fn parse_with(
+        text: &str,
+        numbers: Numbers,
         variable: impl Fn(&str) -> Option<u32>,
     ) -> Result<Self, ExpressionError> {
         let mut nodes = Vec::new();
@@ -61,7 +84,7 @@ impl Program {
                 found: item.to_owned(),
                 expected,
             };
-            let number = after.and_then(|_| number(item));
+            let number = after.and_then(|_| number(item, numbers));
             let operator = Operator::from_text(item);
             let previous = item
                 .strip_prefix("PREV(")
@@ -153,13 +176,15 @@ impl Program {
     }
 }
 
-fn number(item: &str) -> Option<Value> {
+fn number(item: &str, how: Numbers) -> Option<Value> {
     let is_number = item.len() <= LONGEST_NUMBER && item.bytes().all(|byte| NUMBER.contains(&byte));
     if !is_number {
         return None;
     }
-    // Of whole numbers, which are all that rrdtool takes here, both ways make the same.
-    let exact: Option<f64> = item.parse().ok();
+    let exact: Option<f64> = match how {
+        Numbers::Exact => item.parse().ok(),
+        Numbers::Rrdtool => None,
+    };
     let number = exact.or_else(|| numbers::whole(item.as_bytes()).ok());
     number.filter(|number| number.is_finite()).map(Value::from)
 }

@@ -6,6 +6,7 @@ use kymo_text::Line;
 
 use super::span::{END, START, Span};
 use super::{DAEMON, MACHINE, machine};
+use crate::graph::{EARLIEST, backwards, function};
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
@@ -54,23 +55,6 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// The kinds of archives.
-const FUNCTIONS: [&str; 10] = [
-    "AVERAGE",
-    "MIN",
-    "MAX",
-    "LAST",
-    "HWPREDICT",
-    "MHWPREDICT",
-    "SEASONAL",
-    "DEVSEASONAL",
-    "DEVPREDICT",
-    "FAILURES",
-];
-
-/// Ten years after 1970: rrdtool asks for nothing older.
-const EARLIEST: i64 = 315_360_000;
-
 /// Text is written in pieces of about so many bytes.
 const PIECE: usize = 1 << 15;
 
@@ -109,13 +93,15 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         (start, end) = (start - rest, end.saturating_sub(rest));
     }
     if end < start {
-        let message = format!("start ({start}) should be less than end ({end})");
-        return Err(Failure::new(message));
+        return Err(backwards(start, end));
     }
     let [file, function, ..] = words.operands[..] else {
         return Err(Failure::new("Usage: rrdtool fetch <file> <CF> [options]"));
     };
-    let function = self::function(function)?;
+    let function = self::function(function).ok_or_else(|| {
+        let name = shown(function);
+        Failure::new(format!("unknown consolidation function '{name}'"))
+    })?;
     let wanted = Wanted {
         function,
         start,
@@ -153,15 +139,6 @@ fn format(name: &[u8]) -> Result<Format, Failure> {
             Err(Failure::new(message))
         }
     }
-}
-
-/// The kind of archive of a name.
-pub(super) fn function(name: &[u8]) -> Result<&'static str, Failure> {
-    let found = FUNCTIONS.iter().find(|known| known.as_bytes() == name);
-    found.copied().ok_or_else(|| {
-        let name = shown(name);
-        Failure::new(format!("unknown consolidation function '{name}'"))
-    })
 }
 
 /// The NaN that rrdtool shows for rows that the archive does not have: that of the machine that

@@ -1,17 +1,24 @@
 //! The commands, a module each.
 
+mod create;
 mod dump;
 mod fetch;
 mod flushcached;
+mod import;
 mod info;
 mod last;
 mod list;
+mod prometheus;
+mod resize;
 mod restore;
 mod span;
+mod tune;
 mod update;
+mod xport;
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
+use kymo_rrd::engine::{Defined, Definition, Smoothing};
 
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
@@ -19,17 +26,23 @@ use crate::{Failure, Session};
 
 /// All commands.
 pub const COMMANDS: &[Command] = &[
+    create::COMMAND,
     dump::COMMAND,
     fetch::COMMAND,
     flushcached::COMMAND,
+    import::COMMAND,
     info::COMMAND,
     last::FIRST,
     last::LAST,
     last::LASTUPDATE,
     list::COMMAND,
+    prometheus::COMMAND,
+    resize::COMMAND,
     restore::COMMAND,
+    tune::COMMAND,
     update::UPDATE,
     update::UPDATEV,
+    xport::COMMAND,
 ];
 
 /// Does what a command line asks: the name of a command, and the words behind it.
@@ -123,4 +136,18 @@ fn only<'a>(words: &Words<'a>, usage: &str) -> Result<&'a [u8], Failure> {
         [operand] => Ok(operand),
         _ => Err(Failure::new(format!("Usage: rrdtool {usage}"))),
     }
+}
+
+/// Adds what a word defines.
+fn define(
+    definition: &mut Definition,
+    word: &[u8],
+    smoothing: &Smoothing<'_>,
+) -> Result<Defined, Failure> {
+    let Ok(text) = std::str::from_utf8(word) else {
+        let text = shown(word);
+        return Err(Failure::new(format!("can't parse argument '{text}'")));
+    };
+    let defined = definition.add(text, smoothing);
+    defined.map_err(|error| Failure::new(error.to_string()))
 }

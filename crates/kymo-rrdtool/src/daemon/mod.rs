@@ -82,6 +82,23 @@ pub(crate) fn flush(
     }
 }
 
+/// Has the daemon that a command line names, if there is one, forget what it knows of a file, which
+/// is another now.
+///
+/// # Errors
+///
+/// Where there is no such daemon, or it does not do it.
+pub(crate) fn forget(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    file: &[u8],
+) -> Result<(), Failure> {
+    match connect(session, words)? {
+        Some(client) => client.forget(file),
+        None => Ok(()),
+    }
+}
+
 impl Client {
     /// Connects to an address: `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`.
     fn connect(address: &str, strip: Option<Vec<u8>>) -> io::Result<Self> {
@@ -108,6 +125,19 @@ impl Client {
     pub(crate) fn flush(&mut self, file: &[u8]) -> Result<(), Failure> {
         let file = self.path(file)?;
         self.ask(&[b"flush", &file]).map(drop)
+    }
+
+    /// Has it forget what it knows of a file. That it knows nothing is no failure.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be asked.
+    pub(crate) fn forget(&mut self, file: &[u8]) -> Result<(), Failure> {
+        let file = self.path(file)?;
+        match self.ask(&[b"forget", &file]) {
+            Err(Failure::Message(message)) if message.contains("No such file") => Ok(()),
+            done => done.map(drop),
+        }
     }
 
     /// Gives it readings of a file. It knows no other times than seconds since 1970.

@@ -9,14 +9,14 @@
 //! local time; the zone is looked up only for the others.
 
 mod calendar;
-mod duration;
+
 mod parse;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-pub use duration::{DurationError, duration, scaled};
+pub use kymo_rrd::duration::{DurationError, duration, scaled};
 
 use crate::LocalZone;
 use calendar::Calendar;
@@ -131,6 +131,11 @@ impl TimeSpec {
     pub const NOW: Self = Self::after(Reference::Now, 0);
     /// A day before the end: where rrdtool begins if it is not told.
     pub const DAY_BEFORE_END: Self = Self::after(Reference::End, -86_400);
+
+    /// A moment, in seconds since 1970.
+    pub const fn at(seconds: i64) -> Self {
+        Self::after(Reference::Seconds(seconds), 0)
+    }
 
     const fn after(reference: Reference, seconds: i64) -> Self {
         let shift = Shift {

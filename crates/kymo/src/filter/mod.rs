@@ -66,8 +66,8 @@ use eval::{Facts, Program};
 pub use glob::Glob;
 use names::{Picks, Surroundings};
 pub use suggest::nearest;
-pub(crate) use time::zone;
 pub use time::{Moment, TimeError, TimeQuery, parse_range};
+pub(crate) use time::{first_time, zone};
 
 /// Which events are wanted, beside their time.
 #[derive(Clone, Debug, Default)]

@@ -169,7 +169,11 @@ fn parse_seconds(source: &str) -> Option<i64> {
 impl Moment {
     /// The moment on the common line, where times are of `zone` and the day, if it is not
     /// said, is that of `first`.
-    fn resolve(&self, first: Option<Timestamp>, zone: &TimeZone) -> Result<Timestamp, TimeError> {
+    pub(crate) fn resolve(
+        &self,
+        first: Option<Timestamp>,
+        zone: &TimeZone,
+    ) -> Result<Timestamp, TimeError> {
         let local = match self.form {
             Form::Nanos(nanos) => return Ok(Timestamp::from_nanos(nanos)),
             Form::Local(local) => local,
@@ -275,7 +279,7 @@ impl TimeQuery {
 }
 
 /// The earliest time of a recording.
-fn first_time<R: Recording>(recording: &R) -> Option<Timestamp> {
+pub(crate) fn first_time<R: Recording>(recording: &R) -> Option<Timestamp> {
     (0..recording.streams().len())
         .filter_map(|stream| begin_of(recording, &recording.chunk(stream, 0)?))
         .min()

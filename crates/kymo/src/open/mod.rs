@@ -8,12 +8,15 @@
 //!   links are followed, each directory is looked into once.
 //! * A file that begins as round-robin databases do is one. In directories that are searched, files
 //!   are looked at whose names end in `.rrd`.
+//! * A file that is what a CPEL, elog or Gist file is, is an event log. In directories that are
+//!   searched, files are looked at whose names end in `.cpel`, `.elog` or `.gist`.
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
 //!   with this one data stream file.
 //!
 //! Directories whose metadata has the same identity (in CTF 1.8 the UUID; in CTF 2 name space, name
 //! and unique identifier; RFC v1.1 has none) are one trace, whatever path led to them.
 
+mod place;
 #[cfg(test)]
 mod tests;
 
@@ -22,12 +25,19 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use kymo_cpel::elog::Recording as Elog;
+use kymo_cpel::probe::{Kind, Likeness, probe};
+use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
-use kymo_io::EntryKind;
+use kymo_io::{Access, Bytes, EntryKind};
 use kymo_machine::Machine;
 use kymo_rrd::recording::{ClockOffset, OpenError as DatabaseError, Recording as Database};
 use kymo_rrd::{LONGEST_BEGINNING, is_database};
+use kymo_time::NANOS_PER_SECOND;
 
+pub use place::{Duration, PlaceError, Placing, open_placed, parse_placed};
+
+pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
 use crate::AnyRecording;
@@ -36,10 +46,44 @@ use crate::AnyRecording;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// How traces are opened. What is added to their clocks is added to the times of
-    /// databases, too.
+    /// databases and event logs, too.
     pub trace: TraceOptions,
     /// The machine that wrote the databases, where it is not found or found wrong.
     pub machine: Option<&'static Machine>,
+    /// What the clock of event logs is, where it is not found or found wrong.
+    pub clock: ClockChoice,
+}
+
+impl Options {
+    /// The same, with so much added to all times.
+    fn shifted(mut self, nanos: i64) -> Self {
+        let trace = &mut self.trace;
+        // Whole seconds apart, so that what fits at the end may be large on the way.
+        trace.clock_offset_seconds = trace
+            .clock_offset_seconds
+            .saturating_add(nanos / NANOS_PER_SECOND);
+        trace.clock_offset_nanos = trace
+            .clock_offset_nanos
+            .saturating_add(nanos % NANOS_PER_SECOND);
+        self
+    }
+
+    fn offset(&self) -> ClockOffset {
+        ClockOffset {
+            seconds: self.trace.clock_offset_seconds,
+            nanos: self.trace.clock_offset_nanos,
+        }
+    }
+
+    fn logs(&self) -> LogOptions {
+        let trace = &self.trace;
+        let seconds = trace.clock_offset_seconds.saturating_mul(NANOS_PER_SECOND);
+        LogOptions {
+            clock: self.clock,
+            offset_nanos: seconds.saturating_add(trace.clock_offset_nanos),
+            from_unix_epoch: trace.clocks_from_unix_epoch,
+        }
+    }
 }
 
 /// What [`open`] found, and what was in its way.
@@ -47,6 +91,8 @@ pub struct Options {
 pub struct Opened {
     /// The recordings, in the order they were found.
     pub recordings: Vec<AnyRecording>,
+    /// Of each recording the place of the path that led to it.
+    pub inputs: Vec<usize>,
     /// What could not be opened.
     pub errors: Vec<Error>,
 }
@@ -72,6 +118,8 @@ pub enum Error {
     Trace(OpenError),
     /// A round-robin database that cannot be opened.
     Database(DatabaseError),
+    /// An event log that cannot be opened.
+    Log(LogError),
 }
 
 impl fmt::Display for Error {
@@ -84,7 +132,8 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "{}: no recording found: neither here nor below is a directory with a file named `{METADATA_NAME}`, \
-                 which makes it a CTF trace, or a database whose name ends in `.rrd`",
+                 which makes it a CTF trace, or a database whose name ends in `.rrd`, \
+                 or an event log whose name ends in `.cpel`, `.elog` or `.gist`",
                 path.display()
             ),
             Self::NothingFound {
@@ -92,12 +141,13 @@ impl fmt::Display for Error {
                 is_directory: false,
             } => write!(
                 f,
-                "{}: not a recording: it is no round-robin database, and there is no file named `{METADATA_NAME}` \
+                "{}: not a recording: it is no round-robin database and no event log, and there is no file named `{METADATA_NAME}` \
                  beside it, which would make it a part of a CTF trace",
                 path.display()
             ),
             Self::Trace(error) => write!(f, "{error}"),
             Self::Database(error) => write!(f, "{error}"),
+            Self::Log(error) => write!(f, "{error}"),
         }
     }
 }
@@ -108,15 +158,15 @@ impl std::error::Error for Error {}
 ///
 /// What cannot be opened does not hide the rest: it is told by [`Opened::errors`].
 pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
-    let mut search = Search {
-        offset: ClockOffset {
-            seconds: options.trace.clock_offset_seconds,
-            nanos: options.trace.clock_offset_nanos,
-        },
-        machine: options.machine,
-        ..Search::default()
-    };
-    for path in paths {
+    open_shifted(paths, &vec![0; paths.len()], options)
+}
+
+/// The same; so many nanoseconds are added to the times of each path.
+fn open_shifted(paths: &[PathBuf], shifts: &[i64], options: &Options) -> Opened {
+    let mut search = Search::default();
+    for (input, (path, shift)) in paths.iter().zip(shifts).enumerate() {
+        search.input = input;
+        search.options = options.shifted(*shift);
         if let Err(error) = search.path(path) {
             search.errors.push(error);
         }
@@ -125,36 +175,39 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
         found, mut errors, ..
     } = search;
     let mut recordings = Vec::new();
-    for found in found {
-        let group = match found {
-            Found::Trace(group) => group,
-            Found::Database(database) => {
-                recordings.push(AnyRecording::Rrd(*database));
-                continue;
-            }
-        };
-        // As in babeltrace2, the place of a trace counts only if it has a single one.
-        let place = (group.directories.len() == 1)
-            .then_some(group.place)
-            .flatten();
-        match Trace::new(group.directories, &options.trace) {
-            Ok(mut trace) => {
-                if let Some(place) = place {
-                    trace.set_place(&place);
+    let mut inputs = Vec::new();
+    for Finding { input, found } in found {
+        let recording = match found {
+            Found::Other(recording) => *recording,
+            Found::Trace(group) => match group.open() {
+                Ok(trace) => AnyRecording::Ctf(trace),
+                Err(error) => {
+                    errors.push(Error::Trace(error));
+                    continue;
                 }
-                recordings.push(AnyRecording::Ctf(trace));
-            }
-            Err(error) => errors.push(Error::Trace(error)),
-        }
+            },
+        };
+        recordings.push(recording);
+        inputs.push(input);
     }
-    Opened { recordings, errors }
+    Opened {
+        recordings,
+        inputs,
+        errors,
+    }
 }
 
-/// What a search has found.
+/// What a search has found, and which of the paths led to it.
+#[derive(Debug)]
+struct Finding {
+    input: usize,
+    found: Found,
+}
+
 #[derive(Debug)]
 enum Found {
     Trace(Group),
-    Database(Box<Database>),
+    Other(Box<AnyRecording>),
 }
 
 /// Directories that are one trace.
@@ -163,6 +216,19 @@ struct Group {
     directories: Vec<Directory>,
     /// The way from the path that was searched to the first directory, unless it is the same.
     place: Option<String>,
+    options: TraceOptions,
+}
+
+impl Group {
+    fn open(self) -> Result<Trace, OpenError> {
+        // As in babeltrace2, the place of a trace counts only if it has a single one.
+        let place = (self.directories.len() == 1).then_some(self.place);
+        let mut trace = Trace::new(self.directories, &self.options)?;
+        if let Some(place) = place.flatten() {
+            trace.set_place(&place);
+        }
+        Ok(trace)
+    }
 }
 
 /// What makes traces the same: name space, name, unique identifier.
@@ -171,15 +237,15 @@ type Identity = (Option<String>, Option<String>, String);
 /// A search for traces.
 #[derive(Debug, Default)]
 struct Search {
-    found: Vec<Found>,
+    found: Vec<Finding>,
+    /// The place of the path that is searched.
+    input: usize,
+    /// How what it leads to is opened.
+    options: Options,
     /// Position in `found` of the traces that have an identity.
     by_identity: HashMap<Identity, usize>,
     /// Directories that were opened or searched, and databases, by their real paths.
     seen: HashSet<PathBuf>,
-    /// What is added to the times of databases.
-    offset: ClockOffset,
-    /// The machine that wrote the databases, where it is told.
-    machine: Option<&'static Machine>,
     errors: Vec<Error>,
 }
 
@@ -198,6 +264,18 @@ impl Search {
             self.database(path);
             return Ok(());
         }
+        if metadata.is_file() && self.log(path, false) {
+            return Ok(());
+        }
+        match self.part_of_trace(path) {
+            // What looks like a log may be a damaged one.
+            Err(Error::NothingFound { .. }) if metadata.is_file() && self.log(path, true) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Opens a trace with one of its files alone.
+    fn part_of_trace(&mut self, path: &Path) -> Result<(), Error> {
         let nothing = || Error::NothingFound {
             path: path.to_path_buf(),
             is_directory: false,
@@ -218,9 +296,10 @@ impl Search {
         if directory.files.is_empty() {
             return Err(nothing());
         }
-        self.found.push(Found::Trace(Group {
+        self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: None,
+            options: self.options.trace,
         }));
         Ok(())
     }
@@ -250,6 +329,9 @@ impl Search {
                             if entry.path.extension().is_some_and(|name| name == "rrd") {
                                 found = true;
                                 self.database(&entry.path);
+                            } else if log_name(&entry.path).is_some() {
+                                found = true;
+                                self.log(&entry.path, true);
                             }
                         }
                         let directories = of(EntryKind::Directory);
@@ -274,10 +356,50 @@ impl Search {
         if !self.seen.insert(real) {
             return;
         }
-        match Database::open(path, self.machine, self.offset) {
-            Ok(database) => self.found.push(Found::Database(Box::new(database))),
+        match Database::open(path, self.options.machine, self.options.offset()) {
+            Ok(database) => self.add_other(AnyRecording::Rrd(database)),
             Err(error) => self.errors.push(Error::Database(error)),
         }
+    }
+
+    /// Opens an event log, unless a link has led to it before. Without `damaged` only what is a
+    /// log for certain, else also what begins as one or is called so. `false` where it is none.
+    fn log(&mut self, path: &Path, damaged: bool) -> bool {
+        let bytes = match Bytes::open(path, Access::Sequential) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let path = path.to_path_buf();
+                self.errors.push(Error::Unreadable { path, error });
+                return true;
+            }
+        };
+        let kind = match probe(&bytes) {
+            Some(Likeness::Whole(kind)) => Some(kind),
+            Some(Likeness::Beginning(kind)) if damaged => Some(kind),
+            _ if damaged => log_name(path),
+            _ => None,
+        };
+        let Some(kind) = kind else {
+            return false;
+        };
+        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if !self.seen.insert(real) {
+            return true;
+        }
+        match open_log(path, bytes, kind, &self.options.logs()) {
+            Ok(recording) => self.add_other(recording),
+            Err(error) => self.errors.push(Error::Log(error)),
+        }
+        true
+    }
+
+    fn add_other(&mut self, recording: AnyRecording) {
+        self.add_found(Found::Other(Box::new(recording)));
+    }
+
+    fn add_found(&mut self, found: Found) {
+        let input = self.input;
+        self.found.push(Finding { input, found });
     }
 
     /// Adds a directory to the group it belongs to.
@@ -290,8 +412,8 @@ impl Search {
         let known = identity
             .as_ref()
             .and_then(|identity| self.by_identity.get(identity));
-        if let Some(Found::Trace(group)) = known.and_then(|&position| self.found.get_mut(position))
-        {
+        let known = known.and_then(|&position| self.found.get_mut(position));
+        if let Some(Found::Trace(group)) = known.map(|finding| &mut finding.found) {
             group.directories.push(directory);
             return;
         }
@@ -305,10 +427,40 @@ impl Search {
                 .collect();
             parts.join("/")
         });
-        self.found.push(Found::Trace(Group {
+        self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: place.filter(|place| !place.is_empty()),
+            options: self.options.trace,
         }));
+    }
+}
+
+/// The format that the name of a file tells.
+fn log_name(path: &Path) -> Option<Kind> {
+    match path.extension()?.to_str()? {
+        "cpel" => Some(Kind::Cpel),
+        "elog" => Some(Kind::Elog),
+        "gist" => Some(Kind::Gist),
+        _ => None,
+    }
+}
+
+fn open_log(
+    path: &Path,
+    bytes: Bytes,
+    kind: Kind,
+    options: &LogOptions,
+) -> Result<AnyRecording, LogError> {
+    match kind {
+        Kind::Cpel => Cpel::new(path, bytes, options)
+            .map(AnyRecording::Cpel)
+            .map_err(|error| LogError::wrong(path, &error)),
+        Kind::Gist => Cpel::gist(path, bytes, options)
+            .map(AnyRecording::Cpel)
+            .map_err(|error| LogError::wrong(path, &error)),
+        Kind::Elog => Elog::new(path, bytes, options)
+            .map(AnyRecording::Elog)
+            .map_err(|error| LogError::wrong(path, &error)),
     }
 }
 

@@ -398,6 +398,12 @@ impl<'r> Jobs<'r> {
             AnyCursor::Rrd(cursor) => {
                 self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
             }
+            AnyCursor::Cpel(cursor) => {
+                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
+            }
+            AnyCursor::Elog(cursor) => {
+                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
+            }
         };
         match filled {
             Ok(true) => return (batch, Some(cursor)),

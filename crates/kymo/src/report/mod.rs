@@ -9,6 +9,7 @@ mod check;
 mod database;
 mod info;
 mod json;
+mod log;
 mod scan;
 mod stats;
 mod text;
@@ -19,6 +20,7 @@ pub use info::{
     Attributes, ClassInfo, ClockInfo, FieldInfo, Identity, Info, RecordingInfo, StreamClassInfo,
     StreamSummary, TraceInfo,
 };
+pub use log::{LogInfo, SectionInfo};
 pub use scan::Options;
 pub use stats::{Count, Stats};
 pub use text::Style;

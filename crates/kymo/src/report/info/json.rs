@@ -3,7 +3,7 @@
 use kymo_ctf::class::EnvironmentValue;
 use kymo_time::{Clock, Origin, Timestamp};
 
-use super::{ClockInfo, StreamSummary, TraceInfo, byte_order_name};
+use super::{ClassInfo, ClockInfo, StreamSummary, TraceInfo, byte_order_name};
 use crate::report::json::Json;
 use crate::report::write_faults;
 
@@ -42,12 +42,7 @@ impl TraceInfo {
         json.end_object();
         write_attributes(json, &self.attributes);
         write_summary(json, &self.total());
-        json.key("clocks");
-        json.begin_array();
-        for ClockInfo(clock) in &self.clocks {
-            write_clock(json, clock);
-        }
-        json.end_array();
+        write_clocks(json, &self.clocks);
         json.key("stream_classes");
         json.begin_array();
         for class in &self.stream_classes {
@@ -68,58 +63,78 @@ impl TraceInfo {
             json.end_object();
         }
         json.end_array();
-        json.key("streams");
-        json.begin_array();
-        for stream in &self.streams {
-            json.begin_object();
-            json.key("name");
-            json.text(stream.name.as_bytes());
-            json.key("stream_class");
-            json.number(stream.class);
-            json.key("stream");
-            json.optional_number(stream.id);
-            json.key("clock");
-            json.optional_text(stream.clock.as_deref());
-            write_summary(json, stream);
-            json.end_object();
-        }
-        json.end_array();
-        json.key("event_classes");
-        json.begin_array();
-        for class in &self.event_classes {
-            json.begin_object();
-            json.key("stream_class");
-            json.number(class.stream_class);
-            json.key("event_class");
-            json.number(class.id);
-            json.key("event");
-            json.optional_text(class.identity.name.as_deref());
-            json.key("namespace");
-            json.optional_text(class.identity.namespace.as_deref());
-            json.key("uid");
-            json.optional_text(class.identity.uid.as_deref());
-            json.key("log_level");
-            json.optional_signed(class.log_level);
-            json.key("emf_uri");
-            json.optional_text(class.emf_uri.as_deref());
-            write_attributes(json, &class.attributes);
-            json.key("fields");
-            json.begin_array();
-            for field in &class.fields {
-                json.begin_object();
-                json.key("path");
-                json.text(field.path.as_bytes());
-                json.key("kind");
-                json.text(field.kind.as_bytes());
-                json.end_object();
-            }
-            json.end_array();
-            json.end_object();
-        }
-        json.end_array();
+        write_streams(json, &self.streams);
+        write_classes(json, &self.event_classes);
         write_faults(json, &self.faults);
         json.end_object();
     }
+}
+
+/// Writes the list of clocks.
+pub(in crate::report) fn write_clocks(json: &mut Json, clocks: &[ClockInfo]) {
+    json.key("clocks");
+    json.begin_array();
+    for ClockInfo(clock) in clocks {
+        write_clock(json, clock);
+    }
+    json.end_array();
+}
+
+/// Writes the list of streams.
+pub(in crate::report) fn write_streams(json: &mut Json, streams: &[StreamSummary]) {
+    json.key("streams");
+    json.begin_array();
+    for stream in streams {
+        json.begin_object();
+        json.key("name");
+        json.text(stream.name.as_bytes());
+        json.key("stream_class");
+        json.number(stream.class);
+        json.key("stream");
+        json.optional_number(stream.id);
+        json.key("clock");
+        json.optional_text(stream.clock.as_deref());
+        write_summary(json, stream);
+        json.end_object();
+    }
+    json.end_array();
+}
+
+/// Writes the list of event classes.
+pub(in crate::report) fn write_classes(json: &mut Json, classes: &[ClassInfo]) {
+    json.key("event_classes");
+    json.begin_array();
+    for class in classes {
+        json.begin_object();
+        json.key("stream_class");
+        json.number(class.stream_class);
+        json.key("event_class");
+        json.number(class.id);
+        json.key("event");
+        json.optional_text(class.identity.name.as_deref());
+        json.key("namespace");
+        json.optional_text(class.identity.namespace.as_deref());
+        json.key("uid");
+        json.optional_text(class.identity.uid.as_deref());
+        json.key("log_level");
+        json.optional_signed(class.log_level);
+        json.key("emf_uri");
+        json.optional_text(class.emf_uri.as_deref());
+        write_attributes(json, &class.attributes);
+        json.key("fields");
+        json.begin_array();
+        for field in &class.fields {
+            json.begin_object();
+            json.key("path");
+            json.text(field.path.as_bytes());
+            json.key("kind");
+            json.text(field.kind.as_bytes());
+            json.end_object();
+        }
+        json.end_array();
+        json.end_object();
+    }
+    json.end_array();
 }
 
 fn write_clock(json: &mut Json, clock: &Clock) {
@@ -174,7 +189,8 @@ fn write_attributes(json: &mut Json, attributes: &[(String, String)]) {
     json.end_object();
 }
 
-fn write_summary(json: &mut Json, summary: &StreamSummary) {
+/// Writes the times and sizes of a stream, or of all.
+pub(in crate::report) fn write_summary(json: &mut Json, summary: &StreamSummary) {
     json.key("begin");
     json.optional_signed(summary.begin.map(Timestamp::as_nanos));
     json.key("end");

@@ -3,6 +3,9 @@
 mod json;
 mod text;
 
+pub(super) use json::{write_classes, write_clocks, write_streams, write_summary};
+pub(super) use text::{classes_text, streams_text};
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +13,12 @@ use std::sync::Arc;
 use kymo_ctf::class::{Dialect, EnvironmentValue, EventRecordClass, TraceClass};
 use kymo_ctf::trace::Trace;
 use kymo_machine::ByteOrder;
-use kymo_model::{FaultReport, FieldId, Format, Kind, Lost, Recording, Schema, Scope};
+use kymo_model::{EventClass, FaultReport, FieldId, Format, Kind, Lost, Recording, Schema, Scope};
 use kymo_time::{Clock, Timestamp};
 
 use super::database::DatabaseInfo;
 use super::json::Json;
+use super::log::LogInfo;
 use super::text::Style;
 use crate::AnyRecording;
 
@@ -32,6 +36,8 @@ pub enum RecordingInfo {
     Trace(Box<TraceInfo>),
     /// Of a round-robin database.
     Database(DatabaseInfo),
+    /// Of an event log.
+    Log(LogInfo),
 }
 
 /// What is known of a trace without decoding its events.
@@ -85,7 +91,7 @@ pub struct Identity {
 
 /// A clock.
 #[derive(Clone, Debug)]
-pub struct ClockInfo(Arc<Clock>);
+pub struct ClockInfo(pub(super) Arc<Clock>);
 
 /// A class of streams.
 #[derive(Clone, Debug)]
@@ -157,7 +163,7 @@ pub struct StreamSummary {
 }
 
 impl StreamSummary {
-    fn new(of: &Trace, stream: usize) -> Self {
+    pub(super) fn new<R: Recording>(of: &R, stream: usize) -> Self {
         let info = &of.streams()[stream];
         let count = of.chunk_count(stream);
         let (mut bytes, mut discarded_events, mut discarded_packets) = (0, 0u64, 0u64);
@@ -195,6 +201,8 @@ impl RecordingInfo {
         match of {
             AnyRecording::Ctf(of) => Self::Trace(Box::new(TraceInfo::new(of))),
             AnyRecording::Rrd(of) => Self::Database(DatabaseInfo::new(of)),
+            AnyRecording::Cpel(of) => Self::Log(LogInfo::of_cpel(of)),
+            AnyRecording::Elog(of) => Self::Log(LogInfo::of_elog(of)),
         }
     }
 
@@ -202,6 +210,7 @@ impl RecordingInfo {
         match self {
             Self::Trace(info) => info.write_json(json),
             Self::Database(info) => info.write_json(json),
+            Self::Log(info) => info.write_json(json),
         }
     }
 
@@ -209,6 +218,7 @@ impl RecordingInfo {
         match self {
             Self::Trace(info) => info.to_text(style, fields),
             Self::Database(info) => info.to_text(style),
+            Self::Log(info) => info.to_text(style, fields),
         }
     }
 }
@@ -241,9 +251,15 @@ impl TraceInfo {
         }
     }
 
-    /// The sum of all streams: the earliest beginning, the latest end.
     fn total(&self) -> StreamSummary {
-        let streams = || self.streams.iter();
+        StreamSummary::total(&self.streams)
+    }
+}
+
+impl StreamSummary {
+    /// The sum of streams: the earliest beginning, the latest end.
+    pub(super) fn total(streams: &[Self]) -> Self {
+        let streams = || streams.iter();
         // What counters say of losses may be anything.
         let discarded =
             |count: fn(&StreamSummary) -> u64| streams().map(count).fold(0, u64::saturating_add);
@@ -275,6 +291,23 @@ fn stream_classes(class: &TraceClass) -> Vec<StreamClassInfo> {
         attributes: compact(&stream.attributes),
     });
     streams.collect()
+}
+
+/// What classes of events say of themselves, and nothing else knows of them.
+pub(super) fn plain_classes(classes: &[EventClass]) -> Vec<ClassInfo> {
+    let info = |class: &EventClass| ClassInfo {
+        stream_class: class.stream_class,
+        id: class.id,
+        identity: Identity {
+            name: class.name.as_deref().map(str::to_string),
+            ..Identity::default()
+        },
+        log_level: class.log_level,
+        emf_uri: class.emf_uri.as_deref().map(str::to_string),
+        attributes: Vec::new(),
+        fields: fields(&class.schema),
+    };
+    classes.iter().map(info).collect()
 }
 
 fn event_classes(of: &Trace) -> Vec<ClassInfo> {
@@ -410,6 +443,7 @@ impl Info {
             RecordingInfo::Trace(info) => info.faults.is_empty(),
             // Damage keeps one from being opened.
             RecordingInfo::Database(_) => true,
+            RecordingInfo::Log(info) => info.faults.is_empty(),
         })
     }
 

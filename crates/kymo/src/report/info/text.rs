@@ -1,13 +1,15 @@
 //! What is known, as text for people.
 
 use std::fmt;
+use std::path::Path;
 
 use kymo_ctf::class::Dialect;
 use kymo_text::visible;
 use kymo_time::Origin;
 
 use super::{
-    ClassInfo, ClockInfo, Identity, TraceInfo, byte_order_name, clock_name, environment_text,
+    ClassInfo, ClockInfo, Identity, StreamSummary, TraceInfo, byte_order_name, clock_name,
+    environment_text,
 };
 use crate::report::faults_text;
 use crate::report::text::{Style, Table, within};
@@ -78,8 +80,8 @@ impl TraceInfo {
         }
         text += &table.align(&[false, false]);
         text += &self.stream_classes_text();
-        text += &self.streams_text(style);
-        text += &self.classes_text(fields);
+        text += &streams_text(&self.path, &self.streams, style);
+        text += &classes_text(&self.event_classes, fields);
         if !self.faults.is_empty() {
             text.push('\n');
             text += &faults_text(&self.faults);
@@ -125,60 +127,66 @@ impl TraceInfo {
         }
         format!("\n{}", table.align(&[false, true, true, false, false]))
     }
+}
 
-    fn streams_text(&self, style: &Style) -> String {
-        let mut table = Table::default();
-        table.header(&[
-            "  stream",
-            "packets",
-            "bytes",
-            "discarded",
-            "begins",
-            "ends",
+/// The table of streams.
+pub(in crate::report) fn streams_text(
+    path: &Path,
+    streams: &[StreamSummary],
+    style: &Style,
+) -> String {
+    let mut table = Table::default();
+    table.header(&[
+        "  stream",
+        "packets",
+        "bytes",
+        "discarded",
+        "begins",
+        "ends",
+    ]);
+    for stream in streams {
+        table.row([
+            format!("  {}", within(path, &stream.name)),
+            style.count(stream.packets),
+            style.count(stream.bytes),
+            style.count(stream.discarded_events),
+            style.optional_time(stream.begin),
+            style.optional_time(stream.end),
         ]);
-        for stream in &self.streams {
-            table.row([
-                format!("  {}", within(&self.path, &stream.name)),
-                style.count(stream.packets),
-                style.count(stream.bytes),
-                style.count(stream.discarded_events),
-                style.optional_time(stream.begin),
-                style.optional_time(stream.end),
-            ]);
-        }
-        format!(
-            "\n{}",
-            table.align(&[false, true, true, true, false, false])
-        )
     }
+    format!(
+        "\n{}",
+        table.align(&[false, true, true, true, false, false])
+    )
+}
 
-    fn classes_text(&self, fields: bool) -> String {
-        let mut table = Table::default();
-        table.header(&["  event class", "stream class", "id", "log level"]);
-        for class in &self.event_classes {
-            table.row([
-                format!(
-                    "  {}",
-                    class.identity.name.as_deref().unwrap_or("<unknown>")
-                ),
-                class.stream_class.to_string(),
-                class.id.to_string(),
-                class.log_level.map_or_else(|| "-".to_string(), log_level),
-            ]);
-        }
-        let table = table.align(&[false, true, true, false]);
-        let mut text = "\n".to_string();
-        // The first line is the header, which has no class.
-        for (position, line) in table.lines().enumerate() {
-            text += line;
-            text.push('\n');
-            let class = position.checked_sub(1).filter(|_| fields);
-            if let Some(class) = class.and_then(|class| self.event_classes.get(class)) {
-                text += &schema_text(class);
-            }
-        }
-        text
+/// The table of event classes.
+pub(in crate::report) fn classes_text(classes: &[ClassInfo], fields: bool) -> String {
+    let mut table = Table::default();
+    table.header(&["  event class", "stream class", "id", "log level"]);
+    for class in classes {
+        table.row([
+            format!(
+                "  {}",
+                class.identity.name.as_deref().unwrap_or("<unknown>")
+            ),
+            class.stream_class.to_string(),
+            class.id.to_string(),
+            class.log_level.map_or_else(|| "-".to_string(), log_level),
+        ]);
     }
+    let table = table.align(&[false, true, true, false]);
+    let mut text = "\n".to_string();
+    // The first line is the header, which has no class.
+    for (position, line) in table.lines().enumerate() {
+        text += line;
+        text.push('\n');
+        let class = position.checked_sub(1).filter(|_| fields);
+        if let Some(class) = class.and_then(|class| classes.get(class)) {
+            text += &schema_text(class);
+        }
+    }
+    text
 }
 
 /// What is told of an event class beside its line: a line for each attribute and field.

@@ -15,6 +15,15 @@
 //!
 //! with a number for each data source, which is `null` where it is unknown.
 //!
+//! An event of an event log (CPEL, elog, Gist) has no scopes:
+//!
+//! ```json
+//! {"timestamp":NS,"recording":"PATH","kind":"event","track":0,"track_name":"NAME","event":"NAME",
+//!  "event_class":0,"datum":5,"text":"TEXT"}
+//! ```
+//!
+//! Those of elog have, in place of the datum, their arguments as `arg0`, `arg1` and so on.
+//!
 //! * A scope that an event does not have is left out. What is not known is `null`: the
 //!   time of an event without a clock, the name of a trace or event, the number of a stream.
 //! * Integers are exact, also above 2^53; their base does not matter here.
@@ -33,6 +42,7 @@ mod plan;
 use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
 use kymo_text::Line;
 
+use self::pen::FlatPen;
 pub(super) use self::pen::{Pen, float, float128};
 pub(super) use self::plan::Plan;
 use self::plan::key;
@@ -94,12 +104,33 @@ pub struct JsonPainter {
     classes: Table<ClassPlan>,
     streams: Table<StreamPlan>,
     recording: usize,
-    kind: EntryKind,
+    form: Form,
     /// From the recording to the stream.
     head: Line,
     /// The packet context.
     packet: Line,
     stack: Vec<bool>,
+}
+
+/// How the entries of a recording are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// An event with its scopes.
+    Event,
+    /// A row of values.
+    Sample,
+    /// An event without scopes.
+    Flat,
+}
+
+impl Form {
+    fn of(of: &AnyRecording) -> Self {
+        match of.entry_kind() {
+            EntryKind::Sample => Self::Sample,
+            EntryKind::Event if of.is_log() => Self::Flat,
+            EntryKind::Event => Self::Event,
+        }
+    }
 }
 
 /// What the events of a stream have in common.
@@ -125,7 +156,7 @@ impl JsonPainter {
             classes: Table::default(),
             streams: Table::default(),
             recording: 0,
-            kind: EntryKind::Event,
+            form: Form::Event,
             head: Line::new(),
             packet: Line::new(),
             stack: Vec::new(),
@@ -169,21 +200,25 @@ impl StreamPlan {
         line.push(b",");
         key("kind", &mut line);
         line.json_string(of.entry_kind().as_str().as_bytes());
-        if of.entry_kind() == EntryKind::Sample {
-            line.push(b",\"archive\":");
-            line.json_string(info.name.as_bytes());
-            line.push(b",\"archive_index\":");
-            line.decimal(info.class);
-            return Self::with_header(line.as_bytes(), PacketFields::of(of, stream));
-        }
-        line.push(b",\"trace\":");
-        text_or_null(of.name(), &mut line);
-        line.push(b",\"stream_class\":");
-        line.decimal(info.class);
-        line.push(b",\"stream\":");
-        match info.id {
-            Some(id) => line.decimal(id),
-            None => line.push(b"null"),
+        match Form::of(of) {
+            Form::Flat => {}
+            Form::Sample => {
+                line.push(b",\"archive\":");
+                line.json_string(info.name.as_bytes());
+                line.push(b",\"archive_index\":");
+                line.decimal(info.class);
+            }
+            Form::Event => {
+                line.push(b",\"trace\":");
+                text_or_null(of.name(), &mut line);
+                line.push(b",\"stream_class\":");
+                line.decimal(info.class);
+                line.push(b",\"stream\":");
+                match info.id {
+                    Some(id) => line.decimal(id),
+                    None => line.push(b"null"),
+                }
+            }
         }
         Self::with_header(line.as_bytes(), PacketFields::of(of, stream))
     }
@@ -198,14 +233,20 @@ impl StreamPlan {
 }
 
 impl ClassPlan {
-    fn new(class: &EventClass, kind: EntryKind) -> Self {
+    fn new(class: &EventClass, form: Form) -> Self {
         let mut line = Line::new();
         // What the samples of a class have in common, those of their stream have.
-        if kind == EntryKind::Event {
+        if form != Form::Sample {
             line.push(b",\"event\":");
             text_or_null(class.name.as_deref(), &mut line);
             line.push(b",\"event_class\":");
             line.decimal(class.id);
+        }
+        if form == Form::Flat {
+            return Self {
+                header: Vec::new(),
+                plan: Plan::flat(&class.schema, line.as_bytes()),
+            };
         }
         Self {
             header: line.as_bytes().to_vec(),
@@ -223,7 +264,7 @@ fn text_or_null(text: Option<&str>, line: &mut Line) {
 
 impl Painter for JsonPainter {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.kind = of.entry_kind();
+        self.form = Form::of(of);
         self.start(
             recording,
             chunk.stream,
@@ -234,18 +275,22 @@ impl Painter for JsonPainter {
 
     #[inline]
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        let kind = self.kind;
-        let make = || ClassPlan::new(event.class(), kind);
+        let form = self.form;
+        let make = || ClassPlan::new(event.class(), form);
         let class = self.classes.get(self.recording, event.class_index(), make);
         self.stack.clear();
         out.push(self.head.as_bytes());
         out.push(&class.header);
         out.push(self.packet.as_bytes());
-        event.visit(&mut Pen {
+        let mut pen = Pen {
             line: out,
             plan: &class.plan,
             stack: &mut self.stack,
-        })?;
+        };
+        match form {
+            Form::Flat => event.visit(&mut FlatPen(pen))?,
+            Form::Event | Form::Sample => event.visit(&mut pen)?,
+        }
         out.push(b"}\n");
         Ok(())
     }

@@ -171,3 +171,33 @@ impl Visitor for Pen<'_> {
         self.start(field);
     }
 }
+
+/// Writes the fields of events of event logs: numbers and texts, without scopes around them.
+pub(super) struct FlatPen<'a>(pub(super) Pen<'a>);
+
+impl Visitor for FlatPen<'_> {
+    #[inline]
+    fn uint(&mut self, field: FieldId, value: u64) {
+        self.0.uint(field, value);
+    }
+
+    #[inline]
+    fn sint(&mut self, field: FieldId, value: i64) {
+        self.0.sint(field, value);
+    }
+
+    #[inline]
+    fn float(&mut self, field: FieldId, value: f64) {
+        self.0.float(field, value);
+    }
+
+    #[inline]
+    fn text(&mut self, field: FieldId, text: &[u8]) {
+        self.0.text(field, text);
+    }
+
+    #[inline]
+    fn begin_struct(&mut self, field: FieldId) {
+        self.0.begin_struct(field);
+    }
+}

@@ -1,6 +1,6 @@
 //! What is written around the values of a class, worked out once.
 
-use kymo_model::{FieldId, Flag, Kind, Schema};
+use kymo_model::{FieldId, Flag, Kind, Schema, Scope};
 use kymo_text::{Line, Stamp};
 
 use crate::show::labels::{LabelText, Render};
@@ -85,6 +85,34 @@ impl Plan {
             FieldPlan {
                 before: Stamp::new(before.as_bytes()),
                 element,
+                value,
+            }
+        };
+        Self {
+            fields: schema.fields().iter().enumerate().map(plan).collect(),
+        }
+    }
+
+    /// Plans the fields of an event that are shown without scopes; what `payload` says comes
+    /// before those of the payload.
+    pub(super) fn flat(schema: &Schema, payload: &[u8]) -> Self {
+        let root = schema.root(Scope::Payload);
+        let plan = |(position, field): (usize, &kymo_model::Field)| {
+            let mut before = Line::new();
+            if Some(FieldId(position as u32)) == root {
+                before.push(payload);
+            }
+            if let Some(name) = &field.name {
+                before.push_byte(b',');
+                key(name, &mut before);
+            }
+            let value = value(&field.kind);
+            if matches!(value, Value::Labeled(_)) {
+                before.push(b"{\"value\":");
+            }
+            FieldPlan {
+                before: Stamp::new(before.as_bytes()),
+                element: false,
                 value,
             }
         };

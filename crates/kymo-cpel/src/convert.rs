@@ -1,0 +1,141 @@
+//! elog files as CPEL files, as VPP's `c2cpel` makes them.
+//!
+//! The first word of a format names an event, the rest of the text is a string. Types with the
+//! same first word become one. Tracks that are used are numbered in the order of their
+//! names, events in the order in which they first occur. Times are nanoseconds since the first
+//! event.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use kymo_text::Line;
+
+use crate::elog::{self, Log, Reader, event_name, write_text};
+use crate::entries::Entry;
+use crate::write::{self, Builder};
+
+/// Why an elog file cannot become a CPEL file.
+#[derive(Debug)]
+pub enum Error {
+    /// It cannot be read.
+    Input(elog::Error),
+    /// Its events do not fit.
+    Output(write::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(error) => error.fmt(f),
+            Self::Output(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<write::Error> for Error {
+    fn from(error: write::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// A CPEL file with the events of an elog file, as far as they can be read. With
+/// [`Padding::Eight`](write::Padding::Eight) and a clock of nanoseconds it is, but for the date,
+/// what VPP makes, except that numbers such as 0.25 have the zero before the point.
+///
+/// # Errors
+///
+/// When it is no elog file, and when something does not fit.
+pub fn cpel_of_elog(bytes: &[u8], options: write::Options) -> Result<Builder, Error> {
+    let log = Log::read(bytes).map_err(Error::Input)?;
+    let mut conversion = Conversion {
+        builder: Builder::new(options),
+        codes: HashMap::new(),
+        tracks: BTreeMap::new(),
+        ticks_per_second: f64::from(options.clock.get()),
+    };
+    let mut entries = conversion.entries(bytes, &log)?;
+    // Their numbers are known when all names are.
+    let numbers: HashMap<u32, u32> = conversion.tracks.values().copied().zip(0..).collect();
+    for (number, (name, _)) in (0..).zip(&conversion.tracks) {
+        conversion.builder.track(number, Some(name))?;
+    }
+    for entry in &mut entries {
+        entry.track = numbers[&entry.track];
+        conversion.builder.push(*entry);
+    }
+    Ok(conversion.builder)
+}
+
+struct Conversion<'a> {
+    builder: Builder,
+    /// The codes of events by their names.
+    codes: HashMap<&'a [u8], u32>,
+    /// Tracks by their names, with a number that tells them apart.
+    tracks: BTreeMap<Vec<u8>, u32>,
+    ticks_per_second: f64,
+}
+
+impl<'a> Conversion<'a> {
+    /// All events, with the numbers of [`Conversion::tracks`].
+    fn entries(&mut self, bytes: &'a [u8], log: &Log) -> Result<Vec<Entry>, Error> {
+        let mut entries = Vec::new();
+        let mut reader = Reader::new(bytes, log.offset);
+        let (mut text, mut piece) = (Line::new(), Line::new());
+        let mut first = None;
+        for _ in 0..log.events {
+            let Some(head) = reader.head() else { break };
+            let Some(kind) = log.types.get(usize::from(head.kind)) else {
+                break;
+            };
+            text.clear();
+            if write_text(log, kind, &mut reader, &mut text, &mut piece).is_none() {
+                break;
+            }
+            let begin = *first.get_or_insert(head.seconds);
+            let (name, rest) = event_name(&bytes[kind.format.clone()]);
+            let code = self.code(name)?;
+            let track = match log.tracks.get(usize::from(head.track)) {
+                Some(place) => self.track(&bytes[place.clone()])?,
+                None => self.track(head.track.to_string().as_bytes())?,
+            };
+            let datum = text.as_bytes().get(rest..).unwrap_or_default();
+            entries.push(Entry {
+                // What is no time becomes zero.
+                time: ((head.seconds - begin) * self.ticks_per_second) as u64,
+                track,
+                code,
+                datum: self.builder.string(without_zeros(datum))?,
+            });
+        }
+        Ok(entries)
+    }
+
+    fn code(&mut self, name: &'a [u8]) -> Result<u32, Error> {
+        if let Some(&code) = self.codes.get(name) {
+            return Ok(code);
+        }
+        let code = self.codes.len() as u32;
+        self.codes.insert(name, code);
+        self.builder
+            .event(code, Some(without_zeros(name)), Some(b"%s"))?;
+        Ok(code)
+    }
+
+    fn track(&mut self, name: &[u8]) -> Result<u32, Error> {
+        let name = without_zeros(name);
+        if let Some(&track) = self.tracks.get(name) {
+            return Ok(track);
+        }
+        self.builder.string(name)?;
+        let track = self.tracks.len() as u32;
+        self.tracks.insert(name.to_vec(), track);
+        Ok(track)
+    }
+}
+
+/// A text as CPEL can hold it: it ends at the first zero.
+fn without_zeros(text: &[u8]) -> &[u8] {
+    &text[..memchr::memchr(0, text).unwrap_or(text.len())]
+}

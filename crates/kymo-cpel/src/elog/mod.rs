@@ -1,0 +1,459 @@
+//! Event logs as VPP's `event-logger save` writes them.
+//!
+//! A file holds the moments that place it in time, the types of events with their formats and
+//! arguments, the names of tracks, a table of strings, and the events one after the other, each as
+//! long as its arguments are. Integers are big-endian; of those of 64 bits, and of doubles, the
+//! lower half comes first.
+
+mod recording;
+mod text;
+
+use std::fmt;
+use std::ops::Range;
+
+pub use recording::{ElogCursor, ElogEvent, Recording};
+pub use text::event_name;
+pub(crate) use text::write as write_text;
+
+/// What files begin with, after the length of it.
+const MAGIC: &[u8] = b"\0\0\0\x07elog v0";
+/// Types that events can be of: their number has 16 bits.
+const MOST_TYPES: usize = 1 << 16;
+/// Arguments of a type. An event has at most 20 bytes of them, and each takes one or more.
+const MOST_ARGUMENTS: usize = 64;
+/// Bytes of an event before its arguments: type, track, time.
+pub(crate) const EVENT_HEAD: usize = 12;
+/// From this number on, nanoseconds of the operating system count from 1970.
+const UNIX_NANOS: u64 = 1_000_000_000_000_000_000;
+/// Where they count from otherwise: 2017-03-30, in nanoseconds since 1970.
+const LATER_EPOCH: u64 = 1_490_885_108_000_000_000;
+
+/// Whether some bytes begin as elog files do.
+pub fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// A reading of two clocks at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// Nanoseconds of the operating system, as the file has them.
+    pub os_nanos: u64,
+    /// Ticks of the processor.
+    pub cpu: u64,
+}
+
+impl Moment {
+    /// Nanoseconds since 1970. Files of 2017 and later count from a day of that year.
+    pub const fn unix_nanos(&self) -> u64 {
+        match self.os_nanos {
+            UNIX_NANOS.. => self.os_nanos,
+            nanos => nanos + LATER_EPOCH,
+        }
+    }
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// A number.
+    Integer,
+    /// The position of one of the strings of its type.
+    Label,
+    /// The offset of a string in the string table.
+    Table,
+    /// A floating point number.
+    Float,
+    /// A string within the event.
+    String,
+}
+
+/// An argument of a type of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// What it is.
+    pub kind: ArgumentKind,
+    /// Its size in bytes: 1, 2, 4 or 8; without meaning of a string.
+    pub size: u8,
+}
+
+/// A value of an argument.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// An integer of any meaning.
+    Integer(u64),
+    /// A floating point number.
+    Float(f64),
+    /// A string.
+    Text(&'a [u8]),
+}
+
+/// A type of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventType {
+    /// Where its format is.
+    pub format: Range<usize>,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
+    /// Where its strings are.
+    pub labels: Vec<Range<usize>>,
+}
+
+/// What an elog file holds before its events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// How many events the recorder keeps.
+    pub ring_size: u32,
+    /// When it was saved.
+    pub saved: Moment,
+    /// When recording began: times of events count from it.
+    pub begin: Moment,
+    /// Types of events.
+    pub types: Vec<EventType>,
+    /// Where the names of tracks are.
+    pub tracks: Vec<Range<usize>>,
+    /// Where the string table is.
+    pub strings: Range<usize>,
+    /// How many events there are.
+    pub events: u32,
+    /// Where the first one begins.
+    pub offset: usize,
+}
+
+/// Why a file is no elog file that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Where in the file.
+    pub offset: usize,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "offset {}: {}", self.offset, self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The head of an event: what all events have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Head {
+    /// Position of its type.
+    pub kind: u16,
+    /// Position of its track.
+    pub track: u16,
+    /// When, in seconds since recording began.
+    pub seconds: f64,
+}
+
+/// Reads a file from its beginning.
+pub(crate) struct Reader<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = *self.bytes.get(self.at..)?.first_chunk()?;
+        self.at += N;
+        Some(bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_be_bytes)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_be_bytes)
+    }
+
+    /// Of 64 bits, the lower half comes first.
+    fn u64(&mut self) -> Option<u64> {
+        let [low, high] = [self.u32()?, self.u32()?];
+        Some(u64::from(high) << 32 | u64::from(low))
+    }
+
+    fn moment(&mut self) -> Option<Moment> {
+        Some(Moment {
+            os_nanos: self.u64()?,
+            cpu: self.u64()?,
+        })
+    }
+
+    /// A number in as few bytes as it needs: those of less than 128 in one.
+    fn varlen(&mut self) -> Option<u64> {
+        let [first] = self.take()?;
+        let number = match first {
+            _ if first & 1 == 1 => u64::from(first) >> 1,
+            _ if first & 2 == 2 => {
+                let [second] = self.take()?;
+                128 + (u64::from(second) << 8 | u64::from(first)) / 4
+            }
+            _ if first & 4 == 4 => {
+                let [b, c, d] = self.take()?;
+                128 + (1 << 14) + u64::from(u32::from_le_bytes([first, b, c, d]) / 8)
+            }
+            0 => u64::from_le_bytes(self.take()?),
+            _ => return None,
+        };
+        Some(number)
+    }
+
+    /// A string with its length before it: where it is.
+    fn string(&mut self) -> Option<Range<usize>> {
+        let length = usize::try_from(self.varlen()?).ok()?;
+        let begin = self.at;
+        let end = begin.checked_add(length)?;
+        self.bytes.get(begin..end)?;
+        self.at = end;
+        Some(begin..end)
+    }
+
+    /// The head of an event.
+    #[inline]
+    pub(crate) fn head(&mut self) -> Option<Head> {
+        Some(Head {
+            kind: self.u16()?,
+            track: self.u16()?,
+            seconds: f64::from_bits(self.u64()?),
+        })
+    }
+
+    /// The value of an argument.
+    #[inline]
+    pub(crate) fn value(&mut self, argument: Argument) -> Option<Value<'a>> {
+        let bits = match (argument.kind, argument.size) {
+            (ArgumentKind::String, _) => {
+                let place = self.string()?;
+                return Some(Value::Text(&self.bytes[place]));
+            }
+            (_, 1) => self.take::<1>()?[0].into(),
+            (_, 2) => self.u16()?.into(),
+            (ArgumentKind::Float, 4) => {
+                return Some(Value::Float(f32::from_bits(self.u32()?).into()));
+            }
+            (_, 4) => self.u32()?.into(),
+            (ArgumentKind::Float, _) => return Some(Value::Float(f64::from_bits(self.u64()?))),
+            _ => self.u64()?,
+        };
+        Some(Value::Integer(bits))
+    }
+
+    /// Skips the arguments of an event.
+    #[inline]
+    pub(crate) fn skip(&mut self, arguments: &[Argument]) -> Option<()> {
+        for argument in arguments {
+            match argument.kind {
+                ArgumentKind::String => {
+                    self.string()?;
+                }
+                _ => {
+                    let end = self.at + usize::from(argument.size);
+                    self.bytes.get(self.at..end)?;
+                    self.at = end;
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl Log {
+    /// Reads what comes before the events.
+    ///
+    /// # Errors
+    ///
+    /// When it is no elog file, or ends before its events begin.
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+        if !begins(bytes) {
+            return Err(Error {
+                offset: 0,
+                message: "the file does not begin as an elog file does".to_string(),
+            });
+        }
+        let mut reader = Reader::new(bytes, MAGIC.len());
+        let (ring_size, saved, begin) = told("the moments", &mut reader, |reader| {
+            Some((reader.u32()?, reader.moment()?, reader.moment()?))
+        })?;
+        let count = told("the number of types", &mut reader, Reader::u32)?;
+        let mut types = Vec::new();
+        for number in 0..count {
+            let one = event_type(number, &mut reader)?;
+            if types.len() < MOST_TYPES {
+                types.push(one);
+            }
+        }
+        let count = told("the number of tracks", &mut reader, Reader::u32)?;
+        let mut tracks = Vec::new();
+        for number in 0..count {
+            let what = format_args!("track {number}");
+            tracks.push(told(what, &mut reader, Reader::string)?);
+        }
+        let strings = told("the string table", &mut reader, |reader| {
+            let length = usize::try_from(reader.u32()?).ok()?;
+            let begin = reader.at;
+            reader.at = begin.checked_add(length)?;
+            bytes.get(begin..reader.at)?;
+            Some(begin..reader.at)
+        })?;
+        let events = told("the number of events", &mut reader, Reader::u32)?;
+        Ok(Self {
+            ring_size,
+            saved,
+            begin,
+            types,
+            tracks,
+            strings,
+            events,
+            offset: reader.at,
+        })
+    }
+
+    /// The string at an offset of the string table; `None` beyond its end.
+    pub fn string<'a>(&self, bytes: &'a [u8], offset: u64) -> Option<&'a [u8]> {
+        let strings = bytes.get(self.strings.clone())?;
+        let rest = strings.get(usize::try_from(offset).ok()?..)?;
+        (!rest.is_empty()).then(|| crate::format::string_of(rest))
+    }
+}
+
+/// Reads something, or tells that the file ends in it.
+fn told<'a, T>(
+    what: impl fmt::Display,
+    reader: &mut Reader<'a>,
+    read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
+) -> Result<T, Error> {
+    let offset = reader.at;
+    read(reader).ok_or_else(|| Error {
+        offset,
+        message: format!("the file ends within {what}, which begins here"),
+    })
+}
+
+/// Reads a type of events.
+fn event_type(number: u32, reader: &mut Reader<'_>) -> Result<EventType, Error> {
+    let offset = reader.at;
+    let what = format_args!("type {number}");
+    let (format, words) = told(what, reader, |reader| {
+        Some((reader.string()?, reader.string()?))
+    })?;
+    let arguments = arguments(&reader.bytes[words]).map_err(|message| Error {
+        offset,
+        message: format!("type {number}: {message}"),
+    })?;
+    let labels = told(what, reader, |reader| {
+        // Its own number, and how many strings it has.
+        reader.u32()?;
+        let count = reader.u32()?;
+        (0..count).map(|_| reader.string()).collect()
+    })?;
+    Ok(EventType {
+        format,
+        arguments,
+        labels,
+    })
+}
+
+/// Reads how arguments are described: each by a letter and its size.
+fn arguments(words: &[u8]) -> Result<Vec<Argument>, String> {
+    let mut arguments = Vec::new();
+    let mut rest = words;
+    while let Some((&letter, after)) = rest.split_first() {
+        let count = after
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let (digits, after) = after.split_at(count);
+        rest = after;
+        let kind = match letter {
+            b'i' => ArgumentKind::Integer,
+            b't' => ArgumentKind::Label,
+            b'T' => ArgumentKind::Table,
+            b'f' => ArgumentKind::Float,
+            b's' => ArgumentKind::String,
+            // What comes after a format's own end.
+            0 => break,
+            _ => {
+                let letter = letter.escape_ascii();
+                return Err(format!(
+                    "there is no argument `{letter}`: expected i, t, T, f or s"
+                ));
+            }
+        };
+        let size = match (kind, digits) {
+            (ArgumentKind::String, _) => 0,
+            (ArgumentKind::Float, b"4" | b"8") => digits[0] - b'0',
+            (ArgumentKind::Float, _) => 0,
+            (_, b"1" | b"2" | b"4" | b"8") => digits[0] - b'0',
+            _ => 0,
+        };
+        if size == 0 && kind != ArgumentKind::String {
+            let (letter, digits) = (letter.escape_ascii(), digits.escape_ascii());
+            return Err(format!("there is no argument `{letter}` of {digits} bytes"));
+        }
+        if arguments.len() == MOST_ARGUMENTS {
+            return Err(format!("more than {MOST_ARGUMENTS} arguments"));
+        }
+        arguments.push(Argument { kind, size });
+    }
+    Ok(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_length() {
+        for (bytes, number) in [
+            (&[1][..], 0),
+            (&[255], 127),
+            (&[2, 0], 128),
+            (&[6, 0], 129),
+            (&[0xfe, 0xff], 128 + (1 << 14) - 1),
+            (&[4, 0, 0, 0], 128 + (1 << 14)),
+            (&[0xfc, 0xff, 0xff, 0xff], 128 + (1 << 14) + (1 << 29) - 1),
+            (&[0, 1, 0, 0, 0, 0, 0, 0, 2], 1 | 2 << 56),
+        ] {
+            let mut reader = Reader::new(bytes, 0);
+            assert_eq!((reader.varlen(), reader.at), (Some(number), bytes.len()));
+            let mut short = Reader::new(&bytes[..bytes.len() - 1], 0);
+            assert_eq!(short.varlen(), None);
+        }
+        assert_eq!(Reader::new(&[8; 9], 0).varlen(), None);
+    }
+
+    #[test]
+    fn epochs() {
+        let nanos = |os_nanos| Moment { os_nanos, cpu: 0 }.unix_nanos();
+        assert_eq!(nanos(1_454_621_020_000_000_000), 1_454_621_020_000_000_000);
+        assert_eq!(nanos(5), 1_490_885_108_000_000_005);
+        assert_eq!(nanos(UNIX_NANOS - 1), LATER_EPOCH + UNIX_NANOS - 1);
+    }
+
+    #[test]
+    fn arguments_are_letters_and_sizes() {
+        let found = arguments(b"i4t1T4f8s20sf4").unwrap();
+        let found: Vec<_> = found.iter().map(|one| (one.kind, one.size)).collect();
+        assert_eq!(
+            found,
+            [
+                (ArgumentKind::Integer, 4),
+                (ArgumentKind::Label, 1),
+                (ArgumentKind::Table, 4),
+                (ArgumentKind::Float, 8),
+                (ArgumentKind::String, 0),
+                (ArgumentKind::String, 0),
+                (ArgumentKind::Float, 4),
+            ]
+        );
+        for wrong in [&b"x4"[..], b"i", b"i3", b"f2", b"i44", &b"i1".repeat(65)] {
+            assert!(arguments(wrong).is_err());
+        }
+    }
+}

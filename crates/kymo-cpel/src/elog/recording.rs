@@ -1,0 +1,538 @@
+//! elog files as recordings.
+//!
+//! A file is one stream. Where an event begins is known when the one before it has been read, so
+//! that opening a file goes through all of them and keeps where each chunk begins. Each type of
+//! events is a class, which goes by the first word of its format. Its events have the fields
+//! `track` and `track_name` (in the common context), the arguments, which the file does not name,
+//! as `arg0`, `arg1` and so on, and `text`: what the format makes of them.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kymo_io::Bytes;
+use kymo_model::{
+    Base, Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Kind,
+    Labels, Mapping, Schema, StreamInfo, Visitor,
+};
+use kymo_text::Line;
+use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
+
+use super::text::{event_name, next_conversion, signed, write};
+use super::{
+    Argument, ArgumentKind, EVENT_HEAD, Error, EventType, Head, Log, MOST_TYPES, Reader, Value,
+};
+use crate::clock::{Place, Rate};
+use crate::recording::{Options, field, schema};
+
+/// Events of a chunk: so many are worked on in one go.
+const CHUNK: u32 = 1 << 14;
+/// Bytes of an event's name.
+const MOST_NAME: usize = 1024;
+
+/// A chunk of events.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Where its first event begins.
+    offset: usize,
+    events: u32,
+    /// Nanoseconds since recording began.
+    begin: Option<u64>,
+    end: Option<u64>,
+    /// Whether its times tell where it is among others.
+    is_sorted: bool,
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    name: Option<String>,
+    bytes: Bytes,
+    log: Log,
+    parts: Vec<Part>,
+    /// Where the last event ends.
+    end: usize,
+    place: Place,
+    streams: Vec<StreamInfo>,
+    classes: Vec<EventClass>,
+    faults: Vec<FaultReport>,
+}
+
+impl Recording {
+    /// The log in the bytes of a file.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or ends before its events begin.
+    pub fn new(path: &Path, bytes: Bytes, options: &Options) -> Result<Self, Error> {
+        let log = Log::read(&bytes)?;
+        let begin = i64::try_from(log.begin.unix_nanos()).unwrap_or(i64::MAX);
+        let place = Place {
+            rate: Rate::NANOSECONDS,
+            offset_nanos: begin.saturating_add(options.offset_nanos),
+        };
+        let (seconds, nanos) = Timestamp::from_nanos(place.offset_nanos).split();
+        let clock = Clock {
+            offset_seconds: seconds,
+            offset_cycles: nanos.into(),
+            origin: Origin::UnixEpoch,
+            ..Clock::default()
+        };
+        let classes = log.types.iter().enumerate();
+        let classes = classes
+            .map(|(number, kind)| event_class(number, kind, &bytes))
+            .collect();
+        let name = path.file_stem().map(|name| name.to_string_lossy());
+        let mut of = Self {
+            path: path.to_path_buf(),
+            name: name.map(std::borrow::Cow::into_owned),
+            bytes,
+            log,
+            parts: Vec::new(),
+            end: 0,
+            place,
+            streams: vec![StreamInfo {
+                class: 0,
+                id: Some(0),
+                name: "events".into(),
+                clock: Some(Arc::new(clock)),
+                packet_schema: Arc::new(Schema::new()),
+            }],
+            classes,
+            faults: Vec::new(),
+        };
+        of.scan();
+        Ok(of)
+    }
+
+    /// Goes through all events: finds where chunks begin, and what is wrong.
+    fn scan(&mut self) {
+        let mut reader = Reader::new(&self.bytes, self.log.offset);
+        let mut without_time = None;
+        let mut without_track = None;
+        let mut damage = None;
+        for number in 0..self.log.events {
+            let offset = reader.at;
+            let Some(head) = reader.head() else {
+                damage = Some((FaultCode::Truncated, offset, "the file ends".to_string()));
+                break;
+            };
+            let Some(kind) = self.log.types.get(usize::from(head.kind)) else {
+                let message = format!("there is no type {} of events", head.kind);
+                damage = Some((FaultCode::UnknownEventClass, offset, message));
+                break;
+            };
+            if reader.skip(&kind.arguments).is_none() {
+                let message = "the file ends within its arguments".to_string();
+                damage = Some((FaultCode::Truncated, offset, message));
+                break;
+            }
+            let ticks = ticks(head.seconds);
+            if ticks.is_none() {
+                without_time.get_or_insert((number, offset));
+            }
+            if usize::from(head.track) >= self.log.tracks.len() {
+                without_track.get_or_insert((number, offset, head.track));
+            }
+            if number % CHUNK == 0 {
+                self.parts.push(Part {
+                    offset,
+                    events: 0,
+                    begin: ticks,
+                    end: ticks,
+                    is_sorted: true,
+                });
+            }
+            if let Some(part) = self.parts.last_mut() {
+                part.events += 1;
+                part.is_sorted &= part.end <= ticks && ticks.is_some();
+                part.end = ticks;
+            }
+            self.end = reader.at;
+        }
+        self.end = self.end.max(self.log.offset);
+        let (end, whole) = (self.end, damage.is_none());
+        if let Some((code, offset, message)) = damage {
+            let read: u32 = self.parts.iter().map(|part| part.events).sum();
+            let events = self.log.events;
+            self.find(
+                code,
+                offset,
+                format!("event {read} of {events}: {message}; it and all after it are lost"),
+            );
+        }
+        if let Some((number, offset)) = without_time {
+            let message = format!("the time of event {number} is none");
+            self.find(FaultCode::TimeRange, offset, message);
+        }
+        if let Some((number, offset, track)) = without_track {
+            let message = format!("event {number} is on track {track}, which has no name");
+            self.find(FaultCode::StringOffset, offset, message);
+        }
+        if whole && end < self.bytes.len() {
+            let count = self.bytes.len() - end;
+            let message = format!("{count} bytes after the last event");
+            self.find(FaultCode::TrailingData, end, message);
+        }
+    }
+
+    fn find(&mut self, code: FaultCode, offset: usize, message: String) {
+        self.faults.push(FaultReport {
+            code,
+            file: Arc::new(self.path.clone()),
+            offset: offset as u64,
+            packet: None,
+            event: None,
+            field: None,
+            message,
+        });
+    }
+
+    /// What the file holds before its events.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Number of bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Number of events that can be read.
+    pub fn events(&self) -> u64 {
+        self.parts.iter().map(|part| u64::from(part.events)).sum()
+    }
+}
+
+/// Nanoseconds since recording began; `None` of what is no time.
+fn ticks(seconds: f64) -> Option<u64> {
+    let nanos = (seconds * NANOS_PER_SECOND as f64).round();
+    (0.0..i64::MAX as f64)
+        .contains(&nanos)
+        .then_some(nanos as u64)
+}
+
+fn event_class(number: usize, kind: &EventType, bytes: &[u8]) -> EventClass {
+    let format = &bytes[kind.format.clone()];
+    let mut schema = schema();
+    let mut labels = None;
+    let mut at = 0;
+    for (position, argument) in kind.arguments.iter().enumerate() {
+        // A conversion knows whether its number is signed.
+        let conversion = next_conversion(format, at);
+        at = conversion.map_or(format.len(), |conversion| conversion.end());
+        let is_signed =
+            conversion.is_some_and(|conversion| matches!(conversion.letter, b'd' | b'i'));
+        let bits = u32::from(argument.size) * 8;
+        let base = match conversion.map(|conversion| conversion.letter) {
+            Some(b'x' | b'X' | b'p') => Base::Hexadecimal,
+            Some(b'o') => Base::Octal,
+            _ => Base::Decimal,
+        };
+        let field = match argument.kind {
+            ArgumentKind::Integer if is_signed => Kind::Sint {
+                bits,
+                base,
+                labels: None,
+            },
+            ArgumentKind::Integer => Kind::Uint {
+                bits,
+                base,
+                labels: None,
+            },
+            ArgumentKind::Label => Kind::Uint {
+                bits,
+                base: Base::Decimal,
+                labels: Some(Arc::clone(
+                    labels.get_or_insert_with(|| Arc::new(label_names(kind, bytes))),
+                )),
+            },
+            ArgumentKind::Float => Kind::Float { bits },
+            ArgumentKind::Table | ArgumentKind::String => Kind::Text,
+        };
+        schema.push_child(field::PAYLOAD, Some(format!("arg{position}").into()), field);
+    }
+    schema.push_child(field::PAYLOAD, Some("text".into()), Kind::Text);
+    let (name, _) = event_name(format);
+    let name = if name.is_empty() { format } else { name };
+    let name = String::from_utf8_lossy(&name[..name.len().min(MOST_NAME)]);
+    EventClass {
+        id: number as u64,
+        stream_class: 0,
+        name: Some(name.into()),
+        log_level: None,
+        emf_uri: None,
+        schema,
+    }
+}
+
+fn label_names(kind: &EventType, bytes: &[u8]) -> Labels {
+    let mapping = |(number, place): (usize, &Range<usize>)| Mapping {
+        label: String::from_utf8_lossy(&bytes[place.clone()]).into(),
+        ranges: vec![(number as u64, number as u64)],
+    };
+    Labels::new(false, kind.labels.iter().enumerate().map(mapping).collect())
+}
+
+impl kymo_model::Recording for Recording {
+    type Cursor<'a> = ElogCursor<'a>;
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn format(&self) -> Format {
+        Format {
+            name: "elog",
+            version: "v0",
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn uid(&self) -> Option<&str> {
+        None
+    }
+
+    fn streams(&self) -> &[StreamInfo] {
+        &self.streams
+    }
+
+    fn event_classes(&self) -> &[EventClass] {
+        &self.classes
+    }
+
+    fn chunk_count(&self, stream: usize) -> usize {
+        match stream {
+            0 => self.parts.len(),
+            _ => 0,
+        }
+    }
+
+    fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
+        let part = self.parts.get(number).filter(|_| stream == 0)?;
+        let end = self
+            .parts
+            .get(number + 1)
+            .map_or(self.end, |next| next.offset);
+        let time = |ticks: Option<u64>| self.place.timestamp(ticks.filter(|_| part.is_sorted)?);
+        Some(Chunk {
+            stream,
+            number,
+            bytes: (end - part.offset) as u64,
+            begin: part.begin,
+            end: part.end,
+            begin_time: time(part.begin),
+            end_time: time(part.end),
+            lost_events: None,
+            lost_chunks: None,
+        })
+    }
+
+    fn cursor(&self, chunk: &Chunk) -> ElogCursor<'_> {
+        let part = self.parts[chunk.number];
+        ElogCursor {
+            of: self,
+            begin: part.offset,
+            next: part.offset,
+            number: 0,
+            events: part.events,
+            room: RefCell::new((Line::new(), Line::new())),
+        }
+    }
+
+    fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn faults(&self) -> &[FaultReport] {
+        &self.faults
+    }
+
+    fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
+        let offset = self.parts.get(chunk.number).map_or(0, |part| part.offset);
+        FaultReport {
+            code: fault.code,
+            file: Arc::new(self.path.clone()),
+            offset: offset as u64 + fault.bit / 8,
+            packet: None,
+            event: event.map(|(number, _)| number),
+            field: None,
+            message: format!("{}: {}", fault.code, fault.found),
+        }
+    }
+
+    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
+        false
+    }
+}
+
+/// Walks the events of a chunk.
+pub struct ElogCursor<'a> {
+    of: &'a Recording,
+    /// Where the chunk begins.
+    begin: usize,
+    next: usize,
+    number: u32,
+    events: u32,
+    /// Texts are made here: the whole, and a piece of it.
+    room: RefCell<(Line, Line)>,
+}
+
+impl<'c> Cursor for ElogCursor<'c> {
+    type Event<'a>
+        = ElogEvent<'a, 'c>
+    where
+        Self: 'a;
+
+    fn next_event(&mut self) -> Result<Option<ElogEvent<'_, 'c>>, Fault> {
+        if self.number >= self.events {
+            return Ok(None);
+        }
+        let (begin, number) = (self.next, self.number);
+        self.number += 1;
+        // All of this was there when the file was opened.
+        let mut reader = Reader::new(&self.of.bytes, begin);
+        let cut = Fault::new(FaultCode::Truncated, (begin - self.begin) as u64 * 8, 0);
+        let head = reader.head().ok_or(cut)?;
+        let kind = self.of.log.types.get(usize::from(head.kind)).ok_or(cut)?;
+        reader.skip(&kind.arguments).ok_or(cut)?;
+        self.next = reader.at;
+        let end = reader.at;
+        Ok(Some(ElogEvent {
+            of: self,
+            kind,
+            head,
+            begin,
+            end,
+            number,
+        }))
+    }
+}
+
+/// An event of an elog file.
+pub struct ElogEvent<'a, 'c> {
+    of: &'a ElogCursor<'c>,
+    kind: &'c EventType,
+    head: Head,
+    begin: usize,
+    end: usize,
+    number: u32,
+}
+
+impl ElogEvent<'_, '_> {
+    fn bit(&self, at: usize) -> u64 {
+        (at - self.of.begin) as u64 * 8
+    }
+
+    fn argument<V: Visitor>(
+        &self,
+        field: FieldId,
+        argument: Argument,
+        value: Value<'_>,
+        visitor: &mut V,
+    ) {
+        let of = self.of.of;
+        match (argument.kind, value) {
+            (ArgumentKind::Table, Value::Integer(offset)) => match of.log.string(&of.bytes, offset)
+            {
+                Some(text) => visitor.text(field, text),
+                None => {
+                    let (room, _) = &mut *self.of.room.borrow_mut();
+                    room.clear();
+                    crate::format::bad_offset(u32::try_from(offset).unwrap_or(u32::MAX), room);
+                    visitor.text(field, room.as_bytes());
+                }
+            },
+            (_, Value::Integer(number)) => {
+                let kind = &self.class().schema.field(field).kind;
+                match kind {
+                    Kind::Sint { .. } => visitor.sint(field, signed(number, argument.size)),
+                    _ => visitor.uint(field, number),
+                }
+            }
+            (_, Value::Float(number)) => visitor.float(field, number),
+            (_, Value::Text(text)) => visitor.text(field, text),
+        }
+    }
+}
+
+impl Event for ElogEvent<'_, '_> {
+    fn class(&self) -> &EventClass {
+        &self.of.of.classes[self.class_index()]
+    }
+
+    fn class_index(&self) -> usize {
+        // There are as many classes as types, no more than this number can tell.
+        const { assert!(MOST_TYPES == u16::MAX as usize + 1) };
+        self.head.kind.into()
+    }
+
+    fn timestamp(&self) -> Option<Timestamp> {
+        self.of.of.place.timestamp(self.ticks()?)
+    }
+
+    fn ticks(&self) -> Option<u64> {
+        ticks(self.head.seconds)
+    }
+
+    fn number(&self) -> u64 {
+        self.number.into()
+    }
+
+    fn begin_bit(&self) -> u64 {
+        self.bit(self.begin)
+    }
+
+    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
+        let of = self.of.of;
+        let track = self.bit(self.begin + 2);
+        visitor.at(track);
+        visitor.begin_struct(field::CONTEXT);
+        visitor.at(track);
+        visitor.uint(field::TRACK, self.head.track.into());
+        visitor.after(track + 16);
+        visitor.at(track);
+        match of.log.tracks.get(usize::from(self.head.track)) {
+            Some(name) => visitor.text(field::TRACK_NAME, &of.bytes[name.clone()]),
+            None => {
+                let (room, _) = &mut *self.of.room.borrow_mut();
+                room.clear();
+                room.decimal(self.head.track.into());
+                visitor.text(field::TRACK_NAME, room.as_bytes());
+            }
+        }
+        visitor.after(track + 16);
+        visitor.at(track + 16);
+        visitor.end_struct(field::CONTEXT);
+        let arguments = self.begin + EVENT_HEAD;
+        visitor.at(self.bit(arguments));
+        visitor.begin_struct(field::PAYLOAD);
+        let mut reader = Reader::new(&of.bytes, arguments);
+        let mut next = field::PAYLOAD.0 + 1;
+        for &argument in &self.kind.arguments {
+            visitor.at(self.bit(reader.at));
+            let Some(value) = reader.value(argument) else {
+                return Err(Fault::new(FaultCode::Truncated, self.bit(reader.at), 0));
+            };
+            self.argument(FieldId(next), argument, value, visitor);
+            visitor.after(self.bit(reader.at));
+            next += 1;
+        }
+        let (room, piece) = &mut *self.of.room.borrow_mut();
+        room.clear();
+        let mut reader = Reader::new(&of.bytes, arguments);
+        let text = write(&of.log, self.kind, &mut reader, room, piece);
+        text.ok_or(Fault::new(FaultCode::Truncated, self.bit(arguments), 0))?;
+        visitor.at(self.bit(arguments));
+        visitor.text(FieldId(next), room.as_bytes());
+        visitor.after(self.bit(self.end));
+        visitor.at(self.bit(self.end));
+        visitor.end_struct(field::PAYLOAD);
+        Ok(())
+    }
+}

@@ -1,0 +1,48 @@
+//! Event logs of VPP and of the tools around it.
+//!
+//! * **CPEL** ([`mod@file`], [`definitions`], [`recording`]): sections with strings, symbols,
+//!   definitions of events and tracks, and events of 20 bytes, in either byte order.
+//! * **Gist**, which came before it: a count and the same events, without anything else.
+//! * **elog** ([`elog`]): what VPP's `event-logger save` writes: events of several arguments.
+//!
+//! [`recording`] and [`elog`] offer them as recordings of `kymo-model`. [`write`](mod@write) makes
+//! CPEL files, [`rewrite`] copies one with everything in it that nobody knows, [`convert`] makes
+//! one of an elog file.
+//!
+//! Everything here works on byte slices: files are opened by the caller. Nothing is global,
+//! and nothing depends on the machine that runs it.
+
+pub mod clock;
+pub mod convert;
+pub mod definitions;
+pub mod elog;
+pub mod entries;
+pub mod file;
+pub mod format;
+mod lookup;
+pub mod probe;
+pub mod recording;
+pub mod rewrite;
+pub mod write;
+
+pub use clock::ClockChoice;
+pub use probe::{Kind, probe};
+
+use kymo_machine::ByteOrder;
+
+/// The integer of 4 bytes at a position.
+fn u32_at(bytes: &[u8], at: usize, order: ByteOrder) -> Option<u32> {
+    let bytes = *bytes.get(at..)?.first_chunk()?;
+    Some(match order {
+        ByteOrder::Big => u32::from_be_bytes(bytes),
+        ByteOrder::Little => u32::from_le_bytes(bytes),
+    })
+}
+
+/// An integer as 4 bytes.
+fn u32_bytes(value: u32, order: ByteOrder) -> [u8; 4] {
+    match order {
+        ByteOrder::Big => value.to_be_bytes(),
+        ByteOrder::Little => value.to_le_bytes(),
+    }
+}

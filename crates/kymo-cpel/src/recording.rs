@@ -1,0 +1,775 @@
+//! CPEL and Gist files as recordings.
+//!
+//! Each section of events is a stream, with the clock and the strings of its own. Its events are
+//! cut into chunks as they lie in the file, so that chunks are read in parallel and nothing but
+//! definitions is kept. A section whose events are not in the order of time is read in that
+//! order, for which it costs four bytes for each of its events.
+//!
+//! An event class is a definition of an event, or a code that has none: such an event is called
+//! `E` and its code. Each event has the fields `track` and `track_name` (in the common context),
+//! `datum` and `text`: what the format of the definition makes of the datum (in the payload).
+
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kymo_io::Bytes;
+use kymo_machine::ByteOrder;
+use kymo_model::{
+    Base, Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Kind,
+    Schema, Scope, StreamInfo, Visitor,
+};
+use kymo_text::Line;
+use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
+
+use crate::clock::{ClockChoice, Place, Rate};
+use crate::definitions::{Definitions, EventSection, InFile, Reference};
+use crate::entries::{ENTRY_SIZE, Entries, Entry};
+use crate::file::{self, File, Finding, Header, Section};
+use crate::format::{MOST_TEXT, Shape, bad_offset, write};
+use crate::probe::is_gist;
+
+/// Events of a chunk: so many are worked on in one go.
+const CHUNK: usize = 1 << 16;
+/// Bits of an event.
+const ENTRY_BITS: u64 = ENTRY_SIZE as u64 * 8;
+/// Bytes of an event's name.
+const MOST_NAME: usize = 1024;
+/// Codes without a definition that become classes of their own.
+const MOST_UNDEFINED: usize = 1 << 16;
+/// Number of the class of all other codes: no code has it.
+const OTHER_CODES: u64 = 1 << 32;
+
+/// How logs are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What the clock of CPEL and Gist files is.
+    pub clock: ClockChoice,
+    /// Added to all times, in nanoseconds.
+    pub offset_nanos: i64,
+    /// Whether clocks of which it is not known are taken to begin in 1970.
+    pub from_unix_epoch: bool,
+}
+
+/// Why a file cannot be opened.
+#[derive(Debug)]
+pub struct OpenError {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl OpenError {
+    /// What is wrong with a file.
+    pub fn wrong(path: &Path, error: &impl ToString) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            message: error.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.message)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// The fields of the events of all classes.
+pub(crate) mod field {
+    use kymo_model::FieldId;
+
+    /// The common context.
+    pub(crate) const CONTEXT: FieldId = FieldId(0);
+    pub(crate) const TRACK: FieldId = FieldId(1);
+    pub(crate) const TRACK_NAME: FieldId = FieldId(2);
+    pub(crate) const PAYLOAD: FieldId = FieldId(3);
+    pub(super) const DATUM: FieldId = FieldId(4);
+    pub(super) const TEXT: FieldId = FieldId(5);
+    pub(super) const CODE: FieldId = FieldId(6);
+}
+
+pub(crate) const WORD: Kind = Kind::Uint {
+    bits: 32,
+    base: Base::Decimal,
+    labels: None,
+};
+
+/// A schema with what the events of all classes have: the track, and an empty payload.
+pub(crate) fn schema() -> Schema {
+    let mut schema = Schema::new();
+    let context = schema.push_root(Scope::CommonContext, Kind::Struct);
+    schema.push_child(context, Some("track".into()), WORD);
+    schema.push_child(context, Some("track_name".into()), Kind::Text);
+    schema.push_root(Scope::Payload, Kind::Struct);
+    schema
+}
+
+fn event_class(code: u64, name: Arc<str>) -> EventClass {
+    let mut schema = schema();
+    schema.push_child(field::PAYLOAD, Some("datum".into()), WORD);
+    schema.push_child(field::PAYLOAD, Some("text".into()), Kind::Text);
+    if code == OTHER_CODES {
+        schema.push_child(field::PAYLOAD, Some("code".into()), WORD);
+    }
+    EventClass {
+        id: code,
+        stream_class: 0,
+        name: Some(name),
+        log_level: None,
+        emf_uri: None,
+        schema,
+    }
+}
+
+/// How the datum of a class becomes text.
+#[derive(Clone, Debug)]
+enum DatumText {
+    /// There is none.
+    Empty,
+    /// Always the same.
+    Constant(Range<usize>),
+    /// The string that the datum refers to.
+    String,
+    /// By a format.
+    Made { format: Range<usize>, strings: bool },
+    /// The format cannot be found.
+    Bad(u32),
+}
+
+impl DatumText {
+    fn new(datum: &Reference, names: &InFile<'_>) -> Self {
+        match datum {
+            Reference::None => Self::Empty,
+            Reference::Bad(offset) => Self::Bad(*offset),
+            Reference::At(place) => match Shape::of(names.text(place)) {
+                Shape::Constant => Self::Constant(place.clone()),
+                Shape::String => Self::String,
+                Shape::Made { strings } => Self::Made {
+                    format: place.clone(),
+                    strings,
+                },
+            },
+        }
+    }
+
+    fn has_strings(&self) -> bool {
+        matches!(self, Self::String | Self::Made { strings: true, .. })
+    }
+}
+
+/// A section of events as a stream.
+#[derive(Debug)]
+struct Log {
+    section: EventSection,
+    place: Place,
+    /// The positions of events in the order of time, where the file has another order.
+    order: Option<Box<[u32]>>,
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    name: Option<String>,
+    bytes: Bytes,
+    /// `None` of a Gist file.
+    header: Option<Header>,
+    sections: Vec<Section>,
+    definitions: Definitions,
+    logs: Vec<Log>,
+    streams: Vec<StreamInfo>,
+    classes: Vec<EventClass>,
+    datums: Vec<DatumText>,
+    faults: Vec<FaultReport>,
+    notes: Vec<String>,
+}
+
+impl Recording {
+    /// The log in the bytes of a CPEL file.
+    ///
+    /// # Errors
+    ///
+    /// When the header says nothing known.
+    pub fn new(path: &Path, bytes: Bytes, options: &Options) -> Result<Self, file::Error> {
+        let mut file = File::open(&bytes)?;
+        let definitions = Definitions::read(&mut file);
+        let (header, sections, findings) = (file.header, file.sections, file.findings);
+        let mut of = Self::empty(path, bytes);
+        of.header = Some(header);
+        of.sections = sections;
+        of.definitions = definitions;
+        of.build(findings, options);
+        Ok(of)
+    }
+
+    /// The log in the bytes of a Gist file.
+    ///
+    /// # Errors
+    ///
+    /// When they are not as many as the file says.
+    pub fn gist(path: &Path, bytes: Bytes, options: &Options) -> Result<Self, file::Error> {
+        if !is_gist(&bytes) {
+            return Err(file::Error::Gist { len: bytes.len() });
+        }
+        let entries = 4..bytes.len();
+        let mut of = Self::empty(path, bytes);
+        of.definitions.sections.push(EventSection {
+            section: 0,
+            entries,
+            strings: 0..0,
+            clock: None,
+        });
+        of.build(Vec::new(), options);
+        Ok(of)
+    }
+
+    fn empty(path: &Path, bytes: Bytes) -> Self {
+        let name = path.file_stem().map(|name| name.to_string_lossy());
+        Self {
+            path: path.to_path_buf(),
+            name: name.map(std::borrow::Cow::into_owned),
+            bytes,
+            header: None,
+            sections: Vec::new(),
+            definitions: Definitions::default(),
+            logs: Vec::new(),
+            streams: Vec::new(),
+            classes: Vec::new(),
+            datums: Vec::new(),
+            faults: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Makes classes of definitions and streams of sections.
+    fn build(&mut self, mut findings: Vec<Finding>, options: &Options) {
+        let zeros = self.sections.iter().filter(|section| section.kind == 0);
+        let zeros = zeros.count();
+        if zeros > 0 {
+            let note =
+                format!("{zeros} sections of type 0, which no file should have, are skipped");
+            self.notes.push(note);
+        }
+        self.define_classes();
+        let order = self.byte_order();
+        let packet_schema = Arc::new(Schema::new());
+        for section in std::mem::take(&mut self.definitions.sections) {
+            let number = self.logs.len();
+            let (rate, doubt) = Rate::new(section.clock, options.clock);
+            if let Some(doubt) = doubt {
+                let note = match self.header {
+                    Some(_) => format!("section {}: {doubt}", section.section),
+                    None => doubt.to_string(),
+                };
+                self.notes.push(note);
+            }
+            let place = Place {
+                rate,
+                offset_nanos: options.offset_nanos,
+            };
+            let is_sorted = self.scan(&section, &mut findings);
+            let entries = Entries::new(&self.bytes[section.entries.clone()], order);
+            let log = Log {
+                place,
+                order: (!is_sorted).then(|| by_time(entries)),
+                section,
+            };
+            let last = entries.len().checked_sub(1);
+            if let Some(last) = last.and_then(|last| log.entry(entries, last))
+                && place.timestamp(last.time).is_none()
+            {
+                findings.push(Finding {
+                    code: FaultCode::TimeRange,
+                    offset: log.section.entries.start as u64,
+                    section: Some(log.section.section as u64),
+                    message: format!(
+                        "the last time, {}, is more nanoseconds than 64 bits hold",
+                        last.time
+                    ),
+                });
+            }
+            self.logs.push(log);
+            self.streams.push(StreamInfo {
+                class: 0,
+                id: Some(number as u64),
+                name: format!("events {number}").into(),
+                clock: Some(Arc::new(clock(place, options.from_unix_epoch))),
+                packet_schema: Arc::clone(&packet_schema),
+            });
+        }
+        let file = Arc::new(self.path.clone());
+        let report = |found: Finding| FaultReport {
+            code: found.code,
+            file: Arc::clone(&file),
+            offset: found.offset,
+            packet: None,
+            event: None,
+            field: None,
+            message: match found.section {
+                Some(section) => format!("section {section}: {}", found.message),
+                None => found.message,
+            },
+        };
+        self.faults = findings.into_iter().map(report).collect();
+    }
+
+    fn define_classes(&mut self) {
+        let mut name = Line::new();
+        for definition in &self.definitions.events {
+            let names = self.names(&definition.strings);
+            name.clear();
+            names.write_name(
+                &definition.name,
+                b"E%d",
+                definition.code,
+                &mut name,
+                MOST_NAME,
+            );
+            self.datums.push(DatumText::new(&definition.datum, &names));
+            let name = String::from_utf8_lossy(name.as_bytes());
+            self.classes
+                .push(event_class(definition.code.into(), name.into()));
+        }
+    }
+
+    /// Looks at all events of a section: makes classes of codes without a definition, tells of
+    /// strings that do not exist, and whether the events are in the order of time.
+    fn scan(&mut self, section: &EventSection, findings: &mut Vec<Finding>) -> bool {
+        let entries = Entries::new(&self.bytes[section.entries.clone()], self.byte_order());
+        let strings = section.strings.len();
+        let (mut is_sorted, mut last) = (true, 0);
+        let mut bad = None;
+        let mut bad_count = 0u64;
+        for (position, entry) in entries.iter().enumerate() {
+            is_sorted &= last <= entry.time;
+            last = entry.time;
+            let class = match self.definitions.event_at.get(entry.code) {
+                Some(class) => class as usize,
+                None => undefined(
+                    entry.code,
+                    &mut self.definitions,
+                    &mut self.classes,
+                    &mut self.datums,
+                ),
+            };
+            if entry.datum as usize >= strings && self.datums[class].has_strings() {
+                bad.get_or_insert((position, entry.datum));
+                bad_count += 1;
+            }
+        }
+        if let Some((position, datum)) = bad {
+            findings.push(Finding {
+                code: FaultCode::StringOffset,
+                offset: (section.entries.start + position * ENTRY_SIZE) as u64,
+                section: Some(section.section as u64),
+                message: format!(
+                    "{bad_count} events refer to strings beyond the {strings} bytes of their string table, \
+                     the first one is event {position} with offset {datum}"
+                ),
+            });
+        }
+        is_sorted
+    }
+
+    /// The byte order of the file.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.header.map_or(ByteOrder::Big, |header| header.order)
+    }
+
+    /// What a CPEL file says of itself.
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// The sections of a CPEL file.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// Tracks, symbols and events that are defined.
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// Number of bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Number of events.
+    pub fn events(&self) -> u64 {
+        let entries = |log: &Log| (log.section.entries.len() / ENTRY_SIZE) as u64;
+        self.logs.iter().map(entries).sum()
+    }
+
+    /// Whether the events of a stream lie in the order of time.
+    pub fn is_sorted(&self, stream: usize) -> bool {
+        self.logs.get(stream).is_none_or(|log| log.order.is_none())
+    }
+
+    /// What is odd about it, and no damage.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn names(&self, strings: &Range<usize>) -> InFile<'_> {
+        InFile {
+            bytes: &self.bytes,
+            strings: self.bytes.get(strings.clone()).unwrap_or_default(),
+            symbols: &self.definitions.symbols,
+        }
+    }
+
+    fn entries(&self, log: &Log) -> Entries<'_> {
+        let bytes = self.bytes.get(log.section.entries.clone());
+        Entries::new(bytes.unwrap_or_default(), self.byte_order())
+    }
+}
+
+/// The class of a code that is not defined: makes one, unless there are very many.
+#[cold]
+fn undefined(
+    code: u32,
+    definitions: &mut Definitions,
+    classes: &mut Vec<EventClass>,
+    datums: &mut Vec<DatumText>,
+) -> usize {
+    let undefined = classes.len() - definitions.events.len();
+    let class = classes.len();
+    if undefined < MOST_UNDEFINED {
+        definitions.event_at.insert(code, class as u32);
+        classes.push(event_class(code.into(), format!("E{}", code as i32).into()));
+        datums.push(DatumText::Empty);
+        return class;
+    }
+    if undefined == MOST_UNDEFINED {
+        classes.push(event_class(OTHER_CODES, "E%d".into()));
+        datums.push(DatumText::Empty);
+        return class;
+    }
+    class - 1
+}
+
+/// The positions of events in the order of time; those of the same time in the order of the file.
+fn by_time(entries: Entries<'_>) -> Box<[u32]> {
+    // A section has less than 2^32 bytes, so there are fewer events.
+    let mut order: Vec<u32> = (0..entries.len() as u32).collect();
+    order.sort_by_key(|&position| entries.get(position as usize).map(|entry| entry.time));
+    order.into()
+}
+
+/// The clock of a stream.
+fn clock(place: Place, from_unix_epoch: bool) -> Clock {
+    let (seconds, nanos) = Timestamp::from_nanos(place.offset_nanos).split();
+    let frequency = place.rate.per_second();
+    let cycles =
+        u128::from(nanos) * u128::from(frequency) / NANOS_PER_SECOND.unsigned_abs() as u128;
+    Clock {
+        frequency,
+        offset_seconds: seconds,
+        offset_cycles: u64::try_from(cycles).unwrap_or(u64::MAX),
+        origin: match from_unix_epoch {
+            true => Origin::UnixEpoch,
+            false => Origin::Unknown,
+        },
+        ..Clock::default()
+    }
+}
+
+impl kymo_model::Recording for Recording {
+    type Cursor<'a> = LogCursor<'a>;
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn format(&self) -> Format {
+        match self.header {
+            Some(_) => Format {
+                name: "cpel",
+                version: "1",
+            },
+            None => Format {
+                name: "gist",
+                version: "",
+            },
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    fn uid(&self) -> Option<&str> {
+        None
+    }
+
+    fn streams(&self) -> &[StreamInfo] {
+        &self.streams
+    }
+
+    fn event_classes(&self) -> &[EventClass] {
+        &self.classes
+    }
+
+    fn chunk_count(&self, stream: usize) -> usize {
+        let entries = |log: &Log| log.section.entries.len() / ENTRY_SIZE;
+        self.logs.get(stream).map_or(0, entries).div_ceil(CHUNK)
+    }
+
+    fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
+        let log = self.logs.get(stream)?;
+        let entries = self.entries(log);
+        let first = number.checked_mul(CHUNK)?;
+        let count = entries.len().checked_sub(first)?.min(CHUNK);
+        let time = |position| Some(log.entry(entries, position)?.time);
+        let begin = time(first)?;
+        let end = time(first + count - 1)?;
+        Some(Chunk {
+            stream,
+            number,
+            bytes: (count * ENTRY_SIZE) as u64,
+            begin: Some(begin),
+            end: Some(end),
+            begin_time: log.place.timestamp(begin),
+            end_time: log.place.timestamp(end),
+            lost_events: None,
+            lost_chunks: None,
+        })
+    }
+
+    fn cursor(&self, chunk: &Chunk) -> LogCursor<'_> {
+        let log = &self.logs[chunk.stream];
+        let entries = self.entries(log);
+        let first = chunk.number.saturating_mul(CHUNK);
+        LogCursor {
+            of: self,
+            log,
+            entries,
+            names: self.names(&log.section.strings),
+            first,
+            next: first,
+            end: entries.len().min(first.saturating_add(CHUNK)),
+            room: RefCell::new(Line::new()),
+        }
+    }
+
+    fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn faults(&self) -> &[FaultReport] {
+        &self.faults
+    }
+
+    fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
+        let log = &self.logs[chunk.stream];
+        let position = (fault.bit / ENTRY_BITS) as usize + chunk.number * CHUNK;
+        let position = log.position(position).unwrap_or(position);
+        FaultReport {
+            code: fault.code,
+            file: Arc::new(self.path.clone()),
+            offset: (log.section.entries.start + position * ENTRY_SIZE) as u64,
+            packet: None,
+            event: event.map(|(number, _)| number),
+            field: None,
+            message: format!("{}: {}", fault.code, fault.found),
+        }
+    }
+
+    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
+        false
+    }
+}
+
+impl Log {
+    /// Where an event lies that is told by its place in the order of time.
+    #[inline(always)]
+    fn position(&self, place: usize) -> Option<usize> {
+        match &self.order {
+            None => Some(place),
+            Some(order) => order.get(place).map(|&position| position as usize),
+        }
+    }
+
+    #[inline(always)]
+    fn entry(&self, entries: Entries<'_>, place: usize) -> Option<Entry> {
+        entries.get(self.position(place)?)
+    }
+}
+
+/// Walks the events of a chunk.
+pub struct LogCursor<'a> {
+    of: &'a Recording,
+    log: &'a Log,
+    entries: Entries<'a>,
+    names: InFile<'a>,
+    /// The first event of the chunk.
+    first: usize,
+    next: usize,
+    end: usize,
+    /// Texts are made here.
+    room: RefCell<Line>,
+}
+
+impl<'c> Cursor for LogCursor<'c> {
+    type Event<'a>
+        = LogEvent<'a, 'c>
+    where
+        Self: 'a;
+
+    #[inline]
+    fn next_event(&mut self) -> Result<Option<LogEvent<'_, 'c>>, Fault> {
+        if self.next >= self.end {
+            return Ok(None);
+        }
+        let place = self.next;
+        self.next += 1;
+        let Some(entry) = self.log.entry(self.entries, place) else {
+            return Ok(None);
+        };
+        // Codes beyond those that have classes are of the last one.
+        let class = self.of.definitions.event_at.get(entry.code);
+        let class = class.map_or(self.of.classes.len() - 1, |class| class as usize);
+        Ok(Some(LogEvent {
+            of: self,
+            entry,
+            class,
+            number: (place - self.first) as u64,
+        }))
+    }
+}
+
+/// An event of a log.
+pub struct LogEvent<'a, 'c> {
+    of: &'a LogCursor<'c>,
+    entry: Entry,
+    class: usize,
+    number: u64,
+}
+
+impl LogEvent<'_, '_> {
+    /// The event as it lies in the file.
+    pub fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    fn track_name<V: Visitor>(&self, visitor: &mut V) {
+        let of = self.of.of;
+        let track = of.definitions.track(self.entry.track);
+        let mut names = self.of.names;
+        let name = match track {
+            None => &Reference::None,
+            Some(track) => {
+                names.strings = of.bytes.get(track.strings.clone()).unwrap_or_default();
+                &track.name
+            }
+        };
+        if let Reference::At(place) = name {
+            let text = names.text(place);
+            if !text.contains(&b'%') {
+                return visitor.text(field::TRACK_NAME, text);
+            }
+        }
+        let mut room = self.of.room.borrow_mut();
+        room.clear();
+        names.write_name(name, b"%d", self.entry.track, &mut room, MOST_TEXT);
+        visitor.text(field::TRACK_NAME, room.as_bytes());
+    }
+
+    fn text<V: Visitor>(&self, visitor: &mut V) {
+        let (names, datum) = (&self.of.names, self.entry.datum);
+        let made = |make: &dyn Fn(&mut Line), visitor: &mut V| {
+            let mut room = self.of.room.borrow_mut();
+            room.clear();
+            make(&mut room);
+            visitor.text(field::TEXT, room.as_bytes());
+        };
+        match &self.of.of.datums[self.class] {
+            DatumText::Empty => visitor.text(field::TEXT, b""),
+            DatumText::Constant(text) => visitor.text(field::TEXT, names.text(text)),
+            DatumText::String => match names.string(datum) {
+                Some(text) => visitor.text(field::TEXT, text),
+                None => made(&|room| bad_offset(datum, room), visitor),
+            },
+            DatumText::Made { format, .. } => {
+                let format = names.text(format);
+                made(
+                    &|room| write(format, datum, names, room, MOST_TEXT),
+                    visitor,
+                );
+            }
+            DatumText::Bad(offset) => made(&|room| bad_offset(*offset, room), visitor),
+        }
+    }
+}
+
+impl Event for LogEvent<'_, '_> {
+    #[inline]
+    fn class(&self) -> &EventClass {
+        &self.of.of.classes[self.class]
+    }
+
+    #[inline]
+    fn class_index(&self) -> usize {
+        self.class
+    }
+
+    #[inline]
+    fn timestamp(&self) -> Option<Timestamp> {
+        self.of.log.place.timestamp(self.entry.time)
+    }
+
+    #[inline]
+    fn ticks(&self) -> Option<u64> {
+        Some(self.entry.time)
+    }
+
+    #[inline]
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    #[inline]
+    fn begin_bit(&self) -> u64 {
+        self.number * ENTRY_BITS
+    }
+
+    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
+        // Of the five words of an event, the third is the track and the last the datum.
+        let bit = self.begin_bit();
+        let (track, datum, end) = (bit + 64, bit + 128, bit + ENTRY_BITS);
+        visitor.at(track);
+        visitor.begin_struct(field::CONTEXT);
+        visitor.at(track);
+        visitor.uint(field::TRACK, self.entry.track.into());
+        visitor.after(track + 32);
+        visitor.at(track);
+        self.track_name(visitor);
+        visitor.after(track + 32);
+        visitor.at(track + 32);
+        visitor.end_struct(field::CONTEXT);
+        visitor.at(datum);
+        visitor.begin_struct(field::PAYLOAD);
+        visitor.at(datum);
+        visitor.uint(field::DATUM, self.entry.datum.into());
+        visitor.after(end);
+        visitor.at(datum);
+        self.text(visitor);
+        visitor.after(end);
+        if self.class().id == OTHER_CODES {
+            visitor.at(track + 32);
+            visitor.uint(field::CODE, self.entry.code.into());
+            visitor.after(datum);
+        }
+        visitor.at(end);
+        visitor.end_struct(field::PAYLOAD);
+        Ok(())
+    }
+}

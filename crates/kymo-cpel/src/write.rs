@@ -1,0 +1,318 @@
+//! Making CPEL files.
+//!
+//! A [`Builder`] takes definitions and events in any order and writes one string table, sorted
+//! definitions, and the events in the order of time, in as many sections as they need.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::io::{self, Write};
+use std::num::NonZeroU32;
+
+use kymo_machine::ByteOrder;
+
+use crate::entries::{ENTRY_SIZE, Entry};
+use crate::file::{Header, TABLE_NAME_SIZE, kind};
+use crate::u32_bytes;
+
+/// Name of the string table, as other programs call theirs.
+const TABLE: &[u8] = b"FileStrtab";
+/// Events of a section: more would need a longer length than 32 bits hold.
+pub const MOST_EVENTS: usize = (u32::MAX as usize - TABLE_NAME_SIZE - 8) / ENTRY_SIZE;
+
+/// How files are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The order of the bytes of all numbers. Other programs read big-endian files only.
+    pub order: ByteOrder,
+    /// When the file is written, in seconds since 1970.
+    pub date: u32,
+    /// What the length of the string table is a multiple of.
+    pub padding: Padding,
+    /// Ticks in a second.
+    pub clock: NonZeroU32,
+    /// Events of a section; at most [`MOST_EVENTS`] whatever is asked for.
+    pub section_events: usize,
+}
+
+impl Default for Options {
+    /// Big-endian, padded to 4 bytes, in nanoseconds, of 1970.
+    fn default() -> Self {
+        Self {
+            order: ByteOrder::Big,
+            date: 0,
+            padding: Padding::Four,
+            clock: NonZeroU32::new(1_000_000_000).expect("it is not zero"),
+            section_events: MOST_EVENTS,
+        }
+    }
+}
+
+/// What the length of the string table is a multiple of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Padding {
+    /// 4 bytes, which all files must have.
+    #[default]
+    Four,
+    /// 8 bytes, as VPP writes them.
+    Eight,
+}
+
+/// Why a file cannot be written.
+#[derive(Debug)]
+pub enum Error {
+    /// A string has a zero within it, where others take it to end.
+    Zero {
+        /// The string.
+        text: Vec<u8>,
+    },
+    /// The strings do not fit in a table.
+    Strings,
+    /// Something has more definitions than a section can have.
+    Definitions,
+    /// The events need more sections than a file can have.
+    Sections {
+        /// How many events there are.
+        events: usize,
+    },
+    /// The output cannot be written.
+    Output(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero { text } => write!(
+                f,
+                "the string `{}` has a zero byte, which ends strings in CPEL",
+                text.escape_ascii()
+            ),
+            Self::Strings => f.write_str("the strings take more than the 4 GiB of a section"),
+            Self::Definitions => {
+                f.write_str("the definitions take more than the 4 GiB of a section")
+            }
+            Self::Sections { events } => write!(
+                f,
+                "{events} events take more sections than the {} of a file",
+                u16::MAX
+            ),
+            Self::Output(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// A file in the making.
+#[derive(Debug)]
+pub struct Builder {
+    options: Options,
+    strings: Vec<u8>,
+    offsets: HashMap<Box<[u8]>, u32>,
+    symbols: BTreeMap<u32, u32>,
+    events: BTreeMap<u32, [u32; 2]>,
+    tracks: BTreeMap<u32, u32>,
+    entries: Vec<Entry>,
+}
+
+impl Builder {
+    /// A file with nothing in it.
+    pub fn new(options: Options) -> Self {
+        let mut strings = TABLE.to_vec();
+        strings.push(0);
+        Self {
+            options,
+            strings,
+            offsets: HashMap::new(),
+            symbols: BTreeMap::new(),
+            events: BTreeMap::new(),
+            tracks: BTreeMap::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// The offset of a string, which is added unless it is there. It is never zero.
+    ///
+    /// # Errors
+    ///
+    /// When it has a zero in it, or does not fit.
+    pub fn string(&mut self, text: &[u8]) -> Result<u32, Error> {
+        if let Some(&offset) = self.offsets.get(text) {
+            return Ok(offset);
+        }
+        if text.contains(&0) {
+            let text = text.to_vec();
+            return Err(Error::Zero { text });
+        }
+        let after = self.strings.len() as u64 + text.len() as u64 + 1;
+        // Leave room for padding.
+        if after > u64::from(u32::MAX - 8) {
+            return Err(Error::Strings);
+        }
+        let offset = self.strings.len() as u32;
+        self.strings.extend(text);
+        self.strings.push(0);
+        self.offsets.insert(text.into(), offset);
+        Ok(offset)
+    }
+
+    fn format(&mut self, text: Option<&[u8]>) -> Result<u32, Error> {
+        text.map_or(Ok(0), |text| self.string(text))
+    }
+
+    /// Defines an event by the formats of its name and of its datum. Without the first it goes by
+    /// `E` and its code, without the second its datum is not shown. `false` where the code has a
+    /// definition, which stays.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::string`].
+    pub fn event(
+        &mut self,
+        code: u32,
+        name: Option<&[u8]>,
+        datum: Option<&[u8]>,
+    ) -> Result<bool, Error> {
+        if self.events.contains_key(&code) {
+            return Ok(false);
+        }
+        let definition = [self.format(name)?, self.format(datum)?];
+        self.events.insert(code, definition);
+        Ok(true)
+    }
+
+    /// Defines a track by the format of its name. Without one it goes by its number. `false`
+    /// where the track has a definition, which stays.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::string`].
+    pub fn track(&mut self, track: u32, name: Option<&[u8]>) -> Result<bool, Error> {
+        if self.tracks.contains_key(&track) {
+            return Ok(false);
+        }
+        let name = self.format(name)?;
+        self.tracks.insert(track, name);
+        Ok(true)
+    }
+
+    /// Gives a value a name. `false` where it has one, which stays.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::string`].
+    pub fn symbol(&mut self, value: u32, name: &[u8]) -> Result<bool, Error> {
+        if self.symbols.contains_key(&value) {
+            return Ok(false);
+        }
+        let name = self.string(name)?;
+        self.symbols.insert(value, name);
+        Ok(true)
+    }
+
+    /// Adds an event.
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// Writes the file. Events of the same time stay in the order in which they came.
+    ///
+    /// # Errors
+    ///
+    /// When there is too much of something, and those of the output.
+    pub fn write(mut self, out: &mut impl Write) -> Result<(), Error> {
+        let per_section = self.options.section_events.clamp(1, MOST_EVENTS);
+        // A file without events has a section without events: so it tells its clock.
+        let event_sections = self.entries.len().div_ceil(per_section).max(1);
+        let symbol_sections = usize::from(!self.symbols.is_empty());
+        let too_many = Error::Sections {
+            events: self.entries.len(),
+        };
+        let sections = u16::try_from(3 + symbol_sections + event_sections).map_err(|_| too_many)?;
+        self.entries.sort_by_key(|entry| entry.time);
+        let order = self.options.order;
+        let header = Header {
+            order,
+            unused: 0,
+            sections,
+            date: self.options.date,
+        };
+        out.write_all(&header.to_bytes())?;
+        let multiple = match self.options.padding {
+            Padding::Four => 4,
+            Padding::Eight => 8,
+        };
+        let padded = self.strings.len().next_multiple_of(multiple);
+        self.strings.resize(padded, 0);
+        section(out, order, kind::STRINGS, self.strings.len())?;
+        out.write_all(&self.strings)?;
+        if !self.symbols.is_empty() {
+            let symbols = self.symbols.iter().map(|(&value, &name)| [value, name]);
+            table(out, order, kind::SYMBOLS, symbols)?;
+        }
+        let events = self.events.iter();
+        let events = events.map(|(&code, &[name, datum])| [code, name, datum]);
+        table(out, order, kind::EVENT_DEFINITIONS, events)?;
+        let tracks = self.tracks.iter().map(|(&track, &name)| [track, name]);
+        table(out, order, kind::TRACK_DEFINITIONS, tracks)?;
+        for number in 0..event_sections {
+            let begin = number * per_section;
+            let end = self.entries.len().min(begin + per_section);
+            let entries = &self.entries[begin..end];
+            let size = TABLE_NAME_SIZE + 8 + entries.len() * ENTRY_SIZE;
+            section(out, order, kind::EVENTS, size)?;
+            out.write_all(&table_name())?;
+            for word in [entries.len() as u32, self.options.clock.get()] {
+                out.write_all(&u32_bytes(word, order))?;
+            }
+            for entry in entries {
+                out.write_all(&entry.to_bytes(order))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the head of a section.
+pub(crate) fn section(
+    out: &mut impl Write,
+    order: ByteOrder,
+    kind: u32,
+    length: usize,
+) -> io::Result<()> {
+    let length = u32::try_from(length)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a section of more than 4 GiB"))?;
+    out.write_all(&u32_bytes(kind, order))?;
+    out.write_all(&u32_bytes(length, order))
+}
+
+/// Writes a section of definitions.
+fn table<const N: usize>(
+    out: &mut impl Write,
+    order: ByteOrder,
+    kind: u32,
+    entries: impl ExactSizeIterator<Item = [u32; N]>,
+) -> Result<(), Error> {
+    let count = entries.len() as u64;
+    let size = TABLE_NAME_SIZE as u64 + 4 + count * N as u64 * 4;
+    let size = u32::try_from(size).map_err(|_| Error::Definitions)?;
+    section(out, order, kind, size as usize)?;
+    out.write_all(&table_name())?;
+    out.write_all(&u32_bytes(count as u32, order))?;
+    for word in entries.flatten() {
+        out.write_all(&u32_bytes(word, order))?;
+    }
+    Ok(())
+}
+
+/// The name of the string table as sections that refer to it have it.
+fn table_name() -> [u8; TABLE_NAME_SIZE] {
+    let mut name = [0; TABLE_NAME_SIZE];
+    name[..TABLE.len()].copy_from_slice(TABLE);
+    name
+}

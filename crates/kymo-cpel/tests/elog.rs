@@ -1,0 +1,247 @@
+//! elog files: all kinds of arguments, damage, and what they become as CPEL.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use kymo_cpel::convert::cpel_of_elog;
+use kymo_cpel::elog::Recording;
+use kymo_cpel::probe::{Kind, Likeness, probe};
+use kymo_cpel::recording::{Options, Recording as Cpel};
+use kymo_cpel::write;
+use kymo_io::Bytes;
+use kymo_model::{Cursor, Event, FieldId, Recording as _, Visitor};
+
+/// A number with its length, of which these are short.
+fn string(text: &str, to: &mut Vec<u8>) {
+    to.push((text.len() * 2 + 1).try_into().unwrap());
+    to.extend(text.as_bytes());
+}
+
+/// 64 bits, the lower half first.
+fn long(value: u64, to: &mut Vec<u8>) {
+    to.extend((value as u32).to_be_bytes());
+    to.extend(((value >> 32) as u32).to_be_bytes());
+}
+
+struct Elog {
+    types: Vec<(&'static str, &'static str, Vec<&'static str>)>,
+    tracks: Vec<&'static str>,
+    strings: &'static [u8],
+    /// Type, track, seconds, arguments.
+    events: Vec<(u16, u16, f64, Vec<u8>)>,
+    begin: u64,
+}
+
+impl Elog {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = b"\0\0\0\x07elog v0\0\0\x10\0".to_vec();
+        for moment in [self.begin + 5_000_000_000, 15_000, self.begin, 0] {
+            long(moment, &mut bytes);
+        }
+        bytes.extend((self.types.len() as u32).to_be_bytes());
+        for (number, (format, arguments, labels)) in (1u32..).zip(&self.types) {
+            string(format, &mut bytes);
+            string(arguments, &mut bytes);
+            bytes.extend(number.to_be_bytes());
+            bytes.extend((labels.len() as u32).to_be_bytes());
+            labels.iter().for_each(|label| string(label, &mut bytes));
+        }
+        bytes.extend((self.tracks.len() as u32).to_be_bytes());
+        self.tracks
+            .iter()
+            .for_each(|track| string(track, &mut bytes));
+        bytes.extend((self.strings.len() as u32).to_be_bytes());
+        bytes.extend(self.strings);
+        bytes.extend((self.events.len() as u32).to_be_bytes());
+        for (kind, track, seconds, arguments) in &self.events {
+            bytes.extend(kind.to_be_bytes());
+            bytes.extend(track.to_be_bytes());
+            long(seconds.to_bits(), &mut bytes);
+            bytes.extend(arguments);
+        }
+        bytes
+    }
+}
+
+/// A file with all kinds of arguments.
+fn sample() -> Elog {
+    let mut float = 2.5f32.to_be_bytes().to_vec();
+    long((-0.125f64).to_bits(), &mut float);
+    let mut wide = Vec::new();
+    long(u64::MAX - 1, &mut wide);
+    wide.extend([0x12, 0x34, 7]);
+    let mut named = vec![1, 0, 0, 0, 4];
+    string("inline", &mut named);
+    Elog {
+        types: vec![
+            ("rx(%d): %u", "i4i4", vec![]),
+            ("wide %lld %x %d", "i8i2i1", vec![]),
+            ("float %.2f %f", "f4f8", vec![]),
+            ("name %s %s %s", "t1T4s16", vec!["RED", "GREEN"]),
+            ("rx again", "", vec![]),
+            ("%s alone", "T1", vec![]),
+        ],
+        tracks: vec!["default", "worker b", "worker a"],
+        strings: b"one\0two\0",
+        events: vec![
+            (0, 1, 0.5, vec![0xff, 0xff, 0xff, 0xff, 0, 0, 0, 9]),
+            (1, 2, 0.500000001, wide),
+            (2, 1, 0.75, float),
+            (3, 2, 1.0, named),
+            (4, 1, 1.25, vec![]),
+            (5, 2, 1.5, vec![0]),
+        ],
+        begin: 1_454_621_020_000_000_000,
+    }
+}
+
+/// Shows the fields of an event.
+struct Fields(String);
+
+impl Visitor for Fields {
+    fn uint(&mut self, _field: FieldId, value: u64) {
+        let _ = write!(self.0, " {value}");
+    }
+
+    fn sint(&mut self, _field: FieldId, value: i64) {
+        let _ = write!(self.0, " {value:+}");
+    }
+
+    fn float(&mut self, _field: FieldId, value: f64) {
+        let _ = write!(self.0, " {value:?}");
+    }
+
+    fn text(&mut self, _field: FieldId, text: &[u8]) {
+        let _ = write!(self.0, " `{}`", text.escape_ascii());
+    }
+}
+
+fn events<R: kymo_model::Recording>(of: &R) -> Vec<String> {
+    let mut events = Vec::new();
+    for stream in 0..of.streams().len() {
+        for chunk in of.chunks(stream) {
+            let mut cursor = of.cursor(&chunk);
+            while let Some(event) = cursor.next_event().unwrap() {
+                let time = event.timestamp().map_or(-1, |time| time.as_nanos());
+                let name = event.class().name.as_deref().unwrap();
+                let mut fields = Fields(format!("{time} {name}"));
+                event.visit(&mut fields).unwrap();
+                events.push(fields.0);
+            }
+        }
+    }
+    events
+}
+
+fn open(bytes: &[u8]) -> Recording {
+    let bytes = Bytes::from(bytes.to_vec());
+    Recording::new(Path::new("dir/log.elog"), bytes, &Options::default()).unwrap()
+}
+
+#[test]
+fn all_kinds_of_arguments() {
+    let bytes = sample().to_bytes();
+    assert_eq!(probe(&bytes), Some(Likeness::Whole(Kind::Elog)));
+    let of = open(&bytes);
+    assert_eq!(of.faults(), []);
+    assert_eq!((of.name(), of.events()), (Some("log"), 6));
+    assert_eq!(
+        events(&of),
+        [
+            "1454621020500000000 rx 1 `worker b` -1 9 `rx(-1): 9`",
+            "1454621020500000001 wide 2 `worker a` -2 4660 +7 `wide -2 1234 7`",
+            "1454621020750000000 float 1 `worker b` 2.5 -0.125 `float 2.50 -0.125000`",
+            "1454621021000000000 name 2 `worker a` 1 `two` `inline` `name GREEN two inline`",
+            "1454621021250000000 rx 1 `worker b` `rx again`",
+            "1454621021500000000 %s alone 2 `worker a` `one` `one alone`",
+        ]
+    );
+    let chunk = of.chunk(0, 0).unwrap();
+    let time = |time: Option<kymo_time::Timestamp>| time.unwrap().as_nanos();
+    assert_eq!(time(chunk.begin_time), 1_454_621_020_500_000_000);
+    assert_eq!(time(chunk.end_time), 1_454_621_021_500_000_000);
+    assert_eq!((of.chunk_count(0), of.chunk(0, 1)), (1, None));
+}
+
+#[test]
+fn later_files_count_from_2017() {
+    let mut sample = sample();
+    sample.begin = 1_000_000_000;
+    let of = open(&sample.to_bytes());
+    assert!(events(&of)[0].starts_with("1490885109500000000 rx "));
+}
+
+#[test]
+fn what_is_there_of_a_damaged_file_is_read() {
+    let bytes = sample().to_bytes();
+    let whole = events(&open(&bytes));
+    for len in 0..bytes.len() {
+        let cut = Bytes::from(bytes[..len].to_vec());
+        let Ok(of) = Recording::new(Path::new("x"), cut, &Options::default()) else {
+            continue;
+        };
+        assert_eq!(of.faults().len(), 1, "{len}");
+        let found = events(&of);
+        assert_eq!(found, whole[..found.len()]);
+    }
+    let mut longer = bytes.clone();
+    longer.push(0);
+    let of = open(&longer);
+    assert_eq!(of.faults()[0].message, "1 bytes after the last event");
+    assert_eq!(events(&of), whole);
+    let mut sample = sample();
+    sample.events[1].1 = 3;
+    sample.events[2].2 = f64::NAN;
+    sample.events[3].0 = 6;
+    let of = open(&sample.to_bytes());
+    let messages: Vec<_> = of.faults().iter().map(|fault| &*fault.message).collect();
+    assert_eq!(
+        messages,
+        [
+            "event 3 of 6: there is no type 6 of events; it and all after it are lost",
+            "the time of event 2 is none",
+            "event 1 is on track 3, which has no name",
+        ]
+    );
+    assert_eq!(events(&of).len(), 3);
+    let error = Recording::new(
+        Path::new("x"),
+        Bytes::from(bytes[..70].to_vec()),
+        &Options::default(),
+    );
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "offset 67: the file ends within type 0, which begins here"
+    );
+}
+
+#[test]
+fn a_cpel_file_of_it() {
+    let bytes = sample().to_bytes();
+    let mut cpel = Vec::new();
+    let builder = cpel_of_elog(&bytes, write::Options::default()).unwrap();
+    builder.write(&mut cpel).unwrap();
+    let of = Cpel::new(Path::new("x.cpel"), Bytes::from(cpel), &Options::default()).unwrap();
+    assert_eq!(of.faults(), []);
+    let found: Vec<_> = events(&of)
+        .into_iter()
+        // The offsets of strings are of no interest.
+        .map(|event| {
+            let (before, text) = event.rsplit_once(" `").unwrap();
+            let (before, _) = before.rsplit_once(' ').unwrap();
+            format!("{before} `{text}")
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "0 rx 1 `worker b` `-1): 9`",
+            // Rounded down, as VPP does: the difference is a little less than a nanosecond.
+            "0 wide 0 `worker a` `-2 1234 7`",
+            "250000000 float 1 `worker b` `2.50 -0.125000`",
+            "500000000 name 0 `worker a` `GREEN two inline`",
+            "750000000 rx 1 `worker b` `again`",
+            "1000000000  0 `worker a` `one alone`",
+        ]
+    );
+}

@@ -1,0 +1,256 @@
+//! Values for new archives from others, as rrdtool 1.7.2 takes them.
+//!
+//! A row is taken from the first archive that covers all of its time and knows enough of it. Files
+//! come in the order in which they are told; in each the archives of the same kind with as long
+//! rows, then those of AVERAGE, then others of the same kind, the shortest rows first.
+
+use std::ops::Range;
+
+use super::series::Series;
+use super::{Changed, ModifyError};
+use crate::engine::{Definition, Origin, fold};
+use crate::model::{ArchiveKind, Consolidation, Database, Scratch};
+use crate::{Rows, Value};
+
+/// A database that gives values.
+pub struct Giver<'a> {
+    /// What it is.
+    pub database: &'a Database,
+    /// Its values.
+    pub rows: &'a Rows<'a>,
+}
+
+/// What a new database shall be, and where its values come from.
+pub struct Filling<'a> {
+    /// The definitions.
+    pub definition: &'a Definition,
+    /// Of each data source, what it is filled with: that of the same name in any file, if nothing
+    /// is told.
+    pub origins: &'a [Option<Origin>],
+    /// The files.
+    pub givers: &'a [Giver<'a>],
+}
+
+/// Rows of more points begin with nothing known of them: it would take too long to find out.
+const MOST_POINTS: u64 = 1_000_000;
+
+impl Filling<'_> {
+    /// Makes the database. `current_row` tells the first row of each archive, of so many.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](crate::engine::create), and where the memory does not suffice.
+    pub fn create(
+        &self,
+        current_row: impl FnMut(usize, u64) -> u64,
+    ) -> Result<Changed, ModifyError> {
+        let database = crate::engine::create(self.definition, current_row);
+        let mut changed = Changed::new(database.map_err(ModifyError::new)?)?;
+        if self.givers.is_empty() {
+            return Ok(changed);
+        }
+        for source in 0..self.definition.sources.len() {
+            self.fill_state(&mut changed.database, source);
+            for archive in 0..self.definition.archives.len() {
+                let places = self.places(source);
+                let rows = 0..self.definition.archives[archive].rows;
+                fill_rows(&mut changed, archive, source, rows, &places);
+                prepare(&mut changed, archive, source, &places);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Where a data source is in the files.
+    fn places(&self, source: usize) -> Vec<(&Giver<'_>, usize)> {
+        let origin = self.origins.get(source).and_then(Option::as_ref);
+        let name = match origin {
+            Some(origin) => &origin.name,
+            None => &self.definition.sources[source].name,
+        };
+        let file = origin.and_then(|origin| origin.file);
+        let givers = self.givers.iter().zip(1u64..);
+        givers
+            .filter(|(_, number)| file.is_none_or(|file| file == *number))
+            .filter_map(|(giver, _)| {
+                let mut sources = giver.database.sources.iter();
+                let place = sources.position(|source| source.name == *name)?;
+                Some((giver, place))
+            })
+            .collect()
+    }
+
+    /// Takes the data point that is under way from the first file in which one of the same kind
+    /// ends within the new one.
+    fn fill_state(&self, database: &mut Database, source: usize) {
+        let begin_and_end = |database: &Database| {
+            let step = i64::try_from(database.step).ok()?;
+            let last = database.state.last_update.seconds();
+            let begin = last.checked_sub(last.checked_rem_euclid(step)?)?;
+            Some((begin, begin.checked_add(step)?))
+        };
+        let kind = |database: &Database, source: usize| database.sources[source].kind.name();
+        let new = begin_and_end(database);
+        let found = self.places(source).into_iter().find(|(giver, place)| {
+            let ends_within = match (new, begin_and_end(giver.database)) {
+                (Some((begin, end)), Some((_, their_end))) => begin < their_end && their_end <= end,
+                _ => false,
+            };
+            ends_within && kind(giver.database, *place) == kind(database, source)
+        });
+        if let Some((giver, place)) = found {
+            database.state.sources[source] = giver.database.state.sources[place].clone();
+        }
+    }
+}
+
+/// Fills rows of an archive for a data source that others know; rows count from the oldest.
+pub(super) fn fill_rows(
+    changed: &mut Changed,
+    archive: usize,
+    source: usize,
+    rows: Range<u64>,
+    places: &[(&Giver<'_>, usize)],
+) {
+    let Some(seconds) = row_seconds(&changed.database, archive) else {
+        return;
+    };
+    let (series, function, xff) = match changed.database.archives[archive].kind {
+        ArchiveKind::Consolidated { function, xff } => (
+            candidates(function, seconds, places),
+            function,
+            xff.to_f64(),
+        ),
+        _ => {
+            let same = same_archive(&changed.database, archive, places);
+            let series = same.and_then(|(giver, place, theirs)| {
+                Series::new(giver.database, giver.rows, theirs, place)
+            });
+            (series.into_iter().collect(), Consolidation::Last, 0.0)
+        }
+    };
+    for row in rows {
+        let end = changed.database.row_time(archive, row);
+        let value = end.and_then(|end| {
+            let begin = end.checked_sub(seconds)?;
+            let mut series = series.iter();
+            series.find_map(|series| series.stretch(function, xff, begin, end))
+        });
+        if let Some(value) = value {
+            changed.set(archive, row, source, Value::from(value));
+        }
+    }
+}
+
+/// The first archive of the kind and size of one that predicts, in a file of the same step, with the
+/// place of the data source in that file.
+fn same_archive<'a>(
+    database: &Database,
+    archive: usize,
+    places: &[(&'a Giver<'a>, usize)],
+) -> Option<(&'a Giver<'a>, usize, usize)> {
+    let wanted = &database.archives[archive];
+    places.iter().find_map(|&(giver, place)| {
+        let mut archives = giver.database.archives.iter();
+        let theirs = archives.position(|archive| {
+            archive.kind.name() == wanted.kind.name()
+                && archive.rows == wanted.rows
+                && archive.points_per_row == wanted.points_per_row
+        });
+        let theirs = theirs.filter(|_| giver.database.step == database.step)?;
+        Some((giver, place, theirs))
+    })
+}
+
+fn row_seconds(database: &Database, archive: usize) -> Option<i64> {
+    i64::try_from(database.row_seconds(archive)?).ok()
+}
+
+/// The archives that may give rows of so many seconds, the best first.
+fn candidates<'a>(
+    function: Consolidation,
+    seconds: i64,
+    places: &[(&'a Giver<'a>, usize)],
+) -> Vec<Series<'a>> {
+    let mut all = Vec::new();
+    for (giver, source) in places {
+        let archives = giver.database.archives.iter().enumerate();
+        let mut series: Vec<_> = archives
+            .filter_map(|(index, archive)| {
+                let ArchiveKind::Consolidated {
+                    function: theirs, ..
+                } = archive.kind
+                else {
+                    return None;
+                };
+                let series = Series::new(giver.database, giver.rows, index, *source)?;
+                let rank = match theirs {
+                    _ if theirs == function && series.seconds() == seconds => 0,
+                    Consolidation::Average => 1,
+                    _ if theirs == function => 2,
+                    _ => return None,
+                };
+                Some((rank, series))
+            })
+            .collect();
+        series.sort_by_key(|(rank, series)| (*rank, series.seconds()));
+        all.extend(series.into_iter().map(|(_, series)| series));
+    }
+    all
+}
+
+/// Prepares the row under way of an archive for a data source, and what is kept of the one before,
+/// from data points that archives of AVERAGE know. Archives that predict go on as one of the same
+/// kind, size and time.
+pub(super) fn prepare(
+    changed: &mut Changed,
+    archive: usize,
+    source: usize,
+    places: &[(&Giver<'_>, usize)],
+) {
+    let ArchiveKind::Consolidated { function, xff } = changed.database.archives[archive].kind
+    else {
+        let same = same_archive(&changed.database, archive, places);
+        let state = &mut changed.database.state;
+        if let Some((giver, place, theirs)) = same
+            && giver.database.state.last_update == state.last_update
+        {
+            let scratch = giver.database.state.archives[theirs].scratch[place];
+            state.archives[archive].scratch[source] = scratch;
+        }
+        return;
+    };
+    let xff = xff.to_f64();
+    let database = &mut changed.database;
+    let points = database.archives[archive].points_per_row;
+    let last = u64::try_from(database.state.last_update.seconds());
+    let step = i64::try_from(database.step);
+    let (Ok(last), Ok(step)) = (last, step) else {
+        return;
+    };
+    let steps = last / database.step;
+    if points > MOST_POINTS {
+        return;
+    }
+    let series: Vec<_> = candidates(Consolidation::Average, step, places);
+    let point = |number: u64| {
+        let end = i64::try_from(number).ok()?.checked_mul(step)?;
+        let begin = end.checked_sub(step)?;
+        series
+            .iter()
+            .find_map(|series| series.stretch(Consolidation::Average, xff, begin, end))
+    };
+    let mut scratch = Scratch::default();
+    scratch.set_value(Scratch::VALUE, Value::UNKNOWN);
+    if points == 1 {
+        let value = point(steps).unwrap_or(f64::NAN);
+        scratch.set_value(Scratch::PRIMARY, Value::from(value));
+    } else {
+        let first = (steps - steps % points).saturating_sub(points);
+        for number in first..steps {
+            let rate = point(number + 1).unwrap_or(f64::NAN);
+            fold(&mut scratch, function, xff, points, number, rate);
+        }
+    }
+    database.state.archives[archive].scratch[source] = scratch;
+}

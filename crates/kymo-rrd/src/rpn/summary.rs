@@ -1,0 +1,161 @@
+//! One value of a whole series: what rrdtool's VDEF knows.
+
+use super::evaluate::sort;
+use super::series::Series;
+
+/// A function that makes one value of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Summary {
+    /// The mean of the finite values.
+    Average,
+    /// The greatest value.
+    Maximum,
+    /// The least value.
+    Minimum,
+    /// The first known value.
+    First,
+    /// The last known value.
+    Last,
+    /// The sum of the finite values, each times the step.
+    Total,
+    /// The standard deviation of the finite values, which are all there are.
+    StandardDeviation,
+    /// The value that so many of a hundred do not exceed, where unknown is the least.
+    Percentile(f64),
+    /// The same of the known values.
+    PercentileKnown(f64),
+    /// How much the line of least squares rises from row to row.
+    Slope,
+    /// Where it begins.
+    Intercept,
+    /// How well it fits, from -1 to 1.
+    Correlation,
+}
+
+impl Summary {
+    /// The function of a name, such as `MAXIMUM`. Those of [a percentile](Self::needs_percentile)
+    /// take this one.
+    pub fn from_name(name: &str, percentile: f64) -> Option<Self> {
+        Some(match name {
+            "AVERAGE" => Self::Average,
+            "MAXIMUM" => Self::Maximum,
+            "MINIMUM" => Self::Minimum,
+            "FIRST" => Self::First,
+            "LAST" => Self::Last,
+            "TOTAL" => Self::Total,
+            "STDEV" => Self::StandardDeviation,
+            "PERCENT" => Self::Percentile(percentile),
+            "PERCENTNAN" => Self::PercentileKnown(percentile),
+            "LSLSLOPE" => Self::Slope,
+            "LSLINT" => Self::Intercept,
+            "LSLCORREL" => Self::Correlation,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is a percentile.
+    pub const fn needs_percentile(&self) -> bool {
+        matches!(self, Self::Percentile(_) | Self::PercentileKnown(_))
+    }
+
+    /// The value of the rows of a series up to a time, up to the whole row that the time is in.
+    /// NaN where nothing is known.
+    pub fn of(&self, series: &Series, until: i64) -> f64 {
+        let step = series.step();
+        let length = until.saturating_sub(series.start()).max(0) as u64;
+        let rows = usize::try_from(length.div_ceil(step as u64)).unwrap_or(usize::MAX);
+        let values = series.values();
+        let values = &values[..rows.min(values.len())];
+        let known = || values.iter().copied().filter(|value| !value.is_nan());
+        let finite = || values.iter().copied().filter(|value| value.is_finite());
+        let sum = || finite().fold(0.0, |sum, value| sum + value);
+        let count = finite().count() as f64;
+        match *self {
+            Self::First => known().next().unwrap_or(f64::NAN),
+            Self::Last => known().next_back().unwrap_or(f64::NAN),
+            Self::Maximum => extreme(known(), |value, most| value > most),
+            Self::Minimum => extreme(known(), |value, least| value < least),
+            Self::Percentile(percentile) => at_percentile(values.to_vec(), percentile),
+            Self::PercentileKnown(percentile) => at_percentile(known().collect(), percentile),
+            _ if count == 0.0 => f64::NAN,
+            Self::Average => sum() / count,
+            Self::Total => sum() * step as f64,
+            Self::StandardDeviation => {
+                let mean = sum() / count;
+                let squares = finite().fold(0.0, |sum, value| sum + (value - mean).powf(2.0));
+                (squares / count).powf(0.5)
+            }
+            Self::Slope => Line::of(values).slope(),
+            Self::Intercept => Line::of(values).intercept(),
+            Self::Correlation => Line::of(values).correlation(),
+        }
+    }
+}
+
+/// The first known value, or the finite one that is beyond it and all others.
+fn extreme(mut known: impl Iterator<Item = f64>, beyond: impl Fn(f64, f64) -> bool) -> f64 {
+    let Some(first) = known.next() else {
+        return f64::NAN;
+    };
+    known.fold(first, |most, value| {
+        if value.is_finite() && beyond(value, most) {
+            value
+        } else {
+            most
+        }
+    })
+}
+
+fn at_percentile(mut values: Vec<f64>, percentile: f64) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    sort(&mut values);
+    let place = (percentile * last as f64 / 100.0).round() as usize;
+    values[place.min(last)]
+}
+
+/// The sums that a line of least squares is made of; rows count from 0, and so do infinite values
+/// and unknown ones, which have no part in it.
+#[derive(Default)]
+struct Line {
+    count: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Line {
+    fn of(values: &[f64]) -> Self {
+        let mut sums = Self::default();
+        for (row, &y) in values.iter().enumerate() {
+            if !y.is_finite() {
+                continue;
+            }
+            let x = row as f64;
+            sums.count += 1.0;
+            sums.x += x;
+            sums.xx += x * x;
+            sums.xy += x * y;
+            sums.y += y;
+            sums.yy += y * y;
+        }
+        sums
+    }
+
+    fn slope(&self) -> f64 {
+        (self.x * self.y - self.count * self.xy) / (self.x * self.x - self.count * self.xx)
+    }
+
+    fn intercept(&self) -> f64 {
+        (self.y - self.slope() * self.x) / self.count
+    }
+
+    fn correlation(&self) -> f64 {
+        let spread = |square: f64, sum: f64| square - sum * sum / self.count;
+        (self.xy - self.x * self.y / self.count)
+            / (spread(self.xx, self.x) * spread(self.yy, self.y)).sqrt()
+    }
+}

@@ -1,0 +1,430 @@
+//! `import`: databases from tables, and from files of RRD4J.
+
+use std::borrow::Cow;
+
+use kymo_io::Bytes;
+use kymo_machine::Width;
+use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::engine::{Defined, Definition, Measurement, Origin, Rrd, Sample, Smoothing};
+use kymo_rrd::model::SourceKind;
+use kymo_rrd::modify::{Filling, Giver};
+use kymo_rrd::{Form, Source, Text, Time, rrd4j};
+
+use super::{define, target};
+use crate::csv::{Table, time};
+use crate::make::{self, FirstRows};
+use crate::options::{Command, Opt, Words};
+use crate::path::shown;
+use crate::{Failure, Session, open, times};
+
+pub(super) const COMMAND: Command = Command {
+    name: "import",
+    about: "Make a database of a table of values, or of a file of RRD4J or JRobin",
+    details: "A table is CSV: a column of times (seconds or nanoseconds since 1970, or as in RFC 3339) \
+        and columns of readings, which are U, nan or nothing where they are unknown; the first row \
+        names the columns. Rows come in order of time: those that do not are left out and counted. \
+        Data sources and archives are defined as for create, DS:NAME=COLUMN:... where the names \
+        differ. If no data source is, each column of numbers becomes a GAUGE; if no archive is, one of \
+        AVERAGE holds all. Of a file of RRD4J, all is taken that RRDtool has as well.",
+    operands: "FILE.csv|FILE FILE.rrd [DS:...] [RRA:...]",
+    options: &[
+        Opt::with(
+            None,
+            "columns",
+            "NAME,...",
+            "The names of the columns of a table that has no row for them.",
+        ),
+        Opt::with(
+            None,
+            "time",
+            "NAME",
+            "The column of times; the first unless told otherwise.",
+        ),
+        Opt::with(
+            Some('s'),
+            "step",
+            "SECONDS",
+            "How long a data point is; what most rows are apart unless told otherwise.",
+        ),
+        Opt::flag(
+            Some('O'),
+            "no-overwrite",
+            "Leave a file that is there alone.",
+        ),
+        Opt::with(
+            None,
+            "format",
+            "MACHINE|portable",
+            "The machine that shall read the file, or `portable`; this one unless told otherwise.",
+        ),
+        Opt::with(
+            None,
+            "first-row",
+            "N[,N...]",
+            "The row of each archive before the one that is written first; any, unless told.",
+        ),
+    ],
+    examples: &[
+        "import load.csv load.rrd --step 1m RRA:AVERAGE:0.5:1m:1w RRA:MAX:0.5:1h:1y",
+        "import demo.jrb demo.rrd --format portable",
+    ],
+    run,
+};
+
+/// So many rows that are left out are told.
+const TOLD: u64 = 5;
+/// An archive that is not defined has at most so many rows.
+const MOST_ROWS: u64 = 10_000_000;
+
+fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let [input, output, texts @ ..] = &words.operands[..] else {
+        let usage = "import [options] <file.csv|file> <file.rrd> [DS:...] [RRA:...]";
+        return Err(Failure::new(format!("Usage: rrdtool {usage}")));
+    };
+    if words.has("no-overwrite") {
+        make::is_free(output)?;
+    }
+    let format = words.value("format").map(target).transpose()?;
+    let step = words.value("step").map(times::duration).transpose();
+    let import = Import {
+        input,
+        output,
+        texts,
+        columns: words.value("columns"),
+        time: words.value("time"),
+        step: step.map_err(|error| Failure::new(format!("step size: {error}")))?,
+        format: format.unwrap_or(session.defaults.format),
+        first_rows: FirstRows::read(words.value("first-row"))?,
+    };
+    let bytes = open::bytes(input)?;
+    match rrd4j::is_rrd4j(&bytes) {
+        true => import.rrd4j(session, &bytes),
+        false if kymo_rrd::is_database(&bytes) => Err(Failure::new(format!(
+            "'{}': this is a database already; `kymo rrd convert` makes one of another form of it",
+            shown(input)
+        ))),
+        false => import.table(session, &bytes),
+    }
+}
+
+/// What a command line says.
+struct Import<'a> {
+    input: &'a [u8],
+    output: &'a [u8],
+    texts: &'a [&'a [u8]],
+    columns: Option<&'a [u8]>,
+    time: Option<&'a [u8]>,
+    step: Option<u64>,
+    format: Target,
+    first_rows: FirstRows,
+}
+
+impl Import<'_> {
+    fn failure(&self, problem: impl std::fmt::Display) -> Failure {
+        Failure::new(format!("'{}': {problem}", shown(self.input)))
+    }
+
+    fn smoothing(&self) -> Smoothing<'_> {
+        Smoothing {
+            file_name: self.output,
+            long: match self.format {
+                Target::Native(machine) => machine.long(),
+                Target::Portable => Width::W64,
+            },
+        }
+    }
+
+    fn rrd4j(&self, session: &mut Session<'_>, bytes: &Bytes) -> Result<(), Failure> {
+        let source = Source::open(bytes, None).map_err(|error| self.failure(error))?;
+        if self.texts.is_empty() && self.step.is_none() {
+            return make::write(session, self.output, &source, self.format);
+        }
+        let database = &source.database;
+        for finding in source.findings.iter() {
+            session.warn(format_args!("{}: {}", shown(self.input), finding.error));
+        }
+        let start = Time::from_seconds(database.state.last_update.seconds());
+        let mut definition = Definition::new(start, self.step.unwrap_or(database.step));
+        let mut origins = self.define(&mut definition)?;
+        if definition.sources.is_empty() {
+            definition.sources = database.sources.clone();
+            origins = vec![None; definition.sources.len()];
+        }
+        if definition.archives.is_empty() {
+            definition.archives = database.archives.clone();
+        }
+        let giver = [Giver {
+            database,
+            rows: &source.rows,
+        }];
+        let filling = Filling {
+            definition: &definition,
+            origins: &origins,
+            givers: &giver,
+        };
+        let created = filling.create(|archive, rows| self.first_rows.of(archive, rows));
+        let created = created.map_err(|error| self.failure(error))?;
+        let source = created.source(Form::Xml, Vec::new());
+        make::write(session, self.output, &source, self.format)
+    }
+
+    /// Reads the definitions that are told.
+    fn define(&self, definition: &mut Definition) -> Result<Vec<Option<Origin>>, Failure> {
+        let mut origins = Vec::new();
+        for text in self.texts {
+            if let Defined::Source(origin) = define(definition, text, &self.smoothing())? {
+                origins.push(origin);
+            }
+        }
+        Ok(origins)
+    }
+
+    fn table(&self, session: &mut Session<'_>, bytes: &[u8]) -> Result<(), Failure> {
+        let (columns, first_line) = self.columns(bytes)?;
+        let at = match self.time {
+            None => 0,
+            Some(name) => columns
+                .iter()
+                .position(|column| column.as_bytes() == name)
+                .ok_or_else(|| {
+                    self.failure(format_args!("no column is named '{}'", shown(name)))
+                })?,
+        };
+        let survey = self.survey(bytes, first_line, at)?;
+        let step = self.step.unwrap_or(survey.step);
+        let before = i64::try_from(step)
+            .ok()
+            .and_then(|step| survey.first.checked_sub(step));
+        let start = before
+            .filter(|start| *start >= 0)
+            .ok_or_else(|| self.failure("the first row is less than a step after 1970"))?;
+        let mut definition = Definition::new(Time::from_seconds(start), step);
+        let mut origins = self.define(&mut definition)?;
+        if definition.sources.is_empty() {
+            let numeric = |(place, _): &(usize, _)| *place != at && survey.is_numeric(*place);
+            for (_, column) in columns.iter().enumerate().filter(numeric) {
+                let (name, seconds) = (usual_name(column), step.saturating_mul(2));
+                let text = format!("DS:{name}:GAUGE:{seconds}:U:U");
+                define(&mut definition, text.as_bytes(), &self.smoothing())?;
+                origins.push(None);
+            }
+        }
+        if definition.archives.is_empty() {
+            let seconds = survey.last.abs_diff(start);
+            let rows = seconds.div_ceil(step).clamp(1, MOST_ROWS);
+            let text = format!("RRA:AVERAGE:0.5:1:{rows}");
+            define(&mut definition, text.as_bytes(), &self.smoothing())?;
+        }
+        // Of each data source that is measured, the column of its readings.
+        let mut places = Vec::new();
+        for (source, origin) in definition.sources.iter().zip(&origins) {
+            if matches!(source.kind, SourceKind::Compute(_)) {
+                continue;
+            }
+            let name = origin.as_ref().map_or(&source.name, |origin| &origin.name);
+            let place = columns
+                .iter()
+                .position(|column| usual_name(column).as_bytes() == name.as_bytes())
+                .filter(|place| *place != at);
+            places.push(place.ok_or_else(|| {
+                self.failure(format_args!("no column of readings is named '{name}'"))
+            })?);
+        }
+        if places.is_empty() {
+            return Err(self.failure("no column has readings"));
+        }
+        let rows: Vec<u64> = definition
+            .archives
+            .iter()
+            .map(|archive| archive.rows)
+            .collect();
+        self.first_rows.check(&rows)?;
+        let filling = Filling {
+            definition: &definition,
+            origins: &origins,
+            givers: &[],
+        };
+        let created = filling.create(|archive, rows| self.first_rows.of(archive, rows));
+        let created = created.map_err(|error| self.failure(error))?;
+        let empty = convert(&created.source(Form::Xml, Vec::new()), self.format);
+        let empty = empty.map_err(|error| self.failure(error))?.bytes;
+        let mut rrd = Rrd::open(empty).map_err(|error| self.failure(error))?;
+        self.store(session, bytes, first_line, (at, &places), &mut rrd)?;
+        let full = rrd.into_storage();
+        make::write_bytes(self.output, &full)
+    }
+
+    /// The names of the columns, and the line after which the readings begin.
+    fn columns(&self, bytes: &[u8]) -> Result<(Vec<Text>, u64), Failure> {
+        if let Some(names) = self.columns {
+            let names = names.split(|byte| *byte == b',').map(Text::new);
+            return Ok((names.collect(), 0));
+        }
+        let mut fields = Vec::new();
+        let line = self.next(&mut Table::new(bytes), &mut fields)?;
+        let line = line.ok_or_else(|| self.failure("there are no rows"))?;
+        Ok((fields.iter().map(|field| Text::new(field)).collect(), line))
+    }
+
+    fn next<'t>(
+        &self,
+        table: &mut Table<'t>,
+        fields: &mut Vec<Cow<'t, [u8]>>,
+    ) -> Result<Option<u64>, Failure> {
+        let row = table.next(fields);
+        row.map_err(|quote| {
+            let line = quote.line;
+            self.failure(format_args!(
+                "line {line}: found a quote, expected another after it"
+            ))
+        })
+    }
+
+    /// The time of a row.
+    fn time(&self, line: u64, fields: &[Cow<'_, [u8]>], at: usize) -> Result<Time, Failure> {
+        let field = fields.get(at).map_or(b"".as_slice(), |field| field);
+        time(field).ok_or_else(|| {
+            let (found, column) = (shown(field), at + 1);
+            self.failure(format_args!(
+                "line {line}, column {column}: found '{found}', expected a time: seconds or \
+                 nanoseconds since 1970, or as in 2024-05-06T07:08:09Z"
+            ))
+        })
+    }
+
+    /// Looks at all rows: from when to when they reach, how far they are apart, which are numbers.
+    fn survey(&self, bytes: &[u8], first_line: u64, at: usize) -> Result<Survey, Failure> {
+        let mut table = Table::new(bytes);
+        let mut fields = Vec::new();
+        let mut survey = Survey::default();
+        let mut apart = Vec::new();
+        let mut before: Option<Time> = None;
+        while let Some(line) = self.next(&mut table, &mut fields)? {
+            if line <= first_line {
+                continue;
+            }
+            let time = self.time(line, &fields, at)?;
+            survey
+                .numeric
+                .resize(survey.numeric.len().max(fields.len()), None);
+            for (field, numeric) in fields.iter().zip(&mut survey.numeric) {
+                if !is_unknown(field) {
+                    let number = kymo_rrd::numbers::whole(field.trim_ascii()).is_ok();
+                    *numeric = Some(number && *numeric != Some(false));
+                }
+            }
+            match before {
+                None => survey.first = time.seconds(),
+                Some(before) if time > before => {
+                    apart.push(time.seconds().abs_diff(before.seconds()));
+                }
+                Some(_) => continue,
+            }
+            survey.last = time.seconds();
+            before = Some(time);
+        }
+        if before.is_none() {
+            return Err(self.failure("there are no rows"));
+        }
+        apart.sort_unstable();
+        survey.step = apart.get(apart.len() / 2).copied().unwrap_or(300).max(1);
+        Ok(survey)
+    }
+
+    /// Stores the readings. Rows that are not in order are left out, and told.
+    fn store(
+        &self,
+        session: &mut Session<'_>,
+        bytes: &[u8],
+        first_line: u64,
+        (at, places): (usize, &[usize]),
+        rrd: &mut Rrd<Vec<u8>>,
+    ) -> Result<(), Failure> {
+        let mut table = Table::new(bytes);
+        let mut fields = Vec::new();
+        let mut left_out = 0u64;
+        while let Some(line) = self.next(&mut table, &mut fields)? {
+            if line <= first_line {
+                continue;
+            }
+            let time = self.time(line, &fields, at)?;
+            let last = rrd.database().state.last_update;
+            if time <= last {
+                left_out += 1;
+                if left_out <= TOLD {
+                    let what = if time == last {
+                        "the same time as"
+                    } else {
+                        "a time before that of"
+                    };
+                    session.warn(format_args!(
+                        "{}: line {line} is left out: it is of {what} the row before it",
+                        shown(self.input)
+                    ));
+                }
+                continue;
+            }
+            let values: Vec<_> = places
+                .iter()
+                .map(|place| {
+                    let field = fields.get(*place).map_or(b"".as_slice(), |field| field);
+                    Measurement::Text(match is_unknown(field) {
+                        true => b"U",
+                        false => field.trim_ascii(),
+                    })
+                })
+                .collect();
+            let sample = Sample {
+                time,
+                values: &values,
+            };
+            rrd.update(&sample)
+                .map_err(|error| self.failure(format_args!("line {line}: {error}")))?;
+        }
+        if left_out > 0 {
+            session.warn(format_args!(
+                "{}: {left_out} rows are left out, since they are not in order of time",
+                shown(self.input)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What there is in a table.
+#[derive(Default)]
+struct Survey {
+    first: i64,
+    last: i64,
+    step: u64,
+    /// Of each column whether all that is known is a number; `None` where nothing is known.
+    numeric: Vec<Option<bool>>,
+}
+
+impl Survey {
+    fn is_numeric(&self, column: usize) -> bool {
+        self.numeric.get(column).copied().flatten() == Some(true)
+    }
+}
+
+/// Whether a field tells that its reading is unknown.
+fn is_unknown(field: &[u8]) -> bool {
+    let field = field.trim_ascii();
+    let words: [&[u8]; 4] = [b"", b"U", b"nan", b"null"];
+    words.iter().any(|word| field.eq_ignore_ascii_case(word))
+}
+
+/// A column's name as a data source may have it.
+fn usual_name(column: &Text) -> String {
+    let usual = |byte: &u8| match byte {
+        byte if byte.is_ascii_alphanumeric() || b"_-".contains(byte) => char::from(*byte),
+        _ => '_',
+    };
+    column
+        .as_bytes()
+        .trim_ascii()
+        .iter()
+        .take(19)
+        .map(usual)
+        .collect()
+}

@@ -1,0 +1,218 @@
+//! `prometheus`: the last values of databases, for Prometheus to collect.
+
+use std::io;
+
+use kymo_io::{EntryKind, list};
+use kymo_rrd::{Source, is_database};
+use kymo_text::Line;
+
+use super::{MACHINE, machine};
+use crate::options::{Command, Opt, Words};
+use crate::path::{path, shown};
+use crate::{Failure, Session, open};
+
+pub(super) const COMMAND: Command = Command {
+    name: "prometheus",
+    about: "Print the last values of databases as Prometheus collects them",
+    details: "The text format of Prometheus, version 0.0.4: rrd_value{file,ds,cf,step} is the newest \
+        row of each archive, rrd_last_update_seconds{file} the time of the last update. Values that \
+        are unknown are NaN. Directories are searched for databases with all below them; what is no \
+        database there is passed over. A file that cannot be read is told, and the others are printed.",
+    operands: "FILE|DIRECTORY...",
+    options: &[
+        Opt::flag(
+            None,
+            "timestamps",
+            "Tell the time of each value. Prometheus refuses what is old then.",
+        ),
+        MACHINE,
+    ],
+    examples: &["prometheus /var/lib/collectd/rrd > /var/lib/node_exporter/rrd.prom"],
+    run,
+};
+
+/// Directories are not searched deeper.
+const DEEPEST: usize = 64;
+
+fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    if words.operands.is_empty() {
+        let usage = "prometheus [--timestamps] <file|directory>...";
+        return Err(Failure::new(format!("Usage: rrdtool {usage}")));
+    }
+    let machine = machine(words)?;
+    let mut failed = 0;
+    let mut files = Vec::new();
+    for word in &words.operands {
+        if let Err(error) = search(word, 0, &mut files) {
+            failed += 1;
+            session.warn(open::cannot_open(word, &error));
+        }
+    }
+    let mut exposition = Exposition {
+        timestamps: words.has("timestamps"),
+        values: Line::new(),
+        updates: Line::new(),
+    };
+    for file in &files {
+        let read = || -> Result<(), Failure> {
+            let bytes = open::bytes(&file.word)?;
+            if !file.is_named && !is_database(&bytes) {
+                return Ok(());
+            }
+            let told = |error| Failure::new(format!("'{}': {error}", shown(&file.word)));
+            let whole = Source::complete(&bytes).map_err(told)?;
+            exposition.add(&file.word, &Source::open(&whole, machine).map_err(told)?);
+            Ok(())
+        };
+        if let Err(failure) = { read }() {
+            failed += 1;
+            session.warn(failure);
+        }
+    }
+    exposition.write(session)?;
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(format!(
+            "{failed} of the inputs cannot be read"
+        ))),
+    }
+}
+
+/// A file, and whether the command line names it.
+struct Found {
+    word: Vec<u8>,
+    is_named: bool,
+}
+
+/// Finds the files at a path: it alone, or all below it.
+fn search(word: &[u8], depth: usize, files: &mut Vec<Found>) -> io::Result<()> {
+    let there = path(word);
+    if !there.metadata()?.is_dir() {
+        files.push(Found {
+            word: word.to_vec(),
+            is_named: depth == 0,
+        });
+        return Ok(());
+    }
+    if depth == DEEPEST {
+        return Ok(());
+    }
+    for entry in list(&there)? {
+        let mut below = word.to_vec();
+        if !below.ends_with(b"/") {
+            below.push(b'/');
+        }
+        below.extend_from_slice(entry.name.as_encoded_bytes());
+        match entry.kind {
+            EntryKind::Directory => search(&below, depth + 1, files)?,
+            EntryKind::File => files.push(Found {
+                word: below,
+                is_named: false,
+            }),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is collected: of each metric all samples stand together.
+struct Exposition {
+    timestamps: bool,
+    values: Line,
+    updates: Line,
+}
+
+impl Exposition {
+    fn add(&mut self, file: &[u8], source: &Source<'_>) {
+        let database = &source.database;
+        let file = escaped(file);
+        let (seconds, micros) = database.state.last_update.to_micros();
+        self.updates.push(
+            format!("rrd_last_update_seconds{{file=\"{file}\"}} {seconds}.{micros:06}\n")
+                .as_bytes(),
+        );
+        for (index, archive) in database.archives.iter().enumerate() {
+            let Some(newest) = archive.rows.checked_sub(1) else {
+                continue;
+            };
+            let (cf, step) = (
+                archive.kind.name(),
+                database.row_seconds(index).unwrap_or(0),
+            );
+            let time = database.row_time(index, newest);
+            for (place, source_definition) in database.sources.iter().enumerate() {
+                let value = source.rows.value(index, newest, place).unwrap_or_default();
+                let ds = escaped(source_definition.name.as_bytes());
+                let labels = format!("file=\"{file}\",ds=\"{ds}\",cf=\"{cf}\",step=\"{step}\"");
+                let number = number(value.get());
+                self.values
+                    .push(format!("rrd_value{{{labels}}} {number}").as_bytes());
+                if let Some(time) = time.filter(|_| self.timestamps) {
+                    let millis = i128::from(time) * 1000;
+                    self.values.push(format!(" {millis}").as_bytes());
+                }
+                self.values.push_byte(b'\n');
+            }
+        }
+    }
+
+    fn write(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let last_update = (
+            "rrd_last_update_seconds",
+            "The time of the last update, in seconds since 1970.",
+            &self.updates,
+        );
+        let value = ("rrd_value", "The newest row of an archive.", &self.values);
+        for (name, help, samples) in [last_update, value] {
+            if !samples.as_bytes().is_empty() {
+                session.write(format!("# HELP {name} {help}\n# TYPE {name} gauge\n"))?;
+                session.write(samples.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number as Prometheus reads it: as many digits as it needs.
+fn number(value: Option<f64>) -> String {
+    match value {
+        None => "NaN".to_owned(),
+        Some(f64::INFINITY) => "+Inf".to_owned(),
+        Some(f64::NEG_INFINITY) => "-Inf".to_owned(),
+        Some(number) => format!("{number:?}"),
+    }
+}
+
+/// The value of a label.
+fn escaped(text: &[u8]) -> String {
+    let text = shown(text);
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\\' => escaped.push_str("\\\\"),
+            '"' => escaped.push_str("\\\""),
+            '\n' => escaped.push_str("\\n"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_numbers() {
+        assert_eq!(escaped(b"a\\b\"c\nd"), "a\\\\b\\\"c\\nd");
+        for (value, text) in [
+            (None, "NaN"),
+            (Some(f64::INFINITY), "+Inf"),
+            (Some(f64::NEG_INFINITY), "-Inf"),
+            (Some(1.5e300), "1.5e300"),
+            (Some(3.0), "3.0"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! `tune`: other parameters, other data sources and archives.
+
+use std::fs::OpenOptions;
+
+use kymo_io::{Access, Bytes, Locking, Storage, lock};
+use kymo_machine::Width;
+use kymo_rrd::convert::Target;
+use kymo_rrd::engine::Smoothing;
+use kymo_rrd::model::Reading;
+use kymo_rrd::modify::{Changed, Length, Parameter, Reshaping, Setting};
+use kymo_rrd::native::Patch;
+use kymo_rrd::{Source, Value, numbers};
+
+use super::{MACHINE, machine};
+use crate::failure::reason;
+use crate::options::{Command, Opt, Words};
+use crate::path::{path, shown};
+use crate::{Failure, Session, daemon, make, open, times};
+
+pub(super) const COMMAND: Command = Command {
+    name: "tune",
+    about: "Change parameters, data sources and archives of a database",
+    details: "Options change a native file in place; where one of them cannot be, nothing is changed. \
+        Operands add and remove data sources (DS:..., DEL:NAME) and archives (RRA:..., DELRRA:N), and \
+        change how many rows an archive has (RRA#N:+ROWS, RRA#N:-ROWS, RRA#N:=ROWS); then the file is \
+        written anew and renamed, as a portable one always is.",
+    operands: "FILE.rrd [DS:... | DEL:NAME | RRA:... | DELRRA:N | RRA#N:+|-|=ROWS]...",
+    options: &[
+        Opt::with(
+            Some('h'),
+            "heartbeat",
+            "NAME:SECONDS",
+            "The heartbeat of a data source.",
+        ),
+        Opt::with(
+            Some('i'),
+            "minimum",
+            "NAME:RATE",
+            "The least known rate of a data source; U: none.",
+        ),
+        Opt::with(
+            Some('a'),
+            "maximum",
+            "NAME:RATE",
+            "The greatest known rate of a data source; U: none.",
+        ),
+        Opt::with(
+            Some('d'),
+            "data-source-type",
+            "NAME:TYPE",
+            "The type of a data source.",
+        ),
+        Opt::with(
+            Some('r'),
+            "data-source-rename",
+            "NAME:NEW",
+            "Another name of a data source.",
+        ),
+        Opt::with(
+            Some('p'),
+            "deltapos",
+            "NUMBER",
+            "Deviations above the prediction that are no failure.",
+        ),
+        Opt::with(
+            Some('n'),
+            "deltaneg",
+            "NUMBER",
+            "Deviations below the prediction that are no failure.",
+        ),
+        Opt::with(
+            Some('f'),
+            "failure-threshold",
+            "COUNT",
+            "Values out of bounds that make a failure, 1 to 28.",
+        ),
+        Opt::with(
+            Some('w'),
+            "window-length",
+            "COUNT",
+            "Values that are looked at for failures, 1 to 28.",
+        ),
+        Opt::with(
+            Some('x'),
+            "alpha",
+            "NUMBER",
+            "Adaption of the intercept, between 0 and 1.",
+        ),
+        Opt::with(
+            Some('y'),
+            "beta",
+            "NUMBER",
+            "Adaption of the slope, between 0 and 1.",
+        ),
+        Opt::with(
+            Some('z'),
+            "gamma",
+            "NUMBER",
+            "Adaption of the season, between 0 and 1.",
+        ),
+        Opt::with(
+            Some('v'),
+            "gamma-deviation",
+            "NUMBER",
+            "Adaption of deviations, between 0 and 1.",
+        ),
+        Opt::with(
+            Some('s'),
+            "smoothing-window",
+            "NUMBER",
+            "The part of the season over which it is smoothed, 0 to 1.",
+        ),
+        Opt::with(
+            Some('S'),
+            "smoothing-window-deviation",
+            "NUMBER",
+            "The part over which deviations are smoothed, 0 to 1.",
+        ),
+        Opt::with(
+            Some('b'),
+            "aberrant-reset",
+            "NAME",
+            "Forget what was learnt to predict a data source.",
+        ),
+        Opt::with(
+            Some('t'),
+            "step",
+            "SECONDS",
+            "A shorter step, of which the one before is a multiple; rows stay as long as they are.",
+        ),
+        Opt::with(
+            Some('D'),
+            "daemon",
+            "ADDRESS",
+            "Have the daemon at this address write what it holds of the file before, and forget the file.",
+        ),
+        Opt::flag(None, "wait", "Wait while another program writes the file."),
+        MACHINE,
+    ],
+    examples: &[
+        "tune load.rrd --heartbeat load:15m --maximum load:100",
+        "tune load.rrd DS:users:GAUGE:600:0:U RRA#0:+288",
+    ],
+    run,
+};
+
+fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let Some((&file, operands)) = words.operands.split_first() else {
+        return Err(Failure::new("missing file name"));
+    };
+    let settings = settings(words)?;
+    let mut reshaping = reshaping(operands)?;
+    if let Some(step) = words.value("step") {
+        let step = times::duration(step);
+        let step = step.map_err(|error| Failure::new(format!("step size: {error}")))?;
+        reshaping.step = Some(step);
+    }
+    daemon::flush(session, words, file)?;
+
+    let there = path(file);
+    let held = OpenOptions::new().read(true).write(true).open(&there);
+    let mut held = held.map_err(|error| open::cannot_open(file, &error))?;
+    let locking = match words.has("wait") {
+        true => Locking::Wait,
+        false => Locking::Try,
+    };
+    lock(&held, locking).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
+        _ => open::cannot_open(file, &error),
+    })?;
+    let told = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
+    let damaged = |error| Failure::new(format!("'{}': {error}", shown(file)));
+    // What is changed in place must not be looked at while it is: all that is needed is copied before.
+    let bytes =
+        Bytes::open(&there, Access::Random).map_err(|error| open::cannot_open(file, &error))?;
+    let whole = Source::complete(&bytes).map_err(damaged)?;
+    let source = Source::open(&whole, machine(words)?).map_err(damaged)?;
+    let target = make::form_of(&source)?;
+    if let Some(doubt) = source.form.doubt() {
+        return Err(Failure::new(format!(
+            "{doubt}; --machine tells which it is"
+        )));
+    }
+    if settings.is_empty() && reshaping == Reshaping::default() {
+        return Ok(());
+    }
+    let mut database = source.database.clone();
+    let mut forgotten = Vec::new();
+    for setting in &settings {
+        forgotten.extend(setting.apply(&mut database).map_err(|error| told(&error))?);
+    }
+    if reshaping == Reshaping::default() {
+        if let Target::Native(_) = target
+            && let Some(patch) =
+                Patch::new(&source, &database, &forgotten).map_err(|error| told(&error))?
+        {
+            for (offset, bytes) in patch.parts() {
+                let written = held.write_at(*offset, bytes);
+                written.map_err(|error| {
+                    Failure::new(format!("'{}': {}", shown(file), reason(&error)))
+                })?;
+            }
+            return Ok(());
+        }
+        let mut changed = Changed::of(database, &source.rows).map_err(|error| told(&error))?;
+        forgotten
+            .iter()
+            .for_each(|source| changed.forget_seasons(*source));
+        let changed = changed.source(source.form.clone(), source.records.clone());
+        return make::write(session, file, &changed, target);
+    }
+    warn_of_missing(session, &reshaping, &database);
+    let mut rows = Changed::of(database, &source.rows).map_err(|error| told(&error))?;
+    forgotten
+        .iter()
+        .for_each(|source| rows.forget_seasons(*source));
+    let smoothing = Smoothing {
+        file_name: file,
+        long: match target {
+            Target::Native(machine) => machine.long(),
+            Target::Portable => Width::W64,
+        },
+    };
+    let changed = reshaping.apply(&rows.database, &rows.rows(), &smoothing);
+    let changed = changed.map_err(|error| told(&error))?;
+    let changed = changed.source(source.form.clone(), source.records.clone());
+    make::write(session, file, &changed, target)?;
+    daemon::forget(session, words, file)
+}
+
+/// Tells of what shall go or change and is not there, which rrdtool passes over.
+fn warn_of_missing(
+    session: &mut Session<'_>,
+    reshaping: &Reshaping,
+    database: &kymo_rrd::Database,
+) {
+    for name in &reshaping.remove_sources {
+        if database.source(name).is_none() {
+            session.warn(format_args!("DEL:{name}: there is no such data source"));
+        }
+    }
+    let lengths = reshaping.lengths.iter().map(|(place, _)| place);
+    for place in reshaping.remove_archives.iter().chain(lengths) {
+        if *place >= database.archives.len() {
+            session.warn(format_args!("there is no RRA with index {place}"));
+        }
+    }
+}
+
+/// What the options change, in their order.
+fn settings(words: &Words<'_>) -> Result<Vec<Setting>, Failure> {
+    let options = words.options();
+    let settings = options.map(|(option, value)| setting(option, value));
+    settings.filter_map(Result::transpose).collect()
+}
+
+fn setting(option: &str, text: &[u8]) -> Result<Option<Setting>, Failure> {
+    let failure = |message: &str| Failure::new(message);
+    let text = std::str::from_utf8(text).map_err(|_| {
+        let text = shown(text);
+        Failure::new(format!("--{option}: found '{text}', expected UTF-8"))
+    })?;
+    let named = |problem: &str| {
+        let (name, value) = text.split_once(':').unwrap_or((text, ""));
+        match name.is_empty() || value.is_empty() {
+            true => Err(failure(problem)),
+            false => Ok((name.to_owned(), value)),
+        }
+    };
+    let setting = match option {
+        "heartbeat" => {
+            let problem = "invalid arguments for heartbeat";
+            let (name, value) = named(problem)?;
+            let seconds = times::duration(value.as_bytes());
+            let seconds = seconds.map_err(|error| Failure::new(format!("{problem}: {error}")))?;
+            Setting::Heartbeat { name, seconds }
+        }
+        "minimum" => {
+            let (name, rate) = rate(named, "invalid arguments for minimum ds value")?;
+            Setting::Minimum { name, rate }
+        }
+        "maximum" => {
+            let (name, rate) = rate(named, "invalid arguments for maximum ds value")?;
+            Setting::Maximum { name, rate }
+        }
+        "data-source-type" => {
+            let (name, kind) = named("invalid arguments for data source type")?;
+            let reading = Reading::from_name(kind.as_bytes()).ok_or_else(|| match kind {
+                "COMPUTE" => {
+                    failure("only `DS:NAME:COMPUTE:...` makes data sources that are computed")
+                }
+                _ => Failure::new(format!("unknown data acquisition function '{kind}'")),
+            })?;
+            Setting::Kind { name, reading }
+        }
+        "data-source-rename" => {
+            let (name, to) = named("invalid arguments for data source type")?;
+            let to = to.to_owned();
+            Setting::Rename { name, to }
+        }
+        "deltapos" => Setting::Archive(Parameter::DeltaPositive, delta(text)?),
+        "deltaneg" => Setting::Archive(Parameter::DeltaNegative, delta(text)?),
+        "failure-threshold" => Setting::FailureThreshold(count(text)?),
+        "window-length" => Setting::WindowLength(count(text)?),
+        "alpha" => Setting::Archive(Parameter::Alpha, fraction(text)?),
+        "beta" => Setting::Archive(Parameter::Beta, fraction(text)?),
+        "gamma" => Setting::Archive(Parameter::Gamma, fraction(text)?),
+        "gamma-deviation" => Setting::Archive(Parameter::GammaDeviation, fraction(text)?),
+        "smoothing-window" => Setting::Archive(Parameter::SmoothingWindow, part(text)?),
+        "smoothing-window-deviation" => {
+            Setting::Archive(Parameter::SmoothingWindowDeviation, part(text)?)
+        }
+        "aberrant-reset" => Setting::Reset {
+            name: text.to_owned(),
+        },
+        _ => return Ok(None),
+    };
+    Ok(Some(setting))
+}
+
+/// A data source and a rate, or `U` for none.
+fn rate<'a>(
+    named: impl Fn(&str) -> Result<(String, &'a str), Failure>,
+    problem: &str,
+) -> Result<(String, Value), Failure> {
+    let (name, text) = named(problem)?;
+    if text == "U" {
+        return Ok((name, Value::UNKNOWN));
+    }
+    match numbers::whole(text.as_bytes()) {
+        Ok(number) if !number.is_nan() => Ok((name, Value::from(number))),
+        _ => Err(Failure::new(problem)),
+    }
+}
+
+/// A number above 0.
+fn delta(text: &str) -> Result<Value, Failure> {
+    match numbers::whole(text.as_bytes()) {
+        Ok(number) if number > 0.0 => Ok(Value::from(number)),
+        Ok(_) => Err(Failure::new("Parameter specified is too small")),
+        Err(_) => Err(Failure::new("Unable to parse parameter in set_deltaarg")),
+    }
+}
+
+/// 1 to 28.
+fn count(text: &str) -> Result<u64, Failure> {
+    let number = text.parse().ok().filter(|number| (1..=28).contains(number));
+    number.ok_or_else(|| Failure::new("Parameter must be between 1 and 28"))
+}
+
+fn parameter(text: &str, serves: impl Fn(f64) -> bool) -> Result<Value, Failure> {
+    match numbers::whole(text.as_bytes()) {
+        Ok(number) if serves(number) => Ok(Value::from(number)),
+        Ok(_) => Err(Failure::new(
+            "Holt-Winters parameter must be between 0 and 1",
+        )),
+        Err(_) => Err(Failure::new("Unable to parse Holt-Winters parameter")),
+    }
+}
+
+/// A number between 0 and 1.
+fn fraction(text: &str) -> Result<Value, Failure> {
+    parameter(text, |number| number > 0.0 && number < 1.0)
+}
+
+/// A number of 0 to 1.
+fn part(text: &str) -> Result<Value, Failure> {
+    parameter(text, |number| (0.0..=1.0).contains(&number))
+}
+
+/// What the operands say.
+fn reshaping(operands: &[&[u8]]) -> Result<Reshaping, Failure> {
+    let mut reshaping = Reshaping::default();
+    for operand in operands {
+        let unparseable = || Failure::new(format!("unparseable argument: {}", shown(operand)));
+        let text = std::str::from_utf8(operand).map_err(|_| unparseable())?;
+        if let Some(name) = text.strip_prefix("DEL:").filter(|name| !name.is_empty()) {
+            reshaping.remove_sources.push(name.to_owned());
+        } else if let Some(place) = text
+            .strip_prefix("DELRRA:")
+            .filter(|place| !place.is_empty())
+        {
+            let place = place
+                .parse()
+                .map_err(|_| Failure::new("DELRRA requires a non-negative, integer argument"))?;
+            reshaping.remove_archives.push(place);
+        } else if let Some(change) = text.strip_prefix("RRA#") {
+            let length =
+                length(change).ok_or_else(|| Failure::new("Failed to parse RRA# command"))?;
+            reshaping.lengths.push(length);
+        } else if text.starts_with("DS:") || text.starts_with("RRA:") {
+            reshaping.add.push(text.to_owned());
+        } else {
+            return Err(unparseable());
+        }
+    }
+    Ok(reshaping)
+}
+
+/// `N:+ROWS`, `N:-ROWS` or `N:=ROWS`.
+fn length(text: &str) -> Option<(usize, Length)> {
+    let (place, change) = text.split_once(':')?;
+    let rows = change.get(1..)?;
+    let rows = rows
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| rows.parse().ok())??;
+    let length = match change.as_bytes().first()? {
+        b'+' => Length::More(rows),
+        b'-' => Length::Less(rows),
+        b'=' => Length::Exactly(rows),
+        _ => return None,
+    };
+    Some((place.parse().ok()?, length))
+}

@@ -1,0 +1,173 @@
+//! Doing what a script says.
+
+use std::collections::HashMap;
+
+use kymo_machine::Machine;
+use kymo_rrd::Source;
+use kymo_rrd::engine::{Wanted, fetch};
+use kymo_rrd::rpn::{EvaluateError, MAX_ROWS, Program, Series, Stack, Surroundings, Variable};
+
+use super::Bounds;
+use super::script::{Action, Read, Script, Shift};
+use crate::open::with_sources;
+use crate::path::shown;
+use crate::{Failure, Session};
+
+/// What a variable is.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    Series(Series),
+    Value(f64),
+}
+
+impl Known {
+    fn as_variable(&self) -> Variable<'_> {
+        match self {
+            Self::Series(series) => Variable::Series(series),
+            Self::Value(value) => Variable::Number(*value),
+        }
+    }
+
+    /// The series, where it is one.
+    pub(crate) fn series(&self) -> Option<&Series> {
+        match self {
+            Self::Series(series) => Some(series),
+            Self::Value(_) => None,
+        }
+    }
+}
+
+impl Script {
+    /// Reads the files, each once, and computes all variables.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be read, or have not what is asked for; expressions without a result.
+    pub(crate) fn compute(
+        &self,
+        session: &mut Session<'_>,
+        bounds: &Bounds,
+        machine: Option<&'static Machine>,
+    ) -> Result<Vec<Known>, Failure> {
+        let mut files: Vec<&[u8]> = Vec::new();
+        let mut places = HashMap::new();
+        for action in &self.actions {
+            if let Action::Read(read) = action {
+                places.entry(&*read.file).or_insert_with(|| {
+                    files.push(&read.file);
+                    files.len() - 1
+                });
+            }
+        }
+        // All files are read before anything is computed.
+        let read = with_sources(session, &files, machine, |_, sources| {
+            let reads = self.actions.iter().filter_map(|action| match action {
+                Action::Read(read) => Some(read),
+                _ => None,
+            });
+            let series = reads.map(|read| series(read, &sources[places[&*read.file]], bounds));
+            series.collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut read = read.into_iter();
+        let surroundings = Surroundings {
+            now: session.now(),
+            zone: &session.zone,
+        };
+        let mut stack = Stack::default();
+        let mut known: Vec<Known> = Vec::new();
+        // Until when each is summarised.
+        let mut ends: Vec<i64> = Vec::new();
+        let mut shifts: HashMap<usize, i64> = HashMap::new();
+        for action in &self.actions {
+            match action {
+                Action::Read(Read { bounds, .. }) => {
+                    known.extend(read.next().map(Known::Series));
+                    ends.push(bounds.end);
+                }
+                Action::Evaluate { program, word } => {
+                    let variables: Vec<_> = known.iter().map(Known::as_variable).collect();
+                    let series = program.evaluate_series(&variables, &surroundings, &mut stack);
+                    let series = series.map_err(|error| told(program, word, &error))?;
+                    known.push(Known::Series(series));
+                    ends.push(bounds.end);
+                }
+                Action::Summarise { variable, summary } => {
+                    let of = known[*variable].series();
+                    let value = of.map_or(f64::NAN, |series| summary.of(series, ends[*variable]));
+                    known.push(Known::Value(value));
+                    ends.push(bounds.end);
+                }
+                Action::Shift { variable, by } => {
+                    let by = match *by {
+                        Shift::Seconds(seconds) => seconds,
+                        Shift::Variable(by) => match known[by] {
+                            Known::Value(value) => value as i64,
+                            Known::Series(_) => 0,
+                        },
+                    };
+                    let Known::Series(series) = &mut known[*variable] else {
+                        continue;
+                    };
+                    // Whole rows; it takes the place of the shift before.
+                    let by = by - by % series.step();
+                    let before = shifts.insert(*variable, by).unwrap_or(0);
+                    series.shift(by.saturating_sub(before));
+                }
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// What is asked of a file.
+fn series(read: &Read, source: &Source<'_>, bounds: &Bounds) -> Result<Series, Failure> {
+    let Bounds { start, end, step } = read.bounds;
+    let wanted = Wanted {
+        function: read.function,
+        start,
+        end,
+        step: step.unsigned_abs(),
+    };
+    let database = &source.database;
+    let fetched = fetch(database, &source.rows, &wanted)
+        .ok_or_else(|| Failure::new("the RRD does not contain an RRA matching the chosen CF"))?;
+    let mut sources = database.sources.iter();
+    let place = sources.position(|source| source.name.as_bytes() == read.source);
+    let place = place.ok_or_else(|| {
+        let (name, file) = (shown(&read.source), shown(&read.file));
+        Failure::new(format!("No DS called '{name}' in '{file}'"))
+    })?;
+    let step = step.max(bounds.step).unsigned_abs();
+    fetched.series(place, read.reduce, step).ok_or_else(|| {
+        let file = shown(&read.file);
+        Failure::new(format!(
+            "'{file}': found more than {MAX_ROWS} rows; a longer step makes them fewer"
+        ))
+    })
+}
+
+/// What rrdtool says of a program without a result, and where it is.
+fn told(program: &Program, word: &str, error: &EvaluateError) -> Failure {
+    use EvaluateError as E;
+    let (problem, node) = match *error {
+        E::NoSeries => (
+            "rpn expressions without DEF or CDEF variables are not supported",
+            None,
+        ),
+        E::FinalSize { .. } => ("RPN final stack size != 1", None),
+        E::Underflow { node } => ("RPN stack underflow", Some(node)),
+        E::Overflow { node } => ("RPN stack overflow", Some(node)),
+        E::Arguments { node } => ("malformed trend arguments", Some(node)),
+        E::NegativeShift { node } => ("negative shift step not allowed", Some(node)),
+        E::Percentile { node } => ("percentile argument must be between 0 and 100", Some(node)),
+        _ => return Failure::new(format!("{word}: {error}")),
+    };
+    Failure::new(match node {
+        Some(node) => format!(
+            "{problem}: item {} of {} in {word}",
+            node + 1,
+            program.nodes.len()
+        ),
+        None => format!("{problem}: {word}"),
+    })
+}

@@ -1,0 +1,184 @@
+//! Databases that are written as a whole.
+
+use std::collections::hash_map::RandomState;
+use std::fs::File;
+use std::hash::BuildHasher;
+use std::io::{self, Write};
+
+use kymo_io::{Replace, replace};
+use kymo_rrd::convert::{Conversion, Target};
+use kymo_rrd::{Form, Source};
+
+use crate::failure::reason;
+use crate::path::{path, shown};
+use crate::{Failure, Session};
+
+/// Writes a database beside the file that it replaces, if there is one, and renames it.
+///
+/// # Errors
+///
+/// Where the form cannot hold all of it, and those of writing.
+pub(crate) fn write(
+    session: &mut Session<'_>,
+    word: &[u8],
+    source: &Source<'_>,
+    target: Target,
+) -> Result<(), Failure> {
+    let conversion = Conversion::new(source, target)
+        .map_err(|error| Failure::new(format!("'{}': {error}", shown(word))))?;
+    for note in &conversion.notes {
+        session.warn(format_args!("{}: {note}", shown(word)));
+    }
+    write_with(word, |file| conversion.write_to(file))
+}
+
+/// Writes the bytes of a database in the same way.
+///
+/// # Errors
+///
+/// Those of writing.
+pub(crate) fn write_bytes(word: &[u8], bytes: &[u8]) -> Result<(), Failure> {
+    write_with(word, |file| file.write_all(bytes))
+}
+
+fn write_with(word: &[u8], write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
+    let path = path(word);
+    let is_there = path.metadata().is_ok();
+    let how = Replace {
+        like: is_there.then_some(&*path),
+        modified: false,
+        // Of a new file nothing is lost that was there before.
+        sync: is_there,
+        ..Replace::NEW
+    };
+    let write = |file: &mut File| {
+        write(file)?;
+        match is_there {
+            true => Ok(()),
+            false => set_usual_mode(file),
+        }
+    };
+    replace(&path, how, write).map_err(|error| cannot_create(word, &error))
+}
+
+/// What rrdtool gives to new databases, whatever `umask` says: all may read them.
+fn set_usual_mode(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(PermissionsExt::from_mode(0o644))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        Ok(())
+    }
+}
+
+/// What is said of a file that cannot be made.
+pub(crate) fn cannot_create(word: &[u8], error: &io::Error) -> Failure {
+    Failure::new(format!("creating '{}': {}", shown(word), reason(error)))
+}
+
+/// Checks that there is no file yet.
+///
+/// # Errors
+///
+/// Where there is one.
+pub(crate) fn is_free(word: &[u8]) -> Result<(), Failure> {
+    match path(word).symlink_metadata() {
+        Ok(_) => Err(Failure::new(format!(
+            "creating '{}': File exists",
+            shown(word)
+        ))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The form of a database that is rewritten.
+pub(crate) fn form_of(source: &Source<'_>) -> Result<Target, Failure> {
+    match &source.form {
+        Form::Native(detection) => Ok(Target::Native(detection.machine)),
+        Form::Portable => Ok(Target::Portable),
+        Form::Rrd4j { .. } | Form::Xml => Err(Failure::new(
+            "this form of database is only read; `kymo rrd convert` makes another of it",
+        )),
+    }
+}
+
+/// The row written last of new archives: any of so many, so that not all go round at the same time.
+pub(crate) struct FirstRows {
+    /// What was told: one for all archives, or one for each.
+    told: Vec<u64>,
+    random: RandomState,
+}
+
+impl FirstRows {
+    /// Reads what `--first-row` tells, if it is given.
+    ///
+    /// # Errors
+    ///
+    /// What is no number.
+    pub(crate) fn read(text: Option<&[u8]>) -> Result<Self, Failure> {
+        let told = text.map_or(Ok(Vec::new()), |text| {
+            let numbers = text.split(|byte| *byte == b',');
+            let read = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
+            numbers.map(read).collect::<Option<_>>().ok_or_else(|| {
+                let text = shown(text);
+                Failure::new(format!(
+                    "--first-row: found '{text}', expected a number of a row, or one for each \
+                     archive with commas between them"
+                ))
+            })
+        })?;
+        Ok(Self {
+            told,
+            random: RandomState::new(),
+        })
+    }
+
+    /// Whether nothing was told.
+    pub(crate) fn is_random(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// Checks that there is a row of each archive, of which the numbers of rows are told.
+    ///
+    /// # Errors
+    ///
+    /// Where there is one too few or too many, or one is no row of its archive.
+    pub(crate) fn check(&self, archives: &[u64]) -> Result<(), Failure> {
+        if let [] | [_] = self.told[..] {
+        } else if self.told.len() != archives.len() {
+            return Err(Failure::new(format!(
+                "--first-row: found {} numbers, expected one, or one for each of {} archives",
+                self.told.len(),
+                archives.len()
+            )));
+        }
+        for (index, rows) in archives.iter().enumerate() {
+            if let Some(row) = self.told_of(index)
+                && row >= *rows
+            {
+                return Err(Failure::new(format!(
+                    "--first-row: found {row} for archive {index}, expected less than its {rows} \
+                     rows"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn told_of(&self, archive: usize) -> Option<u64> {
+        match self.told[..] {
+            [row] => Some(row),
+            _ => self.told.get(archive).copied(),
+        }
+    }
+
+    /// The row of an archive of so many.
+    pub(crate) fn of(&self, archive: usize, rows: u64) -> u64 {
+        self.told_of(archive)
+            .unwrap_or_else(|| self.random.hash_one(archive) % rows.max(1))
+    }
+}
