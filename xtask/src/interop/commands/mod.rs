@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use kymo_rrd::Source;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -27,6 +28,9 @@ use crate::process::{build_kymo, require};
 
 /// How often a difference may be looked at again to find the fewest steps that show it.
 const TRIES: usize = 300;
+
+/// How long a command line takes that a person is told of: there should be none.
+const LONG: Duration = Duration::from_secs(5);
 
 /// What the run is given.
 pub(super) struct Options {
@@ -194,6 +198,9 @@ impl Pair {
             if theirs.end == End::Broken {
                 self.rules.broken(line, &theirs);
             }
+            if line.command() == "create" && std::env::var_os("KYMO_ADOPT").is_some() {
+                return self.take_over();
+            }
             let own_line = self.with_first_rows(line)?;
             let ours = answer(&mut self.ours, &own_line)?;
             let likeness = match line.command() {
@@ -334,11 +341,17 @@ impl Pair {
 }
 
 fn answer(side: &mut Side, line: &Line) -> Outcome<Answer> {
-    match line.by {
+    let begin = Instant::now();
+    let answer = match line.by {
         By::Pipe if line.fits_pipe() => side.piped(&line.quoted()),
         By::Pipe | By::Process => side.process(&line.words, false),
         By::Nobody => side.process(&line.words, true),
+    }?;
+    let taken = begin.elapsed();
+    if taken > LONG {
+        eprintln!("{taken:.1?} in {}: {}", side.folder().display(), line.quoted());
     }
+    Ok(answer)
 }
 
 /// Does in a folder what no program does, as far as its files were made; a lock that has to be kept
