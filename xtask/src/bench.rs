@@ -4,6 +4,7 @@
 //! does other things at the same time, the clock on the wall tells about those. Wall time
 //! is only used to compare kymo's own threads.
 
+mod engine;
 mod machine;
 mod rrd;
 
@@ -35,9 +36,15 @@ struct Cost {
 pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
+        Some("engine") => return engine::run(args),
         Some("machine") => return machine::run(args),
         Some("rrd") => return rrd::run(args),
-        _ => return Err("what to measure: `bench ctf`, `bench machine` or `bench rrd`".into()),
+        _ => {
+            return Err(
+                "what to measure: `bench ctf`, `bench engine`, `bench machine` or `bench rrd`"
+                    .into(),
+            );
+        }
     }
     let tool = tool(&mut args)?;
     let events: u64 = args.value("--events")?.unwrap_or(10_000_000);

@@ -42,6 +42,8 @@ usage: cargo xtask COMMAND [OPTIONS]
       Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
       events in CTF 2.
       --runs N      alternating runs of which the median counts (5)
+  bench engine
+      Counts the instructions of an update of a database that stays open; needs valgrind.
   bench machine [--runs N]
       Measures the conversion of doubles between machines beside a plain copy.
   bench rrd [--runs N] [--files N]

@@ -3,8 +3,10 @@
 //! [`args`] is what can be written on the command line, [`open`] turns it into open
 //! recordings and filters, and each command has a module that does its work.
 
+mod analysis;
 mod args;
 mod config;
+mod convert;
 mod docs;
 mod follow;
 mod machine;
@@ -14,6 +16,7 @@ mod progress;
 mod report;
 mod rrd;
 mod terminal;
+mod time;
 
 use std::io::Write;
 use std::path::Path;
@@ -39,10 +42,15 @@ fn main() -> ExitCode {
     let terminal = Terminal::new();
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
+        Command::Convert(args) => convert::run(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
+        Command::States(args) => analysis::states(&args, &terminal),
+        Command::Latency(args) => analysis::latency(&args, &terminal),
+        Command::Profile(args) => analysis::profile(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
+        Command::Time(args) => time::run(&args, &terminal),
         Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),

@@ -18,6 +18,7 @@ fn open_options(input: &Input) -> Options {
         },
         machine: input.machine,
         clock: input.clock,
+        keys: input.auth_file.clone(),
     }
 }
 
@@ -148,13 +149,22 @@ impl Wanted {
 
     /// Warns of patterns that match no event.
     pub(crate) fn warn_of_idle_patterns(&self, recordings: &[AnyRecording], terminal: &Terminal) {
-        for (glob, meant) in self.query.idle_patterns(recordings) {
-            let hint = meant.map_or_else(String::new, |name| format!("; there is `{name}`"));
-            terminal.warning(format_args!(
-                "no event is called `{}`{hint}",
-                glob.pattern()
-            ));
-        }
+        warn_of_idle_patterns(&self.query, recordings, terminal);
+    }
+}
+
+/// Warns of patterns of a query that match no event.
+pub(crate) fn warn_of_idle_patterns(
+    query: &Query,
+    recordings: &[AnyRecording],
+    terminal: &Terminal,
+) {
+    for (glob, meant) in query.idle_patterns(recordings) {
+        let hint = meant.map_or_else(String::new, |name| format!("; there is `{name}`"));
+        terminal.warning(format_args!(
+            "no event is called `{}`{hint}",
+            glob.pattern()
+        ));
     }
 }
 

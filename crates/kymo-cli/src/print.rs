@@ -46,10 +46,7 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
         Format::Details => show(args, terminal, |_| Details::new()),
         Format::Json => show(args, terminal, |_| Json::new(wall)),
         Format::Csv => show(args, terminal, |recordings| {
-            match only_event(&args.selection.event, recordings) {
-                Some(event) => Csv::of_class(wall, recordings, &event),
-                None => Csv::new(wall),
-            }
+            csv(&args.selection.event, recordings, wall)
         }),
     }
 }
@@ -108,9 +105,10 @@ fn refuse(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
     };
     Err(Failure::Usage(format!(
         "error: `{path}` is {}: `{option}` is for traces",
-        match other.is_log() {
-            true => "an event log",
-            false => "a round-robin database",
+        match other {
+            AnyRecording::Rrd(_) => "a round-robin database",
+            AnyRecording::Metrics(_) => "a recording of collectd",
+            _ => "an event log",
         }
     )))
 }
@@ -183,6 +181,14 @@ fn palette(color: Color) -> Option<Palette> {
     };
     let bold_is_bright = variable("BABELTRACE_TERM_COLOR_BRIGHT_MEANS_BOLD") != "0";
     wanted.then(|| Palette::new(bold_is_bright))
+}
+
+/// Cells of all events, or columns where patterns were given and leave one name.
+pub(crate) fn csv(events: &[Glob], recordings: &[AnyRecording], wall: WallOptions) -> Csv {
+    match only_event(events, recordings) {
+        Some(event) => Csv::of_class(wall, recordings, &event),
+        None => Csv::new(wall),
+    }
 }
 
 /// The name of all events that are wanted, where patterns were given and leave one only.

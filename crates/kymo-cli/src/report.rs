@@ -1,5 +1,6 @@
 //! `kymo info`, `kymo stats`, `kymo check`.
 
+use crate::analysis;
 use crate::args;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -19,6 +20,9 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
 
 /// Counts events.
 pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if args.by_track || args.tracks.is_given() {
+        return analysis::by_track(args, terminal);
+    }
     let inputs = inputs(&args.input, terminal)?;
     let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
@@ -70,7 +74,7 @@ fn with_progress<T>(
 }
 
 /// Writes a report, which holds the faults too, and tells how the program ends.
-fn finish(
+pub(crate) fn finish(
     terminal: &Terminal,
     inputs: &Inputs,
     text: &[u8],

@@ -13,6 +13,8 @@ use crate::u32_at;
 
 /// Definitions of events that are kept: each of them becomes an event class.
 pub const MOST_EVENTS: usize = 1 << 16;
+/// Bytes that are searched for the end of the name of a track when it is defined.
+const MOST_CONSTANT: usize = 256;
 /// Bytes of a symbol, and of the definition of a track.
 const PAIR_SIZE: usize = 8;
 /// Bytes of the definition of an event.
@@ -53,6 +55,39 @@ pub struct TrackDefinition {
     pub name: Reference,
     /// Where the strings are that the name may refer to.
     pub strings: Range<usize>,
+    /// The length of its name, where that is short and has no conversions.
+    constant: Option<u8>,
+}
+
+impl TrackDefinition {
+    fn new(bytes: &[u8], track: u32, name: Reference, strings: Range<usize>) -> Self {
+        let constant = match &name {
+            Reference::At(place) => {
+                let text = bytes.get(place.clone()).unwrap_or_default();
+                let text = &text[..text.len().min(MOST_CONSTANT)];
+                let end = memchr::memchr2(0, b'%', text);
+                end.filter(|&end| text[end] == 0).map(|end| end as u8)
+            }
+            Reference::None | Reference::Bad(_) => None,
+        };
+        Self {
+            track,
+            name,
+            strings,
+            constant,
+        }
+    }
+
+    /// Its name, where that is short and has no conversions.
+    #[inline]
+    pub fn constant<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        match (&self.name, self.constant) {
+            (Reference::At(place), Some(len)) => {
+                bytes.get(place.start..place.start + usize::from(len))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A value with a name.
@@ -198,11 +233,8 @@ impl Definitions {
             let name = reference(&strings, offset);
             if self.track_at.insert(track, self.tracks.len() as u32) {
                 bad += usize::from(matches!(name, Reference::Bad(_)));
-                self.tracks.push(TrackDefinition {
-                    track,
-                    name,
-                    strings: strings.clone(),
-                });
+                let definition = TrackDefinition::new(file.bytes, track, name, strings.clone());
+                self.tracks.push(definition);
             } else {
                 again.get_or_insert((track, table.offset + entry * PAIR_SIZE));
             }
@@ -325,10 +357,16 @@ impl<'a> InFile<'a> {
         (!rest.is_empty()).then(|| string_of(rest))
     }
 
+    /// A part of the file.
+    #[inline]
+    pub fn slice(&self, place: &Range<usize>) -> &'a [u8] {
+        self.bytes.get(place.clone()).unwrap_or_default()
+    }
+
     /// The text of a reference.
     #[inline]
     pub fn text(&self, place: &Range<usize>) -> &'a [u8] {
-        string_of(self.bytes.get(place.clone()).unwrap_or_default())
+        string_of(self.slice(place))
     }
 
     /// Appends a name whose format is referred to: `default` where there is none.

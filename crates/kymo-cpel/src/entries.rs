@@ -22,13 +22,16 @@ impl Entry {
     /// Reads an event. The high half of the time comes first in both byte orders.
     #[inline(always)]
     pub fn read(bytes: &[u8; ENTRY_SIZE], order: ByteOrder) -> Self {
-        let word = |at: usize| {
-            let word = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-            match order {
-                ByteOrder::Big => u32::from_be_bytes(word),
-                ByteOrder::Little => u32::from_le_bytes(word),
-            }
-        };
+        // The order is asked for once, not for each number.
+        match order {
+            ByteOrder::Big => Self::from_words(bytes, u32::from_be_bytes),
+            ByteOrder::Little => Self::from_words(bytes, u32::from_le_bytes),
+        }
+    }
+
+    #[inline(always)]
+    fn from_words(bytes: &[u8; ENTRY_SIZE], number: impl Fn([u8; 4]) -> u32) -> Self {
+        let word = |at: usize| number([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Self {
             time: u64::from(word(0)) << 32 | u64::from(word(4)),
             track: word(8),

@@ -11,7 +11,9 @@ use kymo_text::Line;
 /// The longest string that is shown, in bytes.
 pub const MOST_TEXT: usize = 64 << 10;
 /// The largest width and precision that are followed.
-const MOST_WIDTH: usize = 4096;
+const MOST_WIDTH: u16 = 4096;
+/// Pieces of formats that are kept as programs.
+const MOST_PIECES: usize = 6;
 /// Digits of scientific notation that are told apart.
 const MOST_DIGITS: usize = 15;
 
@@ -55,13 +57,9 @@ impl Shape {
         if !format.contains(&b'%') {
             return Self::Constant;
         }
-        let mut strings = false;
-        let mut rest = format;
-        while let Some(at) = memchr::memchr(b'%', rest) {
-            let (spec, after) = Spec::parse(&rest[at + 1..]);
-            strings |= spec.is_some_and(|spec| spec.conversion == b's');
-            rest = after;
-        }
+        let mut pieces = Pieces { format, at: 0 };
+        let is_string = |piece: Piece| piece.spec.is_some_and(|spec| spec.conversion == b's');
+        let strings = pieces.any(is_string);
         Self::Made { strings }
     }
 }
@@ -69,24 +67,96 @@ impl Shape {
 /// Appends what a format makes of a number. Of more than `most` bytes the first ones are kept,
 /// and what follows them says so.
 pub fn write(format: &[u8], value: u32, names: &impl Names, out: &mut Line, most: usize) {
+    run(format, Pieces { format, at: 0 }, value, names, out, most);
+}
+
+/// A short format that has been read.
+#[derive(Clone, Debug)]
+pub struct Program(Box<[Piece]>);
+
+impl Program {
+    /// Reads a format; `None` of one that is long, which [`write()`] has to read each time: what is
+    /// kept of a format has a bound.
+    pub fn new(format: &[u8]) -> Option<Self> {
+        let pieces: Vec<Piece> = Pieces { format, at: 0 }.take(MOST_PIECES + 1).collect();
+        (pieces.len() <= MOST_PIECES).then(|| Self(pieces.into()))
+    }
+
+    /// Does with the format that was read what [`write()`] does.
+    #[inline]
+    pub fn write(
+        &self,
+        format: &[u8],
+        value: u32,
+        names: &impl Names,
+        out: &mut Line,
+        most: usize,
+    ) {
+        run(format, self.0.iter().copied(), value, names, out, most);
+    }
+}
+
+#[inline]
+fn run(
+    format: &[u8],
+    pieces: impl Iterator<Item = Piece>,
+    value: u32,
+    names: &impl Names,
+    out: &mut Line,
+    most: usize,
+) {
     let begin = out.len();
-    let mut rest = format;
-    while let Some(at) = memchr::memchr(b'%', rest) {
-        out.push(&rest[..at]);
-        let (spec, after) = Spec::parse(&rest[at + 1..]);
-        match spec {
-            Some(spec) => spec.write(value, names, out),
-            None => out.push(&rest[at..rest.len() - after.len()]),
+    for piece in pieces {
+        out.push(format.get(piece.begin..piece.end).unwrap_or_default());
+        if let Some(spec) = &piece.spec {
+            spec.write(value, names, out);
         }
-        rest = after;
         if out.len() - begin > most {
-            break;
+            out.truncate(begin + most);
+            out.push(b"<more>");
+            return;
         }
     }
-    out.push(rest);
-    if out.len() - begin > most {
-        out.truncate(begin + most);
-        out.push(b"<more>");
+}
+
+/// A part of a format: text that stands for itself, and a conversion after it.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    begin: usize,
+    end: usize,
+    spec: Option<Spec>,
+}
+
+/// The pieces of a format.
+struct Pieces<'f> {
+    format: &'f [u8],
+    at: usize,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        let begin = self.at;
+        let rest = self.format.get(begin..).filter(|rest| !rest.is_empty())?;
+        let Some(percent) = memchr::memchr(b'%', rest) else {
+            self.at = self.format.len();
+            return Some(Piece {
+                begin,
+                end: self.at,
+                spec: None,
+            });
+        };
+        let (spec, after) = Spec::parse(&rest[percent + 1..]);
+        self.at = self.format.len() - after.len();
+        Some(Piece {
+            begin,
+            end: match spec {
+                Some(_) => begin + percent,
+                None => self.at,
+            },
+            spec,
+        })
     }
 }
 
@@ -98,10 +168,10 @@ struct Spec {
     space: bool,
     zero: bool,
     alternate: bool,
-    width: usize,
-    precision: Option<usize>,
+    width: u16,
+    precision: Option<u16>,
     /// Bits that the length modifier leaves.
-    bits: u32,
+    bits: u8,
     conversion: u8,
 }
 
@@ -221,30 +291,29 @@ impl Spec {
     }
 
     fn integer(&self, prefix: &[u8], value: u32, base: u32, out: &mut Line) {
-        let mut room = [0; 32];
-        let mut begin = room.len();
-        let mut rest = value;
-        let letters = match self.conversion {
-            b'X' => b"0123456789ABCDEF",
-            _ => b"0123456789abcdef",
+        let mut room = [0; 11];
+        let digits = match base {
+            // The compiler divides by what it knows.
+            8 => digits(value, 8, LOWER, &mut room),
+            10 => digits(value, 10, LOWER, &mut room),
+            _ if self.conversion == b'X' => digits(value, 16, UPPER, &mut room),
+            _ => digits(value, 16, LOWER, &mut room),
         };
-        while rest > 0 {
-            begin -= 1;
-            room[begin] = letters[(rest % base) as usize];
-            rest /= base;
+        if prefix.is_empty() && self.is_simple() {
+            return self.simple(digits, out);
         }
-        let digits = &room[begin..];
-        let mut least = self.precision.unwrap_or(1);
+        let width = usize::from(self.width);
+        let mut least = self.precision.map_or(1, usize::from);
         if base == 8 && self.alternate {
             least = least.max(digits.len() + 1);
         }
         let mut zeros = least.saturating_sub(digits.len());
         let len = prefix.len() + zeros + digits.len();
         if self.zero && !self.left && self.precision.is_none() {
-            zeros += self.width.saturating_sub(len);
+            zeros += width.saturating_sub(len);
         }
         let len = prefix.len() + zeros + digits.len();
-        let pad = self.width.saturating_sub(len);
+        let pad = width.saturating_sub(len);
         if !self.left {
             repeat(b' ', pad, out);
         }
@@ -256,8 +325,22 @@ impl Spec {
         }
     }
 
+    /// Whether an integer is digits and what fills them up to a short width on the left.
+    fn is_simple(&self) -> bool {
+        self.precision.is_none() && !self.alternate && !self.left && self.width <= 16
+    }
+
+    fn simple(&self, digits: &[u8], out: &mut Line) {
+        let mut room = [if self.zero { b'0' } else { b' ' }; 16];
+        room[15] = b'0';
+        let begin = room.len() - digits.len();
+        room[begin..].copy_from_slice(digits);
+        let len = digits.len().max(usize::from(self.width)).max(1);
+        out.push(&room[room.len() - len..]);
+    }
+
     fn padded(&self, text: &[u8], out: &mut Line) {
-        let pad = self.width.saturating_sub(text.len());
+        let pad = usize::from(self.width).saturating_sub(text.len());
         if !self.left {
             repeat(b' ', pad, out);
         }
@@ -268,7 +351,7 @@ impl Spec {
     }
 
     fn text(&self, text: &[u8], out: &mut Line) {
-        let most = self.precision.unwrap_or(usize::MAX);
+        let most = self.precision.map_or(usize::MAX, usize::from);
         self.padded(&text[..text.len().min(most)], out);
     }
 
@@ -279,7 +362,7 @@ impl Spec {
         };
         let digits = hexadecimal_digits(distance);
         let len = name.len() + if distance > 0 { 3 + digits as usize } else { 0 };
-        let pad = self.width.saturating_sub(len);
+        let pad = usize::from(self.width).saturating_sub(len);
         if !self.left {
             repeat(b' ', pad, out);
         }
@@ -296,7 +379,7 @@ impl Spec {
     /// Nobody shows integers as these often: it may allocate.
     fn float(&self, value: u32, out: &mut Line) {
         let number = f64::from(value);
-        let precision = self.precision.unwrap_or(6);
+        let precision = self.precision.map_or(6, usize::from);
         let mut text = Line::new();
         if self.plus {
             text.push_byte(b'+');
@@ -344,7 +427,7 @@ impl Spec {
         }
         if self.zero && !self.left {
             let signs = usize::from(self.plus || self.space);
-            let zeros = self.width.saturating_sub(text.len());
+            let zeros = usize::from(self.width).saturating_sub(text.len());
             text.splice(signs..signs, std::iter::repeat_n(b'0', zeros));
         }
         self.padded(&text, out);
@@ -352,13 +435,29 @@ impl Spec {
 }
 
 /// Reads a number, no larger than what is followed, and tells what follows it.
-fn number(text: &[u8]) -> (usize, &[u8]) {
+fn number(text: &[u8]) -> (u16, &[u8]) {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(count);
-    let number = digits.iter().fold(0, |number: usize, digit| {
-        (number * 10 + usize::from(digit - b'0')).min(MOST_WIDTH)
+    let number = digits.iter().fold(0, |number: u16, digit| {
+        (number * 10 + u16::from(digit - b'0')).min(MOST_WIDTH)
     });
     (number, rest)
+}
+
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+/// The digits of a number, of zero none.
+#[inline(always)]
+fn digits<'r>(value: u32, base: u32, letters: &[u8; 16], room: &'r mut [u8; 11]) -> &'r [u8] {
+    let mut begin = room.len();
+    let mut rest = value;
+    while rest > 0 {
+        begin -= 1;
+        room[begin] = letters[(rest % base) as usize];
+        rest /= base;
+    }
+    &room[begin..]
 }
 
 /// Appends a byte some times.
@@ -372,7 +471,7 @@ fn repeat(byte: u8, count: usize, out: &mut Line) {
 pub(crate) fn hexadecimal(value: u32, least: u32, out: &mut Line) {
     let digits = hexadecimal_digits(value).max(least);
     for digit in (0..digits).rev() {
-        out.push_byte(b"0123456789abcdef"[(value >> (4 * digit) & 15) as usize]);
+        out.push_byte(LOWER[(value >> (4 * digit) & 15) as usize]);
     }
 }
 

@@ -136,6 +136,11 @@ impl Builder {
         }
     }
 
+    /// Sets when the file is written, in seconds since 1970.
+    pub fn set_date(&mut self, date: u32) {
+        self.options.date = date;
+    }
+
     /// The offset of a string, which is added unless it is there. It is never zero.
     ///
     /// # Errors

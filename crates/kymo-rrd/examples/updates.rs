@@ -33,9 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 1..=count.parse::<u32>()? {
         rrd.update(&Sample {
             time: Time::from_seconds(BEGIN + i64::from(number) * STEP),
-            values: &[Measurement::Text(
-                format!("{}", f64::from(number % 1000) / 8.0).as_bytes(),
-            )],
+            values: &[Measurement::Float(f64::from(number % 1000) / 7.0)],
         })?;
     }
     println!("{}", rrd.database().state.last_update.seconds());

@@ -109,6 +109,13 @@ impl Text {
             .extend_from_slice(&bytes[..length.unwrap_or(bytes.len())]);
     }
 
+    /// Makes it this text, in which there is no NUL.
+    pub(crate) fn set_printable(&mut self, text: &[u8]) {
+        debug_assert!(!text.contains(&0));
+        self.0.clear();
+        self.0.extend_from_slice(text);
+    }
+
     /// The bytes, of which none is a NUL.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -155,7 +155,7 @@ fn templates_name_what_is_measured() {
     assert_eq!(rrd.template(&["none"]), Err(unknown));
 
     // As with rrdtool, names may be told twice, and readings of what is computed only kept.
-    let template = rrd.template(&["twice", "load", "load"]).unwrap();
+    let template = rrd.template(&["twice", "level", "level"]).unwrap();
     let sample = Sample {
         time: Time::from_seconds(START + 16),
         values: &texts(&["5", "6", "7"]),

@@ -4,6 +4,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use memchr::memchr;
+
 use crate::failure::reason;
 use crate::path::{path, shown};
 use crate::{Failure, Session, find, run, usage};
@@ -70,7 +72,7 @@ impl<'a> Lines<'a> {
     fn next(&mut self, session: &mut Session<'_>) -> Result<Option<&mut [u8]>, Failure> {
         loop {
             let new = &self.bytes[self.searched..self.end];
-            if let Some(length) = new.iter().position(|&byte| byte == b'\n') {
+            if let Some(length) = memchr(b'\n', new) {
                 let (begin, end) = (self.begin, self.searched + length);
                 self.begin = end + 1;
                 self.searched = self.begin;
@@ -161,6 +163,10 @@ impl Pipe<'_, '_> {
             }
             [b"quit", ..] => no_parameter("quit", &words[1..]),
             [] => self.session.write(usage(None)),
+            [b"help", rest @ ..] => {
+                let command = rest.first().and_then(|name| find(name));
+                self.session.write(usage(command))
+            }
             [name] if find(name).is_none() => self.session.write(usage(None)),
             [name] => self.session.write(usage(find(name))),
             [name, ..] => run(self.session, words).unwrap_or_else(|| {

@@ -112,6 +112,16 @@ impl Line {
         self.len += 1;
     }
 
+    /// Writes over bytes that were appended before. Where they were dropped meanwhile, nothing is
+    /// written.
+    #[inline]
+    pub fn overwrite(&mut self, at: usize, bytes: &[u8]) {
+        let end = at.saturating_add(bytes.len());
+        if end <= self.len {
+            self.bytes[at..end].copy_from_slice(bytes);
+        }
+    }
+
     /// Appends a prepared piece.
     #[inline(always)]
     pub fn stamp(&mut self, stamp: &Stamp) {
@@ -229,6 +239,10 @@ mod tests {
             expected.extend_from_slice(&text);
             expected.push(b';');
         }
+        assert_eq!(line.as_bytes(), expected);
+        line.overwrite(1, b"xy");
+        line.overwrite(expected.len() - 1, b"no room");
+        expected[1..3].copy_from_slice(b"xy");
         assert_eq!(line.as_bytes(), expected);
         line.truncate(3);
         assert_eq!(line.len(), 3);

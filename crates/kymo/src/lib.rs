@@ -4,7 +4,9 @@
 //! decodes their chunks on all cores, merges the results by time, and hands them to
 //! what [shows](show) them.
 
+pub mod analysis;
 pub mod any;
+pub mod convert;
 pub mod filter;
 pub mod open;
 mod order;

@@ -5,6 +5,8 @@
 //! for a known reason in `conformance/exceptions.tsv`: a number that falls, a failure
 //! without a reason and a reason without a failure all fail the run.
 
+mod analyses;
+mod collectd;
 mod contents;
 mod elements;
 mod fields;
@@ -162,6 +164,30 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "cpel-elog-conversions",
         run: logs::elog_conversions,
+    },
+    Corpus {
+        name: "cpel-states",
+        run: analyses::states,
+    },
+    Corpus {
+        name: "cpel-profiles",
+        run: analyses::profiles,
+    },
+    Corpus {
+        name: "collectd-packets",
+        run: collectd::packets,
+    },
+    Corpus {
+        name: "collectd-malformed",
+        run: collectd::malformed,
+    },
+    Corpus {
+        name: "collectd-commands",
+        run: collectd::commands,
+    },
+    Corpus {
+        name: "collectd-configurations",
+        run: collectd::configurations,
     },
 ];
 

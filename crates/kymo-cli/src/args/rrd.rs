@@ -144,7 +144,7 @@ pub(crate) struct Repair {
     pub(crate) machine: Option<&'static Machine>,
 }
 
-fn target(name: &str) -> Result<Target, String> {
+pub(super) fn target(name: &str) -> Result<Target, String> {
     if name == "portable" {
         return Ok(Target::Portable);
     }

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use kymo_rrd::convert::Target;
 use kymo_rrdtool::{Defaults, Failure, Session, find, knows, makes_databases, run, target, usage};
 
 use crate::config;
@@ -122,16 +123,25 @@ fn defaults(name: &OsStr) -> Result<Defaults, Failure> {
     };
     // What makes no databases need not know which.
     if makes_databases(bytes(name)) {
-        let format = match variable("KYMO_RRD_FORMAT") {
-            Some(format) => Some(("KYMO_RRD_FORMAT".to_owned(), format)),
-            None => config::rrd_format().map_err(Failure::Message)?,
-        };
-        if let Some((place, format)) = format {
-            let told = |error| Failure::new(format!("{place}: {error}"));
-            defaults.format = target(format.as_bytes()).map_err(told)?;
-        }
+        defaults.format = default_format()?;
     }
     Ok(defaults)
+}
+
+/// The form of new databases where no command tells it.
+pub(crate) fn default_format() -> Result<Target, Failure> {
+    let variable = std::env::var("KYMO_RRD_FORMAT").ok();
+    let format = match variable.filter(|value| !value.is_empty()) {
+        Some(format) => Some(("KYMO_RRD_FORMAT".to_owned(), format)),
+        None => config::rrd_format().map_err(Failure::Message)?,
+    };
+    match format {
+        None => Ok(Defaults::default().format),
+        Some((place, format)) => {
+            let told = |error| Failure::new(format!("{place}: {error}"));
+            target(format.as_bytes()).map_err(told)
+        }
+    }
 }
 
 /// A word as bytes: exactly what was written, on Unix.

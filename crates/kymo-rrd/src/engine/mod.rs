@@ -155,8 +155,12 @@ impl Engine {
         template.check(sample.values.len())?;
         let span = Span::new(plan, last, time);
         let name = |source: usize| names[source].clone();
-        points.measure(plan, name, state, &span, template, sample.values)?;
-        let passes = points.close(plan, name, state, &span, now as f64)?;
+        let passes = if plan.computes || span.open_step(plan.step).is_some() {
+            points.measure(plan, name, state, &span, template, sample.values)?;
+            points.close(plan, name, state, &span, now as f64)?
+        } else {
+            points.measure_and_close(plan, name, state, &span, template, sample.values)?
+        };
 
         // From here on nothing is refused.
         template.keep(state, sample.values, usize::MAX);
@@ -191,6 +195,10 @@ impl Engine {
         let plan = &self.plan;
         let pass = self.points.pass_of(pass);
         change.steps_end((pass.first_step + pass.steps) * plan.step);
+        if !plan.predicts {
+            consolidate(plan, pass, change, &mut self.row)?;
+            return Ok(false);
+        }
         let mut smooth = false;
         for (index, ring) in plan.archives.iter().enumerate() {
             let state = &mut change.state().archives[index];
@@ -222,17 +230,11 @@ impl Engine {
                 state.current_row = (state.current_row + rows) % ring.rows;
                 continue;
             }
-            for (slot, count) in [
-                (Scratch::PRIMARY, rows.min(1)),
-                (Scratch::SECONDARY, rows.saturating_sub(1)),
-            ] {
-                if count > 0 {
-                    let scratch = &change.state().archives[index].scratch;
-                    self.row.clear();
-                    self.row
-                        .extend(scratch.iter().map(|scratch| scratch.value(slot)));
-                    change.write_rows(index, count, &self.row)?;
-                }
+            if rows > 0 {
+                write_rows(index, Scratch::PRIMARY, 1, change, &mut self.row)?;
+            }
+            if rows > 1 {
+                write_rows(index, Scratch::SECONDARY, rows - 1, change, &mut self.row)?;
             }
         }
         Ok(smooth)
@@ -246,6 +248,58 @@ impl Engine {
     pub fn smooth(&self, change: &mut impl Change) -> Result<(), UpdateError> {
         smooth::smooth(&self.plan, change)
     }
+}
+
+/// Brings the points of a pass to archives that consolidate, each of which is done with at once.
+fn consolidate(
+    plan: &Plan,
+    pass: &Pass,
+    change: &mut impl Change,
+    row: &mut Vec<Value>,
+) -> Result<(), UpdateError> {
+    for (index, ring) in plan.archives.iter().enumerate() {
+        let Role::Consolidate { function, xff } = ring.role else {
+            continue;
+        };
+        let cut = Cut::new(ring, pass.first_step, pass.steps);
+        let scratches = &mut change.state().archives[index].scratch;
+        for (scratch, &rate) in scratches.iter_mut().zip(&pass.rates) {
+            if ring.points > 1 {
+                rows::consolidate(scratch, function, xff, ring.points, &cut, rate);
+            } else {
+                let value = Value::from(rate);
+                scratch.set_value(Scratch::PRIMARY, value);
+                if pass.steps > 1 {
+                    scratch.set_value(Scratch::SECONDARY, value);
+                }
+            }
+        }
+        if cut.rows > 0 {
+            write_rows(index, Scratch::PRIMARY, 1, change, row)?;
+        }
+        if cut.rows > 1 {
+            write_rows(index, Scratch::SECONDARY, cut.rows - 1, change, row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes so many rows of the values that are prepared in a slot.
+fn write_rows(
+    archive: usize,
+    slot: usize,
+    count: u64,
+    change: &mut impl Change,
+    row: &mut Vec<Value>,
+) -> Result<(), UpdateError> {
+    let scratches = &change.state().archives[archive].scratch;
+    if let [scratch] = &scratches[..] {
+        let value = scratch.value(slot);
+        return Ok(change.write_rows(archive, count, &[value])?);
+    }
+    row.clear();
+    row.extend(scratches.iter().map(|scratch| scratch.value(slot)));
+    Ok(change.write_rows(archive, count, row)?)
 }
 
 /// Shows a point to each archive of single points, and keeps the values of the rows in a slot.

@@ -16,7 +16,11 @@ pub(super) struct Plan {
     /// Whether the file tells over what part of a season is smoothed.
     pub(super) tells_window: bool,
     pub(super) sources: Vec<Source>,
+    /// Whether some data source is computed.
+    pub(super) computes: bool,
     pub(super) archives: Vec<Ring>,
+    /// Whether some archive does more than consolidate, so that archives look at each other.
+    pub(super) predicts: bool,
     /// The places of the data sources that are measured.
     pub(super) measured: Vec<usize>,
 }
@@ -117,17 +121,22 @@ impl Plan {
             .map(|(index, source)| Source::new(index, &source.kind))
             .collect::<Result<_, _>>()?;
         let archives = database.archives.iter().enumerate();
+        let archives: Vec<Ring> = archives
+            .map(|(index, archive)| Ring::new(database, index, archive))
+            .collect::<Result<_, _>>()?;
+        let computed = |source: &Source| matches!(source.kind, Kind::Computed(_));
+        let consolidates = |ring: &Ring| matches!(ring.role, Role::Consolidate { .. });
         Ok(Self {
             step: database.step,
+            computes: sources.iter().any(computed),
             whole_seconds: database.version < 3,
             tells_window: database.version >= 4,
             measured: (0..sources.len())
                 .filter(|index| matches!(sources[*index].kind, Kind::Measured { .. }))
                 .collect(),
             sources,
-            archives: archives
-                .map(|(index, archive)| Ring::new(database, index, archive))
-                .collect::<Result<_, _>>()?,
+            predicts: !archives.iter().all(consolidates),
+            archives,
         })
     }
 }

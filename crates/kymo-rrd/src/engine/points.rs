@@ -1,8 +1,8 @@
 //! Primary data points: what readings add, and what a point is when its step ends.
 
 use super::plan::{Kind, Plan};
-use super::{Measurement, Template, UpdateError, reading};
-use crate::model::State;
+use super::{Measurement, Template, UpdateError};
+use crate::model::{SourceState, State};
 use crate::rpn::Stack;
 use crate::{Time, Value};
 
@@ -77,13 +77,53 @@ impl Span {
 
     /// The part in which the step ends that was under way, if there is such a part and others
     /// follow: what was known of it shall not become part of them.
-    fn open_step(&self, step: u64) -> Option<f64> {
+    pub(super) fn open_step(&self, step: u64) -> Option<f64> {
         if self.steps < 2 {
             return None;
         }
         let open = self.before as u64 % step;
         (open > 0).then_some(open as f64)
     }
+}
+
+impl Pass {
+    fn begin(&mut self, span: &Span) {
+        self.steps = span.steps;
+        self.first_step = span.first_step;
+        self.rates.clear();
+    }
+}
+
+/// What a reading adds to its data source. NaN where that cannot be known, or the rate is beyond its
+/// limits.
+#[inline]
+fn amount(
+    plan: &Plan,
+    names: &impl Fn(usize) -> crate::Text,
+    state: &State,
+    span: &Span,
+    index: usize,
+    given: Measurement<'_>,
+) -> Result<f64, UpdateError> {
+    let source = &plan.sources[index];
+    let Kind::Measured { reading, min, max } = source.kind else {
+        return Ok(f64::NAN);
+    };
+    if source.heartbeat < span.interval {
+        return Ok(f64::NAN);
+    }
+    let before = state.sources[index].last_reading.as_bytes();
+    let amount = given.amount(reading, before, span.interval);
+    let amount = amount.map_err(|problem| UpdateError::Reading {
+        source: index,
+        name: names(index),
+        text: given.with_text(<[u8]>::to_vec),
+        problem,
+    })?;
+    let rate = amount / span.interval;
+    // Comparisons with a limit that is not set do not hold.
+    let outside = rate > max || rate < min;
+    Ok(if outside { f64::NAN } else { amount })
 }
 
 impl Points {
@@ -102,32 +142,45 @@ impl Points {
         values: &[Measurement<'_>],
     ) -> Result<(), UpdateError> {
         self.amounts.clear();
-        for (index, source) in plan.sources.iter().enumerate() {
-            let Kind::Measured { reading, min, max } = source.kind else {
-                self.amounts.push(f64::NAN);
-                continue;
-            };
-            let text = template.of(index, values).known();
-            let amount = match text {
-                Some(text) if source.heartbeat >= span.interval => {
-                    let before = state.sources[index].last_reading.as_bytes();
-                    reading::amount(reading, text, before, span.interval).map_err(|problem| {
-                        UpdateError::Reading {
-                            source: index,
-                            name: names(index),
-                            text: text.to_vec(),
-                            problem,
-                        }
-                    })?
-                }
-                _ => f64::NAN,
-            };
-            let rate = amount / span.interval;
-            // Comparisons with a limit that is not set do not hold.
-            let outside = rate > max || rate < min;
-            self.amounts.push(if outside { f64::NAN } else { amount });
+        for index in 0..plan.sources.len() {
+            let given = template.of(index, values);
+            self.amounts
+                .push(amount(plan, &names, state, span, index, given)?);
         }
         Ok(())
+    }
+
+    /// Does what [`measure`](Self::measure) and [`close`](Self::close) do where no data source is
+    /// computed and there is one pass at most: one data source after the other.
+    ///
+    /// # Errors
+    ///
+    /// The first reading that cannot be one of its data source.
+    pub(super) fn measure_and_close(
+        &mut self,
+        plan: &Plan,
+        names: impl Fn(usize) -> crate::Text,
+        state: &State,
+        span: &Span,
+        template: &Template,
+        values: &[Measurement<'_>],
+    ) -> Result<usize, UpdateError> {
+        let pass = &mut self.passes[0];
+        pass.begin(span);
+        self.points.clear();
+        for (index, (source, before)) in plan.sources.iter().zip(&state.sources).enumerate() {
+            let given = template.of(index, values);
+            let amount = amount(plan, &names, state, span, index, given)?;
+            let mut point = Point::of(before);
+            if span.steps == 0 {
+                point.add(amount, span.interval);
+            } else {
+                let rate = point.end(amount, span, plan.step, source.heartbeat);
+                pass.rates.push(rate);
+            }
+            self.points.push(point);
+        }
+        Ok(usize::from(span.steps > 0))
     }
 
     /// Computes the points that end, in one pass or two. The state stays as it is.
@@ -144,10 +197,7 @@ impl Points {
         now: f64,
     ) -> Result<usize, UpdateError> {
         self.points.clear();
-        self.points.extend(state.sources.iter().map(|source| Point {
-            unknown_seconds: source.unknown_seconds,
-            value: source.value.to_f64(),
-        }));
+        self.points.extend(state.sources.iter().map(Point::of));
         if span.steps == 0 {
             for (point, &amount) in self.points.iter_mut().zip(&self.amounts) {
                 point.add(amount, span.interval);
@@ -198,9 +248,7 @@ impl Points {
             stack,
         } = self;
         let pass = &mut passes[number];
-        pass.steps = span.steps;
-        pass.first_step = span.first_step;
-        pass.rates.clear();
+        pass.begin(span);
         for (index, source) in plan.sources.iter().enumerate() {
             let rate = points[index].end(amounts[index], span, plan.step, source.heartbeat);
             let rate = match &source.kind {
@@ -234,6 +282,13 @@ impl Points {
 }
 
 impl Point {
+    fn of(state: &SourceState) -> Self {
+        Self {
+            unknown_seconds: state.unknown_seconds,
+            value: state.value.to_f64(),
+        }
+    }
+
     /// Adds what happened within a step.
     fn add(&mut self, amount: f64, interval: f64) {
         if amount.is_nan() {

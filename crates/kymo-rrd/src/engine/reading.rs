@@ -3,32 +3,109 @@
 use super::ReadingProblem;
 use crate::model::Reading;
 use crate::native::structs::LAST_READING;
-use crate::numbers;
+use crate::{Text, numbers};
 
 /// A reading as it is given to an update.
+///
+/// Numbers need not be made texts: what is computed of them is computed of the number itself, where a
+/// reading is a rate (`GAUGE`) or what was counted since the last (`ABSOLUTE`). The others need the
+/// reading before, of which files keep the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measurement<'a> {
     /// Nothing is known.
     Unknown,
     /// A text as `rrdtool update` takes it; it is unknown where it begins with `U`.
     Text(&'a [u8]),
+    /// A number; it is unknown where it is a NaN.
+    Float(f64),
+    /// An integer.
+    Unsigned(u64),
+    /// An integer.
+    Signed(i64),
 }
 
-impl<'a> Measurement<'a> {
-    /// The text as files keep it, which is cut off where native files have no more room.
-    pub(super) fn kept(self) -> &'a [u8] {
+impl Measurement<'_> {
+    /// Puts the text as files keep it, which is cut off where native files have no more room.
+    pub(super) fn keep(self, last: &mut Text) {
         match self {
-            Self::Unknown => b"U",
-            Self::Text(text) => &text[..text.len().min(LAST_READING - 1)],
+            Self::Unknown => last.set_printable(b"U"),
+            Self::Text(text) => last.set(&text[..text.len().min(LAST_READING - 1)]),
+            number => number.with_text(|text| last.set_printable(text)),
         }
     }
 
-    /// The text, where the reading is known.
-    pub(super) fn known(self) -> Option<&'a [u8]> {
-        match self {
-            Self::Text(text) if !text.starts_with(b"U") => Some(text),
-            _ => None,
+    /// What a known reading adds: the rate times the seconds since the reading before. NaN where it
+    /// cannot be known.
+    pub(super) fn amount(
+        self,
+        reading: Reading,
+        before: &[u8],
+        interval: f64,
+    ) -> Result<f64, ReadingProblem> {
+        let number = match self {
+            Self::Unknown => return Ok(f64::NAN),
+            Self::Text(text) if text.starts_with(b"U") => return Ok(f64::NAN),
+            Self::Text(text) => return amount(reading, text, before, interval),
+            Self::Float(number) => number,
+            Self::Unsigned(number) => number as f64,
+            Self::Signed(number) => number as f64,
+        };
+        match reading {
+            Reading::Gauge => Ok(number * interval),
+            Reading::Absolute => Ok(number),
+            _ if number.is_nan() => Ok(f64::NAN),
+            _ => self.with_text(|text| amount(reading, text, before, interval)),
         }
+    }
+
+    /// Lends the text: of numbers the shortest that tells them from others.
+    pub(super) fn with_text<T>(self, lend: impl FnOnce(&[u8]) -> T) -> T {
+        match self {
+            Self::Unknown => lend(b"U"),
+            Self::Text(text) => lend(text),
+            Self::Float(number) if number.is_nan() => lend(b"U"),
+            Self::Float(number) if number.is_infinite() => match number > 0.0 {
+                true => lend(b"inf"),
+                false => lend(b"-inf"),
+            },
+            Self::Float(number) => {
+                let mut buffer = zmij::Buffer::new();
+                let text = buffer.format_finite(number).as_bytes();
+                lend(text.strip_suffix(b".0").unwrap_or(text))
+            }
+            Self::Unsigned(number) => lend(Digits::of(number, false).text()),
+            Self::Signed(number) => lend(Digits::of(number.unsigned_abs(), number < 0).text()),
+        }
+    }
+}
+
+/// The digits of an integer, behind a minus or not.
+struct Digits {
+    bytes: [u8; 20],
+    begin: usize,
+}
+
+impl Digits {
+    fn of(mut number: u64, minus: bool) -> Self {
+        let mut digits = Self {
+            bytes: [b'-'; 20],
+            begin: 20,
+        };
+        loop {
+            digits.begin -= 1;
+            digits.bytes[digits.begin] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        // Signed ones have 19 digits at most.
+        digits.begin -= usize::from(minus);
+        digits
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.bytes[self.begin..]
     }
 }
 
@@ -40,9 +117,8 @@ const ROUND_64: f64 = 18_446_744_069_414_584_320.0;
 /// Counters of more digits have no difference.
 const MOST_DIGITS: usize = 30;
 
-/// What a reading adds: the rate times the seconds since the reading before. NaN where it cannot be
-/// known.
-pub(super) fn amount(
+/// What a reading adds that is known.
+fn amount(
     reading: Reading,
     text: &[u8],
     before: &[u8],
@@ -204,6 +280,47 @@ mod tests {
         assert_eq!(of(Reading::Derive, "3", "1.5"), 2.0);
         assert!(of(Reading::Derive, "3", "inf").is_nan());
         assert_eq!(of(Reading::DDerive, "1.5", "7"), -5.5);
+    }
+
+    #[test]
+    fn numbers_need_no_text() {
+        use Measurement::{Float, Signed, Text as Written, Unknown, Unsigned};
+        for (number, text) in [
+            (Unknown, "U"),
+            (Float(f64::NAN), "U"),
+            (Float(f64::NEG_INFINITY), "-inf"),
+            (Float(-0.0), "-0"),
+            (Float(42.0), "42"),
+            (Float(0.1), "0.1"),
+            (Unsigned(0), "0"),
+            (Unsigned(u64::MAX), "18446744073709551615"),
+            (Signed(i64::MIN), "-9223372036854775808"),
+            (Signed(7), "7"),
+        ] {
+            let mut kept = Text::from("before");
+            number.keep(&mut kept);
+            assert_eq!(kept, Text::from(text));
+            if text.len() > 15 {
+                // rrdtool's reading of texts rounds more than once.
+                continue;
+            }
+            for (reading, before) in [
+                (Reading::Gauge, "1"),
+                (Reading::Absolute, "1"),
+                (Reading::DCounter, "-5"),
+                (Reading::DDerive, "5"),
+            ] {
+                let amount = |reading_of: Measurement<'_>| {
+                    let amount = reading_of.amount(reading, before.as_bytes(), 10.0);
+                    crate::Value::from(amount.unwrap())
+                };
+                let written = amount(Written(text.as_bytes()));
+                assert_eq!(amount(number), written, "{number:?} {reading:?}");
+            }
+        }
+        assert_eq!(Unsigned(12).amount(Reading::Counter, b"10", 1.0), Ok(2.0));
+        let fraction = Float(1.5).amount(Reading::Counter, b"10", 1.0);
+        assert_eq!(fraction, Err(ReadingProblem::NotUnsigned));
     }
 
     #[test]

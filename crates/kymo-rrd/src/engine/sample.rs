@@ -79,7 +79,7 @@ impl Template {
     /// Puts the readings of the first data sources, so many at most, where the last ones are.
     pub(super) fn keep(&self, state: &mut State, values: &[Measurement<'_>], count: usize) {
         for (index, source) in state.sources.iter_mut().enumerate().take(count) {
-            source.last_reading.set(self.of(index, values).kept());
+            self.of(index, values).keep(&mut source.last_reading);
         }
     }
 

@@ -26,15 +26,15 @@ pub fn resize(
     archive: usize,
     how: Resize,
 ) -> Result<Changed, ModifyError> {
-    let mut new = database.clone();
-    let no_archive = || ModifyError::new("no such RRA in this RRD");
-    let definition = new.archives.get_mut(archive).ok_or_else(no_archive)?;
-    let state = new.state.archives.get_mut(archive).ok_or_else(no_archive)?;
     let (Resize::Grow(count) | Resize::Shrink(count)) = how;
     if count == 0 {
         let problem = "Please grow or shrink with at least 1 row";
         return Err(ModifyError::new(problem));
     }
+    let mut new = database.clone();
+    let no_archive = || ModifyError::new("no such RRA in this RRD");
+    let definition = new.archives.get_mut(archive).ok_or_else(no_archive)?;
+    let state = new.state.archives.get_mut(archive).ok_or_else(no_archive)?;
     let before = definition.rows;
     // Of the rows that are dropped, those at the beginning of the ring.
     let mut dropped = 0;

@@ -14,7 +14,7 @@ use super::structs::{LAST_READING, SLOT, SLOTS};
 use crate::engine::{Change, StoreError};
 use crate::fault::{Error, Findings};
 use crate::judge::judge;
-use crate::model::{Archive, Database, Slot, State};
+use crate::model::{Archive, Database, Scratch, Slot, State};
 use crate::{Time, Value};
 
 /// A native file that is updated in place: rows at once, the state by [`InPlace::commit`], in which
@@ -31,7 +31,7 @@ pub struct InPlace<S> {
     database: Database,
     coding: Coding,
     /// Of each archive the slots of its preparations that are used.
-    slots: Vec<Vec<(usize, Slot)>>,
+    used: Vec<Used>,
     /// The bytes of all but the values.
     image: Vec<u8>,
     /// Those that others may have left in the file.
@@ -60,7 +60,7 @@ impl<S: Storage> InPlace<S> {
             length,
             machine,
             layout: header.layout,
-            slots: slots(&header.database),
+            used: used(&header.database),
             database: header.database,
             coding: Coding::of(machine),
             seen: Vec::new(),
@@ -81,7 +81,7 @@ impl<S: Storage> InPlace<S> {
         self.length = self.storage.length()?;
         let (header, image) = examine(&self.storage, Some(self.machine))?;
         self.layout = header.layout;
-        self.slots = slots(&header.database);
+        self.used = used(&header.database);
         self.database = header.database;
         self.image = image;
         self.stale = false;
@@ -200,40 +200,41 @@ impl<S: Storage> InPlace<S> {
             let micros = state.stray_micros.unwrap_or(i64::from(micros));
             coding.integer(image, at, coding.long, micros as u64);
         }
-        let slots = self.layout.structs().source_state.slots;
-        for (index, source) in state.sources.iter().enumerate() {
-            let at = self.layout.source_state(index);
+        let structs = self.layout.structs().source_state;
+        let states = image[self.layout.source_state(0)..].chunks_exact_mut(structs.size);
+        for (source, bytes) in state.sources.iter().zip(states) {
             let reading = source.last_reading.as_bytes();
-            let mut text = [0; LAST_READING];
             let length = reading.len().min(LAST_READING - 1);
+            let (text, rest) = bytes.split_at_mut(LAST_READING);
+            text.fill(0);
             text[..length].copy_from_slice(&reading[..length]);
-            image[at..at + LAST_READING].copy_from_slice(&text);
-            coding.slot(image, at + slots, Slot::Counter, source.unknown_seconds);
-            coding.slot(
-                image,
-                at + slots + SLOT,
-                Slot::Value,
-                source.value.to_bits(),
-            );
+            let slots = &mut rest[structs.slots - LAST_READING..];
+            if let ([unknown, value, ..], _) = slots.as_chunks_mut() {
+                coding.slot(unknown, Slot::Counter, source.unknown_seconds);
+                coding.slot(value, Slot::Value, source.value.to_bits());
+            }
         }
     }
 
     fn encode_archives(&mut self) {
         let Self { coding, image, .. } = self;
-        let first = self.layout.structs().archive_state.slots;
-        for (index, state) in self.database.state.archives.iter().enumerate() {
-            for (source, scratch) in state.scratch.iter().enumerate() {
-                let at = self.layout.archive_state(index, source) + first;
-                for &(slot, kind) in &self.slots[index] {
-                    coding.slot(image, at + slot * SLOT, kind, scratch.0[slot]);
+        let structs = self.layout.structs().archive_state;
+        let archives = self.database.state.archives.iter();
+        for (index, (state, used)) in archives.zip(&self.used).enumerate() {
+            let mut at = self.layout.archive_state(index, 0) + structs.slots;
+            for scratch in &state.scratch {
+                let bytes = image[at..].first_chunk_mut::<{ SLOTS * SLOT }>();
+                let slots = bytes.map(|bytes| bytes.as_chunks_mut().0);
+                if let Some(slots) = slots.and_then(<[_]>::first_chunk_mut) {
+                    match used {
+                        Used::Consolidation => coding.slots(slots, scratch, &CONSOLIDATION),
+                        Used::Other(used) => coding.slots(slots, scratch, used),
+                    }
                 }
+                at += structs.size;
             }
-            coding.integer(
-                image,
-                self.layout.pointer(index),
-                coding.long,
-                state.current_row,
-            );
+            let pointer = self.layout.pointer(index);
+            coding.integer(image, pointer, coding.long, state.current_row);
         }
     }
 
@@ -273,11 +274,8 @@ impl<S: Storage> InPlace<S> {
 
     /// Writes the same row so many times, up to the end of the ring at most.
     fn fill(&mut self, archive: usize, row: u64, count: u64, values: &[Value]) -> io::Result<()> {
-        if let (1, [value]) = (count, values) {
-            let offset = self.offset(archive, row);
-            return self
-                .storage
-                .write_at(offset, &self.coding.value(value.to_bits()));
+        if count == 0 {
+            return Ok(());
         }
         let row_size = self.row_size().max(1);
         let at_once = count.min((AT_ONCE / row_size).max(1) as u64);
@@ -313,11 +311,31 @@ fn examine<S: Storage>(
     Ok((header, bytes))
 }
 
-/// Of each archive the slots of its preparations that are used, and what they hold.
-fn slots(database: &Database) -> Vec<Vec<(usize, Slot)>> {
+/// Which slots of an archive's preparations are used, and what they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Used {
+    /// [`CONSOLIDATION`], for which the compiler makes a loop of its own.
+    Consolidation,
+    Other(Vec<(usize, Slot)>),
+}
+
+/// The slots that consolidation uses.
+const CONSOLIDATION: [(usize, Slot); 4] = [
+    (Scratch::VALUE, Slot::Value),
+    (Scratch::UNKNOWN_POINTS, Slot::Counter),
+    (Scratch::PRIMARY, Slot::Value),
+    (Scratch::SECONDARY, Slot::Value),
+];
+
+/// Which slots the archives use.
+fn used(database: &Database) -> Vec<Used> {
     let used = |archive: &Archive| {
         let slots = (0..SLOTS).map(|slot| (slot, archive.kind.slot(slot)));
-        slots.filter(|(_, kind)| *kind != Slot::Unused).collect()
+        let used: Vec<_> = slots.filter(|(_, kind)| *kind != Slot::Unused).collect();
+        match used == CONSOLIDATION {
+            true => Used::Consolidation,
+            false => Used::Other(used),
+        }
     };
     database.archives.iter().map(used).collect()
 }
@@ -355,21 +373,25 @@ impl Coding {
             .write(if is_nan(bits) { self.nan } else { bits })
     }
 
+    /// Writes the slots that are used.
+    #[inline]
+    fn slots(&self, bytes: &mut [[u8; SLOT]; SLOTS], scratch: &Scratch, used: &[(usize, Slot)]) {
+        for &(slot, kind) in used {
+            self.slot(&mut bytes[slot], kind, scratch.0[slot]);
+        }
+    }
+
     /// Writes a slot. What an integer leaves of it stays.
     #[inline]
-    fn slot(&self, image: &mut [u8], at: usize, kind: Slot, bits: u64) {
-        if self.plain {
-            let bits = match kind {
-                Slot::Value if is_nan(bits) => self.nan,
-                _ => bits,
-            };
-            image[at..at + SLOT].copy_from_slice(&bits.to_le_bytes());
-            return;
-        }
+    fn slot(&self, bytes: &mut [u8; SLOT], kind: Slot, bits: u64) {
         match kind {
-            Slot::Value => image[at..at + SLOT].copy_from_slice(&self.value(bits)),
-            Slot::Counter => self.integer(image, at, self.long, bits),
-            Slot::History => image[at..at + SLOT].copy_from_slice(&bits.to_le_bytes()),
+            Slot::Value if self.plain => {
+                *bytes = if is_nan(bits) { self.nan } else { bits }.to_le_bytes();
+            }
+            Slot::Value => *bytes = self.value(bits),
+            Slot::Counter if self.plain => *bytes = bits.to_le_bytes(),
+            Slot::Counter => self.integer(bytes, 0, self.long, bits),
+            Slot::History => *bytes = bits.to_le_bytes(),
             Slot::Unused => {}
         }
     }
@@ -377,6 +399,12 @@ impl Coding {
     /// Writes the low bits of an integer, as C programs of the machine do.
     #[inline]
     fn integer(&self, image: &mut [u8], at: usize, width: Width, value: u64) {
+        if self.plain && width == Width::W64 {
+            if let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+                *bytes = value.to_le_bytes();
+            }
+            return;
+        }
         let written = integer::write(image, at, width, self.order, value);
         debug_assert!(written.is_some(), "the layout has room for its members");
     }
@@ -400,11 +428,16 @@ impl<S: Storage> Change for InPlace<S> {
         let rows = self.database.archives[archive].rows;
         let current = self.database.state.archives[archive].current_row;
         let first = (current + 1) % rows;
-        let before_end = count.min(rows - first);
-        self.fill(archive, first, before_end, values)?;
-        self.fill(archive, 0, count - before_end, values)?;
-        let state = &mut self.database.state.archives[archive];
-        state.current_row = (current + count) % rows;
+        if let (1, [value]) = (count, values) {
+            let offset = self.offset(archive, first);
+            let bytes = self.coding.value(value.to_bits());
+            self.storage.write_at(offset, &bytes)?;
+        } else {
+            let before_end = count.min(rows - first);
+            self.fill(archive, first, before_end, values)?;
+            self.fill(archive, 0, count - before_end, values)?;
+        }
+        self.database.state.archives[archive].current_row = (current + count) % rows;
         Ok(())
     }
 

@@ -3,6 +3,8 @@
 //! Nothing here knows an offset: each is computed from the description of the struct and
 //! the machine's rules.
 
+use std::sync::OnceLock;
+
 use kymo_machine::layout::{CType, Layout, Struct, TooLarge};
 use kymo_machine::{Machine, Width};
 
@@ -91,13 +93,21 @@ pub struct Preparation {
 }
 
 impl Structs {
-    /// Computes where a machine puts everything.
+    /// Where a machine puts everything: computed once, as it takes longer than reading a file.
     ///
     /// # Panics
     ///
     /// Never: the structs are known, and small.
     pub fn of(machine: &'static Machine) -> Self {
-        Self::compute(machine).expect("structs of some hundred bytes")
+        static COMPUTED: OnceLock<Vec<OnceLock<Structs>>> = OnceLock::new();
+        let compute = || Self::compute(machine).expect("structs of some hundred bytes");
+        let all = Machine::all();
+        let computed = COMPUTED.get_or_init(|| all.iter().map(|_| OnceLock::new()).collect());
+        let place = all.iter().position(|other| std::ptr::eq(other, machine));
+        match place.and_then(|place| computed.get(place)) {
+            Some(structs) => *structs.get_or_init(compute),
+            None => compute(),
+        }
     }
 
     fn compute(machine: &'static Machine) -> Result<Self, TooLarge> {

@@ -142,12 +142,15 @@ pub(super) enum Shifts {
 }
 
 impl Shifts {
-    pub(super) fn iter(&self) -> impl Iterator<Item = f64> + '_ {
-        let count = match self {
+    pub(super) fn len(&self) -> u32 {
+        match self {
             Self::Listed(shifts) => shifts.len() as u32,
             Self::Multiples { count, .. } => *count,
-        };
-        (0..count).map(move |place| match self {
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = f64> + '_ {
+        (0..self.len()).map(move |place| match self {
             Self::Listed(shifts) => shifts[place as usize],
             Self::Multiples { shift, .. } => shift * f64::from(place),
         })

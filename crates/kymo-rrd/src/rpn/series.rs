@@ -1,5 +1,8 @@
 //! Carrying programs out over series of values.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use kymo_time::{Date, date_of_days};
@@ -15,7 +18,7 @@ pub const MAX_ROWS: usize = 1 << 24;
 
 /// What one program may cost, counted in values that are looked at. Some operators look at many
 /// rows for each of theirs.
-const MAX_WORK: u64 = 1 << 32;
+const MAX_WORK: u64 = 1 << 30;
 
 /// Values of equal distance in time.
 #[derive(Clone, Debug, PartialEq)]
@@ -247,7 +250,7 @@ impl Run<'_, '_> {
         let mut machine = Machine::new(stack);
         for place in 0..self.steps.len() {
             machine.node = place;
-            self.work += 1;
+            self.look(1, place)?;
             match self.steps[place] {
                 Step::Number(number) => machine.push(number)?,
                 Step::Variable(cursor) => {
@@ -266,11 +269,17 @@ impl Run<'_, '_> {
                 }
                 Step::Operator(operator) => self.operate(operator, &mut machine)?,
             }
-            if self.work > MAX_WORK {
-                return Err(EvaluateError::TooMuch { node: place });
-            }
         }
         machine.result()
+    }
+
+    /// Counts values that a node is about to look at.
+    fn look(&mut self, values: u64, node: usize) -> Result<(), EvaluateError> {
+        self.work = self.work.saturating_add(values);
+        match self.work > MAX_WORK {
+            true => Err(EvaluateError::TooMuch { node }),
+            false => Ok(()),
+        }
     }
 
     fn operate(
@@ -297,7 +306,7 @@ impl Run<'_, '_> {
             O::Predict | O::PredictSigma | O::PredictPercentile => self.predict(operator, machine),
             operator => {
                 if operator.takes_count() {
-                    self.work += machine.depth() as u64;
+                    self.look(machine.depth() as u64, machine.node)?;
                 }
                 machine.operate(operator)
             }
@@ -335,7 +344,7 @@ impl Run<'_, '_> {
             return machine.push(f64::NAN);
         }
         let rows = rows as i64;
-        self.work += rows as u64;
+        self.look(rows as u64, node)?;
         let (mut sum, mut count) = (0.0, 0.0);
         for row in (row - rows..row).rev() {
             let value = series.value(row);
@@ -370,6 +379,7 @@ impl Run<'_, '_> {
             return Err(EvaluateError::Arguments { node });
         };
         let cursor = self.cursors[cursor];
+        self.look(shifts.len().into(), node)?;
         let mut samples = Vec::new();
         let reach = self.result.len() as f64;
         let window = rows_of(window, cursor.series.step);
@@ -380,10 +390,7 @@ impl Run<'_, '_> {
             }
             let first = rows_of(shift, cursor.series.step);
             let offsets = within(first, first + window, reach);
-            self.work += 1 + (offsets.end - offsets.start).max(0) as u64;
-            if self.work > MAX_WORK {
-                return Err(EvaluateError::TooMuch { node });
-            }
+            self.look((offsets.end - offsets.start).max(0) as u64, node)?;
             let values = offsets.map(|offset| cursor.series.value(cursor.row - offset));
             samples.extend(values.filter(|value| !value.is_nan()));
         }

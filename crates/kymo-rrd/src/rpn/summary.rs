@@ -58,14 +58,9 @@ impl Summary {
         matches!(self, Self::Percentile(_) | Self::PercentileKnown(_))
     }
 
-    /// The value of the rows of a series up to a time, up to the whole row that the time is in.
-    /// NaN where nothing is known.
-    pub fn of(&self, series: &Series, until: i64) -> f64 {
-        let step = series.step();
-        let length = until.saturating_sub(series.start()).max(0) as u64;
-        let rows = usize::try_from(length.div_ceil(step as u64)).unwrap_or(usize::MAX);
+    /// The value of a series; NaN where nothing is known.
+    pub fn of(&self, series: &Series) -> f64 {
         let values = series.values();
-        let values = &values[..rows.min(values.len())];
         let known = || values.iter().copied().filter(|value| !value.is_nan());
         let finite = || values.iter().copied().filter(|value| value.is_finite());
         let sum = || finite().fold(0.0, |sum, value| sum + value);
@@ -79,7 +74,7 @@ impl Summary {
             Self::PercentileKnown(percentile) => at_percentile(known().collect(), percentile),
             _ if count == 0.0 => f64::NAN,
             Self::Average => sum() / count,
-            Self::Total => sum() * step as f64,
+            Self::Total => sum() * series.step() as f64,
             Self::StandardDeviation => {
                 let mean = sum() / count;
                 let squares = finite().fold(0.0, |sum, value| sum + (value - mean).powf(2.0));
@@ -157,5 +152,85 @@ impl Line {
         let spread = |square: f64, sum: f64| square - sum * sum / self.count;
         (self.xy - self.x * self.y / self.count)
             / (spread(self.xx, self.x) * spread(self.yy, self.y)).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const U: f64 = f64::NAN;
+
+    fn of(name: &str, percentile: f64, values: &[f64]) -> f64 {
+        let series = Series::new(0, 300, values.to_vec()).unwrap();
+        Summary::from_name(name, percentile).unwrap().of(&series)
+    }
+
+    #[test]
+    fn functions_do_what_the_manual_says() {
+        let values = [U, 2.0, 4.0, U, 9.0, f64::INFINITY, 1.0, U];
+        for (name, expected) in [
+            ("AVERAGE", 4.0),
+            // Infinite values count only where they come first.
+            ("MAXIMUM", 9.0),
+            ("MINIMUM", 1.0),
+            ("FIRST", 2.0),
+            ("LAST", 1.0),
+            ("TOTAL", 4800.0),
+            ("STDEV", (38.0f64 / 4.0).powf(0.5)),
+        ] {
+            assert_eq!(of(name, 0.0, &values), expected, "{name}");
+        }
+        assert_eq!(of("MAXIMUM", 0.0, &[f64::INFINITY, 1.0]), f64::INFINITY);
+        assert_eq!(of("MINIMUM", 0.0, &[f64::INFINITY, 1.0]), 1.0);
+    }
+
+    #[test]
+    fn percentiles_count_from_the_least() {
+        let values = [40.0, U, 10.0, 30.0, 20.0];
+        for (percentile, all, known) in [
+            (0.0, U, 10.0),
+            (25.0, 10.0, 20.0),
+            (50.0, 20.0, 30.0),
+            (100.0, 40.0, 40.0),
+        ] {
+            let found = of("PERCENT", percentile, &values);
+            assert!(
+                found == all || found.is_nan() && all.is_nan(),
+                "{percentile}"
+            );
+            assert_eq!(of("PERCENTNAN", percentile, &values), known);
+        }
+    }
+
+    #[test]
+    fn lines_of_least_squares() {
+        let values = [1.0, U, 5.0, 7.0];
+        assert_eq!(of("LSLSLOPE", 0.0, &values), 2.0);
+        assert_eq!(of("LSLINT", 0.0, &values), 1.0);
+        assert_eq!(of("LSLCORREL", 0.0, &values), 1.0);
+    }
+
+    #[test]
+    fn of_nothing_nothing_is_known() {
+        let names = [
+            "AVERAGE",
+            "MAXIMUM",
+            "MINIMUM",
+            "FIRST",
+            "LAST",
+            "TOTAL",
+            "STDEV",
+            "PERCENT",
+            "PERCENTNAN",
+            "LSLSLOPE",
+            "LSLINT",
+            "LSLCORREL",
+        ];
+        for name in names {
+            assert!(of(name, 50.0, &[]).is_nan(), "{name}");
+            assert!(of(name, 50.0, &[U, U]).is_nan(), "{name}");
+        }
+        assert_eq!(Summary::from_name("MEDIAN", 0.0), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Databases that are made up: what is written is read, and nothing that is damaged harms.
 
 mod database;
+mod modify;
 mod updates;
 
 use database::Made;

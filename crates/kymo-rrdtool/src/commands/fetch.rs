@@ -1,17 +1,18 @@
 //! `fetch`: the rows of a stretch of time.
 
-use kymo_rrd::engine::{Fetched, Wanted, fetch};
-use kymo_rrd::{Form, Source, Text};
+use kymo_rrd::engine::{Wanted, fetch};
+use kymo_rrd::{Form, Source, Value};
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
-use super::{DAEMON, MACHINE, machine};
+use super::{MACHINE, machine};
+use crate::daemon::DaemonRows;
 use crate::graph::{EARLIEST, backwards, function};
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::times::duration;
-use crate::{Failure, Session};
+use crate::{Failure, Session, daemon};
 
 pub(super) const COMMAND: Command = Command {
     name: "fetch",
@@ -39,7 +40,13 @@ pub(super) const COMMAND: Command = Command {
             "Move start and end back by the same, to where the start is a multiple of the \
              resolution.",
         ),
-        DAEMON,
+        Opt::with(
+            Some('d'),
+            "daemon",
+            "ADDRESS",
+            "Have the daemon at this address write what it holds of the file before. One of another \
+             machine tells the rows itself, and chooses the archive.",
+        ),
         Opt::with(
             None,
             "format",
@@ -102,6 +109,15 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         let name = shown(function);
         Failure::new(format!("unknown consolidation function '{name}'"))
     })?;
+    let span = (start, end);
+    if let Some(client) = daemon::connect(session, words)? {
+        if !client.is_local() {
+            // It sees other files than this machine does.
+            let fetched = client.fetch(file, function, span)?;
+            return of_daemon(session, format, function, &fetched);
+        }
+        client.flush(file)?;
+    }
     let wanted = Wanted {
         function,
         start,
@@ -113,17 +129,46 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             Failure::new("the RRD does not contain an RRA matching the chosen CF")
         })?;
         let names = source.database.sources.iter();
-        let names: Vec<&Text> = names.map(|source| &source.name).collect();
-        let mut out = Output {
-            session,
-            line: Line::new(),
+        let head = Head {
+            function,
+            start: fetched.start,
+            end: fetched.end,
+            step: fetched.step,
+            names: names.map(|source| source.name.as_bytes()).collect(),
         };
-        match format {
-            Format::Text => out.text(&names, &fetched, unknown(source)),
-            Format::Csv => out.csv(&names, &fetched),
-            Format::Json => out.json(&names, function, &fetched),
-        }
+        let unknown = unknown(source);
+        let rows = fetched.iter().map(|(time, row)| {
+            // Its own NaN, and not the one that stands for all: its sign is shown.
+            let bits = move |source| row.and_then(|row| row.bits(source)).unwrap_or(unknown);
+            (time, bits)
+        });
+        Output::new(session).table(format, &head, rows)
     })
+}
+
+/// Writes the rows that a daemon has told.
+fn of_daemon(
+    session: &mut Session<'_>,
+    format: Format,
+    function: &str,
+    fetched: &DaemonRows,
+) -> Result<(), Failure> {
+    let head = Head {
+        function,
+        start: fetched.start,
+        end: fetched.end,
+        step: fetched.step,
+        names: fetched.names.iter().map(Vec::as_slice).collect(),
+    };
+    let rows = fetched.rows.iter().map(|(time, values)| {
+        let bits = |source: usize| {
+            values
+                .get(source)
+                .map_or(f64::NAN.to_bits(), |value| value.to_bits())
+        };
+        (*time, bits)
+    });
+    Output::new(session).table(format, &head, rows)
 }
 
 fn format(name: &[u8]) -> Result<Format, Failure> {
@@ -143,12 +188,21 @@ fn format(name: &[u8]) -> Result<Format, Failure> {
 
 /// The NaN that rrdtool shows for rows that the archive does not have: that of the machine that
 /// wrote the file.
-fn unknown(source: &Source<'_>) -> f64 {
-    let bits = match &source.form {
+fn unknown(source: &Source<'_>) -> u64 {
+    match &source.form {
         Form::Native(detection) => detection.machine.file_nan(),
-        _ => f64::NAN.to_bits(),
-    };
-    f64::from_bits(bits)
+        _ => Value::UNKNOWN.to_bits(),
+    }
+}
+
+/// What all rows have in common.
+struct Head<'a> {
+    function: &'a str,
+    /// The beginning of the first row.
+    start: i64,
+    end: i64,
+    step: u64,
+    names: Vec<&'a [u8]>,
 }
 
 /// Writes rows.
@@ -157,35 +211,52 @@ struct Output<'s, 'a> {
     line: Line,
 }
 
-impl Output<'_, '_> {
-    fn text(
+impl<'s, 'a> Output<'s, 'a> {
+    fn new(session: &'s mut Session<'a>) -> Self {
+        Self {
+            session,
+            line: Line::new(),
+        }
+    }
+
+    /// Writes rows: their times, and the bits of their values by the places of the data sources.
+    fn table<B: Fn(usize) -> u64>(
         &mut self,
-        names: &[&Text],
-        fetched: &Fetched<'_>,
-        unknown: f64,
+        format: Format,
+        head: &Head<'_>,
+        rows: impl Iterator<Item = (i64, B)>,
+    ) -> Result<(), Failure> {
+        match format {
+            Format::Text => self.text(head, rows),
+            Format::Csv => self.csv(head, rows),
+            Format::Json => self.json(head, rows),
+        }
+    }
+
+    fn text<B: Fn(usize) -> u64>(
+        &mut self,
+        head: &Head<'_>,
+        rows: impl Iterator<Item = (i64, B)>,
     ) -> Result<(), Failure> {
         let line = &mut self.line;
         line.push(&[b' '; 11]);
-        for name in names {
-            let name = name.as_bytes();
+        for name in &head.names {
             for _ in name.len()..20 {
                 line.push_byte(b' ');
             }
             line.push(name);
         }
         line.push(b"\n\n");
-        for (time, row) in fetched.iter() {
+        for (time, bits) in rows {
             let line = &mut self.line;
             if time < 1_000_000_000 {
                 line.push_byte(b' ');
             }
             line.signed(time);
             line.push_byte(b':');
-            for source in 0..names.len() {
+            for source in 0..head.names.len() {
                 line.push_byte(b' ');
-                // Its own NaN, and not the one that stands for all: its sign is shown.
-                let bits = row.and_then(|row| row.bits(source));
-                line.scientific(bits.map_or(unknown, f64::from_bits), 10);
+                line.scientific(f64::from_bits(bits(source)), 10);
             }
             line.push_byte(b'\n');
             self.flush_piece()?;
@@ -194,19 +265,22 @@ impl Output<'_, '_> {
     }
 
     /// A header line, and a line for each row; cells are quoted as RFC 4180 says.
-    fn csv(&mut self, names: &[&Text], fetched: &Fetched<'_>) -> Result<(), Failure> {
+    fn csv<B: Fn(usize) -> u64>(
+        &mut self,
+        head: &Head<'_>,
+        rows: impl Iterator<Item = (i64, B)>,
+    ) -> Result<(), Failure> {
         self.line.push(b"time");
-        for name in names {
+        for name in &head.names {
             self.line.push_byte(b',');
-            cell(name.as_bytes(), &mut self.line);
+            cell(name, &mut self.line);
         }
         self.line.push_byte(b'\n');
-        for (time, row) in fetched.iter() {
+        for (time, bits) in rows {
             self.line.signed(time);
-            for source in 0..names.len() {
+            for source in 0..head.names.len() {
                 self.line.push_byte(b',');
-                let value = row.and_then(|row| row.value(source));
-                if let Some(number) = value.and_then(|value| value.get()) {
+                if let Some(number) = Value::from_bits(bits(source)).get() {
                     self.number(number, b"");
                 }
             }
@@ -217,33 +291,35 @@ impl Output<'_, '_> {
     }
 
     /// An object; each row is an array of its time and its values.
-    fn json(
+    fn json<B: Fn(usize) -> u64>(
         &mut self,
-        names: &[&Text],
-        function: &str,
-        fetched: &Fetched<'_>,
+        head: &Head<'_>,
+        rows: impl Iterator<Item = (i64, B)>,
     ) -> Result<(), Failure> {
-        let &Fetched {
-            start, end, step, ..
-        } = fetched;
-        let head = format!(
+        let Head {
+            function,
+            start,
+            end,
+            step,
+            names,
+        } = head;
+        let text = format!(
             "{{\"function\":\"{function}\",\"start\":{start},\"end\":{end},\"step\":{step},\"names\":["
         );
-        self.line.push(head.as_bytes());
+        self.line.push(text.as_bytes());
         for (place, name) in names.iter().enumerate() {
             if place > 0 {
                 self.line.push_byte(b',');
             }
-            self.line.json_string(name.as_bytes());
+            self.line.json_string(name);
         }
         self.line.push(b"],\"rows\":[");
-        for (place, (time, row)) in fetched.iter().enumerate() {
+        for (place, (time, bits)) in rows.enumerate() {
             self.line.push(if place > 0 { b",\n[" } else { b"\n[" });
             self.line.signed(time);
             for source in 0..names.len() {
                 self.line.push_byte(b',');
-                let value = row.and_then(|row| row.value(source));
-                match value.and_then(|value| value.get()) {
+                match Value::from_bits(bits(source)).get() {
                     Some(number) => self.number(number, b"\""),
                     None => self.line.push(b"null"),
                 }

@@ -8,7 +8,7 @@ use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Defined, Definition, Measurement, Origin, Rrd, Sample, Smoothing};
 use kymo_rrd::model::SourceKind;
 use kymo_rrd::modify::{Filling, Giver};
-use kymo_rrd::{Form, Source, Text, Time, rrd4j};
+use kymo_rrd::{Form, Source, Text, Time, numbers, rrd4j};
 
 use super::{define, target};
 use crate::csv::{Table, time};
@@ -309,7 +309,7 @@ impl Import<'_> {
                 .resize(survey.numeric.len().max(fields.len()), None);
             for (field, numeric) in fields.iter().zip(&mut survey.numeric) {
                 if !is_unknown(field) {
-                    let number = kymo_rrd::numbers::whole(field.trim_ascii()).is_ok();
+                    let number = numbers::whole(field.trim_ascii()).is_ok();
                     *numeric = Some(number && *numeric != Some(false));
                 }
             }
@@ -364,16 +364,21 @@ impl Import<'_> {
                 }
                 continue;
             }
-            let values: Vec<_> = places
-                .iter()
-                .map(|place| {
-                    let field = fields.get(*place).map_or(b"".as_slice(), |field| field);
-                    Measurement::Text(match is_unknown(field) {
-                        true => b"U",
-                        false => field.trim_ascii(),
-                    })
-                })
-                .collect();
+            let readings = places.iter().map(|place| {
+                let field = fields.get(*place).map_or(b"".as_slice(), |field| field);
+                if is_unknown(field) {
+                    return Ok(Measurement::Text(b"U"));
+                }
+                match numbers::whole(field.trim_ascii()) {
+                    Ok(_) => Ok(Measurement::Text(field.trim_ascii())),
+                    Err(_) => Err(self.failure(format_args!(
+                        "line {line}, column {}: found '{}', expected a number, `U` or nothing",
+                        place + 1,
+                        shown(field)
+                    ))),
+                }
+            });
+            let values = readings.collect::<Result<Vec<_>, _>>()?;
             let sample = Sample {
                 time,
                 values: &values,

@@ -1,8 +1,8 @@
 //! `tune`: other parameters, other data sources and archives.
 
-use std::fs::OpenOptions;
+use std::io;
 
-use kymo_io::{Access, Bytes, Locking, Storage, lock};
+use kymo_io::{Access, Bytes, Locking, Shared, Storage};
 use kymo_machine::Width;
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Smoothing;
@@ -148,29 +148,19 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let Some((&file, operands)) = words.operands.split_first() else {
         return Err(Failure::new("missing file name"));
     };
-    let settings = settings(words)?;
-    let mut reshaping = reshaping(operands)?;
-    if let Some(step) = words.value("step") {
-        let step = times::duration(step);
-        let step = step.map_err(|error| Failure::new(format!("step size: {error}")))?;
-        reshaping.step = Some(step);
-    }
     daemon::flush(session, words, file)?;
 
-    let there = path(file);
-    let held = OpenOptions::new().read(true).write(true).open(&there);
-    let mut held = held.map_err(|error| open::cannot_open(file, &error))?;
     let locking = match words.has("wait") {
         true => Locking::Wait,
         false => Locking::Try,
     };
-    lock(&held, locking).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
+    let there = path(file);
+    let mut held = Shared::open_locked(&there, locking).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
         _ => open::cannot_open(file, &error),
     })?;
     let told = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
     let damaged = |error| Failure::new(format!("'{}': {error}", shown(file)));
-    // What is changed in place must not be looked at while it is: all that is needed is copied before.
     let bytes =
         Bytes::open(&there, Access::Random).map_err(|error| open::cannot_open(file, &error))?;
     let whole = Source::complete(&bytes).map_err(damaged)?;
@@ -181,15 +171,24 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             "{doubt}; --machine tells which it is"
         )));
     }
-    if settings.is_empty() && reshaping == Reshaping::default() {
-        return Ok(());
-    }
     let mut database = source.database.clone();
     let mut forgotten = Vec::new();
-    for setting in &settings {
-        forgotten.extend(setting.apply(&mut database).map_err(|error| told(&error))?);
+    for (option, value) in words.options() {
+        if let Some(setting) = setting(option, value)? {
+            let applied = setting.apply(&mut database).map_err(|error| told(&error))?;
+            forgotten.extend(applied);
+        }
+    }
+    let mut reshaping = reshaping(operands)?;
+    if let Some(step) = words.value("step") {
+        let step = times::duration(step);
+        let step = step.map_err(|error| Failure::new(format!("step size: {error}")))?;
+        reshaping.step = Some(step);
     }
     if reshaping == Reshaping::default() {
+        if database == source.database && forgotten.is_empty() {
+            return Ok(());
+        }
         if let Target::Native(_) = target
             && let Some(patch) =
                 Patch::new(&source, &database, &forgotten).map_err(|error| told(&error))?
@@ -247,13 +246,7 @@ fn warn_of_missing(
     }
 }
 
-/// What the options change, in their order.
-fn settings(words: &Words<'_>) -> Result<Vec<Setting>, Failure> {
-    let options = words.options();
-    let settings = options.map(|(option, value)| setting(option, value));
-    settings.filter_map(Result::transpose).collect()
-}
-
+/// What an option changes; `None` of one that is no change.
 fn setting(option: &str, text: &[u8]) -> Result<Option<Setting>, Failure> {
     let failure = |message: &str| Failure::new(message);
     let text = std::str::from_utf8(text).map_err(|_| {
@@ -271,8 +264,7 @@ fn setting(option: &str, text: &[u8]) -> Result<Option<Setting>, Failure> {
         "heartbeat" => {
             let problem = "invalid arguments for heartbeat";
             let (name, value) = named(problem)?;
-            let seconds = times::duration(value.as_bytes());
-            let seconds = seconds.map_err(|error| Failure::new(format!("{problem}: {error}")))?;
+            let seconds = times::duration(value.as_bytes()).map_err(|_| failure(problem))?;
             Setting::Heartbeat { name, seconds }
         }
         "minimum" => {

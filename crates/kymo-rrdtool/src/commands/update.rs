@@ -88,11 +88,7 @@ fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let (file, readings) = operands(words)?;
     let now = session.now();
     if let Some(client) = daemon::connect(session, words)? {
-        if words.has("template") {
-            let message = "The caching daemon cannot be used together with templates yet.";
-            return Err(Failure::new(message));
-        }
-        return client.update(file, readings, now);
+        return client.update(file, words.value("template"), readings, now);
     }
     take(session, words, file, readings, None)
 }

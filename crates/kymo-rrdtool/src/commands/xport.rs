@@ -8,7 +8,7 @@ use super::{DAEMON, MACHINE, machine};
 use crate::graph::{Bounds, Script};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
-use crate::{Failure, Session};
+use crate::{Failure, Session, daemon};
 
 pub(super) const COMMAND: Command = Command {
     name: "xport",
@@ -81,7 +81,8 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         return Err(Failure::new("can't make an xport without contents"));
     }
     let script = Script::read(&words.operands, &bounds, &clock)?;
-    let known = script.compute(session, &bounds, machine(words)?)?;
+    let daemon = daemon::address(session, words);
+    let known = script.compute(session, &bounds, machine(words)?, daemon.as_deref())?;
     let columns = script.columns.iter();
     let table = Table {
         columns: columns

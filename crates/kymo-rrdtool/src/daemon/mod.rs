@@ -5,10 +5,13 @@
 //! rrdcached tells under PROTOCOL.
 
 mod address;
+mod rows;
+mod update;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use address::{Address, Stream};
+pub(crate) use rows::DaemonRows;
 
 use crate::failure::reason;
 use crate::options::Words;
@@ -49,9 +52,17 @@ pub(crate) fn connect<'s>(
     session: &'s mut Session<'_>,
     words: &Words<'_>,
 ) -> Result<Option<&'s mut Client>, Failure> {
-    let Some(address) = address(session, words) else {
-        return Ok(None);
-    };
+    match address(session, words) {
+        Some(address) => connect_to(session, address).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Connects to the daemon at an address.
+fn connect_to<'s>(
+    session: &'s mut Session<'_>,
+    address: String,
+) -> Result<&'s mut Client, Failure> {
     let strip = session.defaults.strip_path.clone();
     // The connection is kept for the next line.
     let client = match session.daemon.take() {
@@ -63,7 +74,7 @@ pub(crate) fn connect<'s>(
             ))
         })?,
     };
-    Ok(Some(session.daemon.insert(client)))
+    Ok(session.daemon.insert(client))
 }
 
 /// Has the daemon that a command line names, if there is one, write what it holds of a file.
@@ -80,6 +91,19 @@ pub(crate) fn flush(
         Some(client) => client.flush(file),
         None => Ok(()),
     }
+}
+
+/// Has the daemon at an address write what it holds of a file.
+///
+/// # Errors
+///
+/// Where there is no such daemon, or it does not do it.
+pub(crate) fn flush_at(
+    session: &mut Session<'_>,
+    address: String,
+    file: &[u8],
+) -> Result<(), Failure> {
+    connect_to(session, address)?.flush(file)
 }
 
 /// Has the daemon that a command line names, if there is one, forget what it knows of a file, which
@@ -138,33 +162,6 @@ impl Client {
             Err(Failure::Message(message)) if message.contains("No such file") => Ok(()),
             done => done.map(drop),
         }
-    }
-
-    /// Gives it readings of a file. It knows no other times than seconds since 1970.
-    ///
-    /// # Errors
-    ///
-    /// What the daemon says.
-    pub(crate) fn update(
-        &mut self,
-        file: &[u8],
-        readings: &[&[u8]],
-        now: i64,
-    ) -> Result<(), Failure> {
-        let file = self.path(file)?;
-        let readings: Vec<_> = readings
-            .iter()
-            .map(|reading| match reading.strip_prefix(b"N:") {
-                Some(values) => [format!("{now}:").as_bytes(), values].concat(),
-                None => reading.to_vec(),
-            })
-            .collect();
-        let words = [b"update".as_slice(), &file];
-        let words: Vec<_> = words
-            .into_iter()
-            .chain(readings.iter().map(Vec::as_slice))
-            .collect();
-        self.ask(&words).map(drop)
     }
 
     /// Sends a request whose answer is a number.

@@ -1,6 +1,6 @@
 //! Doing what a script says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kymo_machine::Machine;
 use kymo_rrd::Source;
@@ -11,7 +11,7 @@ use super::Bounds;
 use super::script::{Action, Read, Script, Shift};
 use crate::open::with_sources;
 use crate::path::shown;
-use crate::{Failure, Session};
+use crate::{Failure, Session, daemon};
 
 /// What a variable is.
 #[derive(Clone, Debug)]
@@ -38,7 +38,8 @@ impl Known {
 }
 
 impl Script {
-    /// Reads the files, each once, and computes all variables.
+    /// Reads the files, each once, and computes all variables. Before, daemons write what they
+    /// hold: the one that a definition names, or else this one.
     ///
     /// # Errors
     ///
@@ -48,7 +49,9 @@ impl Script {
         session: &mut Session<'_>,
         bounds: &Bounds,
         machine: Option<&'static Machine>,
+        daemon: Option<&str>,
     ) -> Result<Vec<Known>, Failure> {
+        self.flush(session, daemon)?;
         let mut files: Vec<&[u8]> = Vec::new();
         let mut places = HashMap::new();
         for action in &self.actions {
@@ -75,27 +78,20 @@ impl Script {
         };
         let mut stack = Stack::default();
         let mut known: Vec<Known> = Vec::new();
-        // Until when each is summarised.
-        let mut ends: Vec<i64> = Vec::new();
         let mut shifts: HashMap<usize, i64> = HashMap::new();
         for action in &self.actions {
             match action {
-                Action::Read(Read { bounds, .. }) => {
-                    known.extend(read.next().map(Known::Series));
-                    ends.push(bounds.end);
-                }
+                Action::Read(_) => known.extend(read.next().map(Known::Series)),
                 Action::Evaluate { program, word } => {
                     let variables: Vec<_> = known.iter().map(Known::as_variable).collect();
                     let series = program.evaluate_series(&variables, &surroundings, &mut stack);
                     let series = series.map_err(|error| told(program, word, &error))?;
                     known.push(Known::Series(series));
-                    ends.push(bounds.end);
                 }
                 Action::Summarise { variable, summary } => {
                     let of = known[*variable].series();
-                    let value = of.map_or(f64::NAN, |series| summary.of(series, ends[*variable]));
+                    let value = of.map_or(f64::NAN, |series| summary.of(series));
                     known.push(Known::Value(value));
-                    ends.push(bounds.end);
                 }
                 Action::Shift { variable, by } => {
                     let by = match *by {
@@ -116,6 +112,27 @@ impl Script {
             }
         }
         Ok(known)
+    }
+
+    /// Has daemons write what they hold of the files, each once.
+    fn flush(&self, session: &mut Session<'_>, daemon: Option<&str>) -> Result<(), Failure> {
+        let mut flushed = HashSet::new();
+        for action in &self.actions {
+            let Action::Read(Read {
+                file, daemon: own, ..
+            }) = action
+            else {
+                continue;
+            };
+            let own = own.as_ref().map(|own| shown(own).into_owned());
+            let address = own.or_else(|| daemon.map(str::to_owned));
+            if let Some(address) = address.filter(|address| !address.is_empty())
+                && flushed.insert((address.clone(), file))
+            {
+                daemon::flush_at(session, address, file)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) struct Read {
     /// How rows are made fewer.
     pub(super) reduce: &'static str,
     pub(super) bounds: Bounds,
+    /// The address of the daemon that may hold readings of the file.
+    pub(super) daemon: Option<Vec<u8>>,
 }
 
 /// How far a variable is moved.
@@ -102,7 +104,8 @@ impl Script {
         Ok(script)
     }
 
-    /// `DEF:NAME=FILE:SOURCE:FUNCTION[:step=STEP][:start=TIME][:end=TIME][:reduce=FUNCTION]`
+    /// `DEF:NAME=FILE:SOURCE:FUNCTION[:step=STEP][:start=TIME][:end=TIME][:reduce=FUNCTION]
+    /// [:daemon=ADDRESS]`
     fn def(
         &mut self,
         word: &mut Word<'_>,
@@ -124,8 +127,7 @@ impl Script {
         let (start, end) = times.map_err(|error| Failure::new(error.to_string()))?;
         check(start, end)?;
         let reduce = word.named("reduce");
-        // Where files are written for a daemon, it has written them before.
-        word.named("daemon");
+        let daemon = word.named("daemon");
         let (name, file) = match (word.named("vname"), word.named("rrd")) {
             (Some(name), Some(file)) => (name, file),
             _ => word.definition()?,
@@ -147,6 +149,7 @@ impl Script {
             function: kind,
             reduce,
             bounds: Bounds { start, end, step },
+            daemon,
         }));
         self.variable(name, false);
         Ok(())
@@ -179,9 +182,12 @@ impl Script {
             return Err(Failure::new(message));
         };
         let variable = self.names.get(of.as_bytes()).copied();
-        let variable = variable.filter(|variable| !self.is_value[*variable]);
         let variable = variable
             .ok_or_else(|| Failure::new(format!("Not a valid vname: {of} in line {text}")))?;
+        if self.is_value[variable] {
+            let message = format!("variable '{of}' not DEF nor CDEF in VDEF '{text}'");
+            return Err(Failure::new(message));
+        }
         let wrong = |problem: String| Failure::new(format!("{problem} in VDEF '{}'", shown(&name)));
         let (percentile, function) = match function.split_once(',') {
             Some((number, function)) => (Some(number), function),

@@ -43,6 +43,8 @@ mod bind;
 mod check;
 mod error;
 mod eval;
+mod field;
+mod fields;
 mod glob;
 mod lexer;
 mod names;
@@ -63,6 +65,9 @@ use crate::pipeline::{Judge, Select, Window};
 use bind::Binder;
 pub use error::FilterError;
 use eval::{Facts, Program};
+pub use field::{FieldName, FieldReader, Fields, WantedField};
+pub use fields::FieldNames;
+pub(crate) use fields::{Capture, Fields as CapturedFields, Wish};
 pub use glob::Glob;
 use names::{Picks, Surroundings};
 pub use suggest::nearest;
@@ -100,7 +105,7 @@ impl Query {
 }
 
 /// The name by which events of a class are chosen: as it is printed.
-fn name_of(class: &EventClass) -> &str {
+pub(crate) fn name_of(class: &EventClass) -> &str {
     class.name.as_deref().unwrap_or("<unknown>")
 }
 

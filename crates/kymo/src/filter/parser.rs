@@ -154,6 +154,49 @@ pub(super) fn parse(source: &str) -> Result<Expr, FilterError> {
     }
 }
 
+/// Reads the name of a field.
+pub(super) fn field_name(source: &str) -> Result<FieldName, FilterError> {
+    let mut parser = Parser {
+        source,
+        words: words(source)?,
+        at: 0,
+        depth: 0,
+    };
+    let name = parser.field()?;
+    match parser.peek() {
+        Token::End => Ok(name),
+        _ => Err(parser.expected("the end of the name")),
+    }
+}
+
+/// Reads names of fields with commas between them; each may have another one after `=`.
+pub(super) fn parse_names(
+    source: &str,
+) -> Result<Vec<(FieldName, Option<FieldName>)>, FilterError> {
+    let mut parser = Parser {
+        source,
+        words: words(source)?,
+        at: 0,
+        depth: 0,
+    };
+    let mut names = Vec::new();
+    loop {
+        let name = parser.field()?;
+        let other = match parser.take_sign("=") {
+            true => Some(parser.field()?),
+            false => None,
+        };
+        names.push((name, other));
+        if !parser.take_sign(",") {
+            break;
+        }
+    }
+    match parser.peek() {
+        Token::End => Ok(names),
+        _ => Err(parser.expected("`,` or the end")),
+    }
+}
+
 /// How strongly an operator binds, weakest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Strength {

@@ -4,7 +4,7 @@ use kymo_text::Line;
 
 /// A JSON text in the making: commas come by themselves.
 #[derive(Debug, Default)]
-pub(super) struct Json(Line);
+pub(crate) struct Json(Line);
 
 impl Json {
     /// A comma, unless this is the first of a list or the value of a key.
@@ -14,47 +14,47 @@ impl Json {
         }
     }
 
-    pub(super) fn begin_object(&mut self) {
+    pub(crate) fn begin_object(&mut self) {
         self.separate();
         self.0.push_byte(b'{');
     }
 
-    pub(super) fn end_object(&mut self) {
+    pub(crate) fn end_object(&mut self) {
         self.0.push_byte(b'}');
     }
 
-    pub(super) fn begin_array(&mut self) {
+    pub(crate) fn begin_array(&mut self) {
         self.separate();
         self.0.push_byte(b'[');
     }
 
-    pub(super) fn end_array(&mut self) {
+    pub(crate) fn end_array(&mut self) {
         self.0.push_byte(b']');
     }
 
-    pub(super) fn key(&mut self, key: &str) {
+    pub(crate) fn key(&mut self, key: &str) {
         self.separate();
         self.0.json_string(key.as_bytes());
         self.0.push_byte(b':');
     }
 
-    pub(super) fn text(&mut self, text: &[u8]) {
+    pub(crate) fn text(&mut self, text: &[u8]) {
         self.separate();
         self.0.json_string(text);
     }
 
-    pub(super) fn number(&mut self, number: u64) {
+    pub(crate) fn number(&mut self, number: u64) {
         self.separate();
         self.0.decimal(number);
     }
 
-    pub(super) fn signed(&mut self, number: i64) {
+    pub(crate) fn signed(&mut self, number: i64) {
         self.separate();
         self.0.signed(number);
     }
 
     /// A number that may not be one, which is then null.
-    pub(super) fn float(&mut self, number: f64) {
+    pub(crate) fn float(&mut self, number: f64) {
         if number.is_finite() {
             self.separate();
             self.0.shortest(number, 64);
@@ -64,31 +64,31 @@ impl Json {
     }
 
     /// A value that is JSON already.
-    pub(super) fn value(&mut self, json: &str) {
+    pub(crate) fn value(&mut self, json: &str) {
         self.separate();
         self.0.push(json.as_bytes());
     }
 
-    pub(super) fn null(&mut self) {
+    pub(crate) fn null(&mut self) {
         self.separate();
         self.0.push(b"null");
     }
 
-    pub(super) fn optional_number(&mut self, number: Option<u64>) {
+    pub(crate) fn optional_number(&mut self, number: Option<u64>) {
         match number {
             Some(number) => self.number(number),
             None => self.null(),
         }
     }
 
-    pub(super) fn optional_signed(&mut self, number: Option<i64>) {
+    pub(crate) fn optional_signed(&mut self, number: Option<i64>) {
         match number {
             Some(number) => self.signed(number),
             None => self.null(),
         }
     }
 
-    pub(super) fn optional_text(&mut self, text: Option<&str>) {
+    pub(crate) fn optional_text(&mut self, text: Option<&str>) {
         match text {
             Some(text) => self.text(text.as_bytes()),
             None => self.null(),
@@ -96,7 +96,7 @@ impl Json {
     }
 
     /// The text, with a newline.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.0.push_byte(b'\n');
         self.0.as_bytes().to_vec()
     }

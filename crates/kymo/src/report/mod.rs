@@ -10,6 +10,7 @@ mod database;
 mod info;
 mod json;
 mod log;
+mod metrics;
 mod scan;
 mod stats;
 mod text;
@@ -20,10 +21,13 @@ pub use info::{
     Attributes, ClassInfo, ClockInfo, FieldInfo, Identity, Info, RecordingInfo, StreamClassInfo,
     StreamSummary, TraceInfo,
 };
+pub(crate) use json::Json;
 pub use log::{LogInfo, SectionInfo};
+pub use metrics::MetricsInfo;
 pub use scan::Options;
 pub use stats::{Count, Stats};
 pub use text::Style;
+pub(crate) use text::{Table, within};
 
 #[cfg(test)]
 mod tests;
@@ -31,13 +35,11 @@ mod tests;
 use kymo_model::FaultReport;
 use kymo_text::visible;
 
-use json::Json;
-
 /// Faults that are listed; what is beyond is only counted.
 pub const MOST_FAULTS: usize = 10_000;
 
 /// A line for each fault, as every report ends with them.
-fn faults_text(faults: &[FaultReport]) -> String {
+pub(crate) fn faults_text(faults: &[FaultReport]) -> String {
     let line = |fault: &FaultReport| {
         let severity = if fault.code.is_warning() {
             "warning"
@@ -51,7 +53,7 @@ fn faults_text(faults: &[FaultReport]) -> String {
 }
 
 /// Writes the list of faults as every report has it.
-fn write_faults(json: &mut Json, faults: &[FaultReport]) {
+pub(crate) fn write_faults(json: &mut Json, faults: &[FaultReport]) {
     json.key("faults");
     json.begin_array();
     for fault in faults {

@@ -29,7 +29,7 @@ pub struct Count {
 
 impl Count {
     #[inline]
-    fn add_event(&mut self, time: Option<Timestamp>, bits: u64) {
+    pub(crate) fn add_event(&mut self, time: Option<Timestamp>, bits: u64) {
         self.events += 1;
         self.bits += bits;
         if time.is_some() {
@@ -42,7 +42,7 @@ impl Count {
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.events += other.events;
         self.bits += other.bits;
         self.first = [self.first, other.first].into_iter().flatten().min();
@@ -55,7 +55,7 @@ impl Count {
     }
 
     /// Events per second of a duration in nanoseconds; `None` where there is none.
-    fn rate(&self, duration: Option<u64>) -> Option<f64> {
+    pub(crate) fn rate(&self, duration: Option<u64>) -> Option<f64> {
         let duration = duration.filter(|&nanos| nanos > 0)?;
         Some(self.events as f64 / (duration as f64 / 1e9))
     }

@@ -7,14 +7,14 @@ use kymo_model::{Labels, Mapping};
 use kymo_text::{Line, Stamp};
 
 /// How the labels of a value are written.
-pub(super) trait Render {
+pub(crate) trait Render {
     /// Appends labels, in the order of their declaration; perhaps none.
     fn render(&self, labels: &[&str], line: &mut Line);
 }
 
 /// The texts of all values of an enumeration.
 #[derive(Debug)]
-pub(super) struct LabelText<R> {
+pub(crate) struct LabelText<R> {
     labels: Arc<Labels>,
     render: R,
     /// Where runs of values with the same labels begin, in the order of the values; the
@@ -32,7 +32,7 @@ impl<R: Render> LabelText<R> {
     const MAX_TEXT: usize = 1 << 20;
     const TIMES_DECLARED: usize = 2;
 
-    pub(super) fn new(labels: &Arc<Labels>, render: R) -> Self {
+    pub(crate) fn new(labels: &Arc<Labels>, render: R) -> Self {
         let mut text = Self {
             labels: Arc::clone(labels),
             render,
@@ -109,7 +109,7 @@ impl<R: Render> LabelText<R> {
 
     /// Appends the text of a value (of a signed one: its bits).
     #[inline]
-    pub(super) fn write(&self, bits: u64, line: &mut Line) {
+    pub(crate) fn write(&self, bits: u64, line: &mut Line) {
         let key = bits ^ self.flip();
         let run = self.begins.partition_point(|&begin| begin <= key);
         match run.checked_sub(1).and_then(|run| self.texts.get(run)) {

@@ -10,7 +10,7 @@ use super::{Message, MessageKind};
 use crate::AnyRecording;
 
 /// Appends the warning of a message that tells of losses; of others nothing.
-pub(super) fn warn(
+pub(crate) fn warn(
     message: &Message,
     of: &[AnyRecording],
     wall: &mut Wall,

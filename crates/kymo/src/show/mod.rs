@@ -5,21 +5,21 @@
 //! [`Assembler`] gets all messages in their final order, adds what depends on that
 //! order, and writes.
 
-mod color;
+pub(crate) mod color;
 pub mod csv;
 pub mod details;
 mod facts;
 pub mod json;
-mod labels;
-mod lost;
-mod packet;
+pub(crate) mod labels;
+pub(crate) mod lost;
+pub(crate) mod packet;
 pub mod pretty;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
-mod wall;
+pub(crate) mod wall;
 
 use kymo_model::{Chunk, Event, Fault, Lost};
 use kymo_text::Line;

@@ -6,22 +6,22 @@ use kymo_model::{FieldId, Recording, Schema, Scope, Visitor};
 
 /// Which fields of a stream's packets are shown.
 #[derive(Debug)]
-pub(super) struct PacketFields {
-    pub(super) schema: Arc<Schema>,
+pub(crate) struct PacketFields {
+    pub(crate) schema: Arc<Schema>,
     /// Of each field, whether it is left out.
-    pub(super) hidden: Vec<bool>,
+    pub(crate) hidden: Vec<bool>,
     /// Whether there is a packet context to show: one of which every member is left out
     /// is not, one that has no member is.
-    pub(super) shown: bool,
+    pub(crate) shown: bool,
 }
 
 impl PacketFields {
-    pub(super) fn of<R: Recording>(of: &R, stream: usize) -> Self {
+    pub(crate) fn of<R: Recording>(of: &R, stream: usize) -> Self {
         let schema = Arc::clone(&of.streams()[stream].packet_schema);
         Self::new(schema, |field| of.is_packet_bookkeeping(stream, field))
     }
 
-    pub(super) fn new(schema: Arc<Schema>, bookkeeping: impl Fn(FieldId) -> bool) -> Self {
+    pub(crate) fn new(schema: Arc<Schema>, bookkeeping: impl Fn(FieldId) -> bool) -> Self {
         let root = schema.root(Scope::PacketContext);
         let mut hidden = Vec::with_capacity(schema.fields().len());
         for (position, field) in schema.fields().iter().enumerate() {
@@ -44,7 +44,7 @@ impl PacketFields {
 }
 
 /// Of each field, whether none of its siblings that are shown comes before it.
-pub(super) fn leading(schema: &Schema, hidden: &[bool]) -> Vec<bool> {
+pub(crate) fn leading(schema: &Schema, hidden: &[bool]) -> Vec<bool> {
     let fields = schema.fields();
     let mut has_shown_child = vec![false; fields.len()];
     let lead = |(position, field): (usize, &kymo_model::Field)| match field.parent {
@@ -59,9 +59,9 @@ pub(super) fn leading(schema: &Schema, hidden: &[bool]) -> Vec<bool> {
 }
 
 /// Hands on what is not left out.
-pub(super) struct Visible<'a, V> {
-    pub(super) hidden: &'a [bool],
-    pub(super) to: &'a mut V,
+pub(crate) struct Visible<'a, V> {
+    pub(crate) hidden: &'a [bool],
+    pub(crate) to: &'a mut V,
 }
 
 macro_rules! hand_on {

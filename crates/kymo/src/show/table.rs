@@ -2,7 +2,7 @@
 
 /// Things by recording and by position in it, made when first asked for.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub(crate) struct Table<T> {
     rows: Vec<Vec<Option<T>>>,
 }
 
@@ -15,7 +15,7 @@ impl<T> Default for Table<T> {
 impl<T> Table<T> {
     /// The thing at a place.
     #[inline]
-    pub(super) fn get(
+    pub(crate) fn get(
         &mut self,
         recording: usize,
         position: usize,

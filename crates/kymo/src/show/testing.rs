@@ -9,7 +9,7 @@ use kymo_time::Timestamp;
 
 /// A call of a visitor.
 #[derive(Clone, Debug)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Uint(u64),
     Sint(i64),
     Float(f64),
@@ -29,7 +29,7 @@ pub(super) enum Call {
 }
 
 /// Makes the calls.
-pub(super) fn play<V: Visitor>(calls: &[(FieldId, Call)], visitor: &mut V) {
+pub(crate) fn play<V: Visitor>(calls: &[(FieldId, Call)], visitor: &mut V) {
     for (field, call) in calls {
         let field = *field;
         match *call {
@@ -54,9 +54,9 @@ pub(super) fn play<V: Visitor>(calls: &[(FieldId, Call)], visitor: &mut V) {
 }
 
 /// An event that makes calls.
-pub(super) struct Made {
-    pub(super) class: EventClass,
-    pub(super) calls: Vec<(FieldId, Call)>,
+pub(crate) struct Made {
+    pub(crate) class: EventClass,
+    pub(crate) calls: Vec<(FieldId, Call)>,
 }
 
 impl Event for Made {
@@ -90,7 +90,7 @@ impl Event for Made {
     }
 }
 
-pub(super) fn uint(bits: u32, base: Base) -> Kind {
+pub(crate) fn uint(bits: u32, base: Base) -> Kind {
     Kind::Uint {
         bits,
         base,
@@ -98,7 +98,7 @@ pub(super) fn uint(bits: u32, base: Base) -> Kind {
     }
 }
 
-pub(super) fn sint(bits: u32, base: Base) -> Kind {
+pub(crate) fn sint(bits: u32, base: Base) -> Kind {
     Kind::Sint {
         bits,
         base,
@@ -107,7 +107,7 @@ pub(super) fn sint(bits: u32, base: Base) -> Kind {
 }
 
 /// A packet context of a size and a CPU; the size is bookkeeping.
-pub(super) fn packet() -> (Arc<Schema>, Vec<(FieldId, Call)>) {
+pub(crate) fn packet() -> (Arc<Schema>, Vec<(FieldId, Call)>) {
     let mut schema = Schema::new();
     let header = schema.push_root(Scope::PacketHeader, Kind::Struct);
     let magic = schema.push_child(header, Some("magic".into()), uint(32, Base::Decimal));
@@ -127,10 +127,10 @@ pub(super) fn packet() -> (Arc<Schema>, Vec<(FieldId, Call)>) {
 }
 
 /// Position of the packet field that is bookkeeping.
-pub(super) const SIZE_FIELD: FieldId = FieldId(3);
+pub(crate) const SIZE_FIELD: FieldId = FieldId(3);
 
 /// An event with a field of every kind.
-pub(super) fn every_kind() -> Made {
+pub(crate) fn every_kind() -> Made {
     let mut schema = Schema::new();
     let mut calls = Vec::new();
     let context = schema.push_root(Scope::CommonContext, Kind::Struct);

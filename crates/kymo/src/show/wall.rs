@@ -17,7 +17,7 @@ pub struct WallOptions {
 
 /// Writes times. What precedes the nanoseconds is kept for as long as the second lasts.
 #[derive(Debug)]
-pub(super) struct Wall {
+pub(crate) struct Wall {
     options: WallOptions,
     /// Of local time; `None` where UTC is wanted.
     zone: Option<TimeZone>,
@@ -30,7 +30,7 @@ pub(super) struct Wall {
 }
 
 impl Wall {
-    pub(super) fn new(options: WallOptions) -> Self {
+    pub(crate) fn new(options: WallOptions) -> Self {
         Self {
             options,
             zone: (!options.gmt && !options.seconds).then(TimeZone::system),
@@ -43,7 +43,7 @@ impl Wall {
     /// Appends a time. Those before the origin are always shown as seconds, of which a
     /// warning tells once.
     #[inline]
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         time: Option<Timestamp>,
         line: &mut Line,
@@ -59,7 +59,7 @@ impl Wall {
     /// Appends a time up to the point of the second, and gives the nanoseconds that belong
     /// behind it.
     #[inline]
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         time: Timestamp,
         line: &mut Line,

@@ -26,8 +26,8 @@ use std::sync::Arc;
 use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
 use kymo_text::Line;
 
-use self::pen::Pen;
-use self::plan::{Column, Plan, names};
+pub(crate) use self::pen::Pen;
+pub(crate) use self::plan::{Column, Plan, names};
 use super::color::Palette;
 use super::lost;
 use super::packet::{PacketFields, Visible};
@@ -101,7 +101,7 @@ impl Csv {
 }
 
 /// The fields of an event's header, which no visitor sees.
-fn header_hidden(class: &EventClass) -> Vec<bool> {
+pub(crate) fn header_hidden(class: &EventClass) -> Vec<bool> {
     let schema = &class.schema;
     let header = schema.root(kymo_model::Scope::EventHeader);
     let mut hidden: Vec<bool> = Vec::with_capacity(schema.fields().len());
@@ -300,7 +300,7 @@ impl Painter for CsvPainter {
             recording,
             chunk.stream,
             of.path().as_os_str().as_encoded_bytes(),
-            of.entry_kind(),
+            of.entry_kind(chunk.stream),
             || PacketFields::of(of, chunk.stream),
             |visitor| of.visit_packet(chunk, visitor),
         )

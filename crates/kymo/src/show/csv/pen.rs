@@ -6,17 +6,17 @@ use super::plan::{Part, Plan};
 use crate::show::json::{self, float, float128};
 
 /// Writes the cells of one class, one after the other.
-pub(super) struct Pen<'a> {
-    pub(super) parts: &'a [Part],
-    pub(super) json: json::Pen<'a>,
+pub(crate) struct Pen<'a> {
+    pub(crate) parts: &'a [Part],
+    pub(crate) json: json::Pen<'a>,
     /// Where each cell ends.
-    pub(super) ends: &'a mut Vec<usize>,
+    pub(crate) ends: &'a mut Vec<usize>,
     /// How many compound values are open in the cell.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
 }
 
 impl<'a> Pen<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         plan: &'a Plan,
         line: &'a mut kymo_text::Line,
         stack: &'a mut Vec<bool>,

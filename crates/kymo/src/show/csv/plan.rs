@@ -8,7 +8,7 @@ use crate::show::json;
 
 /// What a field is in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// A structure whose members have columns of their own.
     Spread,
     /// A column.
@@ -19,18 +19,18 @@ pub(super) enum Part {
 
 /// How the fields of a schema are written, by [`FieldId`].
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) parts: Vec<Part>,
+pub(crate) struct Plan {
+    pub(crate) parts: Vec<Part>,
     /// Compound values within a cell are JSON.
-    pub(super) json: json::Plan,
+    pub(crate) json: json::Plan,
 }
 
 /// A column: the scope it comes from, and the names from there to the field.
-pub(super) type Column = (Scope, String);
+pub(crate) type Column = (Scope, String);
 
 impl Plan {
     /// Plans all fields but the `hidden` ones, and appends the columns to `columns`.
-    pub(super) fn new(schema: &Schema, hidden: &[bool], columns: &mut Vec<Column>) -> Self {
+    pub(crate) fn new(schema: &Schema, hidden: &[bool], columns: &mut Vec<Column>) -> Self {
         let mut json = json::Plan::new(schema, hidden);
         let mut parts: Vec<Part> = Vec::with_capacity(schema.fields().len());
         for (position, field) in schema.fields().iter().enumerate() {
@@ -56,7 +56,7 @@ impl Plan {
 }
 
 /// Names of columns: with the scope before them where two would be the same.
-pub(super) fn names(columns: &[Column]) -> Vec<String> {
+pub(crate) fn names(columns: &[Column]) -> Vec<String> {
     let mut count: HashMap<&str, usize> = HashMap::new();
     for (_, path) in columns {
         *count.entry(path).or_default() += 1;

@@ -6,11 +6,11 @@ use kymo_text::{Binary128, Line};
 use super::plan::{FieldPlan, Plan, Value};
 
 /// Writes the fields of one class.
-pub(in crate::show) struct Pen<'a> {
-    pub(in crate::show) line: &'a mut Line,
-    pub(in crate::show) plan: &'a Plan,
+pub(crate) struct Pen<'a> {
+    pub(crate) line: &'a mut Line,
+    pub(crate) plan: &'a Plan,
     /// Of each array that is open, whether an element was written.
-    pub(in crate::show) stack: &'a mut Vec<bool>,
+    pub(crate) stack: &'a mut Vec<bool>,
 }
 
 impl<'a> Pen<'a> {
@@ -39,7 +39,7 @@ impl<'a> Pen<'a> {
 /// Writes a number of `bits` bits; where it is none, its name, which `quoted` puts between
 /// quotation marks.
 #[inline]
-pub(in crate::show) fn float(value: f64, bits: u32, quoted: bool, line: &mut Line) {
+pub(crate) fn float(value: f64, bits: u32, quoted: bool, line: &mut Line) {
     if value.is_finite() {
         line.shortest(value, bits);
     } else {
@@ -48,7 +48,7 @@ pub(in crate::show) fn float(value: f64, bits: u32, quoted: bool, line: &mut Lin
 }
 
 /// The same for a number of 128 bits.
-pub(in crate::show) fn float128(bits: u128, quoted: bool, line: &mut Line) {
+pub(crate) fn float128(bits: u128, quoted: bool, line: &mut Line) {
     let value = Binary128::from_bits(bits);
     if value.is_nan() || value.is_infinite() {
         not_finite(value.is_nan(), value.is_negative(), quoted, line);
@@ -172,8 +172,8 @@ impl Visitor for Pen<'_> {
     }
 }
 
-/// Writes the fields of events of event logs: numbers and texts, without scopes around them.
-pub(super) struct FlatPen<'a>(pub(super) Pen<'a>);
+/// Writes the fields of events without scopes around them: numbers, texts, arrays, variants.
+pub(crate) struct FlatPen<'a>(pub(crate) Pen<'a>);
 
 impl Visitor for FlatPen<'_> {
     #[inline]
@@ -199,5 +199,26 @@ impl Visitor for FlatPen<'_> {
     #[inline]
     fn begin_struct(&mut self, field: FieldId) {
         self.0.begin_struct(field);
+    }
+
+    #[inline]
+    fn begin_array(&mut self, field: FieldId, length: u64) {
+        self.0.begin_array(field, length);
+    }
+
+    #[inline]
+    fn end_array(&mut self, field: FieldId) {
+        self.0.end_array(field);
+    }
+
+    #[inline]
+    fn begin_variant(&mut self, field: FieldId, selected: u32, selector: u64) {
+        self.0.begin_variant(field, selected, selector);
+    }
+
+    /// The end of the pair.
+    #[inline]
+    fn end_variant(&mut self, _field: FieldId) {
+        self.0.line.push_byte(b']');
     }
 }

@@ -8,7 +8,7 @@ use crate::show::packet::leading;
 
 /// How the fields of a schema are written, by [`FieldId`].
 #[derive(Debug)]
-pub(in crate::show) struct Plan {
+pub(crate) struct Plan {
     pub(super) fields: Vec<FieldPlan>,
 }
 
@@ -53,7 +53,7 @@ impl Render for Labels {
 
 impl Plan {
     /// Plans all fields; `hidden` ones are never visited.
-    pub(in crate::show) fn new(schema: &Schema, hidden: &[bool]) -> Self {
+    pub(crate) fn new(schema: &Schema, hidden: &[bool]) -> Self {
         let leads = leading(schema, hidden);
         let plan = |(position, field): (usize, &kymo_model::Field)| {
             let mut before = Line::new();
@@ -94,25 +94,36 @@ impl Plan {
     }
 
     /// Plans the fields of an event that are shown without scopes; what `payload` says comes
-    /// before those of the payload.
-    pub(super) fn flat(schema: &Schema, payload: &[u8]) -> Self {
+    /// before those of the payload. What a variant holds is a pair of the option's name and it.
+    pub(crate) fn flat(schema: &Schema, payload: &[u8]) -> Self {
         let root = schema.root(Scope::Payload);
         let plan = |(position, field): (usize, &kymo_model::Field)| {
             let mut before = Line::new();
             if Some(FieldId(position as u32)) == root {
                 before.push(payload);
             }
-            if let Some(name) = &field.name {
-                before.push_byte(b',');
-                key(name, &mut before);
+            let above = field.parent.map(|parent| &schema.field(parent).kind);
+            match (&field.name, above) {
+                (Some(name), Some(Kind::Variant)) => {
+                    before.push_byte(b'[');
+                    before.json_string(name.as_bytes());
+                    before.push_byte(b',');
+                }
+                (Some(name), _) => {
+                    before.push_byte(b',');
+                    key(name, &mut before);
+                }
+                (None, _) => {}
             }
             let value = value(&field.kind);
-            if matches!(value, Value::Labeled(_)) {
-                before.push(b"{\"value\":");
-            }
+            before.push(match (&field.kind, &value) {
+                (Kind::Array { .. }, _) => b"[",
+                (_, Value::Labeled(_)) => b"{\"value\":",
+                _ => b"",
+            });
             FieldPlan {
                 before: Stamp::new(before.as_bytes()),
-                element: false,
+                element: matches!(above, Some(Kind::Array { .. })),
                 value,
             }
         };
@@ -123,7 +134,7 @@ impl Plan {
 
     /// Size of a floating point number.
     #[inline]
-    pub(in crate::show) fn float_bits(&self, field: FieldId) -> u32 {
+    pub(crate) fn float_bits(&self, field: FieldId) -> u32 {
         match self.fields[field.index()].value {
             Value::Float(bits) => bits,
             _ => 64,
@@ -131,7 +142,7 @@ impl Plan {
     }
 
     /// Lets a field be written without anything before it but its opening brace.
-    pub(in crate::show) fn detach(&mut self, field: FieldId, kind: &Kind) {
+    pub(crate) fn detach(&mut self, field: FieldId, kind: &Kind) {
         let before: &[u8] = match kind {
             Kind::Struct => b"{",
             Kind::Array { .. } => b"[",

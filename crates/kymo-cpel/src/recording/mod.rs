@@ -9,7 +9,9 @@
 //! `E` and its code. Each event has the fields `track` and `track_name` (in the common context),
 //! `datum` and `text`: what the format of the definition makes of the datum (in the payload).
 
-use std::cell::RefCell;
+mod classes;
+mod cursor;
+
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,17 +20,18 @@ use std::sync::Arc;
 use kymo_io::Bytes;
 use kymo_machine::ByteOrder;
 use kymo_model::{
-    Base, Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Kind,
-    Schema, Scope, StreamInfo, Visitor,
+    Chunk, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Schema, StreamInfo, Visitor,
 };
 use kymo_text::Line;
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
+use self::classes::{DatumText, OTHER_CODES, event_class};
+pub(crate) use self::classes::{field, schema};
+pub use self::cursor::{LogCursor, LogEvent};
 use crate::clock::{ClockChoice, Place, Rate};
-use crate::definitions::{Definitions, EventSection, InFile, Reference};
+use crate::definitions::{Definitions, EventSection, InFile};
 use crate::entries::{ENTRY_SIZE, Entries, Entry};
 use crate::file::{self, File, Finding, Header, Section};
-use crate::format::{MOST_TEXT, Shape, bad_offset, write};
 use crate::probe::is_gist;
 
 /// Events of a chunk: so many are worked on in one go.
@@ -39,8 +42,6 @@ const ENTRY_BITS: u64 = ENTRY_SIZE as u64 * 8;
 const MOST_NAME: usize = 1024;
 /// Codes without a definition that become classes of their own.
 const MOST_UNDEFINED: usize = 1 << 16;
-/// Number of the class of all other codes: no code has it.
-const OTHER_CODES: u64 = 1 << 32;
 
 /// How logs are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,89 +80,6 @@ impl fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
-
-/// The fields of the events of all classes.
-pub(crate) mod field {
-    use kymo_model::FieldId;
-
-    /// The common context.
-    pub(crate) const CONTEXT: FieldId = FieldId(0);
-    pub(crate) const TRACK: FieldId = FieldId(1);
-    pub(crate) const TRACK_NAME: FieldId = FieldId(2);
-    pub(crate) const PAYLOAD: FieldId = FieldId(3);
-    pub(super) const DATUM: FieldId = FieldId(4);
-    pub(super) const TEXT: FieldId = FieldId(5);
-    pub(super) const CODE: FieldId = FieldId(6);
-}
-
-pub(crate) const WORD: Kind = Kind::Uint {
-    bits: 32,
-    base: Base::Decimal,
-    labels: None,
-};
-
-/// A schema with what the events of all classes have: the track, and an empty payload.
-pub(crate) fn schema() -> Schema {
-    let mut schema = Schema::new();
-    let context = schema.push_root(Scope::CommonContext, Kind::Struct);
-    schema.push_child(context, Some("track".into()), WORD);
-    schema.push_child(context, Some("track_name".into()), Kind::Text);
-    schema.push_root(Scope::Payload, Kind::Struct);
-    schema
-}
-
-fn event_class(code: u64, name: Arc<str>) -> EventClass {
-    let mut schema = schema();
-    schema.push_child(field::PAYLOAD, Some("datum".into()), WORD);
-    schema.push_child(field::PAYLOAD, Some("text".into()), Kind::Text);
-    if code == OTHER_CODES {
-        schema.push_child(field::PAYLOAD, Some("code".into()), WORD);
-    }
-    EventClass {
-        id: code,
-        stream_class: 0,
-        name: Some(name),
-        log_level: None,
-        emf_uri: None,
-        schema,
-    }
-}
-
-/// How the datum of a class becomes text.
-#[derive(Clone, Debug)]
-enum DatumText {
-    /// There is none.
-    Empty,
-    /// Always the same.
-    Constant(Range<usize>),
-    /// The string that the datum refers to.
-    String,
-    /// By a format.
-    Made { format: Range<usize>, strings: bool },
-    /// The format cannot be found.
-    Bad(u32),
-}
-
-impl DatumText {
-    fn new(datum: &Reference, names: &InFile<'_>) -> Self {
-        match datum {
-            Reference::None => Self::Empty,
-            Reference::Bad(offset) => Self::Bad(*offset),
-            Reference::At(place) => match Shape::of(names.text(place)) {
-                Shape::Constant => Self::Constant(place.clone()),
-                Shape::String => Self::String,
-                Shape::Made { strings } => Self::Made {
-                    format: place.clone(),
-                    strings,
-                },
-            },
-        }
-    }
-
-    fn has_strings(&self) -> bool {
-        matches!(self, Self::String | Self::Made { strings: true, .. })
-    }
-}
 
 /// A section of events as a stream.
 #[derive(Debug)]
@@ -458,7 +376,7 @@ fn undefined(
 
 /// The positions of events in the order of time; those of the same time in the order of the file.
 fn by_time(entries: Entries<'_>) -> Box<[u32]> {
-    // A section has less than 2^32 bytes, so there are fewer events.
+    // Files count their events with 32 bits.
     let mut order: Vec<u32> = (0..entries.len() as u32).collect();
     order.sort_by_key(|&position| entries.get(position as usize).map(|entry| entry.time));
     order.into()
@@ -545,19 +463,7 @@ impl kymo_model::Recording for Recording {
     }
 
     fn cursor(&self, chunk: &Chunk) -> LogCursor<'_> {
-        let log = &self.logs[chunk.stream];
-        let entries = self.entries(log);
-        let first = chunk.number.saturating_mul(CHUNK);
-        LogCursor {
-            of: self,
-            log,
-            entries,
-            names: self.names(&log.section.strings),
-            first,
-            next: first,
-            end: entries.len().min(first.saturating_add(CHUNK)),
-            room: RefCell::new(Line::new()),
-        }
+        LogCursor::new(self, chunk)
     }
 
     fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
@@ -601,175 +507,5 @@ impl Log {
     #[inline(always)]
     fn entry(&self, entries: Entries<'_>, place: usize) -> Option<Entry> {
         entries.get(self.position(place)?)
-    }
-}
-
-/// Walks the events of a chunk.
-pub struct LogCursor<'a> {
-    of: &'a Recording,
-    log: &'a Log,
-    entries: Entries<'a>,
-    names: InFile<'a>,
-    /// The first event of the chunk.
-    first: usize,
-    next: usize,
-    end: usize,
-    /// Texts are made here.
-    room: RefCell<Line>,
-}
-
-impl<'c> Cursor for LogCursor<'c> {
-    type Event<'a>
-        = LogEvent<'a, 'c>
-    where
-        Self: 'a;
-
-    #[inline]
-    fn next_event(&mut self) -> Result<Option<LogEvent<'_, 'c>>, Fault> {
-        if self.next >= self.end {
-            return Ok(None);
-        }
-        let place = self.next;
-        self.next += 1;
-        let Some(entry) = self.log.entry(self.entries, place) else {
-            return Ok(None);
-        };
-        // Codes beyond those that have classes are of the last one.
-        let class = self.of.definitions.event_at.get(entry.code);
-        let class = class.map_or(self.of.classes.len() - 1, |class| class as usize);
-        Ok(Some(LogEvent {
-            of: self,
-            entry,
-            class,
-            number: (place - self.first) as u64,
-        }))
-    }
-}
-
-/// An event of a log.
-pub struct LogEvent<'a, 'c> {
-    of: &'a LogCursor<'c>,
-    entry: Entry,
-    class: usize,
-    number: u64,
-}
-
-impl LogEvent<'_, '_> {
-    /// The event as it lies in the file.
-    pub fn entry(&self) -> Entry {
-        self.entry
-    }
-
-    fn track_name<V: Visitor>(&self, visitor: &mut V) {
-        let of = self.of.of;
-        let track = of.definitions.track(self.entry.track);
-        let mut names = self.of.names;
-        let name = match track {
-            None => &Reference::None,
-            Some(track) => {
-                names.strings = of.bytes.get(track.strings.clone()).unwrap_or_default();
-                &track.name
-            }
-        };
-        if let Reference::At(place) = name {
-            let text = names.text(place);
-            if !text.contains(&b'%') {
-                return visitor.text(field::TRACK_NAME, text);
-            }
-        }
-        let mut room = self.of.room.borrow_mut();
-        room.clear();
-        names.write_name(name, b"%d", self.entry.track, &mut room, MOST_TEXT);
-        visitor.text(field::TRACK_NAME, room.as_bytes());
-    }
-
-    fn text<V: Visitor>(&self, visitor: &mut V) {
-        let (names, datum) = (&self.of.names, self.entry.datum);
-        let made = |make: &dyn Fn(&mut Line), visitor: &mut V| {
-            let mut room = self.of.room.borrow_mut();
-            room.clear();
-            make(&mut room);
-            visitor.text(field::TEXT, room.as_bytes());
-        };
-        match &self.of.of.datums[self.class] {
-            DatumText::Empty => visitor.text(field::TEXT, b""),
-            DatumText::Constant(text) => visitor.text(field::TEXT, names.text(text)),
-            DatumText::String => match names.string(datum) {
-                Some(text) => visitor.text(field::TEXT, text),
-                None => made(&|room| bad_offset(datum, room), visitor),
-            },
-            DatumText::Made { format, .. } => {
-                let format = names.text(format);
-                made(
-                    &|room| write(format, datum, names, room, MOST_TEXT),
-                    visitor,
-                );
-            }
-            DatumText::Bad(offset) => made(&|room| bad_offset(*offset, room), visitor),
-        }
-    }
-}
-
-impl Event for LogEvent<'_, '_> {
-    #[inline]
-    fn class(&self) -> &EventClass {
-        &self.of.of.classes[self.class]
-    }
-
-    #[inline]
-    fn class_index(&self) -> usize {
-        self.class
-    }
-
-    #[inline]
-    fn timestamp(&self) -> Option<Timestamp> {
-        self.of.log.place.timestamp(self.entry.time)
-    }
-
-    #[inline]
-    fn ticks(&self) -> Option<u64> {
-        Some(self.entry.time)
-    }
-
-    #[inline]
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    #[inline]
-    fn begin_bit(&self) -> u64 {
-        self.number * ENTRY_BITS
-    }
-
-    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
-        // Of the five words of an event, the third is the track and the last the datum.
-        let bit = self.begin_bit();
-        let (track, datum, end) = (bit + 64, bit + 128, bit + ENTRY_BITS);
-        visitor.at(track);
-        visitor.begin_struct(field::CONTEXT);
-        visitor.at(track);
-        visitor.uint(field::TRACK, self.entry.track.into());
-        visitor.after(track + 32);
-        visitor.at(track);
-        self.track_name(visitor);
-        visitor.after(track + 32);
-        visitor.at(track + 32);
-        visitor.end_struct(field::CONTEXT);
-        visitor.at(datum);
-        visitor.begin_struct(field::PAYLOAD);
-        visitor.at(datum);
-        visitor.uint(field::DATUM, self.entry.datum.into());
-        visitor.after(end);
-        visitor.at(datum);
-        self.text(visitor);
-        visitor.after(end);
-        if self.class().id == OTHER_CODES {
-            visitor.at(track + 32);
-            visitor.uint(field::CODE, self.entry.code.into());
-            visitor.after(datum);
-        }
-        visitor.at(end);
-        visitor.end_struct(field::PAYLOAD);
-        Ok(())
     }
 }

@@ -1,0 +1,241 @@
+//! What can be written after `kymo states`, `latency` and `profile`, and `stats --by-track`.
+
+use clap::{Args, ValueEnum};
+use kymo::analysis::{EventPattern, PairBy, Sort, TrackBy};
+use kymo::filter::{FieldNames, FilterError, Glob};
+
+use super::{Input, Selection, Work, parse_glob};
+
+/// What a track is.
+#[derive(Debug, Args)]
+pub(crate) struct Tracks {
+    /// Take the values of fields for the tracks, such as cpu_id or `trace.name,vtid`.
+    ///
+    /// Without it, tracks are those of the recording where it has some (CPEL, elog), and its
+    /// streams otherwise. Fields are named as in --where; where the values are the same, the
+    /// track is, whatever the recording.
+    #[arg(long = "track", value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
+    track: Option<FieldNames>,
+}
+
+impl Tracks {
+    pub(crate) fn by(&self) -> TrackBy {
+        self.track
+            .clone()
+            .map_or(TrackBy::Recording, TrackBy::Fields)
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        self.track.is_some()
+    }
+}
+
+/// What all analyses have.
+#[derive(Debug, Args)]
+pub(crate) struct Analysis {
+    #[command(flatten)]
+    pub(crate) tracks: Tracks,
+
+    /// Cut times to whole microseconds or milliseconds before anything is measured.
+    ///
+    /// cpelinreg does it with microseconds.
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t = Resolution::Ns, hide_default_value = true)]
+    pub(crate) resolution: Resolution,
+
+    /// Write one JSON object; times are in nanoseconds, what is not known is null.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    // Behind these, options would be under their headings.
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// Measure the time in states: from one event to the next
+///
+/// The time from each state event to the next one is charged to the track of the first. Told is
+/// of each track the number of its states, the mean, standard deviation (n - 1), longest and
+/// total time, and the same of all together.
+///
+/// Where several processors change their states each on its own, --per keeps them apart:
+/// `--state-event sched_switch --per cpu_id --track next_comm`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo states --state-event THREAD/THRUNNING log.cpel
+  kymo states --state-event 1 --sort mean --filter 'worker *' log.cpel
+  kymo states --state-event sched_switch --per cpu_id --track next_comm trace/")]
+pub(crate) struct States {
+    /// The events that begin a state and end the one before: a name, a pattern as of --event, or
+    /// the number of an event class.
+    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
+    pub(crate) state_event: EventPattern,
+
+    /// An event ends only the state of the last event that had the same values of these fields.
+    #[arg(long, value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
+    pub(crate) per: Option<FieldNames>,
+
+    /// The order of the tracks.
+    #[arg(long, value_enum, value_name = "BY", default_value_t = SortBy::Time)]
+    pub(crate) sort: SortBy,
+
+    /// Tell only tracks whose name matches a pattern; the summary is of them too.
+    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
+    pub(crate) filter: Option<Glob>,
+
+    #[command(flatten)]
+    pub(crate) common: Analysis,
+}
+
+/// Measure latencies: from a start to its end
+///
+/// Told are the numbers of pairs, of starts and of ends without a partner, a histogram, percentiles
+/// (to within 0.4 %), and the longest latencies with their times. A start after which another one
+/// like it comes before an end has none. What is a start and an end both ends what began before.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo latency --start FUNC/ENTER --end FUNC/EXIT --pair-by track,datum log.cpel
+  kymo latency --start 'syscall_entry_*' --end 'syscall_exit_*' --pair-by vtid trace/
+  kymo latency --start sched_wakeup --end sched_switch --pair-by tid=next_tid trace/
+  kymo latency --start tick --end tick --worst 3 trace/")]
+pub(crate) struct Latency {
+    /// The events that start something: a name, a pattern as of --event, or the number of an
+    /// event class.
+    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
+    pub(crate) start: EventPattern,
+
+    /// The events that end it.
+    #[arg(id = "end_event", long = "end", value_name = "EVENT", value_parser = parse_event)]
+    pub(crate) end: EventPattern,
+
+    /// What a start and its end have in common: `track`, or fields, or both; a field that the end
+    /// calls otherwise is FIELD=FIELD_OF_END. The track unless told otherwise.
+    #[arg(long, value_name = "track|FIELD[,FIELD]...", value_parser = parse_pair_by)]
+    pub(crate) pair_by: Option<PairBy>,
+
+    /// Tell the N longest latencies with their times.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(..=100_000)
+    )]
+    pub(crate) worst: u32,
+
+    #[command(flatten)]
+    pub(crate) common: Analysis,
+}
+
+/// Where `--end` names events, the end of the time is called otherwise.
+pub(crate) fn with_end_events(command: clap::Command) -> clap::Command {
+    command.mut_arg("end", |end| {
+        end.long("until")
+            .help("Only events until this time, which is included; what other commands call --end")
+    })
+}
+
+/// Profile nested calls: from an enter event to its exit event
+///
+/// Each track has a stack of calls. Told is of each key the number of calls, the time in
+/// themselves (without what they call) and in total, and whether they become slower: the line that
+/// fits the times of the calls in their order best (offset, slope from one call to the next), and
+/// the correlation R.
+///
+/// An exit event that has the field of --key leaves the innermost call with the same value, so that
+/// a lost exit spoils no other calls; without it, the innermost call.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo profile --enter FUNC/ENTER --exit FUNC/EXIT --key datum log.cpel
+  kymo profile --enter 'lttng_ust_cyg_profile:func_entry' --exit 'lttng_ust_cyg_profile:func_exit' \\
+      --key addr --track vtid trace/
+  kymo profile --enter 3 --exit 4 --key text --running --resolution us log.cpel
+                                         the figures of cpelinreg")]
+pub(crate) struct Profile {
+    /// The events that enter something: a name, a pattern as of --event, or the number of an event
+    /// class.
+    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
+    pub(crate) enter: EventPattern,
+
+    /// The events that leave it.
+    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
+    pub(crate) exit: EventPattern,
+
+    /// Tell times by the values of fields; by the name of the enter event unless told otherwise.
+    #[arg(long, value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
+    pub(crate) key: Option<FieldNames>,
+
+    /// Let time pass for a track only while it runs: from an event of it, whatever event, until
+    /// the next event of another track.
+    ///
+    /// For threads that take turns on one processor; cpelinreg does it.
+    #[arg(long)]
+    pub(crate) running: bool,
+
+    #[command(flatten)]
+    pub(crate) common: Analysis,
+}
+
+/// The order of tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortBy {
+    /// The longest time first
+    Time,
+    /// The most states first
+    Count,
+    /// The longest mean time first
+    Mean,
+    /// By name
+    Name,
+}
+
+impl From<SortBy> for Sort {
+    fn from(by: SortBy) -> Self {
+        match by {
+            SortBy::Time => Self::Time,
+            SortBy::Count => Self::Count,
+            SortBy::Mean => Self::Mean,
+            SortBy::Name => Self::Name,
+        }
+    }
+}
+
+/// To what times are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Resolution {
+    /// Nanoseconds: as they are
+    Ns,
+    /// Microseconds
+    Us,
+    /// Milliseconds
+    Ms,
+}
+
+impl Resolution {
+    pub(crate) fn nanos(self) -> u32 {
+        match self {
+            Self::Ns => 1,
+            Self::Us => 1_000,
+            Self::Ms => 1_000_000,
+        }
+    }
+}
+
+fn parse_event(text: &str) -> Result<EventPattern, std::convert::Infallible> {
+    Ok(EventPattern::new(text))
+}
+
+fn parse_fields(list: &str) -> Result<FieldNames, FilterError> {
+    FieldNames::parse(list)
+}
+
+fn parse_pair_by(list: &str) -> Result<PairBy, FilterError> {
+    PairBy::parse(list)
+}

@@ -1,0 +1,273 @@
+//! What can be written behind `kymo convert`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use kymo::convert::{Counter, Slice, rrd};
+use kymo::filter::FieldName;
+use kymo_machine::ByteOrder;
+use kymo_rrd::convert::Target;
+
+use super::{Input, Selection, Work};
+
+/// Write the events of recordings to a file of another format
+///
+/// Several recordings are merged by time. What a format cannot hold is told at the end, with how
+/// often it happened; docs/convert.md has the rules of each.
+///
+/// The file is written beside and renamed, so that it is there as a whole or not at all.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo convert trace/ -o trace.pftrace
+  kymo convert trace/ -o trace.pftrace --track cpu_id --slice 'syscall_entry_*:syscall_exit_*'
+  kymo convert trace/ load.rrd -o both.pftrace --counter 'sched_switch:next_prio' --flow vtid
+  kymo convert --event 'block_*' trace/ --to chrome -o - | gzip > trace.json.gz
+  kymo convert trace/ -o trace.cpel --track vtid --text
+  kymo convert trace/ -o rates.rrd --step 1s --count
+  kymo convert trace/ -o sizes.rrd --step 5m --value payload.size --cf MAX --rows 2016")]
+pub(crate) struct Convert {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// Where to write; `-` is standard output.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+
+    /// The format; found by the ending of the output's name unless told.
+    ///
+    /// `.pftrace` and `.perfetto-trace` are perfetto, `.jsonl` and `.ndjson` are jsonl, `.csv` is
+    /// csv, `.cpel` is cpel, `.rrd` is rrd.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: Option<To>,
+
+    /// Overwrite the output.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+
+    /// The field whose values are tracks, such as cpu_id; with rrd, they are the data sources.
+    ///
+    /// Where none is given, tracks are those of CPEL and elog files, and the streams of other
+    /// recordings; an event without the field is on the track of its stream. (perfetto, chrome,
+    /// cpel, rrd)
+    #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "Time line")]
+    pub(crate) track: Option<FieldName>,
+
+    /// Draw slices from events that match a pattern to those that match another, on the same
+    /// track; can be given several times.
+    ///
+    /// With FIELD, a slice ends where the field has the value that it had at the begin. A colon
+    /// within the name of an event is written `\:`. Events that match both patterns end a slice and
+    /// begin the next one. (perfetto, chrome)
+    #[arg(
+        long,
+        value_name = "BEGIN:END[:FIELD]",
+        value_parser = Slice::parse,
+        help_heading = "Time line"
+    )]
+    pub(crate) slice: Vec<Slice>,
+
+    /// Draw a field of the events that match a pattern as a counter, too; can be given several
+    /// times. (perfetto, chrome)
+    #[arg(
+        long,
+        value_name = "EVENT:FIELD",
+        value_parser = Counter::parse,
+        help_heading = "Time line"
+    )]
+    pub(crate) counter: Vec<Counter>,
+
+    /// Join the events in which a field has the same value by a flow; with perfetto it can be given
+    /// several times. (perfetto, chrome)
+    #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "Time line")]
+    pub(crate) flow: Vec<FieldName>,
+
+    /// Keep all fields of an event as text.
+    #[arg(long, conflicts_with = "datum", help_heading = "CPEL")]
+    pub(crate) text: bool,
+
+    /// Keep one field of an event: integers that fit in 32 bits as numbers, all else as text.
+    ///
+    /// Unless this or --text is given, events of CPEL and elog files keep their text; others need
+    /// one of the two.
+    #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "CPEL")]
+    pub(crate) datum: Option<FieldName>,
+
+    /// The byte order of the file; big unless told, which is the only one that VPP's programs read.
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = "CPEL")]
+    pub(crate) byte_order: Option<Order>,
+
+    /// The ticks in a second; a thousand million unless told.
+    #[arg(long, value_name = "N", help_heading = "CPEL")]
+    pub(crate) ticks: Option<NonZeroU32>,
+
+    /// The time from one row to the next: 1s, 5m, 1h, 1d.
+    #[arg(long, value_name = "TIME", value_parser = step, help_heading = "Round-robin database")]
+    pub(crate) step: Option<u32>,
+
+    /// Keep how many events there are in each step.
+    #[arg(long, conflicts_with = "value", help_heading = "Round-robin database")]
+    pub(crate) count: bool,
+
+    /// Keep the values of a field.
+    #[arg(
+        long,
+        value_name = "FIELD",
+        value_parser = FieldName::parse,
+        help_heading = "Round-robin database"
+    )]
+    pub(crate) value: Option<FieldName>,
+
+    /// How the values of a step become one; the average unless told.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FUNCTION",
+        requires = "value",
+        ignore_case = true,
+        help_heading = "Round-robin database"
+    )]
+    pub(crate) cf: Option<Cf>,
+
+    /// Keep the last N rows; all from the first event to the last unless told.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Round-robin database"
+    )]
+    pub(crate) rows: Option<u64>,
+
+    /// The machine whose file it shall be, or `portable`; unless told, what the environment
+    /// (KYMO_RRD_FORMAT) or the configuration says, or this machine.
+    #[arg(
+        long,
+        value_name = "MACHINE",
+        value_parser = super::rrd::target,
+        help_heading = "Round-robin database"
+    )]
+    pub(crate) format: Option<Target>,
+
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// What recordings are converted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum To {
+    /// A trace for Perfetto (protocol buffers)
+    Perfetto,
+    /// JSON for Chrome's tracing, which other viewers open too
+    Chrome,
+    /// A JSON object a line, as `kymo print --format json` shows
+    Jsonl,
+    /// Comma-separated values, as `kymo print --format csv` shows
+    Csv,
+    /// An event log for VPP's programs
+    Cpel,
+    /// A new round-robin database
+    Rrd,
+}
+
+/// A byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// The highest byte of a number first
+    Big,
+    /// The lowest byte of a number first
+    Little,
+}
+
+impl From<Order> for ByteOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Big => Self::Big,
+            Order::Little => Self::Little,
+        }
+    }
+}
+
+/// How values become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cf {
+    /// Their mean
+    #[value(name = "AVERAGE")]
+    Average,
+    /// The least
+    #[value(name = "MIN")]
+    Min,
+    /// The greatest
+    #[value(name = "MAX")]
+    Max,
+    /// The last
+    #[value(name = "LAST")]
+    Last,
+}
+
+impl From<Cf> for rrd::Function {
+    fn from(cf: Cf) -> Self {
+        match cf {
+            Cf::Average => Self::Average,
+            Cf::Min => Self::Min,
+            Cf::Max => Self::Max,
+            Cf::Last => Self::Last,
+        }
+    }
+}
+
+/// Reads a whole number of seconds, minutes, hours, days or weeks.
+fn step(text: &str) -> Result<u32, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => 0,
+    };
+    let number: Option<u32> = digits.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(seconds))
+        .filter(|&step| step > 0)
+        .ok_or_else(|| {
+            "expected a whole number and s, m, h, d or w, such as 1s or 5m; a step is at least a \
+             second"
+                .to_string()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step;
+
+    #[test]
+    fn steps_are_whole_seconds() {
+        for (text, seconds) in [
+            ("1s", 1),
+            ("30", 30),
+            ("5m", 300),
+            ("2h", 7200),
+            ("1w", 604_800),
+        ] {
+            assert_eq!(step(text), Ok(seconds));
+        }
+        for wrong in [
+            "",
+            "s",
+            "0s",
+            "1.5s",
+            "10ms",
+            "-1s",
+            "1x",
+            "9999999999s",
+            "1000000w",
+        ] {
+            assert!(step(wrong).is_err(), "{wrong}");
+        }
+    }
+}

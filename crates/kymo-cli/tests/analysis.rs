@@ -1,0 +1,480 @@
+//! `kymo states`, `latency`, `profile` and `stats --by-track`, on traces and on event logs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A real LTTng trace of the repository: two channels on two CPUs.
+const TRACE: &str = "examples/lttng-small";
+/// Logs of the same events in both byte orders.
+const LOG: &str = "crates/kymo-cpel/tests/data/be_basic.cpel";
+const LITTLE_LOG: &str = "crates/kymo-cpel/tests/data/le_basic.cpel";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Exit code, standard output, standard error; `columns` is how wide the terminal is.
+fn all(columns: &str, args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(args)
+        .current_dir(root())
+        .env("TZ", "UTC")
+        .env("COLUMNS", columns)
+        .stdin(Stdio::null())
+        .output()
+        .expect("kymo runs");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    (
+        output.status.code().expect("not killed"),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// Standard output of a run that must be good and silent.
+fn good(args: &[&str]) -> String {
+    let (code, out, err) = all("100", args);
+    assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+    out
+}
+
+fn json(args: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&good(args)).expect("JSON")
+}
+
+/// A trace of one stream of events `begin` (0), `end` (1), `other` (2) with a time (in units of
+/// 8 bits), a key and a name.
+fn trace(names: [&str; 3], events: &[(u8, u8, u8, &str)]) -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let classes: String = names
+        .iter()
+        .enumerate()
+        .map(|(id, name)| {
+            format!(
+                "event {{ name = \"{name}\"; id = {id}; fields := struct {{ u8 key; string who; }}; }};\n"
+            )
+        })
+        .collect();
+    let metadata = format!(
+        "/* CTF 1.8 */
+trace {{ major = 1; minor = 8; byte_order = le; }};
+clock {{ name = c; freq = 1000000000; }};
+typealias integer {{ size = 8; }} := u8;
+typealias integer {{ size = 64; map = clock.c.value; }} := stamp;
+stream {{ event.header := struct {{ u8 id; stamp timestamp; }}; }};
+{classes}"
+    );
+    fs::write(directory.path().join("metadata"), metadata).expect("metadata written");
+    let mut stream = Vec::new();
+    for &(id, time, key, who) in events {
+        stream.push(id);
+        stream.extend(u64::from(time).to_le_bytes());
+        stream.push(key);
+        stream.extend(who.bytes());
+        stream.push(0);
+    }
+    fs::write(directory.path().join("stream"), stream).expect("stream written");
+    directory
+}
+
+#[test]
+fn help_is_complete() {
+    let mut pages = String::new();
+    for command in ["states", "latency", "profile"] {
+        pages += &format!("$ kymo help {command}\n{}\n", good(&["help", command]));
+    }
+    insta::assert_snapshot!(pages);
+}
+
+#[test]
+fn analyses_of_a_trace_and_of_a_log() {
+    let mut reports = String::new();
+    for args in [
+        &["stats", "--clock-gmt", "--by-track", TRACE][..],
+        &[
+            "stats",
+            "--clock-gmt",
+            "--track",
+            "cpu_id",
+            "--top",
+            "1",
+            "--event",
+            "demo:i*",
+            TRACE,
+        ],
+        &["stats", "--by-track", LOG],
+        &["states", "--state-event", "THREAD/THRUNNING", LOG],
+        &[
+            "states",
+            "--state-event",
+            "1",
+            "--sort",
+            "name",
+            "--filter",
+            "cpu 0",
+            LOG,
+        ],
+        &[
+            "states",
+            "--state-event",
+            "demo:ints",
+            "--track",
+            "cpu_id",
+            TRACE,
+        ],
+        &[
+            "latency",
+            "--clock-gmt",
+            "--start",
+            "demo:ints",
+            "--end",
+            "demo:empty",
+            "--worst",
+            "2",
+            TRACE,
+        ],
+        &[
+            "latency",
+            "--clock-gmt",
+            "--start",
+            "FUNC/ENTER",
+            "--end",
+            "FUNC/EXIT",
+            "--pair-by",
+            "track,datum",
+            LOG,
+        ],
+        &["profile", "--enter", "FUNC/ENTER", "--exit", "4", LOG],
+        &[
+            "profile",
+            "--enter",
+            "3",
+            "--exit",
+            "4",
+            "--running",
+            "--resolution",
+            "us",
+            LOG,
+        ],
+    ] {
+        reports += &format!("$ kymo {}\n{}\n", args.join(" "), good(args));
+    }
+    insta::assert_snapshot!(reports);
+}
+
+#[test]
+fn results_depend_neither_on_threads_nor_on_the_byte_order() {
+    for args in [
+        &["stats", "--by-track", "--json"][..],
+        &["states", "--state-event", "1", "--json"],
+        &["latency", "--start", "1", "--end", "2", "--json"],
+        &[
+            "profile", "--enter", "3", "--exit", "4", "--key", "text", "--json",
+        ],
+    ] {
+        let of = |threads: &str, log: &str| {
+            let all = [args, &["--threads", threads, log]].concat();
+            good(&all).replace(log, "LOG")
+        };
+        let one = of("1", LOG);
+        assert_eq!(of("3", LOG), one, "{args:?}");
+        assert_eq!(of("2", LITTLE_LOG), one, "{args:?}");
+    }
+}
+
+#[test]
+fn several_recordings_are_one_time_line() {
+    // Two traces whose states take turns: 0, 10, 20, ... and 3, 13, 23, ...
+    let states = |first: u8| -> Vec<(u8, u8, u8, &'static str)> {
+        (0..20)
+            .map(|number| (0, first + 10 * number, 1, ""))
+            .collect()
+    };
+    let names = ["state", "b", "c"];
+    let (left, right) = (trace(names, &states(0)), trace(names, &states(3)));
+    let (left, right) = (
+        left.path().to_str().unwrap(),
+        right.path().to_str().unwrap(),
+    );
+    for order in [[left, right], [right, left]] {
+        let args = [&["states", "--state-event", "state", "--json"][..], &order].concat();
+        let found = json(&args);
+        assert_eq!((&found["count"], &found["open"]), (&39.into(), &1.into()));
+        let tracks = found["tracks"].as_array().expect("tracks");
+        let of = |track: &serde_json::Value| {
+            let path = track["recording"].as_str().expect("a path").to_string();
+            (path, track["count"].clone(), track["mean"].clone())
+        };
+        // The last state of the right one has no end.
+        assert_eq!(of(&tracks[0]), (right.to_string(), 19.into(), 7.0.into()));
+        assert_eq!(of(&tracks[1]), (left.to_string(), 20.into(), 3.0.into()));
+    }
+    // The same fields are the same track, in whatever recording; --per keeps them apart.
+    let args = [
+        "states",
+        "--state-event",
+        "state",
+        "--track",
+        "key",
+        "--json",
+        left,
+        right,
+    ];
+    assert_eq!(json(&args)["tracks"][0]["count"], 39);
+    let per = ["--per", "stream.name"];
+    assert_eq!(json(&[&args[..], &per].concat())["tracks"][0]["mean"], 10.0);
+}
+
+#[test]
+fn latencies_pair_by_what_is_asked() {
+    let of = trace(
+        ["begin", "end", "other"],
+        &[
+            (0, 10, 1, "a"),
+            (0, 20, 2, "b"),
+            (2, 25, 9, "c"),
+            (1, 30, 1, "b"),
+            (1, 60, 2, "a"),
+            (1, 70, 3, "a"),
+            (0, 80, 4, "a"),
+            (0, 90, 4, "a"),
+            (1, 95, 4, "x"),
+            (0, 99, 5, "a"),
+        ],
+    );
+    let path = of.path().to_str().unwrap();
+    let found = |pair_by: &str| {
+        let args = [
+            "latency",
+            "--start",
+            "begin",
+            "--end",
+            "end",
+            "--json",
+            "--pair-by",
+        ];
+        let found = json(&[&args[..], &[pair_by, path]].concat());
+        let worst = found["worst"].as_array().expect("a list").iter();
+        let worst: Vec<u64> = worst
+            .map(|slow| slow["latency"].as_u64().unwrap())
+            .collect();
+        let number = |key: &str| found[key].as_u64().expect("a number");
+        (worst, number("unmatched_starts"), number("unmatched_ends"))
+    };
+    assert_eq!(found("key"), (vec![40, 20, 5], 2, 1));
+    assert_eq!(found("track"), (vec![10, 5], 3, 2));
+    assert_eq!(found("who"), (vec![50, 10], 3, 2));
+    assert_eq!(found("track,key,who"), (vec![], 5, 4));
+    assert_eq!(found("payload.key"), found("key"));
+    let (code, out, _) = all("60", &["latency", "--start", "begin", "--end", "end", path]);
+    assert_eq!(code, 0);
+    assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+}
+
+#[test]
+fn filters_apply() {
+    let all = [
+        "latency",
+        "--start",
+        "demo:ints",
+        "--end",
+        "demo:empty",
+        "--json",
+        TRACE,
+    ];
+    let whole = json(&all)["starts"].as_u64().expect("a number");
+    let some = json(&[&all[..], &["--where", "cpu_id == 1"]].concat());
+    let some = some["starts"].as_u64().expect("a number");
+    assert!(0 < some && some < whole);
+    let none = json(&[&all[..], &["--begin", "2030-01-01 00:00"]].concat());
+    assert_eq!(
+        (&none["starts"], &none["p50"]),
+        (&0.into(), &serde_json::Value::Null)
+    );
+    let ends = json(&[&all[..], &["--event", "demo:empty"]].concat());
+    assert_eq!(ends["starts"], 0);
+    assert_eq!(ends["unmatched_ends"], ends["ends"]);
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let mut told = String::new();
+    for args in [
+        &["states", "--state-event", "demo:int", TRACE][..],
+        &[
+            "latency",
+            "--start",
+            "demo:ints",
+            "--end",
+            "no such event",
+            TRACE,
+        ],
+        &[
+            "profile",
+            "--enter",
+            "demo:*",
+            "--exit",
+            "demo:empty",
+            TRACE,
+        ],
+        &[
+            "profile",
+            "--enter",
+            "demo:ints",
+            "--exit",
+            "demo:empty",
+            "--key",
+            "u9",
+            TRACE,
+        ],
+        &[
+            "states",
+            "--state-event",
+            "demo:ints",
+            "--track",
+            "cpu",
+            TRACE,
+        ],
+        &[
+            "states",
+            "--state-event",
+            "demo:ints",
+            "--track",
+            "a b",
+            TRACE,
+        ],
+        &[
+            "states",
+            "--state-event",
+            "demo:ints",
+            "--track",
+            "a=b",
+            TRACE,
+        ],
+        &[
+            "latency",
+            "--start",
+            "1",
+            "--end",
+            "2",
+            "--pair-by",
+            "datum=datums",
+            LOG,
+        ],
+        &["stats", "--track", "trak", LOG],
+    ] {
+        let (code, out, err) = all("100", args);
+        assert_eq!((code, out.as_str()), (2, ""), "{args:?}");
+        told += &format!("$ kymo {}\n{err}\n", args.join(" "));
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_clock_that_goes_back_is_damage_and_makes_no_negative_times() {
+    let of = trace(
+        ["begin", "end", "other"],
+        &[
+            (0, 50, 1, ""),
+            (1, 40, 1, ""),
+            (0, 60, 1, ""),
+            (1, 70, 1, ""),
+        ],
+    );
+    let path = of.path().to_str().unwrap();
+    for (args, count) in [
+        (&["states", "--state-event", "*"][..], "count"),
+        (&["latency", "--start", "begin", "--end", "end"], "pairs"),
+        (&["profile", "--enter", "begin", "--exit", "end"], "calls"),
+    ] {
+        let (code, out, _) = all("100", &[args, &["--json", path]].concat());
+        let found: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+        assert_eq!(code, 1, "{args:?}");
+        assert_eq!(found["backwards"], 1, "{args:?}");
+        assert_eq!(found[count], if count == "count" { 2 } else { 1 });
+        assert_eq!(found["faults"][0]["code"], "not-monotonic");
+        let (code, out, _) = all("100", &[args, &["--strict", path]].concat());
+        assert_eq!(code, 1);
+        assert!(out.contains("[not-monotonic]"), "{out}");
+        let (_, out, _) = all("100", &[args, &[path]].concat());
+        assert!(out.contains("left out, time went back"), "{out}");
+    }
+}
+
+#[test]
+fn names_with_control_characters_are_shown_harmlessly() {
+    let who = "\x1b[2Jwho\n\u{9b}31m";
+    let of = trace(
+        ["be\\033[1mgin", "end", "other"],
+        &[
+            (0, 10, 1, who),
+            (1, 20, 1, who),
+            (0, 30, 1, who),
+            (1, 31, 1, who),
+        ],
+    );
+    let path = of.path().to_str().unwrap();
+    for args in [
+        &["states", "--state-event", "0", "--track", "who"][..],
+        &[
+            "latency",
+            "--start",
+            "0",
+            "--end",
+            "1",
+            "--pair-by",
+            "who",
+            "--track",
+            "who",
+        ],
+        &["profile", "--enter", "0", "--exit", "1"],
+        &["profile", "--enter", "0", "--exit", "1", "--key", "who"],
+        &["stats", "--by-track", "--track", "who"],
+    ] {
+        let out = good(&[args, &[path]].concat());
+        let is_plain = |c: char| c == '\n' || !c.is_control();
+        assert!(out.chars().all(is_plain), "{out:?}");
+        assert!(out.contains("\\x1b["), "{out}");
+        let json = good(&[args, &["--json", path]].concat());
+        assert!(
+            json.trim_end().chars().all(|c| !c.is_ascii_control()),
+            "{json:?}"
+        );
+    }
+}
+
+#[test]
+fn tables_fit_the_width() {
+    let long = "x".repeat(300);
+    let of = trace(
+        ["begin", "end", "other"],
+        &[
+            (0, 10, 1, &long),
+            (1, 20, 1, &long),
+            (0, 30, 1, &long),
+            (1, 31, 1, &long),
+        ],
+    );
+    let path = of.path().to_str().unwrap();
+    for args in [
+        &["states", "--state-event", "begin", "--track", "who"][..],
+        &[
+            "latency", "--start", "begin", "--end", "end", "--track", "who",
+        ],
+        &[
+            "profile", "--enter", "begin", "--exit", "end", "--key", "who",
+        ],
+        &["stats", "--by-track", "--track", "who"],
+    ] {
+        let args = [args, &["--clock-gmt", path]].concat();
+        let (_, out, _) = all("110", &args);
+        let widest = out.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(110), "{out}");
+        assert!(out.contains("x…\n"), "{out}");
+        let (_, out, _) = all("", &args);
+        assert!(out.contains(&long), "without a width nothing is cut");
+    }
+}

@@ -1,0 +1,199 @@
+//! The events of a chunk, one after the other.
+
+use std::cell::RefCell;
+
+use kymo_model::{Chunk, Cursor, Event, EventClass, Fault, Visitor};
+use kymo_text::Line;
+use kymo_time::Timestamp;
+
+use super::classes::{DatumText, OTHER_CODES, field};
+use super::{CHUNK, ENTRY_BITS, Log, Recording};
+use crate::definitions::{InFile, Reference};
+use crate::entries::{Entries, Entry};
+use crate::format::{MOST_TEXT, bad_offset, write};
+
+/// Walks the events of a chunk.
+pub struct LogCursor<'a> {
+    of: &'a Recording,
+    log: &'a Log,
+    entries: Entries<'a>,
+    names: InFile<'a>,
+    /// The first event of the chunk.
+    first: usize,
+    next: usize,
+    end: usize,
+    /// Texts are made here.
+    room: RefCell<Line>,
+}
+
+impl<'a> LogCursor<'a> {
+    pub(super) fn new(of: &'a Recording, chunk: &Chunk) -> Self {
+        let log = &of.logs[chunk.stream];
+        let entries = of.entries(log);
+        let first = chunk.number.saturating_mul(CHUNK);
+        Self {
+            of,
+            log,
+            entries,
+            names: of.names(&log.section.strings),
+            first,
+            next: first,
+            end: entries.len().min(first.saturating_add(CHUNK)),
+            room: RefCell::new(Line::new()),
+        }
+    }
+}
+
+impl<'c> Cursor for LogCursor<'c> {
+    type Event<'a>
+        = LogEvent<'a, 'c>
+    where
+        Self: 'a;
+
+    #[inline]
+    fn next_event(&mut self) -> Result<Option<LogEvent<'_, 'c>>, Fault> {
+        if self.next >= self.end {
+            return Ok(None);
+        }
+        let place = self.next;
+        self.next += 1;
+        let Some(entry) = self.log.entry(self.entries, place) else {
+            return Ok(None);
+        };
+        // Codes beyond those that have classes are of the last one.
+        let class = self.of.definitions.event_at.get(entry.code);
+        let class = class.map_or(self.of.classes.len() - 1, |class| class as usize);
+        Ok(Some(LogEvent {
+            of: self,
+            entry,
+            class,
+            number: (place - self.first) as u64,
+        }))
+    }
+}
+
+/// An event of a log.
+pub struct LogEvent<'a, 'c> {
+    of: &'a LogCursor<'c>,
+    entry: Entry,
+    class: usize,
+    number: u64,
+}
+
+impl LogEvent<'_, '_> {
+    /// The event as it lies in the file.
+    pub fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    fn track_name<V: Visitor>(&self, visitor: &mut V) {
+        let of = self.of.of;
+        let mut names = self.of.names;
+        let mut name = &Reference::None;
+        if let Some(track) = of.definitions.track(self.entry.track) {
+            if let Some(text) = track.constant(names.bytes) {
+                return visitor.text(field::TRACK_NAME, text);
+            }
+            names.strings = names.bytes.get(track.strings.clone()).unwrap_or_default();
+            name = &track.name;
+        }
+        let mut room = self.of.room.borrow_mut();
+        room.clear();
+        names.write_name(name, b"%d", self.entry.track, &mut room, MOST_TEXT);
+        visitor.text(field::TRACK_NAME, room.as_bytes());
+    }
+
+    fn text<V: Visitor>(&self, visitor: &mut V) {
+        let (names, datum) = (&self.of.names, self.entry.datum);
+        match &self.of.of.datums[self.class] {
+            DatumText::Empty => visitor.text(field::TEXT, b""),
+            DatumText::Constant(text) => visitor.text(field::TEXT, names.slice(text)),
+            DatumText::String => match names.string(datum) {
+                Some(text) => visitor.text(field::TEXT, text),
+                None => self.made(visitor, |room| bad_offset(datum, room)),
+            },
+            DatumText::Made {
+                format, program, ..
+            } => {
+                let format = names.slice(format);
+                self.made(visitor, |room| match program {
+                    Some(program) => program.write(format, datum, names, room, MOST_TEXT),
+                    None => write(format, datum, names, room, MOST_TEXT),
+                });
+            }
+            DatumText::Bad(offset) => self.made(visitor, |room| bad_offset(*offset, room)),
+        }
+    }
+
+    /// Shows a text that is made for it.
+    fn made<V: Visitor>(&self, visitor: &mut V, make: impl FnOnce(&mut Line)) {
+        let mut room = self.of.room.borrow_mut();
+        room.clear();
+        make(&mut room);
+        visitor.text(field::TEXT, room.as_bytes());
+    }
+}
+
+impl Event for LogEvent<'_, '_> {
+    #[inline]
+    fn class(&self) -> &EventClass {
+        &self.of.of.classes[self.class]
+    }
+
+    #[inline]
+    fn class_index(&self) -> usize {
+        self.class
+    }
+
+    #[inline]
+    fn timestamp(&self) -> Option<Timestamp> {
+        self.of.log.place.timestamp(self.entry.time)
+    }
+
+    #[inline]
+    fn ticks(&self) -> Option<u64> {
+        Some(self.entry.time)
+    }
+
+    #[inline]
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    #[inline]
+    fn begin_bit(&self) -> u64 {
+        self.number * ENTRY_BITS
+    }
+
+    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
+        // Of the five words of an event, the third is the track and the last the datum.
+        let bit = self.begin_bit();
+        let (track, datum, end) = (bit + 64, bit + 128, bit + ENTRY_BITS);
+        visitor.at(track);
+        visitor.begin_struct(field::CONTEXT);
+        visitor.at(track);
+        visitor.uint(field::TRACK, self.entry.track.into());
+        visitor.after(track + 32);
+        visitor.at(track);
+        self.track_name(visitor);
+        visitor.after(track + 32);
+        visitor.at(track + 32);
+        visitor.end_struct(field::CONTEXT);
+        visitor.at(datum);
+        visitor.begin_struct(field::PAYLOAD);
+        visitor.at(datum);
+        visitor.uint(field::DATUM, self.entry.datum.into());
+        visitor.after(end);
+        visitor.at(datum);
+        self.text(visitor);
+        visitor.after(end);
+        if self.class().id == OTHER_CODES {
+            visitor.at(track + 32);
+            visitor.uint(field::CODE, self.entry.code.into());
+            visitor.after(datum);
+        }
+        visitor.at(end);
+        visitor.end_struct(field::PAYLOAD);
+        Ok(())
+    }
+}

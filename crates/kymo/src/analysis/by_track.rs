@@ -1,0 +1,250 @@
+//! How many events there are on which track, and of which class.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use kymo_model::Recording;
+use kymo_time::Timestamp;
+
+use super::events::Error;
+use super::intern::OTHERS;
+use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run};
+use super::text::{float_json, percent, track_json};
+use super::tracks::{Track, TrackBy};
+use crate::AnyRecording;
+use crate::filter::name_of;
+use crate::pipeline::Select;
+use crate::report::{Count, Json, Style, Table};
+
+/// Pairs of a class and a track that are told apart; others are put on one more track.
+const MOST_PAIRS: usize = 1 << 21;
+
+/// Counts of events by track and class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackStats {
+    /// All events that have a time.
+    pub total: Count,
+    /// By track, most events first.
+    pub tracks: Vec<OnTrack>,
+    /// What was seen.
+    pub coverage: Coverage,
+    title: String,
+    several: bool,
+}
+
+/// Events of one track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnTrack {
+    /// The track.
+    pub track: Track,
+    /// Its events.
+    pub count: Count,
+    /// By class, most events first.
+    pub classes: Vec<ClassOnTrack>,
+}
+
+/// Events of one class on one track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassOnTrack {
+    /// Position of the recording.
+    pub recording: usize,
+    /// Number of the class.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// The events.
+    pub count: Count,
+}
+
+/// The counts so far.
+struct Work {
+    /// Of each recording, how many classes the ones before it have.
+    first_class: Vec<usize>,
+    counts: HashMap<(u32, usize), Count, RandomState>,
+    most: usize,
+}
+
+impl Analysis for Work {
+    #[inline]
+    fn event(&mut self, event: &Occurrence<'_>) {
+        let class = self.first_class[event.recording] + event.class;
+        let mut key = (event.track, class);
+        if self.counts.len() >= self.most && !self.counts.contains_key(&key) {
+            key.0 = OTHERS;
+        }
+        let time = Some(Timestamp::from_nanos(event.time));
+        self.counts.entry(key).or_default().add_event(time, 0);
+    }
+}
+
+impl TrackStats {
+    /// Counts all events that `select` wants.
+    ///
+    /// # Errors
+    ///
+    /// No event has the fields that make a track.
+    pub fn new<S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        tracks: &TrackBy,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let classes = |of: &AnyRecording| of.event_classes().len();
+        let question = Question {
+            roles: recordings
+                .iter()
+                .map(|of| vec![Some(SEEN); classes(of)])
+                .collect(),
+            tracks,
+            begin_key: None,
+            end_key: None,
+        };
+        let mut before = 0;
+        let first_class = recordings.iter().map(|of| {
+            let first = before;
+            before += classes(of);
+            first
+        });
+        let mut work = Work {
+            first_class: first_class.collect(),
+            counts: HashMap::default(),
+            most: MOST_PAIRS,
+        };
+        let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
+        let mut counts: Vec<_> = work.counts.into_iter().collect();
+        counts.sort_unstable_by_key(|&(key, _)| key);
+        let mut stats = Self {
+            total: Count::default(),
+            tracks: Vec::new(),
+            coverage,
+            title: tracks.title(),
+            several: recordings.len() > 1,
+        };
+        for of_track in counts.chunk_by(|a, b| a.0.0 == b.0.0) {
+            let mut of = OnTrack {
+                track: known.track(recordings, of_track[0].0.0),
+                count: Count::default(),
+                classes: Vec::new(),
+            };
+            for ((_, class), count) in of_track {
+                let recording = work.first_class.partition_point(|first| first <= class) - 1;
+                let position = class - work.first_class[recording];
+                let class = &recordings[recording].event_classes()[position];
+                of.count.add(count);
+                of.classes.push(ClassOnTrack {
+                    recording,
+                    id: class.id,
+                    name: name_of(class).to_string(),
+                    count: count.clone(),
+                });
+            }
+            // The sort is stable: of classes with as many events the earlier declared is first.
+            of.classes.sort_by_key(|class| Reverse(class.count.events));
+            stats.total.add(&of.count);
+            stats.tracks.push(of);
+        }
+        stats.tracks.sort_by(|a, b| {
+            let most = |of: &OnTrack| Reverse(of.count.events);
+            most(a)
+                .cmp(&most(b))
+                .then_with(|| a.track.name.cmp(&b.track.name))
+        });
+        Ok(stats)
+    }
+
+    /// Leaves only the tracks with the most events.
+    pub fn keep_top(&mut self, tracks: usize) {
+        self.tracks.truncate(tracks);
+    }
+
+    /// One object: `events` (with `untimed`, those without a time, which are not counted below),
+    /// `discarded_events`, `first`, `last` (nanoseconds), `rate` (events per second), `tracks`
+    /// (each with `recording`, `track`, `track_name`, `events`, `first`, `last`, `rate`,
+    /// `event_classes`, of which each has `event_class`, `event` and the same counts), `faults`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        let duration = self.total.duration();
+        let times = |json: &mut Json, count: &Count| {
+            json.key("first");
+            json.optional_signed(count.first.map(Timestamp::as_nanos));
+            json.key("last");
+            json.optional_signed(count.last.map(Timestamp::as_nanos));
+            float_json("rate", count.rate(duration), json);
+        };
+        json.begin_object();
+        self.coverage.begin_json(&mut json);
+        times(&mut json, &self.total);
+        json.key("tracks");
+        json.begin_array();
+        for of in &self.tracks {
+            json.begin_object();
+            track_json(&of.track, &mut json);
+            json.key("events");
+            json.number(of.count.events);
+            times(&mut json, &of.count);
+            json.key("event_classes");
+            json.begin_array();
+            for class in &of.classes {
+                json.begin_object();
+                json.key("event_class");
+                json.number(class.id);
+                json.key("event");
+                json.text(class.name.as_bytes());
+                json.key("events");
+                json.number(class.count.events);
+                times(&mut json, &class.count);
+                json.end_object();
+            }
+            json.end_array();
+            json.end_object();
+        }
+        json.end_array();
+        self.coverage.end_json(&mut json);
+        json.end_object();
+        json.finish()
+    }
+
+    /// A summary, and a table with a line for each track and, below it, for each of its classes.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let total = &self.total;
+        let duration = total.duration();
+        let mut summary = Table::default();
+        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        row("events", style.count(self.coverage.events));
+        row("first", style.optional_time(total.first));
+        row("last", style.optional_time(total.last));
+        row("events/s", style.rate(total.rate(duration)));
+        row("tracks", style.count(self.tracks.len() as u64));
+        self.coverage.rows(style, &mut row);
+        let mut text = summary.align(&[false, false]);
+        if !self.tracks.is_empty() {
+            let mut table = Table::default();
+            let title = format!("{} / event class", self.title);
+            // When the first and the last were is left to the JSON: names need the room.
+            table.header(&["events", "%", "events/s", &*title]);
+            let mut row = |name: String, count: &Count| {
+                table.row([
+                    style.count(count.events),
+                    percent(count.events as f64, total.events as f64),
+                    style.rate(count.rate(duration)),
+                    name,
+                ]);
+            };
+            for of in &self.tracks {
+                let name = match &of.track.recording {
+                    Some(path) if self.several => format!("{}: {}", path.display(), of.track.name),
+                    _ => of.track.name.clone(),
+                };
+                row(name, &of.count);
+                for class in &of.classes {
+                    row(format!("  {}", class.name), &class.count);
+                }
+            }
+            text.push('\n');
+            text += &table.fit(&[true, true, true, false], style);
+        }
+        text += &self.coverage.faults_text();
+        text.into_bytes()
+    }
+}

@@ -1,0 +1,482 @@
+//! Latencies: how long it takes from a start to its end.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use kymo_time::Timestamp;
+
+use super::events::{Error, EventPattern};
+use super::histogram::Histogram;
+use super::key;
+use super::moments::Moments;
+use super::pending::Pending;
+use super::run::{Analysis, BEGINS, Coverage, ENDS, EndKey, Occurrence, Options, Question, run};
+use super::text::{bar, bound, duration, float_json, number_json, percent, track_json, unit_of};
+use super::tracks::{Track, TrackBy};
+use crate::AnyRecording;
+use crate::filter::{FieldNames, FilterError};
+use crate::pipeline::Select;
+use crate::report::{Json, Style, Table};
+
+/// Starts that may wait for their ends at the same time.
+const MOST_OPEN: usize = 1 << 20;
+
+/// Percentiles that are told: their keys, and thousandths.
+const PERCENTILES: [(&str, u32); 4] = [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)];
+
+/// Which events belong together.
+#[derive(Clone, Debug)]
+pub struct LatencyQuery {
+    /// The events that start something.
+    pub start: EventPattern,
+    /// The events that end it.
+    pub end: EventPattern,
+    /// What a start and its end have in common.
+    pub pair_by: PairBy,
+    /// What a track is.
+    pub tracks: TrackBy,
+    /// How many of the longest latencies are kept with their times.
+    pub worst: usize,
+}
+
+/// What a start and its end have in common.
+#[derive(Clone, Debug)]
+pub struct PairBy {
+    /// The track.
+    track: bool,
+    /// Fields of the start, and in the same order those of the end.
+    fields: Option<(FieldNames, FieldNames)>,
+}
+
+impl Default for PairBy {
+    /// The track.
+    fn default() -> Self {
+        Self {
+            track: true,
+            fields: None,
+        }
+    }
+}
+
+impl PairBy {
+    /// Reads a list of `track` and of fields, with commas between them. A field that the end
+    /// calls otherwise is `FIELD=FIELD_OF_END`.
+    ///
+    /// # Errors
+    ///
+    /// Something else stands there.
+    pub fn parse(source: &str) -> Result<Self, FilterError> {
+        let (mut start, mut end) = FieldNames::parse_pairs(source)?;
+        let track = start.take("track");
+        end.take("track");
+        Ok(Self {
+            track,
+            fields: (!start.is_empty()).then_some((start, end)),
+        })
+    }
+}
+
+/// Latencies of recordings.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    /// Starts that were met.
+    pub starts: u64,
+    /// Ends that were met.
+    pub ends: u64,
+    /// Starts and ends that have no partner.
+    pub unmatched: Unmatched,
+    /// Pairs that are not counted, since their end is earlier than their start.
+    pub backwards: u64,
+    /// The latencies: number, mean, deviation, extremes.
+    pub times: Moments,
+    /// How many of what length.
+    pub histogram: Histogram,
+    /// The longest ones, longest first; of equal ones the earlier first.
+    pub worst: Vec<Slow>,
+    /// What was seen.
+    pub coverage: Coverage,
+    title: String,
+    has_key: bool,
+}
+
+/// Starts and ends that have no partner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Starts after which another one like them came first.
+    pub replaced: u64,
+    /// Starts that had no end when the recordings ended.
+    pub open: u64,
+    /// Starts that were given up, since too many were open: some may have had an end.
+    pub dropped: u64,
+    /// Ends without a start.
+    pub ends: u64,
+}
+
+impl Unmatched {
+    /// All starts among them.
+    pub fn starts(&self) -> u64 {
+        self.replaced + self.open + self.dropped
+    }
+}
+
+/// A long latency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slow {
+    /// How long, in nanoseconds.
+    pub nanos: u64,
+    /// When it started.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// Where it started.
+    pub start_track: Track,
+    /// Where it ended.
+    pub end_track: Track,
+    /// The values of the fields that the start and the end have in common.
+    pub key: String,
+}
+
+/// A long latency, in the order in which they are given up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    pub(super) nanos: u64,
+    /// Of equal ones the later is given up first.
+    pub(super) start: Reverse<i64>,
+    pub(super) end: Reverse<i64>,
+    tracks: (u32, u32),
+    key: Box<[u8]>,
+}
+
+/// What a start and its end have in common: where only the track counts, nothing need be kept
+/// of the heap.
+type Shared = (u32, Box<[u8]>);
+
+/// The latencies so far.
+pub(super) struct Work {
+    by_track: bool,
+    most_worst: usize,
+    open: Pending<Shared, (i64, u32)>,
+    pub(super) starts: u64,
+    pub(super) ends: u64,
+    pub(super) pairs: u64,
+    pub(super) replaced: u64,
+    pub(super) unmatched_ends: u64,
+    pub(super) backwards: u64,
+    pub(super) times: Moments,
+    pub(super) histogram: Histogram,
+    pub(super) worst: BinaryHeap<Reverse<Candidate>>,
+}
+
+impl Work {
+    pub(super) fn new(by_track: bool, worst: usize, most_open: usize) -> Self {
+        Self {
+            by_track,
+            most_worst: worst,
+            open: Pending::new(most_open),
+            starts: 0,
+            ends: 0,
+            pairs: 0,
+            replaced: 0,
+            unmatched_ends: 0,
+            backwards: 0,
+            times: Moments::default(),
+            histogram: Histogram::default(),
+            worst: BinaryHeap::new(),
+        }
+    }
+
+    pub(super) fn unmatched(&self) -> Unmatched {
+        Unmatched {
+            replaced: self.replaced,
+            open: self.open.len(),
+            dropped: self.open.dropped(),
+            ends: self.unmatched_ends,
+        }
+    }
+
+    #[inline]
+    fn shared(&self, event: &Occurrence<'_>, key: &[u8]) -> Shared {
+        let track = if self.by_track { event.track } else { 0 };
+        (track, key.into())
+    }
+
+    fn end(&mut self, event: &Occurrence<'_>) {
+        self.ends += 1;
+        let shared = self.shared(event, event.end_key);
+        let Some((start, start_track)) = self.open.remove(&shared) else {
+            self.unmatched_ends += 1;
+            return;
+        };
+        if event.time < start {
+            self.backwards += 1;
+            return;
+        }
+        let nanos = event.time.abs_diff(start);
+        self.pairs += 1;
+        self.times.add(nanos);
+        self.histogram.add(nanos);
+        let least = self.worst.peek().map_or(0, |worst| worst.0.nanos);
+        if self.worst.len() < self.most_worst || nanos > least {
+            self.worst.push(Reverse(Candidate {
+                nanos,
+                start: Reverse(start),
+                end: Reverse(event.time),
+                tracks: (start_track, event.track),
+                key: shared.1,
+            }));
+            if self.worst.len() > self.most_worst {
+                self.worst.pop();
+            }
+        }
+    }
+
+    fn start(&mut self, event: &Occurrence<'_>) {
+        self.starts += 1;
+        let shared = self.shared(event, event.begin_key);
+        let replaced = self.open.insert(shared, (event.time, event.track));
+        self.replaced += u64::from(replaced.is_some());
+    }
+}
+
+impl Analysis for Work {
+    #[inline]
+    fn event(&mut self, event: &Occurrence<'_>) {
+        // What is both ends what began before it.
+        if event.role & ENDS != 0 {
+            self.end(event);
+        }
+        if event.role & BEGINS != 0 {
+            self.start(event);
+        }
+    }
+}
+
+impl Latency {
+    /// Measures the latencies of all events that `select` wants.
+    ///
+    /// A start whose end has not come when another start like it comes has none: the end is that
+    /// of the later one.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such events or such fields.
+    pub fn new<S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &LatencyQuery,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let starts = query.start.classes(recordings).map_err(Error::Event)?;
+        let ends = query.end.classes(recordings).map_err(Error::Event)?;
+        let fields = query.pair_by.fields.as_ref();
+        let question = Question {
+            roles: super::roles(starts, ends),
+            tracks: &query.tracks,
+            begin_key: fields.map(|(start, _)| (start, "pair-by")),
+            end_key: fields.map(|(_, end)| EndKey {
+                names: end,
+                purpose: "pair-by",
+                required: true,
+            }),
+        };
+        let mut work = Work::new(query.pair_by.track, query.worst, MOST_OPEN);
+        let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
+        let unmatched = work.unmatched();
+        let worst = work.worst.into_sorted_vec().into_iter();
+        let worst = worst.map(|Reverse(slow)| Slow {
+            nanos: slow.nanos,
+            start: Timestamp::from_nanos(slow.start.0),
+            end: Timestamp::from_nanos(slow.end.0),
+            start_track: known.track(recordings, slow.tracks.0),
+            end_track: known.track(recordings, slow.tracks.1),
+            key: key::text(&slow.key),
+        });
+        Ok(Self {
+            starts: work.starts,
+            ends: work.ends,
+            unmatched,
+            backwards: work.backwards,
+            times: work.times,
+            worst: worst.collect(),
+            histogram: work.histogram,
+            coverage,
+            title: query.tracks.title(),
+            has_key: fields.is_some(),
+        })
+    }
+
+    /// Percentiles in nanoseconds, with their names.
+    fn percentiles(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+        let told = PERCENTILES.into_iter();
+        told.map(|(name, thousandths)| (name, self.histogram.percentile(thousandths)))
+    }
+
+    /// One object, its durations and times in nanoseconds: `events`, `untimed`,
+    /// `discarded_events`, `starts`, `ends`, `pairs`, `unmatched_starts`, `replaced`, `open`,
+    /// `dropped`, `unmatched_ends`, `backwards`, `mean`, `deviation`, `min`, `p50`, `p90`, `p99`,
+    /// `p99.9`, `max` (null without pairs), `histogram` (each with `from`, `to`, `count`),
+    /// `worst` (each with `latency`, `start`, `end`, `start_track`, `end_track`, `key`) and
+    /// `faults`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        json.begin_object();
+        self.coverage.begin_json(&mut json);
+        for (key, number) in [
+            ("starts", self.starts),
+            ("ends", self.ends),
+            ("pairs", self.times.count()),
+            ("unmatched_starts", self.unmatched.starts()),
+            ("replaced", self.unmatched.replaced),
+            ("open", self.unmatched.open),
+            ("dropped", self.unmatched.dropped),
+            ("unmatched_ends", self.unmatched.ends),
+            ("backwards", self.backwards),
+        ] {
+            number_json(key, number, &mut json);
+        }
+        let some = |nanos: u64| (self.times.count() > 0).then_some(nanos);
+        float_json("mean", self.times.mean(), &mut json);
+        float_json("deviation", self.times.deviation(), &mut json);
+        json.key("min");
+        json.optional_number(some(self.times.min()));
+        for (key, nanos) in self.percentiles() {
+            json.key(key);
+            json.optional_number(nanos);
+        }
+        json.key("max");
+        json.optional_number(some(self.times.max()));
+        json.key("histogram");
+        json.begin_array();
+        for bucket in self.histogram.buckets() {
+            json.begin_object();
+            number_json("from", bucket.from, &mut json);
+            number_json("to", bucket.to, &mut json);
+            number_json("count", bucket.count, &mut json);
+            json.end_object();
+        }
+        json.end_array();
+        json.key("worst");
+        json.begin_array();
+        for slow in &self.worst {
+            json.begin_object();
+            number_json("latency", slow.nanos, &mut json);
+            json.key("start");
+            json.signed(slow.start.as_nanos());
+            json.key("end");
+            json.signed(slow.end.as_nanos());
+            for (key, track) in [
+                ("start_track", &slow.start_track),
+                ("end_track", &slow.end_track),
+            ] {
+                json.key(key);
+                json.begin_object();
+                track_json(track, &mut json);
+                json.end_object();
+            }
+            json.key("key");
+            json.optional_text(self.has_key.then_some(&slow.key));
+            json.end_object();
+        }
+        json.end_array();
+        self.coverage.end_json(&mut json);
+        json.end_object();
+        json.finish()
+    }
+
+    /// Counts, percentiles, a histogram and the longest latencies.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let mut summary = Table::default();
+        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        let unmatched = &self.unmatched;
+        row("starts", style.count(self.starts));
+        row("ends", style.count(self.ends));
+        row("pairs", style.count(self.times.count()));
+        row("unmatched starts", style.count(unmatched.starts()));
+        for (why, count) in [
+            ("  another start came first", unmatched.replaced),
+            ("  open at the end", unmatched.open),
+            ("  given up, too many at a time", unmatched.dropped),
+        ] {
+            if count > 0 {
+                row(why, style.count(count));
+            }
+        }
+        row("unmatched ends", style.count(unmatched.ends));
+        if self.backwards > 0 {
+            row("left out, time went back", style.count(self.backwards));
+        }
+        if let Some(mean) = self.times.mean() {
+            let round = |nanos: f64| duration(nanos.round() as u64);
+            row("mean", round(mean));
+            let deviation = self.times.deviation();
+            row("deviation", deviation.map_or("-".to_string(), round));
+            row("min", duration(self.times.min()));
+            for (name, nanos) in self.percentiles() {
+                row(name, nanos.map_or("-".to_string(), duration));
+            }
+            row("max", duration(self.times.max()));
+        }
+        self.coverage.rows(style, &mut row);
+        let mut text = summary.align(&[false, true]);
+        if self.times.count() > 0 {
+            text.push('\n');
+            text += &self.histogram_text(style);
+        }
+        if !self.worst.is_empty() {
+            text.push('\n');
+            text += &self.worst_text(style);
+        }
+        text += &self.coverage.faults_text();
+        text.into_bytes()
+    }
+
+    /// A bar for each range of latencies.
+    fn histogram_text(&self, style: &Style) -> String {
+        /// Bars are no longer than this, and at least that long.
+        const BARS: (usize, usize) = (60, 10);
+        let ranges = self.histogram.ranges();
+        let most = ranges.iter().map(|range| range.count).max().unwrap_or(0);
+        let before = |bars: Option<usize>| {
+            let mut table = Table::default();
+            table.header(&["from", "pairs", "%", ""]);
+            for range in &ranges {
+                let share = percent(range.count as f64, self.times.count() as f64);
+                let bar = bars.map_or(String::new(), |width| bar(range.count, most, width));
+                table.row([bound(range.from), style.count(range.count), share, bar]);
+            }
+            table.align(&[true, true, true, false])
+        };
+        let taken = before(None).lines().map(str::len).max().unwrap_or(0) + 2;
+        let room = style
+            .width()
+            .map_or(BARS.0, |width| width.saturating_sub(taken));
+        before(Some(room.clamp(BARS.1, BARS.0)))
+    }
+
+    fn worst_text(&self, style: &Style) -> String {
+        let mut table = Table::default();
+        let longest = self.worst.first().map_or(0, |slow| slow.nanos);
+        let unit = unit_of(longest as f64);
+        let where_to = match self.has_key {
+            true => format!("{} [key]", self.title),
+            false => self.title.clone(),
+        };
+        table.header(&[&format!("worst ({})", unit.0), "start", "end", &*where_to]);
+        for slow in &self.worst {
+            let mut place = slow.start_track.name.clone();
+            if slow.end_track != slow.start_track {
+                place += &format!(" -> {}", slow.end_track.name);
+            }
+            if self.has_key {
+                place += &format!(" [{}]", slow.key);
+            }
+            table.row([
+                super::text::in_unit(slow.nanos as f64, unit),
+                style.time(slow.start),
+                style.time(slow.end),
+                place,
+            ]);
+        }
+        table.fit(&[true, false, false, false], style)
+    }
+}

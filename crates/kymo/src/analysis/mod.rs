@@ -1,0 +1,80 @@
+//! What events say together: time in states, latencies between events, time in functions,
+//! events of tracks.
+//!
+//! Every analysis goes once through the recordings in order of time, as one time line, and looks
+//! at chosen event classes of whatever format. What it keeps is bounded: numbers by track or by
+//! key, and what has begun and not ended. All durations are in nanoseconds.
+//!
+//! * [`States`]: how long it takes from one event to the next, by the track of the first.
+//! * [`Latency`]: how long it takes from a start to its end, as a histogram.
+//! * [`Profile`]: nested calls: time within each and without those that it calls.
+//! * [`TrackStats`]: how many events of which class there are on which track.
+
+mod by_track;
+mod events;
+mod histogram;
+mod intern;
+mod key;
+mod latency;
+mod moments;
+mod pending;
+mod profile;
+mod run;
+mod states;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tracks;
+
+pub use by_track::{ClassOnTrack, OnTrack, TrackStats};
+pub use events::{Error, EventPattern, UnknownEvent};
+pub use histogram::{Bucket, Histogram};
+pub use latency::{Latency, LatencyQuery, PairBy, Slow, Unmatched};
+pub use moments::{Drift, Moments};
+pub use profile::{Profile, ProfileKey, ProfileQuery};
+pub use run::{Coverage, Options};
+pub use states::{Sort, StateTrack, States, StatesQuery};
+pub use tracks::{Track, TrackBy};
+
+/// What the events of each class are: beginnings, ends, both, or nothing that is looked at.
+fn roles(begins: Vec<Vec<bool>>, ends: Vec<Vec<bool>>) -> Vec<Vec<Option<run::Role>>> {
+    let role = |(begins, ends): (bool, bool)| {
+        let role = [(begins, run::BEGINS), (ends, run::ENDS)];
+        let role = role.iter().filter(|(is, _)| *is);
+        role.map(|(_, role)| *role).reduce(|a, b| a | b)
+    };
+    let of =
+        |(begins, ends): (Vec<bool>, Vec<bool>)| begins.into_iter().zip(ends).map(role).collect();
+    begins.into_iter().zip(ends).map(of).collect()
+}
+
+/// The element of a number, of a list that grows; `others` where the number has no place.
+#[inline]
+fn slot<'a, T: Default + Clone>(list: &'a mut Vec<T>, others: &'a mut T, number: u32) -> &'a mut T {
+    if number == intern::OTHERS {
+        return others;
+    }
+    let place = number as usize;
+    if place >= list.len() {
+        list.resize(place + 1, T::default());
+    }
+    &mut list[place]
+}
+
+/// The elements of such a list with their numbers.
+fn slots<T>(list: Vec<T>, others: T) -> impl Iterator<Item = (u32, T)> {
+    (0..).zip(list).chain([(intern::OTHERS, others)])
+}
+
+/// The header of a table: from column `first` on they are durations, and the last column has a
+/// title of its own.
+fn with_unit(columns: &[&str], first: usize, unit: text::Unit, title: &str) -> Vec<String> {
+    let durations = columns
+        .iter()
+        .enumerate()
+        .map(|(position, column)| match position < first {
+            true => (*column).to_string(),
+            false => format!("{column} ({})", unit.0),
+        });
+    durations.chain([title.to_string()]).collect()
+}

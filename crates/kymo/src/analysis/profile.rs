@@ -1,0 +1,456 @@
+//! Profiles: nested calls, the time in each and in those that it calls.
+
+use std::cmp::Reverse;
+
+use kymo_model::Recording;
+
+use super::events::{Error, EventPattern};
+use super::intern::Interner;
+use super::key;
+use super::moments::{Drift, Moments};
+use super::run::{
+    Analysis, BEGINS, Coverage, ENDS, EndKey, Occurrence, Options, Question, SEEN, run,
+};
+use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
+use super::tracks::TrackBy;
+use crate::AnyRecording;
+use crate::filter::{FieldNames, name_of};
+use crate::pipeline::Select;
+use crate::report::{Json, Style, Table};
+
+/// Calls that are open on one track; those within are left out.
+pub(super) const MOST_DEPTH: usize = 1024;
+/// Calls that are open on all tracks.
+const MOST_OPEN: usize = 1 << 20;
+
+/// Which events are calls.
+#[derive(Clone, Debug)]
+pub struct ProfileQuery {
+    /// The events that enter something.
+    pub enter: EventPattern,
+    /// The events that leave it.
+    pub exit: EventPattern,
+    /// Fields by whose values time is told; without them, by the name of the event that enters.
+    pub key: Option<FieldNames>,
+    /// What a track is: each has calls of its own.
+    pub tracks: TrackBy,
+    /// Whether time passes for a track only while it runs: from an event of it until the next
+    /// event of another track, as for threads that take turns on one processor. All events that
+    /// are wanted are looked at then.
+    pub running: bool,
+}
+
+/// A profile of recordings.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// By key, longest time in itself first.
+    pub keys: Vec<ProfileKey>,
+    /// Events that enter something and were not left.
+    pub unmatched_enters: u64,
+    /// Events that leave what was not entered.
+    pub unmatched_exits: u64,
+    /// Calls that are not counted, since too many were open at the same time.
+    pub too_deep: u64,
+    /// Calls that are not counted, since they end before they begin.
+    pub backwards: u64,
+    /// From the first event to the last one, in nanoseconds.
+    pub span: u64,
+    /// What was seen.
+    pub coverage: Coverage,
+    title: String,
+}
+
+/// The calls of one key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileKey {
+    /// The values of the fields, or the name of the event.
+    pub key: String,
+    /// The time of each call without what it calls.
+    pub own: Moments,
+    /// The time of all calls with what they call, in nanoseconds; what is within a call of the
+    /// same key counts once.
+    pub total: u64,
+}
+
+/// A call that is open.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    key: u32,
+    /// In the time of the track.
+    begin: i64,
+    /// Time in what it calls.
+    inner: u64,
+}
+
+/// A track.
+#[derive(Clone, Debug, Default)]
+struct Stack {
+    frames: Vec<Frame>,
+    /// Calls within the deepest that is kept.
+    deeper: u64,
+    /// For how long it ran.
+    ran: i64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct OfKey {
+    pub(super) own: Moments,
+    pub(super) total: u128,
+}
+
+/// The profile so far.
+pub(super) struct Work {
+    running: bool,
+    /// The key of each class, where keys are no values; by recording and class.
+    class_keys: Option<Vec<Vec<u32>>>,
+    pub(super) keys: Interner,
+    pub(super) times: Vec<OfKey>,
+    pub(super) other_times: OfKey,
+    stacks: Vec<Stack>,
+    other_stack: Stack,
+    /// The track that runs, and since when.
+    current: Option<(u32, i64)>,
+    /// Calls that are open.
+    open: usize,
+    pub(super) unmatched_enters: u64,
+    pub(super) unmatched_exits: u64,
+    pub(super) too_deep: u64,
+    pub(super) backwards: u64,
+    first: Option<i64>,
+    last: i64,
+}
+
+impl Work {
+    pub(super) fn new(running: bool) -> Self {
+        Self {
+            running,
+            class_keys: None,
+            keys: Interner::default(),
+            times: Vec::new(),
+            other_times: OfKey::default(),
+            stacks: Vec::new(),
+            other_stack: Stack::default(),
+            current: None,
+            open: 0,
+            unmatched_enters: 0,
+            unmatched_exits: 0,
+            too_deep: 0,
+            backwards: 0,
+            first: None,
+            last: i64::MIN,
+        }
+    }
+
+    /// Tells time by the names of classes.
+    fn by_class(&mut self, recordings: &[AnyRecording]) {
+        let keys = recordings.iter().map(|of| {
+            let classes = of.event_classes().iter();
+            classes
+                .map(|class| self.keys.number(name_of(class).as_bytes()))
+                .collect()
+        });
+        self.class_keys = Some(keys.collect());
+    }
+
+    /// The time of an event's track.
+    fn time_of(&mut self, event: &Occurrence<'_>) -> i64 {
+        if !self.running {
+            return event.time;
+        }
+        let since = match self.current {
+            Some((track, since)) if track == event.track => since,
+            before => {
+                if let Some((track, since)) = before {
+                    let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
+                    // A clock that went back does not take away what a track has run.
+                    let ran = event.time.saturating_sub(since).max(0);
+                    stack.ran = stack.ran.saturating_add(ran);
+                }
+                self.current = Some((event.track, event.time));
+                event.time
+            }
+        };
+        let stack = super::slot(&mut self.stacks, &mut self.other_stack, event.track);
+        stack.ran.saturating_add(event.time.saturating_sub(since))
+    }
+
+    fn enter(&mut self, event: &Occurrence<'_>, now: i64) {
+        let key = match &self.class_keys {
+            Some(keys) => keys[event.recording][event.class],
+            None => self.keys.number(event.begin_key),
+        };
+        let stack = super::slot(&mut self.stacks, &mut self.other_stack, event.track);
+        if stack.frames.len() >= MOST_DEPTH || self.open >= MOST_OPEN {
+            stack.deeper += 1;
+            self.too_deep += 1;
+            return;
+        }
+        self.open += 1;
+        stack.frames.push(Frame {
+            key,
+            begin: now,
+            inner: 0,
+        });
+    }
+
+    fn exit(&mut self, event: &Occurrence<'_>, now: i64) {
+        let has_key = self.class_keys.is_none() && !key::is_missing(event.end_key);
+        let wanted = match has_key {
+            true => Some(self.keys.number(event.end_key)),
+            false => None,
+        };
+        let stack = super::slot(&mut self.stacks, &mut self.other_stack, event.track);
+        if stack.deeper > 0 {
+            stack.deeper -= 1;
+            return;
+        }
+        // Calls above the one that is left were not left in their turn.
+        let frames = &mut stack.frames;
+        let place = match wanted {
+            Some(wanted) => frames.iter().rposition(|frame| frame.key == wanted),
+            None => frames.len().checked_sub(1),
+        };
+        let Some(place) = place else {
+            self.unmatched_exits += 1;
+            return;
+        };
+        let above = frames.len() - place - 1;
+        self.unmatched_enters += above as u64;
+        self.open -= above + 1;
+        // Time in what the lost ones called was not theirs alone.
+        let lost = frames[place + 1..].iter().map(|frame| frame.inner);
+        let lost = lost.fold(0, u64::saturating_add);
+        let frame = frames[place];
+        let inner = frame.inner.saturating_add(lost);
+        frames.truncate(place);
+        let is_outermost = frames.iter().all(|outer| outer.key != frame.key);
+        let whole = u64::try_from(i128::from(now) - i128::from(frame.begin));
+        if let Some(caller) = frames.last_mut() {
+            caller.inner = caller
+                .inner
+                .saturating_add(*whole.as_ref().unwrap_or(&inner));
+        }
+        let Ok(whole) = whole else {
+            self.backwards += 1;
+            return;
+        };
+        let of = super::slot(&mut self.times, &mut self.other_times, frame.key);
+        of.own.add(whole.saturating_sub(inner));
+        if is_outermost {
+            of.total += u128::from(whole);
+        }
+    }
+
+    /// What has been entered and not left, at the end.
+    pub(super) fn left_open(&self) -> u64 {
+        self.open as u64
+    }
+}
+
+impl Analysis for Work {
+    #[inline]
+    fn event(&mut self, event: &Occurrence<'_>) {
+        self.first.get_or_insert(event.time);
+        self.last = self.last.max(event.time);
+        let now = self.time_of(event);
+        match event.role {
+            BEGINS => self.enter(event, now),
+            ENDS => self.exit(event, now),
+            _ => {}
+        }
+    }
+}
+
+impl Profile {
+    /// Measures the calls of all events that `select` wants.
+    ///
+    /// An event that leaves something and has the fields of the key leaves the innermost call
+    /// with the same values; without them it leaves the innermost call.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such events or such fields; an event enters and leaves.
+    pub fn new<S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &ProfileQuery,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let enters = query.enter.classes(recordings).map_err(Error::Event)?;
+        let exits = query.exit.classes(recordings).map_err(Error::Event)?;
+        let mut roles = super::roles(enters, exits);
+        for (of, roles) in recordings.iter().zip(&mut roles) {
+            for (class, role) in of.event_classes().iter().zip(roles) {
+                match role {
+                    Some(role) if *role == BEGINS | ENDS => {
+                        let name = name_of(class).to_string();
+                        return Err(Error::BothEnds { name });
+                    }
+                    None if query.running => *role = Some(SEEN),
+                    _ => {}
+                }
+            }
+        }
+        let key = query.key.as_ref();
+        let question = Question {
+            roles,
+            tracks: &query.tracks,
+            begin_key: key.map(|names| (names, "key")),
+            end_key: key.map(|names| EndKey {
+                names,
+                purpose: "key",
+                required: false,
+            }),
+        };
+        let mut work = Work::new(query.running);
+        if key.is_none() {
+            work.by_class(recordings);
+        }
+        let (coverage, _) = run(recordings, select, &question, options, &mut work)?;
+        let unmatched_enters = work.unmatched_enters + work.left_open();
+        let by_class = work.class_keys.is_some();
+        let mut keys: Vec<ProfileKey> = super::slots(work.times, work.other_times)
+            .filter(|(_, of)| of.own.count() > 0)
+            .map(|(number, of)| ProfileKey {
+                key: match work.keys.string(number) {
+                    Some(name) if by_class => String::from_utf8_lossy(name).into_owned(),
+                    Some(values) => key::text(values),
+                    None => "(other keys)".to_string(),
+                },
+                own: of.own,
+                total: u64::try_from(of.total).unwrap_or(u64::MAX),
+            })
+            .collect();
+        keys.sort_by(|a, b| {
+            let longest = |of: &ProfileKey| Reverse(of.own.total());
+            longest(a).cmp(&longest(b)).then_with(|| a.key.cmp(&b.key))
+        });
+        Ok(Self {
+            keys,
+            unmatched_enters,
+            unmatched_exits: work.unmatched_exits,
+            too_deep: work.too_deep,
+            backwards: work.backwards,
+            span: work.first.map_or(0, |first| work.last.abs_diff(first)),
+            coverage,
+            title: key.map_or("event".to_string(), ToString::to_string),
+        })
+    }
+
+    /// How many calls of all keys ended.
+    pub fn count(&self) -> u64 {
+        self.keys.iter().map(|of| of.own.count()).sum()
+    }
+
+    /// The time in all of them, each without what it calls, in nanoseconds.
+    pub fn own(&self) -> u64 {
+        let totals = self.keys.iter().map(|of| of.own.total());
+        totals.fold(0, u64::saturating_add)
+    }
+
+    fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.own() as f64 / count as f64)
+    }
+
+    /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`,
+    /// `calls`, `self`, `mean`, `span`, `unmatched_enters`, `unmatched_exits`, `too_deep`,
+    /// `backwards`, `keys` (each with `key`, `calls`, `self`, `total`, `mean`, `deviation`,
+    /// `min`, `max`, `offset`, `slope`, `correlation`) and `faults`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        json.begin_object();
+        self.coverage.begin_json(&mut json);
+        number_json("calls", self.count(), &mut json);
+        number_json("self", self.own(), &mut json);
+        float_json("mean", self.mean(), &mut json);
+        for (key, number) in [
+            ("span", self.span),
+            ("unmatched_enters", self.unmatched_enters),
+            ("unmatched_exits", self.unmatched_exits),
+            ("too_deep", self.too_deep),
+            ("backwards", self.backwards),
+        ] {
+            number_json(key, number, &mut json);
+        }
+        json.key("keys");
+        json.begin_array();
+        for of in &self.keys {
+            let (own, drift) = (&of.own, of.own.drift());
+            json.begin_object();
+            json.key("key");
+            json.text(of.key.as_bytes());
+            number_json("calls", own.count(), &mut json);
+            number_json("self", own.total(), &mut json);
+            number_json("total", of.total, &mut json);
+            float_json("mean", own.mean(), &mut json);
+            float_json("deviation", own.deviation(), &mut json);
+            number_json("min", own.min(), &mut json);
+            number_json("max", own.max(), &mut json);
+            float_json("offset", drift.map(|drift| drift.offset), &mut json);
+            float_json("slope", drift.map(|drift| drift.slope), &mut json);
+            let correlation = drift.and_then(|drift| drift.correlation);
+            float_json("correlation", correlation, &mut json);
+            json.end_object();
+        }
+        json.end_array();
+        self.coverage.end_json(&mut json);
+        json.end_object();
+        json.finish()
+    }
+
+    /// A summary and a table of all keys.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let mut summary = Table::default();
+        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        row("calls", style.count(self.count()));
+        row("time in calls", duration(self.own()));
+        row("time of the recordings", duration(self.span));
+        row(
+            "share in calls (%)",
+            percent(self.own() as f64, self.span as f64),
+        );
+        row("unmatched enters", style.count(self.unmatched_enters));
+        row("unmatched exits", style.count(self.unmatched_exits));
+        if self.too_deep > 0 {
+            row("left out, too many at a time", style.count(self.too_deep));
+        }
+        if self.backwards > 0 {
+            row("left out, time went back", style.count(self.backwards));
+        }
+        self.coverage.rows(style, &mut row);
+        let mut text = summary.align(&[false, true]);
+        if !self.keys.is_empty() {
+            let means = self.keys.iter().filter_map(|of| of.own.mean());
+            let unit = unit_of(means.fold(0.0, f64::max));
+            let mut table = Table::default();
+            let columns = [
+                "calls", "%", "R", "self", "total", "mean", "max", "offset", "slope",
+            ];
+            table.header(&super::with_unit(&columns, 3, unit, &self.title));
+            for of in &self.keys {
+                let drift = of.own.drift();
+                let of_drift = |value: fn(Drift) -> f64| some_in_unit(drift.map(value), unit);
+                let correlation = drift.and_then(|drift| drift.correlation);
+                table.row([
+                    style.count(of.own.count()),
+                    percent(of.own.total() as f64, self.own() as f64),
+                    correlation.map_or("-".to_string(), |r| format!("{r:.3}")),
+                    in_unit(of.own.total() as f64, unit),
+                    in_unit(of.total as f64, unit),
+                    some_in_unit(of.own.mean(), unit),
+                    in_unit(of.own.max() as f64, unit),
+                    of_drift(|drift| drift.offset),
+                    of_drift(|drift| drift.slope),
+                    of.key.clone(),
+                ]);
+            }
+            text.push('\n');
+            let mut right = [true; 10];
+            right[9] = false;
+            text += &table.fit(&right, style);
+        }
+        text += &self.coverage.faults_text();
+        text.into_bytes()
+    }
+}

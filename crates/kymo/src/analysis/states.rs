@@ -1,0 +1,278 @@
+//! Time in states: from one event to the next, charged to the track of the first.
+
+use std::cmp::Reverse;
+
+use super::events::{Error, EventPattern};
+use super::moments::Moments;
+use super::pending::Pending;
+use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, Question, run};
+use super::text::{
+    duration, float_json, in_unit, number_json, percent, some_in_unit, track_json, unit_of,
+};
+use super::tracks::{Track, TrackBy};
+use crate::AnyRecording;
+use crate::filter::{FieldNames, Glob};
+use crate::pipeline::Select;
+use crate::report::{Json, Style, Table};
+
+/// States that may last at the same time, with [`StatesQuery::per`].
+const MOST_OPEN: usize = 1 << 20;
+
+/// Which events begin a state.
+#[derive(Clone, Debug)]
+pub struct StatesQuery {
+    /// The events that begin a state, and end the one before.
+    pub state: EventPattern,
+    /// Fields by whose values states are apart: an event ends the state of the last event that
+    /// had the same ones. Without them there is one state at a time.
+    pub per: Option<FieldNames>,
+    /// What a track is.
+    pub tracks: TrackBy,
+    /// The names of the tracks that are told; without it, all.
+    pub filter: Option<Glob>,
+    /// In which order.
+    pub sort: Sort,
+}
+
+/// The order of tracks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// The longest time in state first.
+    #[default]
+    Time,
+    /// The most states first.
+    Count,
+    /// The longest mean time first.
+    Mean,
+    /// By name.
+    Name,
+}
+
+/// Time in states, by track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct States {
+    /// The tracks that are told, in the order that was asked for.
+    pub tracks: Vec<StateTrack>,
+    /// States that had not ended when the recordings did, of all tracks.
+    pub open: u64,
+    /// States that are not counted, since too many were open at the same time.
+    pub dropped: u64,
+    /// States that are not counted, since they end before they begin.
+    pub backwards: u64,
+    /// What was seen.
+    pub coverage: Coverage,
+    title: String,
+}
+
+/// Time in states that are charged to one track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateTrack {
+    /// The track.
+    pub track: Track,
+    /// The times.
+    pub times: Moments,
+}
+
+/// The states so far.
+pub(super) struct Work {
+    /// By track.
+    pub(super) times: Vec<Moments>,
+    /// When the last event was and on which track, by what states are apart.
+    pub(super) open: Pending<Box<[u8]>, (i64, u32)>,
+    /// The same where they are not apart.
+    pub(super) only: Option<(i64, u32)>,
+    /// The times of tracks beyond those that are told apart.
+    others: Moments,
+    pub(super) backwards: u64,
+}
+
+impl Work {
+    pub(super) fn new(most_open: usize) -> Self {
+        Self {
+            times: Vec::new(),
+            open: Pending::new(most_open),
+            only: None,
+            others: Moments::default(),
+            backwards: 0,
+        }
+    }
+}
+
+impl Analysis for Work {
+    #[inline]
+    fn event(&mut self, event: &Occurrence<'_>) {
+        let now = (event.time, event.track);
+        let before = match event.begin_key.is_empty() {
+            true => self.only.replace(now),
+            false => self.open.insert(event.begin_key.into(), now),
+        };
+        let Some((begin, track)) = before else {
+            return;
+        };
+        if event.time < begin {
+            self.backwards += 1;
+            return;
+        }
+        let times = super::slot(&mut self.times, &mut self.others, track);
+        times.add(event.time.abs_diff(begin));
+    }
+}
+
+impl States {
+    /// Measures the states of all events that `select` wants.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such an event or such fields.
+    pub fn new<S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &StatesQuery,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let classes = query.state.classes(recordings).map_err(Error::Event)?;
+        let role = |meant: bool| meant.then_some(BEGINS);
+        let question = Question {
+            roles: classes
+                .into_iter()
+                .map(|of| of.into_iter().map(role).collect())
+                .collect(),
+            tracks: &query.tracks,
+            begin_key: query.per.as_ref().map(|names| (names, "per")),
+            end_key: None,
+        };
+        let mut work = Work::new(MOST_OPEN);
+        let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
+        let mut tracks: Vec<StateTrack> = super::slots(work.times, work.others)
+            .filter(|(_, times)| times.count() > 0)
+            .map(|(number, times)| StateTrack {
+                track: known.track(recordings, number),
+                times,
+            })
+            .filter(|of| {
+                let name = of.track.name.as_bytes();
+                query.filter.as_ref().is_none_or(|glob| glob.matches(name))
+            })
+            .collect();
+        query.sort.sort(&mut tracks);
+        Ok(Self {
+            tracks,
+            open: work.open.len() + u64::from(work.only.is_some()),
+            dropped: work.open.dropped(),
+            backwards: work.backwards,
+            coverage,
+            title: query.tracks.title(),
+        })
+    }
+
+    /// How many states of the tracks that are told ended.
+    pub fn count(&self) -> u64 {
+        self.tracks.iter().map(|of| of.times.count()).sum()
+    }
+
+    /// How long they lasted together, in nanoseconds.
+    pub fn total(&self) -> u64 {
+        let totals = self.tracks.iter().map(|of| of.times.total());
+        totals.fold(0, u64::saturating_add)
+    }
+
+    /// How long one lasted, in nanoseconds.
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.total() as f64 / count as f64)
+    }
+
+    /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`,
+    /// `count`, `total`, `mean`, `open`, `dropped`, `backwards`, `tracks` (each with
+    /// `recording`, `track`, `track_name`, `count`, `total`, `mean`, `deviation`, `min`, `max`)
+    /// and `faults`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        json.begin_object();
+        self.coverage.begin_json(&mut json);
+        number_json("count", self.count(), &mut json);
+        number_json("total", self.total(), &mut json);
+        float_json("mean", self.mean(), &mut json);
+        number_json("open", self.open, &mut json);
+        number_json("dropped", self.dropped, &mut json);
+        number_json("backwards", self.backwards, &mut json);
+        json.key("tracks");
+        json.begin_array();
+        for of in &self.tracks {
+            json.begin_object();
+            track_json(&of.track, &mut json);
+            number_json("count", of.times.count(), &mut json);
+            number_json("total", of.times.total(), &mut json);
+            float_json("mean", of.times.mean(), &mut json);
+            float_json("deviation", of.times.deviation(), &mut json);
+            number_json("min", of.times.min(), &mut json);
+            number_json("max", of.times.max(), &mut json);
+            json.end_object();
+        }
+        json.end_array();
+        self.coverage.end_json(&mut json);
+        json.end_object();
+        json.finish()
+    }
+
+    /// A summary and a table of all tracks.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let mut summary = Table::default();
+        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        row("states", style.count(self.count()));
+        row("time in states", duration(self.total()));
+        let mean = self.mean().map(|mean| duration(mean.round() as u64));
+        row("mean time in a state", mean.unwrap_or("-".to_string()));
+        row("open at the end", style.count(self.open));
+        if self.dropped > 0 {
+            row("left out, too many at a time", style.count(self.dropped));
+        }
+        if self.backwards > 0 {
+            row("left out, time went back", style.count(self.backwards));
+        }
+        self.coverage.rows(style, &mut row);
+        let mut text = summary.align(&[false, true]);
+        if !self.tracks.is_empty() {
+            let means = self.tracks.iter().filter_map(|of| of.times.mean());
+            let unit = unit_of(means.fold(0.0, f64::max));
+            let mut table = Table::default();
+            let columns = ["count", "%", "mean", "deviation", "max", "total"];
+            table.header(&super::with_unit(&columns, 2, unit, &self.title));
+            for of in &self.tracks {
+                let times = &of.times;
+                table.row([
+                    style.count(times.count()),
+                    percent(times.total() as f64, self.total() as f64),
+                    some_in_unit(times.mean(), unit),
+                    some_in_unit(times.deviation(), unit),
+                    in_unit(times.max() as f64, unit),
+                    in_unit(times.total() as f64, unit),
+                    of.track.name.clone(),
+                ]);
+            }
+            text.push('\n');
+            text += &table.fit(&[true, true, true, true, true, true, false], style);
+        }
+        text += &self.coverage.faults_text();
+        text.into_bytes()
+    }
+}
+
+impl Sort {
+    /// Sorts tracks; those that are alike come by name.
+    fn sort(self, tracks: &mut [StateTrack]) {
+        tracks.sort_by(|a, b| {
+            let name = |of: &StateTrack| (of.track.name.clone(), of.track.recording.clone());
+            let order = match self {
+                Self::Time => Reverse(a.times.total()).cmp(&Reverse(b.times.total())),
+                Self::Count => Reverse(a.times.count()).cmp(&Reverse(b.times.count())),
+                Self::Mean => {
+                    let mean = |of: &StateTrack| of.times.mean().unwrap_or(0.0);
+                    mean(b).total_cmp(&mean(a))
+                }
+                Self::Name => std::cmp::Ordering::Equal,
+            };
+            order.then_with(|| name(a).cmp(&name(b)))
+        });
+    }
+}

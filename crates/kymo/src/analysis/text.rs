@@ -1,0 +1,183 @@
+//! Durations and bars for people, and what all reports of analyses tell.
+
+use super::run::Coverage;
+use super::tracks::Track;
+use crate::report::{Json, Style, faults_text, write_faults};
+
+/// A unit of durations: its name, and how many nanoseconds it has.
+pub(super) type Unit = (&'static str, f64);
+
+const UNITS: [Unit; 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+
+/// The largest unit of which a duration has at least one.
+pub(super) fn unit_of(nanos: f64) -> Unit {
+    let fitting = UNITS.into_iter().filter(|(_, size)| nanos >= *size);
+    fitting.last().unwrap_or(UNITS[0])
+}
+
+/// A duration in a unit.
+pub(super) fn in_unit(nanos: f64, unit: Unit) -> String {
+    format!("{:.3}", nanos / unit.1)
+}
+
+/// The same of one that may be none.
+pub(super) fn some_in_unit(nanos: Option<f64>, unit: Unit) -> String {
+    nanos.map_or_else(|| "-".to_string(), |nanos| in_unit(nanos, unit))
+}
+
+/// A duration with its unit, to four digits.
+pub(super) fn duration(nanos: u64) -> String {
+    let (name, size) = unit_of(nanos as f64);
+    let value = nanos as f64 / size;
+    let decimals = match value {
+        _ if name == "ns" => 0,
+        10.0..100.0 => 2,
+        100.0..1000.0 => 1,
+        1000.0.. => 0,
+        _ => 3,
+    };
+    format!("{value:.decimals$} {name}")
+}
+
+/// The beginning or end of a range of durations, which is a round number.
+pub(super) fn bound(nanos: u64) -> String {
+    let (name, size) = unit_of(nanos as f64);
+    format!("{} {name}", nanos as f64 / size)
+}
+
+/// A bar as long as `count` is of `most`, of at most `width` characters; what is there is seen.
+pub(super) fn bar(count: u64, most: u64, width: usize) -> String {
+    let length = u128::from(count) * width as u128 / u128::from(most.max(1));
+    let length = (length as usize).max(usize::from(count > 0));
+    "#".repeat(length)
+}
+
+/// A share in percent.
+pub(super) fn percent(part: f64, whole: f64) -> String {
+    match whole > 0.0 {
+        true => format!("{:.1}", 100.0 * part / whole),
+        false => "-".to_string(),
+    }
+}
+
+impl Coverage {
+    /// Whether there is no damage.
+    pub fn is_good(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// The lines that tell what an analysis could not use, where there is something to tell.
+    pub(super) fn rows(&self, style: &Style, row: &mut impl FnMut(&str, String)) {
+        if self.untimed > 0 {
+            row("events without a time", style.count(self.untimed));
+        }
+        if self.discarded_events > 0 {
+            row("discarded events", style.count(self.discarded_events));
+        }
+        if !self.faults.is_empty() {
+            let faults = self.faults.len() as u64 + self.more_faults;
+            row("faults", style.count(faults));
+        }
+    }
+
+    /// The faults, a line each.
+    pub(super) fn faults_text(&self) -> String {
+        match self.faults.is_empty() {
+            true => String::new(),
+            false => format!("\n{}", faults_text(&self.faults)),
+        }
+    }
+
+    /// The keys of what an analysis saw: `events`, `untimed`, `discarded_events`.
+    pub(super) fn begin_json(&self, json: &mut Json) {
+        for (key, number) in [
+            ("events", self.events),
+            ("untimed", self.untimed),
+            ("discarded_events", self.discarded_events),
+        ] {
+            json.key(key);
+            json.number(number);
+        }
+    }
+
+    /// The keys of the damage: `faults` and, where not all are listed, `more_faults`.
+    pub(super) fn end_json(&self, json: &mut Json) {
+        write_faults(json, &self.faults);
+        if self.more_faults > 0 {
+            json.key("more_faults");
+            json.number(self.more_faults);
+        }
+    }
+}
+
+/// The keys of a track: `recording`, `track`, `track_name`.
+pub(super) fn track_json(track: &Track, json: &mut Json) {
+    json.key("recording");
+    match &track.recording {
+        Some(path) => json.text(path.as_os_str().as_encoded_bytes()),
+        None => json.null(),
+    }
+    json.key("track");
+    json.optional_number(track.number);
+    json.key("track_name");
+    json.text(track.name.as_bytes());
+}
+
+/// A duration under a key, where there is one.
+pub(super) fn float_json(key: &str, value: Option<f64>, json: &mut Json) {
+    json.key(key);
+    json.float(value.unwrap_or(f64::NAN));
+}
+
+/// A number under a key.
+pub(super) fn number_json(key: &str, value: u64, json: &mut Json) {
+    json.key(key);
+    json.number(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_fitting_unit() {
+        let all: Vec<String> = [
+            0,
+            999,
+            1_000,
+            12_345,
+            999_949,
+            1_000_000,
+            59_999_999_999,
+            u64::MAX,
+        ]
+        .map(duration)
+        .to_vec();
+        assert_eq!(
+            all,
+            [
+                "0 ns",
+                "999 ns",
+                "1.000 us",
+                "12.35 us",
+                "999.9 us",
+                "1.000 ms",
+                "60.00 s",
+                "18446744074 s"
+            ]
+        );
+        assert_eq!(bound(2_000_000), "2 ms");
+        assert_eq!(bound(1_500), "1.5 us");
+        assert_eq!(in_unit(1027.5575, unit_of(1027.5575)), "1.028");
+    }
+
+    #[test]
+    fn bars_show_the_smallest_share_and_end_at_the_width() {
+        let length = |count, most| bar(count, most, 20).len();
+        assert_eq!(
+            [length(0, 5), length(1, u64::MAX), length(5, 5)],
+            [0, 1, 20]
+        );
+        assert_eq!(length(0, 0), 0);
+    }
+}

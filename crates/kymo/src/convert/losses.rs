@@ -1,0 +1,103 @@
+//! What a target cannot hold, counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Something that a target cannot hold, and what is done instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    Untimed,
+    Early,
+    NotUtf8,
+    UnknownSample,
+    OpenSlice,
+    UnmatchedEnd,
+    NotNested,
+    TooDeep,
+    NoCounter,
+    MoreTracks,
+    NoValue,
+    UntimedForRows,
+    BeforeRows,
+}
+
+impl Loss {
+    const ALL: [(Self, &str); 13] = [
+        (
+            Self::Untimed,
+            "events without a time, set to the time of the event before them",
+        ),
+        (Self::Early, "events before the zero of time, set to it"),
+        (
+            Self::NotUtf8,
+            "texts that are not UTF-8, of which each wrong byte NN is written as `\\xNN`",
+        ),
+        (Self::UnknownSample, "samples that are unknown, left out"),
+        (Self::OpenSlice, "slices that no event ends"),
+        (
+            Self::UnmatchedEnd,
+            "events that end a slice which no event began, written as instants",
+        ),
+        (
+            Self::NotNested,
+            "slices that were cut off where the slice around them ended",
+        ),
+        (
+            Self::TooDeep,
+            "events that begin a slice within too many others, written as instants",
+        ),
+        (
+            Self::NoCounter,
+            "values of counters that are missing or no numbers, left out",
+        ),
+        (
+            Self::MoreTracks,
+            "events of more tracks than can be told apart, written to the track of their stream",
+        ),
+        (
+            Self::NoValue,
+            "values that are missing or no numbers, left out",
+        ),
+        (Self::UntimedForRows, "events without a time, left out"),
+        (
+            Self::BeforeRows,
+            "events before the first row that is kept, left out",
+        ),
+    ];
+}
+
+/// How often each of these happened, counted by all threads.
+#[derive(Debug, Default)]
+pub struct Losses {
+    counts: [AtomicU64; Loss::ALL.len()],
+}
+
+impl Losses {
+    pub(super) fn add(&self, loss: Loss, count: u64) {
+        self.counts[loss as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// What happened at all, a line each, for people.
+    pub fn lines(&self) -> Vec<String> {
+        let told = Loss::ALL.iter().map(|&(loss, what)| {
+            let count = self.counts[loss as usize].load(Ordering::Relaxed);
+            (count > 0).then(|| format!("{what}: {count}"))
+        });
+        told.flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_loss_has_its_line() {
+        let losses = Losses::default();
+        assert_eq!(losses.lines(), <[String; 0]>::default());
+        for (place, &(loss, what)) in Loss::ALL.iter().enumerate() {
+            assert_eq!(loss as usize, place);
+            losses.add(loss, place as u64 + 1);
+            assert_eq!(losses.lines()[place], format!("{what}: {}", place + 1));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The rows of round-robin databases as samples on their way.
+
+use kymo_model::{FieldId, Recording, Visitor};
+use kymo_text::Line;
+
+use crate::{AnyRecording, EntryKind};
+
+/// How the entries of a recording are carried: rows of databases as numbers, everything else, the
+/// values of collectd too, as events with fields.
+pub(super) fn kind(of: &AnyRecording) -> EntryKind {
+    match of {
+        AnyRecording::Rrd(_) => EntryKind::Sample,
+        _ => EntryKind::Event,
+    }
+}
+
+const UNKNOWN: u8 = 0;
+const KNOWN: u8 = 1;
+
+/// Writes the values of a row: for each data source whether it is known, and its bits.
+pub(super) struct SamplesPen<'a> {
+    pub(super) line: &'a mut Line,
+}
+
+impl Visitor for SamplesPen<'_> {
+    fn begin_optional(&mut self, _field: FieldId, present: bool, _selector: u64) {
+        if !present {
+            self.line.push_byte(UNKNOWN);
+        }
+    }
+
+    fn float(&mut self, _field: FieldId, value: f64) {
+        self.line.push_byte(KNOWN);
+        self.line.push(&value.to_bits().to_le_bytes());
+    }
+}
+
+/// Reads them again.
+pub(super) struct Samples<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Samples<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+}
+
+impl Iterator for Samples<'_> {
+    type Item = Option<f64>;
+
+    fn next(&mut self) -> Option<Option<f64>> {
+        let (&known, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        if known == UNKNOWN {
+            return Some(None);
+        }
+        let (bits, rest) = rest.split_first_chunk()?;
+        self.bytes = rest;
+        Some(Some(f64::from_bits(u64::from_le_bytes(*bits))))
+    }
+}
+
+/// What a data source of an archive is called.
+pub(super) fn source_name(of: &AnyRecording, archive: usize, source: usize) -> String {
+    let stream = &of.streams()[archive].name;
+    let schema = &of.event_classes()[archive].schema;
+    let mut names = schema
+        .fields()
+        .iter()
+        .filter_map(|field| field.name.as_deref());
+    let name = names.nth(source).unwrap_or_default();
+    format!("{name} {stream}")
+}

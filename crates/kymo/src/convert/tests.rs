@@ -1,0 +1,398 @@
+//! Every target, from a trace to the file.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use kymo_machine::{ByteOrder, Machine};
+use kymo_model::{FaultReport, Recording};
+use kymo_rrd::convert::Target;
+use tempfile::TempDir;
+
+use super::chrome::Chrome;
+use super::cpel::{Cpel, CpelOptions, Keep};
+use super::perfetto::{Perfetto, decode};
+use super::rrd::{Function, MakeError, Rrd, RrdOptions};
+use super::*;
+use crate::filter::FieldName;
+use crate::pipeline::{self, Everything, Output};
+use crate::show::json::Json;
+use crate::show::{Assembler, WallOptions};
+use crate::{AnyRecording, open};
+
+const METADATA: &str = r#"/* CTF 1.8 */
+typealias integer { size = 8; } := u8;
+typealias integer { size = 32; } := u32;
+typealias integer { size = 64; } := u64;
+typealias integer { size = 64; signed = true; } := s64;
+typealias integer { size = 64; map = clock.mono.value; } := time;
+typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := double;
+trace { major = 1; minor = 8; byte_order = le; };
+clock { name = mono; freq = 1000000000; };
+stream {
+    event.header := struct { u8 id; time timestamp; };
+    event.context := struct { u8 cpu; };
+};
+event { id = 0; name = "work:begin"; fields := struct { u32 key; }; };
+event { id = 1; name = "work:end"; fields := struct { u32 key; }; };
+event { id = 2; name = "note"; fields := struct {
+    string text; double f; enum : u8 { A, B, AB = 0 ... 1 } tag; u64 wide; s64 low; u8 len;
+    struct { u8 a; string b; } list[len];
+}; };
+event { id = 3; name = "state"; fields := struct { u8 what; }; };
+"#;
+
+/// An event: its class, its time, its CPU, what follows.
+type Made = (u8, u64, u8, Vec<u8>);
+
+fn work(class: u8, time: u64, cpu: u8, key: u32) -> Made {
+    (class, time, cpu, key.to_le_bytes().to_vec())
+}
+
+fn note(time: u64, cpu: u8, text: &[u8], f: f64, wide: u64, low: i64, list: &[u8]) -> Made {
+    let mut bytes = text.to_vec();
+    bytes.push(0);
+    bytes.extend(f.to_le_bytes());
+    bytes.push(1);
+    bytes.extend(wide.to_le_bytes());
+    bytes.extend(low.to_le_bytes());
+    bytes.push(list.len() as u8);
+    for &a in list {
+        bytes.extend([a, b'x', 0]);
+    }
+    (2, time, cpu, bytes)
+}
+
+/// A trace of one stream.
+fn trace(events: &[Made]) -> (TempDir, Vec<AnyRecording>) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("metadata"), METADATA).unwrap();
+    let mut bytes = Vec::new();
+    for (class, time, cpu, rest) in events {
+        bytes.push(*class);
+        bytes.extend(time.to_le_bytes());
+        bytes.push(*cpu);
+        bytes.extend(rest);
+    }
+    std::fs::write(dir.path().join("stream"), bytes).unwrap();
+    let opened = open::open(&[PathBuf::from(dir.path())], &open::Options::default());
+    assert!(opened.errors.is_empty(), "{:?}", opened.errors);
+    (dir, opened.recordings)
+}
+
+/// Notes with what is hard to hold.
+fn hostile() -> Vec<Made> {
+    vec![
+        note(1, 0, b"plain", 0.5, u64::MAX, i64::MIN, &[]),
+        note(2, 1, b"\xffbad\xc3\xa9\x80", f64::NAN, 5, -5, &[7, 8]),
+        note(3, 1, b"\"\\\n\x01", f64::NEG_INFINITY, 0, 0, &[9]),
+    ]
+}
+
+#[derive(Default)]
+struct Collected(Vec<u8>);
+
+impl Output for Collected {
+    fn text(&mut self, text: &[u8]) -> io::Result<()> {
+        self.0.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
+        panic!("{}", lines.escape_ascii());
+    }
+
+    fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
+        panic!("{fault}");
+    }
+}
+
+fn run(of: &[AnyRecording], assembler: &mut impl Assembler) -> Vec<u8> {
+    let mut collected = Collected::default();
+    let options = pipeline::Options::default();
+    pipeline::run(of, &Everything, &options, assembler, &mut collected).unwrap();
+    collected.0
+}
+
+fn field(name: &str) -> FieldName {
+    FieldName::parse(name).unwrap()
+}
+
+fn slices(texts: &[&str]) -> MarkOptions {
+    MarkOptions {
+        slices: texts
+            .iter()
+            .map(|text| Slice::parse(text).unwrap())
+            .collect(),
+        ..MarkOptions::default()
+    }
+}
+
+/// A trace of Perfetto, decoded, and what it cannot hold.
+fn perfetto(events: &[Made], options: MarkOptions) -> String {
+    let (dir, of) = trace(events);
+    let marks = Marks::new(options, &of).unwrap();
+    let mut perfetto = Perfetto::new(&of, marks, WallOptions::default());
+    let bytes = run(&of, &mut perfetto);
+    let mut text = decode::text(&bytes);
+    for line in perfetto.losses().lines() {
+        text += &format!("LOST {line}\n");
+    }
+    text.replace(dir.path().to_str().unwrap(), "DIR")
+}
+
+fn chrome(events: &[Made], options: MarkOptions) -> String {
+    let (dir, of) = trace(events);
+    let marks = Marks::new(options, &of).unwrap();
+    let mut chrome = Chrome::new(&of, marks, WallOptions::default());
+    let text = String::from_utf8(run(&of, &mut chrome)).unwrap();
+    // Wrong bytes are halves of surrogate pairs, which this parser does not take.
+    let parsed: serde_json::Value = serde_json::from_str(&text.replace("\\udc", "\\u00")).unwrap();
+    assert!(parsed["traceEvents"].is_array());
+    let lost: Vec<_> = chrome.losses().lines();
+    text.replace(dir.path().to_str().unwrap(), "DIR") + &lost.join("\n")
+}
+
+#[test]
+fn perfetto_holds_every_field() {
+    insta::assert_snapshot!(perfetto(&hostile(), MarkOptions::default()));
+}
+
+#[test]
+fn perfetto_slices_nest() {
+    let events = [
+        work(0, 1, 0, 1),
+        work(0, 2, 0, 2),
+        work(1, 3, 0, 2),
+        // Ends 3, which began within 1, too.
+        work(0, 4, 0, 3),
+        work(1, 5, 0, 1),
+        // Nothing is open.
+        work(1, 6, 0, 1),
+        // On another track.
+        work(0, 7, 1, 1),
+        work(1, 8, 0, 1),
+    ];
+    let mut options = slices(&[r"work\:begin:work\:end:key"]);
+    options.track = Some(field("cpu"));
+    insta::assert_snapshot!(perfetto(&events, options.clone()));
+    insta::assert_snapshot!(chrome(&events, options));
+}
+
+#[test]
+fn states_follow_each_other() {
+    let state = |time, what| (3, time, 0, vec![what]);
+    let events = [state(1, 1), work(0, 2, 0, 1), state(3, 2), state(4, 3)];
+    let options = slices(&["state:state", r"work\:begin:work\:end"]);
+    insta::assert_snapshot!(perfetto(&events, options));
+}
+
+#[test]
+fn no_more_slices_are_open_than_viewers_take() {
+    let events: Vec<_> = (0..600).map(|time| work(0, time, 0, 1)).collect();
+    let text = perfetto(&events, slices(&["*begin:*end"]));
+    assert_eq!(text.matches(" begin stream").count(), 500);
+    assert!(
+        text.contains("LOST slices that no event ends: 500"),
+        "{text}"
+    );
+    assert!(text.contains("instants: 100"), "{text}");
+}
+
+#[test]
+fn counters_and_flows() {
+    let mut events = hostile();
+    events.push(work(0, 4, 0, 5));
+    let options = MarkOptions {
+        counters: ["note:wide", "note:low", "note:f", "*:cpu"]
+            .map(|text| Counter::parse(text).unwrap())
+            .into(),
+        flows: vec![field("cpu")],
+        ..MarkOptions::default()
+    };
+    insta::assert_snapshot!(perfetto(&events, options.clone()));
+    insta::assert_snapshot!(chrome(&events, options));
+}
+
+#[test]
+fn no_trace_is_one_too() {
+    assert_eq!(perfetto(&[], MarkOptions::default()), "");
+    let nothing = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[]}\n";
+    assert_eq!(chrome(&[], MarkOptions::default()), nothing);
+}
+
+#[test]
+fn a_field_that_no_event_has_is_told() {
+    let (_dir, of) = trace(&[]);
+    let unknown = |options| Marks::new(options, &of).unwrap_err();
+    let counter = unknown(MarkOptions {
+        counters: vec![Counter::parse("note:key").unwrap()],
+        ..MarkOptions::default()
+    });
+    let expected = "--counter: no event `note` has a field `key`";
+    assert_eq!(counter.to_string(), expected);
+    let flow = unknown(MarkOptions {
+        flows: vec![field("kex")],
+        ..MarkOptions::default()
+    });
+    assert_eq!(flow.to_string(), "--flow: no event has a field `kex`");
+    assert!(
+        flow.error
+            .render("", false)
+            .contains("there is a field `key`")
+    );
+}
+
+/// The rows of a database as JSON lines, and what it cannot hold.
+fn database(events: &[Made], options: RrdOptions) -> Result<String, MakeError> {
+    let (_dir, of) = trace(events);
+    let mut rrd = Rrd::new(&of, options, WallOptions::default()).unwrap();
+    run(&of, &mut rrd);
+    let made = rrd.make()?;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("made.rrd");
+    std::fs::write(&path, &made.bytes).unwrap();
+    let opened = open::open(&[path], &open::Options::default());
+    assert!(opened.errors.is_empty(), "{:?}", opened.errors);
+    let lines = run(&opened.recordings, &mut Json::new(WallOptions::default()));
+    let mut text = String::new();
+    for line in String::from_utf8(lines).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let seconds = line["timestamp"].as_i64().unwrap() / 1_000_000_000;
+        text += &format!("{seconds} {} {}\n", line["archive"], line["payload"]);
+    }
+    for (source, name) in &made.sources {
+        text += &format!("{source} = {name}\n");
+    }
+    Ok(text + &rrd.losses().lines().join("\n"))
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+fn counting() -> RrdOptions {
+    RrdOptions {
+        value: None,
+        track: None,
+        step: 2,
+        rows: None,
+        target: Target::Portable,
+    }
+}
+
+#[test]
+fn counts_become_rows() {
+    let events = [
+        work(0, 100 * SECOND, 0, 1),
+        work(1, 101 * SECOND, 0, 1),
+        work(0, 101 * SECOND + 999_999_999, 0, 1),
+        work(0, 102 * SECOND, 0, 1),
+        work(1, 106 * SECOND, 1, 1),
+    ];
+    let expected = r#"102 "AVERAGE/2" {"work_begin":2.0,"work_end":1.0}
+104 "AVERAGE/2" {"work_begin":1.0,"work_end":0.0}
+106 "AVERAGE/2" {"work_begin":0.0,"work_end":0.0}
+108 "AVERAGE/2" {"work_begin":0.0,"work_end":1.0}
+work_begin = work:begin
+work_end = work:end
+"#;
+    assert_eq!(database(&events, counting()).unwrap(), expected);
+    let last = RrdOptions {
+        rows: Some(1),
+        track: Some(field("cpu")),
+        target: Target::Native(Machine::find("sparc").unwrap()),
+        ..counting()
+    };
+    let expected = r#"108 "AVERAGE/2" {"cpu_0":0.0,"cpu_1":1.0}
+cpu_0 = cpu 0
+cpu_1 = cpu 1
+events before the first row that is kept, left out: 4"#;
+    assert_eq!(database(&events, last).unwrap(), expected);
+}
+
+#[test]
+fn values_become_rows() {
+    let time = |second: u64| second * SECOND + 5;
+    let events = [
+        note(time(10), 0, b"", 1.5, 0, -10, &[]),
+        note(time(10), 0, b"", 2.5, 0, 30, &[]),
+        note(time(11), 0, b"", f64::NAN, 0, 0, &[]),
+        work(0, time(11), 0, 1),
+        note(time(14), 0, b"", 8.0, 0, -10, &[]),
+    ];
+    let of = |name: &str, function| RrdOptions {
+        value: Some((field(name), function)),
+        ..counting()
+    };
+    let expected = r#"12 "AVERAGE/2" {"note":2.0}
+14 "AVERAGE/2" {"note":null}
+16 "AVERAGE/2" {"note":8.0}
+note = note
+values that are missing or no numbers, left out: 1"#;
+    assert_eq!(
+        database(&events, of("f", Function::Average)).unwrap(),
+        expected
+    );
+    let low = database(&events, of("low", Function::Max)).unwrap();
+    assert!(low.starts_with("12 \"MAX/2\" {\"note\":30.0}\n"), "{low}");
+}
+
+#[test]
+fn databases_have_their_limits() {
+    let far = [work(0, 0, 0, 1), work(0, 8_000_000_000 * SECOND, 0, 1)];
+    let rows = 4_000_000_001;
+    let error = database(&far, counting()).unwrap_err();
+    assert_eq!(error, MakeError::Values { rows, sources: 1 });
+    let few = RrdOptions {
+        rows: Some(3),
+        ..counting()
+    };
+    let text = database(&far, few).unwrap();
+    assert!(text.ends_with("left out: 1"), "{text}");
+    assert_eq!(database(&[], counting()).unwrap_err(), MakeError::Nothing);
+    let many: Vec<_> = (0..1001).map(|key| work(0, SECOND, 0, key)).collect();
+    let by_key = RrdOptions {
+        track: Some(field("key")),
+        ..counting()
+    };
+    assert_eq!(database(&many, by_key).unwrap_err(), MakeError::Sources);
+}
+
+/// The events of a CPEL file as JSON lines, and what it cannot hold.
+fn log(events: &[Made], keep: Keep, track: Option<&str>, clock: u32) -> String {
+    let (_dir, of) = trace(events);
+    let options = CpelOptions {
+        keep,
+        track: track.map(field),
+        order: ByteOrder::Big,
+        clock: clock.try_into().unwrap(),
+    };
+    let mut log = Cpel::new(&of, options, WallOptions::default()).unwrap();
+    run(&of, &mut log);
+    let losses = log.losses().lines();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("made.cpel");
+    let mut bytes = Vec::new();
+    log.write(&mut bytes).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    let opened = open::open(&[path], &open::Options::default());
+    assert!(opened.errors.is_empty(), "{:?}", opened.errors);
+    let faults: Vec<_> = opened.recordings[0].faults().to_vec();
+    assert!(faults.is_empty(), "{faults:?}");
+    let lines = run(&opened.recordings, &mut Json::new(WallOptions::default()));
+    let lines = String::from_utf8(lines).unwrap();
+    lines.replace(dir.path().to_str().unwrap(), "DIR") + &losses.join("\n")
+}
+
+#[test]
+fn cpel_keeps_all_fields_as_text() {
+    insta::assert_snapshot!(log(&hostile(), Keep::Text, None, 1_000_000_000));
+}
+
+#[test]
+fn cpel_keeps_a_field_as_datum() {
+    let mut events = hostile();
+    events.push(work(0, 2_000_000_001, 7, 5));
+    let datum = |name| Keep::Datum(field(name));
+    insta::assert_snapshot!(log(&events, datum("wide"), Some("cpu"), 1_000_000));
+    insta::assert_snapshot!(log(&events, datum("low"), Some("text"), 3));
+}

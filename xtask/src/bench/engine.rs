@@ -1,0 +1,66 @@
+//! Instructions of an update through the library, of a file that stays open: counted, and so the same
+//! on every run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Outcome;
+use crate::args::Args;
+use crate::process::{command, hear, require, root};
+
+/// `cargo xtask bench engine`.
+pub(super) fn run(args: Args) -> Outcome {
+    args.finish()?;
+    require("valgrind", "valgrind")?;
+    let program = build()?;
+    let folder = root().join("target/bench/engine");
+    std::fs::create_dir_all(&folder)?;
+    println!("user instructions of an update of one data source and four archives\n");
+    for form in ["x86_64", "s390x", "x86", "portable"] {
+        let count = |updates: u64| count(&program, &folder, form, updates);
+        // What comes before the updates is in both.
+        let (few, many) = (1000, 11_000);
+        let each = (count(many)? - count(few)?) as f64 / (many - few) as f64;
+        println!("{form:<10} {each:>8.0}");
+    }
+    Ok(())
+}
+
+/// Builds the program that updates.
+fn build() -> Outcome<PathBuf> {
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build.current_dir(root()).args([
+        "build",
+        "--quiet",
+        "--release",
+        "--package=kymo-rrd",
+        "--example=updates",
+    ]);
+    if !build.status()?.success() {
+        return Err("the program that updates does not build".into());
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join("release/examples/updates"))
+}
+
+/// Instructions of the program with so many updates.
+fn count(program: &Path, folder: &Path, form: &str, updates: u64) -> Outcome<u64> {
+    let file = folder.join("updated.rrd");
+    let mut valgrind = command("valgrind");
+    valgrind
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .arg(file)
+        .args([&updates.to_string(), form]);
+    let said = hear(&mut valgrind)?;
+    if said.code != Some(0) {
+        return Err(said.err.into());
+    }
+    let counted = said
+        .err
+        .lines()
+        .find_map(|line| line.split_once("Collected : "));
+    let (_, count) = counted.ok_or("valgrind has not counted")?;
+    Ok(count.trim().parse()?)
+}
