@@ -12,6 +12,7 @@ use crate::Outcome;
 use crate::args::Args;
 use crate::process::build_kymo;
 
+pub(crate) use commands::rotated;
 pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 

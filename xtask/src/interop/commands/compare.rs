@@ -30,7 +30,7 @@ pub(super) fn files(theirs: &[u8], ours: &[u8], likeness: Likeness) -> Result<()
     };
     match likeness {
         Likeness::Bytes => same(theirs, ours).and_then(|()| Err(bytes(theirs, ours))),
-        Likeness::Rotated => rotated(&their_source, &our_source),
+        Likeness::Rotated => rotated_sources(&their_source, &our_source),
         Likeness::Moment => {
             let time = |database: &Database| database.state.last_update.seconds();
             let apart = time(&their_source.database).abs_diff(time(&our_source.database));
@@ -54,7 +54,13 @@ fn bytes(theirs: &[u8], ours: &[u8]) -> String {
     format!("at byte {same}: {} and not {}", some(ours), some(theirs))
 }
 
-fn rotated(theirs: &Source<'_>, ours: &Source<'_>) -> Result<(), String> {
+/// Whether two files are the same but for where their archives begin.
+pub(crate) fn rotated(theirs: &[u8], ours: &[u8]) -> Result<(), String> {
+    let open = |bytes| Source::open(bytes, None).map_err(|error| error.to_string());
+    rotated_sources(&open(theirs)?, &open(ours)?)
+}
+
+fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>) -> Result<(), String> {
     let mut expected = theirs.database.clone();
     let states = expected.state.archives.iter_mut();
     for (state, ours) in states.zip(&ours.database.state.archives) {

@@ -6,6 +6,7 @@ mod make;
 mod rules;
 mod scenario;
 mod side;
+mod writers;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use kymo_rrd::Source;
 use nix::fcntl::{FcntlArg, fcntl};
 
+pub(crate) use self::compare::rotated;
 use self::compare::{Likeness, files};
 use self::rules::Rules;
 use self::scenario::{By, Line, Scenario, Step};
@@ -42,6 +44,8 @@ pub(super) struct Options {
     seed: u64,
     /// Only scenarios of this kind.
     kind: Option<String>,
+    /// How often a program is killed while it updates.
+    kills: u64,
 }
 
 impl Options {
@@ -50,6 +54,7 @@ impl Options {
             ours: args.value("--ours")?,
             theirs: args.value("--theirs")?.unwrap_or("rrdtool".into()),
             kind: args.value("--kind")?,
+            kills: args.value("--kills")?.unwrap_or(20),
             rounds: args.value("--scenarios")?.unwrap_or(40),
             seed,
         })
@@ -68,7 +73,7 @@ pub(super) fn run(options: &Options) -> Outcome<Counts> {
         .iter()
         .filter(|(name, _)| options.kind.as_deref().is_none_or(|kind| kind == *name))
         .collect();
-    if kinds.is_empty() {
+    if kinds.is_empty() && options.kind.as_deref() != Some("writers") {
         return Err("no scenarios of that kind".into());
     }
     for round in 0..options.rounds {
@@ -99,6 +104,12 @@ pub(super) fn run(options: &Options) -> Outcome<Counts> {
     }
     println!("{} command lines, seed {}", pair.lines, options.seed);
     pair.rules.tell();
+    if options.kind.as_deref().is_none_or(|kind| kind == "writers") && pair.kymo {
+        let kymo = folder.path().join("rrdtool");
+        let folder = folder.path().join("writers");
+        fs::create_dir(&folder)?;
+        counts.add(writers::run(&kymo, &folder, options.kills, options.seed)?);
+    }
     Ok(counts)
 }
 
@@ -349,7 +360,11 @@ fn answer(side: &mut Side, line: &Line) -> Outcome<Answer> {
     }?;
     let taken = begin.elapsed();
     if taken > LONG {
-        eprintln!("{taken:.1?} in {}: {}", side.folder().display(), line.quoted());
+        eprintln!(
+            "{taken:.1?} in {}: {}",
+            side.folder().display(),
+            line.quoted()
+        );
     }
     Ok(answer)
 }
