@@ -15,6 +15,7 @@ mod pairs;
 mod random;
 mod record;
 mod rrd;
+mod rrd_lines;
 mod rrd_updates;
 mod text;
 mod tree;
@@ -148,6 +149,14 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "rrd-commands",
         run: rrd_updates::commands,
+    },
+    Corpus {
+        name: "rrd-lines-created",
+        run: rrd_lines::created,
+    },
+    Corpus {
+        name: "rrd-lines-updated",
+        run: rrd_lines::updated,
     },
     Corpus {
         name: "cpel-dump",
