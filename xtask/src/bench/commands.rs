@@ -59,7 +59,9 @@ pub(super) fn run(mut args: Args) -> Outcome {
     println!("but where it is said\n");
     println!("{:<34} {:>12} {:>12} {:>7}", "", "kymo", "rrdtool", "ratio");
     // How often it is done in one run, how many steps of time it takes, and what it is.
-    let tasks: [(&str, u64, u64, fn(&Bench) -> Task); 4] = [
+    /// A name, how often it is done, what is counted of it, and how it is made.
+    type Planned = (&'static str, u64, u64, fn(&Bench) -> Task);
+    let tasks: [Planned; 4] = [
         (
             "update, a line each, many files",
             files * 10,

@@ -10,8 +10,11 @@ mod updates;
 use super::scenario::{By, Line, Scenario, Step};
 use crate::interop::engine::Random;
 
+/// A kind of scenario: its name, and what makes one up.
+type Kind = (&'static str, fn(&mut Random) -> Scenario);
+
 /// The kinds of scenarios: what they are called and what makes them.
-pub(super) const KINDS: &[(&str, fn(&mut Random) -> Scenario)] = &[
+pub(super) const KINDS: &[Kind] = &[
     ("updates", updates::many),
     ("seasons", updates::seasons),
     ("queries", queries::fetches),
