@@ -4,6 +4,7 @@
 //! does other things at the same time, the clock on the wall tells about those. Wall time
 //! is only used to compare kymo's own threads.
 
+mod commands;
 mod engine;
 mod machine;
 mod rrd;
@@ -39,10 +40,10 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("engine") => return engine::run(args),
         Some("machine") => return machine::run(args),
         Some("rrd") => return rrd::run(args),
+        Some("commands") => return commands::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `bench engine`, `bench machine` or `bench rrd`"
-                    .into(),
+                "what to measure: `bench ctf`, `commands`, `engine`, `machine` or `rrd`".into(),
             );
         }
     }

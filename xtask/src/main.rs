@@ -27,17 +27,23 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|rrd|engine] [--tool SCRIPT] [--events N] [--databases DIR]
-          [--rounds N] [--seed N]
+  interop [--only ctf|rrd|engine|commands] [--tool SCRIPT] [--events N] [--databases DIR]
+          [--rounds N] [--seed N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
+          [--theirs PROGRAM]
       Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
-      databases that it makes now and on those of other machines, converted to this one; and
-      its engine with rrdtool on databases and updates that are made up.
-      --only NAME   only one of the three
+      databases that it makes now and on those of other machines, converted to this one; its
+      engine with rrdtool on databases and updates that are made up; and its command lines with
+      rrdtool's on those that are made up.
+      --only NAME   only one of the four
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
       --databases DIR  where the databases of other machines are (../shared/data/rrd)
       --rounds N    databases to make up (500)
       --seed N      makes others up (1)
+      --scenarios N scenarios of command lines of each kind (40)
+      --kind KIND   only scenarios of this kind
+      --kills N     how often a program is killed while it updates (20)
+      --ours PROGRAM, --theirs PROGRAM  what is compared instead of kymo and of rrdtool
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
       events in CTF 2.
@@ -46,6 +52,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       Counts the instructions of an update of a database that stays open; needs valgrind.
   bench machine [--runs N]
       Measures the conversion of doubles between machines beside a plain copy.
+  bench commands [--runs N] [--files N]
+      Measures rrdtool's command lines as kymo and rrdtool carry them out.
+      --files N     files that are updated in turn (1000)
   bench rrd [--runs N] [--files N]
       Measures conversion, dump and restore of databases beside rrdtool.
       --files N     small files to convert (1000)

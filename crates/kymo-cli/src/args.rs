@@ -4,6 +4,7 @@ pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod machine;
 pub(crate) mod rrd;
+pub(crate) mod time;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
 use kymo::open::{ClockChoice, Duration, parse_placed};
 use kymo::show::pretty;
+use kymo_collectd::network::Keys;
 use kymo_machine::Machine;
 
 /// Reads, filters, merges and shows performance records.
@@ -21,8 +23,8 @@ use kymo_machine::Machine;
     about = "Reads, filters, merges and shows performance records",
     long_about = "Reads, filters, merges and shows performance records: traces in the Common \
 Trace Format (CTF) 1.8 and 2 and its draft of 2010 (RFC v1.1), as LTTng, barectf, Zephyr, babeltrace2 and \
-others write them, the event logs of VPP (CPEL, elog, Gist), and the round-robin databases of RRDtool, \
-RRD4J and kymo itself.\n\n\
+others write them, the event logs of VPP (CPEL, elog, Gist), datagrams of collectd, and the round-robin \
+databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
 Exit status:
@@ -43,6 +45,7 @@ Examples:
   kymo latency --start irq_entry --end irq_exit --track cpu_id trace/
                                          how long it takes from one to the other
   kymo machine list                      how machines write numbers
+  kymo time 1927637038649001053          a time of collectd as seconds and as a date
   kymo rrd convert DIR --in-place --to arm64
                                          databases of RRDtool on another machine",
     arg_required_else_help = true,
@@ -67,7 +70,7 @@ pub(crate) fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Print(Print),
-    Convert(convert::Convert),
+    Convert(Box<convert::Convert>),
     Info(Info),
     Stats(Stats),
     Check(Check),
@@ -75,6 +78,7 @@ pub(crate) enum Command {
     Latency(analysis::Latency),
     Profile(analysis::Profile),
     Machine(machine::Machine),
+    Time(time::Time),
     Rrd(rrd::Rrd),
     Completions(Completions),
     Man(Man),
@@ -84,7 +88,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Input {
     /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
-    /// (CPEL, elog, Gist), or a directory to search for all of them.
+    /// (CPEL, elog, Gist), or a directory to search for all of them; or datagrams of collectd: a
+    /// capture of the network (pcap, pcapng), or a file that is one datagram.
     ///
     /// A directory that holds a file named `metadata` is a CTF trace. Any other directory is
     /// searched with all below it, for traces, for databases whose names end in `.rrd`, and for
@@ -137,6 +142,13 @@ pub(crate) struct Input {
     /// the first path stays, the others are moved.
     #[arg(long, value_name = "NAME", help_heading = "Clocks")]
     pub(crate) align_event: Option<String>,
+
+    /// A file with the passwords of signed and encrypted datagrams: lines `USER: PASSWORD`.
+    ///
+    /// It is written as the AuthFile of collectd's network plugin. Without it signatures are not
+    /// verified, and what is encrypted is not shown.
+    #[arg(long, value_name = "FILE", value_parser = parse_keys, value_hint = clap::ValueHint::FilePath)]
+    pub(crate) auth_file: Option<Keys>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(
@@ -479,6 +491,11 @@ pub(crate) enum Color {
     Always,
     /// Never
     Never,
+}
+
+fn parse_keys(path: &str) -> Result<Keys, String> {
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    Keys::parse(&text).map_err(|error| error.to_string())
 }
 
 fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {

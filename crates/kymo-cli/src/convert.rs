@@ -64,12 +64,14 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         To::Jsonl => job.stream(&mut Json::new(wall)),
         To::Csv => job.stream(&mut csv(&args.selection.event, of, wall)),
         To::Perfetto => {
-            let mut perfetto = Perfetto::new(of, job.marks()?, wall);
+            let marks = job.marks()?;
+            let mut perfetto = Perfetto::new(of, &marks, wall);
             let done = job.stream(&mut perfetto);
             job.told(done, perfetto.losses())
         }
         To::Chrome => {
-            let mut chrome = Chrome::new(of, job.marks()?, wall);
+            let marks = job.marks()?;
+            let mut chrome = Chrome::new(of, &marks, wall);
             let done = job.stream(&mut chrome);
             job.told(done, chrome.losses())
         }
@@ -206,6 +208,10 @@ impl Job<'_> {
         Failure::Usage(unknown.error.render(unknown.option, color))
     }
 
+    fn unknown(&self, unknown: &UnknownField) -> Stop {
+        Stop::Failure(self.unknown_field(unknown))
+    }
+
     /// Runs the pipeline into an output.
     fn run<A: Assembler>(&self, assembler: &mut A, out: &mut dyn Write) -> Result<Summary, Stop> {
         let Self {
@@ -309,8 +315,8 @@ impl Job<'_> {
             order: order.unwrap_or(ByteOrder::Big),
             clock: args.ticks.unwrap_or(NANOSECONDS),
         };
-        let mut log = Cpel::new(of, options, wall)
-            .map_err(|error| Stop::Failure(self.unknown_field(&error)))?;
+        let marks = options.marks(of).map_err(|error| self.unknown(&error))?;
+        let mut log = Cpel::new(of, options, &marks, wall);
         let summary = self.run(&mut log, &mut io::sink())?;
         let losses = Arc::clone(log.losses());
         self.write(|file| {
@@ -366,8 +372,10 @@ impl Job<'_> {
             target,
         };
         let recordings = &self.inputs.recordings;
-        let mut counted = Rrd::new(recordings, options, wall)
-            .map_err(|error| Stop::Failure(self.unknown_field(&error)))?;
+        let marks = options
+            .marks(recordings)
+            .map_err(|error| self.unknown(&error))?;
+        let mut counted = Rrd::new(options, &marks, wall);
         let summary = self.run(&mut counted, &mut io::sink())?;
         let made = match counted.make() {
             Ok(made) => made,

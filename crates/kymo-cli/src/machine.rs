@@ -1,7 +1,6 @@
 //! `kymo machine`.
 
 mod layout;
-pub(crate) mod number;
 mod values;
 
 use kymo_machine::{ByteOrder, FloatOrder, Machine};

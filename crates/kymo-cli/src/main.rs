@@ -16,6 +16,7 @@ mod progress;
 mod report;
 mod rrd;
 mod terminal;
+mod time;
 
 use std::io::Write;
 use std::path::Path;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Latency(args) => analysis::latency(&args, &terminal),
         Command::Profile(args) => analysis::profile(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
+        Command::Time(args) => time::run(&args, &terminal),
         Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),

@@ -18,6 +18,7 @@ fn open_options(input: &Input) -> Options {
         },
         machine: input.machine,
         clock: input.clock,
+        keys: input.auth_file.clone(),
     }
 }
 

@@ -105,9 +105,10 @@ fn refuse(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
     };
     Err(Failure::Usage(format!(
         "error: `{path}` is {}: `{option}` is for traces",
-        match other.is_log() {
-            true => "an event log",
-            false => "a round-robin database",
+        match other {
+            AnyRecording::Rrd(_) => "a round-robin database",
+            AnyRecording::Metrics(_) => "a recording of collectd",
+            _ => "an event log",
         }
     )))
 }

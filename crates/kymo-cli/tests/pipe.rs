@@ -174,6 +174,8 @@ fn replaced_files_are_noticed() {
     assert_eq!(missing, "ERROR: opening 'a.rrd': No such file or directory");
     fs::write(path("a.rrd"), "no database").expect("written");
     assert!(ask("update a.rrd 1600001200:1").starts_with("ERROR: 'a.rrd': "));
+    drop(input);
+    assert!(child.wait().expect("the end").success());
 }
 
 #[test]

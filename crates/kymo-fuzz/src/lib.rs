@@ -5,6 +5,7 @@
 //! with inputs that libFuzzer makes up; the tests of this crate with the inputs kept in
 //! `fuzz/corpus`.
 
+mod collectd;
 mod logs;
 mod portable_rrd;
 mod rrd;
@@ -42,7 +43,31 @@ pub const CHECKS: &[Check] = &[
     ("cpel", cpel),
     ("elog", elog),
     ("gist", gist),
+    ("collectd_network", collectd_network),
+    ("collectd_plain", collectd_plain),
+    ("collectd_files", collectd_files),
+    ("collectd_capture", collectd_capture),
 ];
+
+/// A datagram of collectd, behind a byte that tells how it is received.
+pub fn collectd_network(data: &[u8]) {
+    collectd::network(data);
+}
+
+/// Lines of collectd's text protocol.
+pub fn collectd_plain(data: &[u8]) {
+    collectd::plain(data);
+}
+
+/// A configuration of collectd, a `types.db`, a file of passwords.
+pub fn collectd_files(data: &[u8]) {
+    collectd::files(data);
+}
+
+/// A capture of a network, or a datagram of collectd.
+pub fn collectd_capture(data: &[u8]) {
+    collectd::capture(data);
+}
 
 /// A CPEL file.
 pub fn cpel(data: &[u8]) {

@@ -13,7 +13,7 @@ use kymo_cpel::rewrite::rewrite;
 use kymo_cpel::write;
 use kymo_io::Bytes;
 use kymo_machine::ByteOrder;
-use kymo_model::{Cursor, Event, FieldId, Recording, Visitor};
+use kymo_model::{Cursor, Event, FaultCode, FaultReport, FieldId, Recording, Visitor};
 
 /// The longest text of an event.
 const MOST_TEXT: usize = (64 << 10) + 100;
@@ -70,7 +70,9 @@ pub(crate) fn elog(data: &[u8]) {
     converted.expect("memory takes all");
     let cpel = Cpel::new(Path::new("x"), bytes(&cpel), &Options::default());
     let cpel = cpel.expect("what was written");
-    assert!(cpel.faults().is_empty());
+    // Any double may be the time of an event.
+    let late = |fault: &FaultReport| fault.code == FaultCode::TimeRange;
+    assert!(cpel.faults().iter().all(late));
     assert_eq!(walk(&cpel, true).events, of.events());
 }
 

@@ -5,6 +5,7 @@
 //! * [`Machine`]: what is known of a machine, by name;
 //! * [`integer`]: integers of 1 to 8 bytes;
 //! * [`float`]: doubles as each machine stores them, one or millions;
+//! * [`Number`]: doubles as people write them and C reads them;
 //! * [`layout`]: where the members of C structs are;
 //! * [`bits`]: bit fields of any size at any bit.
 //!
@@ -28,9 +29,11 @@ pub mod float;
 pub mod integer;
 pub mod layout;
 mod machine;
+mod strtod;
 
 pub use integer::Width;
 pub use machine::{FloatOrder, Machine};
+pub use strtod::{NotANumber, Number};
 
 /// The order in which the bytes of a number follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -58,6 +58,8 @@ pub enum FaultCode {
     Redefined,
     /// What must be sorted is not.
     NotSorted,
+    /// A datagram, or a part of one, is not what it should be.
+    Datagram,
     /// A file could not be read.
     Unreadable,
 }
@@ -90,6 +92,7 @@ impl FaultCode {
             Self::StringOffset => "string-offset",
             Self::Redefined => "redefined",
             Self::NotSorted => "not-sorted",
+            Self::Datagram => "datagram",
             Self::Unreadable => "unreadable",
         }
     }

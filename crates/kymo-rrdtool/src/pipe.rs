@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 use crate::failure::reason;
 use crate::path::{path, shown};
@@ -246,6 +246,11 @@ fn parameter_count(command: &str) -> Failure {
 fn split(line: &mut [u8]) -> Option<Vec<&[u8]>> {
     let end = line.iter().rposition(|&byte| byte > b' ');
     let end = end.map_or(0, |last| last + 1);
+    if memchr2(b'"', b'\'', &line[..end]).is_none() {
+        // Most lines are without.
+        let words = line[..end].split(|&byte| byte == b' ');
+        return Some(words.filter(|word| !word.is_empty()).collect());
+    }
     let mut words = Vec::new();
     // What is kept moves to the front.
     let mut to = 0;

@@ -424,3 +424,70 @@ fn last_values_are_exposed() {
     assert_eq!(done, Err("2 of the inputs cannot be read".to_owned()));
     assert_eq!(warnings.lines().count(), 2, "{warnings}");
 }
+
+/// A file of RRD4J with a data source, two rows of AVERAGE and two of TOTAL.
+fn rrd4j() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let text = |bytes: &mut Vec<u8>, text: &str| {
+        let units = text.encode_utf16().chain(std::iter::repeat(0x20));
+        bytes.extend(units.take(20).flat_map(u16::to_be_bytes));
+    };
+    text(&mut bytes, "RRD4J, version 0.2");
+    bytes.extend(300i64.to_be_bytes());
+    bytes.extend([1i32, 2].iter().flat_map(|count| count.to_be_bytes()));
+    bytes.extend(1_600_000_500i64.to_be_bytes());
+    text(&mut bytes, "sun");
+    text(&mut bytes, "GAUGE");
+    bytes.extend(600i64.to_be_bytes());
+    bytes.extend(
+        [0.0, f64::NAN, 7.0, 0.0]
+            .iter()
+            .flat_map(|number: &f64| number.to_be_bytes()),
+    );
+    bytes.extend(0i64.to_be_bytes());
+    for kind in ["AVERAGE", "TOTAL"] {
+        text(&mut bytes, kind);
+        bytes.extend(0.5f64.to_be_bytes());
+        bytes.extend([1i32, 2].iter().flat_map(|count| count.to_be_bytes()));
+        bytes.extend(1i32.to_be_bytes());
+        bytes.extend(f64::NAN.to_be_bytes());
+        bytes.extend(0i64.to_be_bytes());
+        bytes.extend(
+            [2.5, 1.5]
+                .iter()
+                .flat_map(|value: &f64| value.to_be_bytes()),
+        );
+    }
+    bytes
+}
+
+#[test]
+fn files_of_rrd4j_become_databases() {
+    let place = Place::new();
+    std::fs::write(place.path("j"), rrd4j()).unwrap();
+    for words in [
+        "",
+        " --first-row 0",
+        " RRA:AVERAGE:0.5:1:2",
+        " --format portable",
+    ] {
+        let (done, warnings) = place.run(&format!("import @j @j.rrd{words}"));
+        assert_eq!(done, Ok(String::new()));
+        assert_eq!(warnings.matches("found TOTAL").count(), 1, "{warnings}");
+        let values = ["1.5000000000e+00", "2.5000000000e+00"];
+        let rows: Vec<_> = place.rows("j.rrd");
+        assert_eq!(rows.len(), 2, "{words}");
+        for (row, value) in rows.iter().zip(values) {
+            assert!(row.contains(value), "{row}");
+        }
+        assert_eq!(place.ok("lastupdate @j.rrd"), " sun\n\n1600000500: 7\n");
+    }
+    assert_eq!(
+        place.fails("import @j @k.rrd --time t"),
+        "'@j': this is a file of RRD4J, which has no columns"
+    );
+    assert_eq!(
+        place.fails("import @j.rrd @k.rrd"),
+        "'@j.rrd': this is a database already; `kymo rrd convert` makes one of another form of it"
+    );
+}

@@ -3,6 +3,7 @@
 //! A moment in a recording is a clock and that clock's raw ticks. To order the
 //! events of several recordings, ticks are placed on a common line: a
 //! [`Timestamp`], a signed count of nanoseconds. Raw ticks are never thrown away.
+//! [`CdTime`] is the time of collectd, whose ticks are finer than that.
 //!
 //! ```
 //! use kymo_time::{Clock, Ticks};
@@ -14,9 +15,11 @@
 //! ```
 
 mod calendar;
+mod cdtime;
 mod clock;
 
 pub use calendar::{Date, date_of_days, days_of_date};
+pub use cdtime::{CdTime, CdTimeError};
 pub use clock::{Clock, Origin, Ticks};
 
 /// Nanoseconds in a second.

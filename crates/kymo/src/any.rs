@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kymo_collectd::recording::Recording as Metrics;
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::recording::Recording as Cpel;
 use kymo_ctf::trace::Trace;
@@ -23,6 +24,8 @@ pub enum AnyRecording {
     Cpel(Cpel),
     /// An event log of vppinfra.
     Elog(Elog),
+    /// Datagrams of collectd.
+    Metrics(Metrics),
 }
 
 /// Walks the events of a chunk of any recording.
@@ -35,10 +38,12 @@ pub enum AnyCursor<'r> {
     Cpel(<Cpel as Recording>::Cursor<'r>),
     /// Of an elog file.
     Elog(<Elog as Recording>::Cursor<'r>),
+    /// Of datagrams of collectd.
+    Metrics(<Metrics as Recording>::Cursor<'r>),
 }
 
 /// An event of any recording.
-pub enum AnyEvent<C, R, L, E> {
+pub enum AnyEvent<C, R, L, E, M> {
     /// Of a trace.
     Ctf(C),
     /// Of a database.
@@ -47,6 +52,8 @@ pub enum AnyEvent<C, R, L, E> {
     Cpel(L),
     /// Of an elog file.
     Elog(E),
+    /// Of datagrams of collectd.
+    Metrics(M),
 }
 
 /// What the entries of a recording are, as scripts see it.
@@ -76,6 +83,7 @@ macro_rules! each {
             Self::Rrd($one) => $do,
             Self::Cpel($one) => $do,
             Self::Elog($one) => $do,
+            Self::Metrics($one) => $do,
         }
     };
 }
@@ -85,15 +93,16 @@ impl AnyRecording {
     pub fn as_ctf(&self) -> Option<&Trace> {
         match self {
             Self::Ctf(trace) => Some(trace),
-            Self::Rrd(_) | Self::Cpel(_) | Self::Elog(_) => None,
+            Self::Rrd(_) | Self::Cpel(_) | Self::Elog(_) | Self::Metrics(_) => None,
         }
     }
 
-    /// What its entries are.
-    pub fn entry_kind(&self) -> EntryKind {
+    /// What the entries of a stream are.
+    pub fn entry_kind(&self, stream: usize) -> EntryKind {
         match self {
             Self::Ctf(_) | Self::Cpel(_) | Self::Elog(_) => EntryKind::Event,
-            Self::Rrd(_) => EntryKind::Sample,
+            Self::Metrics(_) if stream != kymo_collectd::recording::VALUES => EntryKind::Event,
+            Self::Rrd(_) | Self::Metrics(_) => EntryKind::Sample,
         }
     }
 
@@ -106,6 +115,7 @@ impl AnyRecording {
     pub fn notes(&self) -> &[String] {
         match self {
             Self::Cpel(log) => log.notes(),
+            Self::Metrics(metrics) => metrics.notes(),
             Self::Ctf(_) | Self::Rrd(_) | Self::Elog(_) => &[],
         }
     }
@@ -160,6 +170,7 @@ impl Recording for AnyRecording {
             Self::Rrd(of) => AnyCursor::Rrd(of.cursor(chunk)),
             Self::Cpel(of) => AnyCursor::Cpel(of.cursor(chunk)),
             Self::Elog(of) => AnyCursor::Elog(of.cursor(chunk)),
+            Self::Metrics(of) => AnyCursor::Metrics(of.cursor(chunk)),
         }
     }
 
@@ -191,6 +202,7 @@ impl<'r> Cursor for AnyCursor<'r> {
         <<Rrd as Recording>::Cursor<'r> as Cursor>::Event<'a>,
         <<Cpel as Recording>::Cursor<'r> as Cursor>::Event<'a>,
         <<Elog as Recording>::Cursor<'r> as Cursor>::Event<'a>,
+        <<Metrics as Recording>::Cursor<'r> as Cursor>::Event<'a>,
     >
     where
         Self: 'a;
@@ -201,11 +213,12 @@ impl<'r> Cursor for AnyCursor<'r> {
             Self::Rrd(cursor) => cursor.next_event()?.map(AnyEvent::Rrd),
             Self::Cpel(cursor) => cursor.next_event()?.map(AnyEvent::Cpel),
             Self::Elog(cursor) => cursor.next_event()?.map(AnyEvent::Elog),
+            Self::Metrics(cursor) => cursor.next_event()?.map(AnyEvent::Metrics),
         })
     }
 }
 
-impl<C: Event, R: Event, L: Event, E: Event> Event for AnyEvent<C, R, L, E> {
+impl<C: Event, R: Event, L: Event, E: Event, M: Event> Event for AnyEvent<C, R, L, E, M> {
     fn class(&self) -> &EventClass {
         each!(self, event => event.class())
     }

@@ -6,6 +6,7 @@
 //! without a reason and a reason without a failure all fail the run.
 
 mod analyses;
+mod collectd;
 mod contents;
 mod elements;
 mod fields;
@@ -14,6 +15,7 @@ mod pairs;
 mod random;
 mod record;
 mod rrd;
+mod rrd_lines;
 mod rrd_updates;
 mod text;
 mod tree;
@@ -149,6 +151,14 @@ const CORPORA: &[Corpus] = &[
         run: rrd_updates::commands,
     },
     Corpus {
+        name: "rrd-lines-created",
+        run: rrd_lines::created,
+    },
+    Corpus {
+        name: "rrd-lines-updated",
+        run: rrd_lines::updated,
+    },
+    Corpus {
         name: "cpel-dump",
         run: logs::dumps,
     },
@@ -171,6 +181,22 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "cpel-profiles",
         run: analyses::profiles,
+    },
+    Corpus {
+        name: "collectd-packets",
+        run: collectd::packets,
+    },
+    Corpus {
+        name: "collectd-malformed",
+        run: collectd::malformed,
+    },
+    Corpus {
+        name: "collectd-commands",
+        run: collectd::commands,
+    },
+    Corpus {
+        name: "collectd-configurations",
+        run: collectd::configurations,
     },
 ];
 

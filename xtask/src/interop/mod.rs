@@ -1,6 +1,7 @@
 //! kymo beside the programs whose files it reads and whose texts it prints, on files that
 //! these make now.
 
+mod commands;
 mod ctf;
 mod engine;
 mod rrd;
@@ -11,6 +12,7 @@ use crate::Outcome;
 use crate::args::Args;
 use crate::process::build_kymo;
 
+pub(crate) use commands::rotated;
 pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
@@ -18,8 +20,8 @@ pub(crate) use engine::{same, update};
 pub(crate) fn run(mut args: Args) -> Outcome {
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    if !["ctf", "rrd", "engine"].into_iter().any(wanted) {
-        return Err("`--only` is `ctf`, `rrd` or `engine`".into());
+    if !["ctf", "rrd", "engine", "commands"].into_iter().any(wanted) {
+        return Err("`--only` is `ctf`, `rrd`, `engine` or `commands`".into());
     }
     let databases: PathBuf = args.value("--databases")?.unwrap_or_else(rrd::databases);
     let tool = if wanted("ctf") {
@@ -30,6 +32,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let events: u64 = args.value("--events")?.unwrap_or(20_000);
     let rounds: u64 = args.value("--rounds")?.unwrap_or(500);
     let seed: u64 = args.value("--seed")?.unwrap_or(1);
+    let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
     let kymo = build_kymo(false)?;
     let mut counts = Counts::default();
@@ -41,6 +44,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("engine") {
         counts.add(engine::run(rounds, seed)?);
+    }
+    if wanted("commands") {
+        counts.add(commands::run(&commands)?);
     }
     println!("{} passed, {} failed", counts.passed, counts.failed);
     if counts.failed == 0 {

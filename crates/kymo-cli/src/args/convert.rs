@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use kymo::convert::{Counter, Slice, rrd};
-use kymo::filter::FieldName;
+use kymo::filter::FieldNames;
 use kymo_machine::ByteOrder;
 use kymo_rrd::convert::Target;
 
@@ -54,8 +54,8 @@ pub(crate) struct Convert {
     /// Where none is given, tracks are those of CPEL and elog files, and the streams of other
     /// recordings; an event without the field is on the track of its stream. (perfetto, chrome,
     /// cpel, rrd)
-    #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "Time line")]
-    pub(crate) track: Option<FieldName>,
+    #[arg(long, value_name = "FIELD", value_parser = FieldNames::parse_one, help_heading = "Time line")]
+    pub(crate) track: Option<FieldNames>,
 
     /// Draw slices from events that match a pattern to those that match another, on the same
     /// track; can be given several times.
@@ -83,8 +83,8 @@ pub(crate) struct Convert {
 
     /// Join the events in which a field has the same value by a flow; with perfetto it can be given
     /// several times. (perfetto, chrome)
-    #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "Time line")]
-    pub(crate) flow: Vec<FieldName>,
+    #[arg(long, value_name = "FIELD", value_parser = FieldNames::parse_one, help_heading = "Time line")]
+    pub(crate) flow: Vec<FieldNames>,
 
     /// Keep all fields of an event as text.
     #[arg(long, conflicts_with = "datum", help_heading = "CPEL")]
@@ -94,8 +94,8 @@ pub(crate) struct Convert {
     ///
     /// Unless this or --text is given, events of CPEL and elog files keep their text; others need
     /// one of the two.
-    #[arg(long, value_name = "FIELD", value_parser = FieldName::parse, help_heading = "CPEL")]
-    pub(crate) datum: Option<FieldName>,
+    #[arg(long, value_name = "FIELD", value_parser = FieldNames::parse_one, help_heading = "CPEL")]
+    pub(crate) datum: Option<FieldNames>,
 
     /// The byte order of the file; big unless told, which is the only one that VPP's programs read.
     #[arg(long, value_enum, value_name = "ORDER", help_heading = "CPEL")]
@@ -117,10 +117,10 @@ pub(crate) struct Convert {
     #[arg(
         long,
         value_name = "FIELD",
-        value_parser = FieldName::parse,
+        value_parser = FieldNames::parse_one,
         help_heading = "Round-robin database"
     )]
-    pub(crate) value: Option<FieldName>,
+    pub(crate) value: Option<FieldNames>,
 
     /// How the values of a step become one; the average unless told.
     #[arg(
@@ -128,6 +128,7 @@ pub(crate) struct Convert {
         value_enum,
         value_name = "FUNCTION",
         requires = "value",
+        conflicts_with = "count",
         ignore_case = true,
         help_heading = "Round-robin database"
     )]

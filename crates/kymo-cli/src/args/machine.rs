@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use kymo_machine::Machine as KnownMachine;
-
-use crate::machine::number::Number;
+use kymo_machine::{Machine as KnownMachine, Number};
 
 /// Tell how machines write numbers and lay out structs
 ///

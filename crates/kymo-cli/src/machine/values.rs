@@ -1,12 +1,11 @@
 //! The bytes of a struct whose members have values.
 
 use kymo_machine::layout::{CType, Layout, Struct};
-use kymo_machine::{Machine, Width, integer};
+use kymo_machine::{Machine, Number, Width, integer};
 use kymo_text::diagnostic::Diagnostic;
 use serde_json::Value;
 
 use super::layout::scalar_name;
-use super::number::Number;
 
 /// What bytes hold that nothing was written to.
 const UNTOUCHED: u8 = 0x88;

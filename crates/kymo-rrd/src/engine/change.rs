@@ -32,8 +32,8 @@ pub trait Change {
         values: &[Value],
     ) -> Result<(), StoreError>;
 
-    /// Tells that the rows that follow are of points up to this time, in seconds since 1970, the end
-    /// of a step.
+    /// Tells that the rows that follow are of points up to this time, in seconds since 1970: the end
+    /// of a step, as rrdtool counts it.
     fn steps_end(&mut self, _end: u64) {}
 
     /// All values of an archive, row by row.

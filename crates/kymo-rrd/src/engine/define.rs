@@ -117,6 +117,9 @@ impl Definition {
         if !is_name(name) || kind.is_empty() || !kind.bytes().all(is_word) || rest.is_empty() {
             return Err(format());
         }
+        if place_of(&self.sources, name).is_some() {
+            return Err(format!("Duplicate DS name: {name}"));
+        }
         let kind = if kind == "COMPUTE" {
             self.computed(rest)?
         } else {
@@ -124,9 +127,6 @@ impl Definition {
                 .ok_or_else(|| format!("invalid DS type specified ({kind})"))?;
             measured(reading, rest)?
         };
-        if place_of(&self.sources, name).is_some() {
-            return Err(format!("Duplicate DS name: {name}"));
-        }
         self.sources.push(DataSource {
             name: Text::from(name),
             kind,

@@ -155,8 +155,12 @@ impl Engine {
         template.check(sample.values.len())?;
         let span = Span::new(plan, last, time);
         let name = |source: usize| names[source].clone();
-        points.measure(plan, name, state, &span, template, sample.values)?;
-        let passes = points.close(plan, name, state, &span, now as f64)?;
+        let passes = if plan.computes || span.open_step(plan.step).is_some() {
+            points.measure(plan, name, state, &span, template, sample.values)?;
+            points.close(plan, name, state, &span, now as f64)?
+        } else {
+            points.measure_and_close(plan, name, state, &span, template, sample.values)?
+        };
 
         // From here on nothing is refused.
         template.keep(state, sample.values, usize::MAX);
@@ -190,7 +194,7 @@ impl Engine {
     fn end_steps(&mut self, change: &mut impl Change, pass: usize) -> Result<bool, UpdateError> {
         let plan = &self.plan;
         let pass = self.points.pass_of(pass);
-        change.steps_end((pass.first_step + pass.steps) * plan.step);
+        change.steps_end(pass.end);
         if !plan.predicts {
             consolidate(plan, pass, change, &mut self.row)?;
             return Ok(false);

@@ -16,6 +16,8 @@ pub(super) struct Plan {
     /// Whether the file tells over what part of a season is smoothed.
     pub(super) tells_window: bool,
     pub(super) sources: Vec<Source>,
+    /// Whether some data source is computed.
+    pub(super) computes: bool,
     pub(super) archives: Vec<Ring>,
     /// Whether some archive does more than consolidate, so that archives look at each other.
     pub(super) predicts: bool,
@@ -122,9 +124,11 @@ impl Plan {
         let archives: Vec<Ring> = archives
             .map(|(index, archive)| Ring::new(database, index, archive))
             .collect::<Result<_, _>>()?;
+        let computed = |source: &Source| matches!(source.kind, Kind::Computed(_));
         let consolidates = |ring: &Ring| matches!(ring.role, Role::Consolidate { .. });
         Ok(Self {
             step: database.step,
+            computes: sources.iter().any(computed),
             whole_seconds: database.version < 3,
             tells_window: database.version >= 4,
             measured: (0..sources.len())

@@ -2,7 +2,7 @@
 
 use super::plan::{Kind, Plan};
 use super::{Measurement, Template, UpdateError};
-use crate::model::State;
+use crate::model::{SourceState, State};
 use crate::rpn::Stack;
 use crate::{Time, Value};
 
@@ -19,6 +19,8 @@ pub(super) struct Span {
     steps: u64,
     /// The number of the step that ends first, counted from 1970.
     first_step: u64,
+    /// When the last of them ends, in seconds since 1970.
+    end: u64,
 }
 
 /// Steps that end with the same rates.
@@ -28,6 +30,9 @@ pub(super) struct Pass {
     pub(super) steps: u64,
     /// The number of the first of them, counted from 1970.
     pub(super) first_step: u64,
+    /// When the last of them ends, in seconds since 1970, as rrdtool counts it: of a step that is ended
+    /// by its own share, a second too early where the last update had a fraction.
+    pub(super) end: u64,
     /// One for each data source, NaN where it is unknown.
     pub(super) rates: Vec<f64>,
 }
@@ -72,18 +77,60 @@ impl Span {
             },
             steps,
             first_step: first as u64,
+            end: end as u64,
         }
     }
 
     /// The part in which the step ends that was under way, if there is such a part and others
     /// follow: what was known of it shall not become part of them.
-    fn open_step(&self, step: u64) -> Option<f64> {
+    pub(super) fn open_step(&self, step: u64) -> Option<f64> {
         if self.steps < 2 {
             return None;
         }
         let open = self.before as u64 % step;
         (open > 0).then_some(open as f64)
     }
+}
+
+impl Pass {
+    fn begin(&mut self, span: &Span) {
+        self.steps = span.steps;
+        self.first_step = span.first_step;
+        self.end = span.end;
+        self.rates.clear();
+    }
+}
+
+/// What a reading adds to its data source. NaN where that cannot be known, or the rate is beyond its
+/// limits.
+#[inline]
+fn amount(
+    plan: &Plan,
+    names: &impl Fn(usize) -> crate::Text,
+    state: &State,
+    span: &Span,
+    index: usize,
+    given: Measurement<'_>,
+) -> Result<f64, UpdateError> {
+    let source = &plan.sources[index];
+    let Kind::Measured { reading, min, max } = source.kind else {
+        return Ok(f64::NAN);
+    };
+    if source.heartbeat < span.interval {
+        return Ok(f64::NAN);
+    }
+    let before = state.sources[index].last_reading.as_bytes();
+    let amount = given.amount(reading, before, span.interval);
+    let amount = amount.map_err(|problem| UpdateError::Reading {
+        source: index,
+        name: names(index),
+        text: given.with_text(<[u8]>::to_vec),
+        problem,
+    })?;
+    let rate = amount / span.interval;
+    // Comparisons with a limit that is not set do not hold.
+    let outside = rate > max || rate < min;
+    Ok(if outside { f64::NAN } else { amount })
 }
 
 impl Points {
@@ -102,30 +149,45 @@ impl Points {
         values: &[Measurement<'_>],
     ) -> Result<(), UpdateError> {
         self.amounts.clear();
-        for (index, source) in plan.sources.iter().enumerate() {
-            let Kind::Measured { reading, min, max } = source.kind else {
-                self.amounts.push(f64::NAN);
-                continue;
-            };
+        for index in 0..plan.sources.len() {
             let given = template.of(index, values);
-            let amount = if source.heartbeat >= span.interval {
-                let before = state.sources[index].last_reading.as_bytes();
-                let amount = given.amount(reading, before, span.interval);
-                amount.map_err(|problem| UpdateError::Reading {
-                    source: index,
-                    name: names(index),
-                    text: given.with_text(<[u8]>::to_vec),
-                    problem,
-                })?
-            } else {
-                f64::NAN
-            };
-            let rate = amount / span.interval;
-            // Comparisons with a limit that is not set do not hold.
-            let outside = rate > max || rate < min;
-            self.amounts.push(if outside { f64::NAN } else { amount });
+            self.amounts
+                .push(amount(plan, &names, state, span, index, given)?);
         }
         Ok(())
+    }
+
+    /// Does what [`measure`](Self::measure) and [`close`](Self::close) do where no data source is
+    /// computed and there is one pass at most: one data source after the other.
+    ///
+    /// # Errors
+    ///
+    /// The first reading that cannot be one of its data source.
+    pub(super) fn measure_and_close(
+        &mut self,
+        plan: &Plan,
+        names: impl Fn(usize) -> crate::Text,
+        state: &State,
+        span: &Span,
+        template: &Template,
+        values: &[Measurement<'_>],
+    ) -> Result<usize, UpdateError> {
+        let pass = &mut self.passes[0];
+        pass.begin(span);
+        self.points.clear();
+        for (index, (source, before)) in plan.sources.iter().zip(&state.sources).enumerate() {
+            let given = template.of(index, values);
+            let amount = amount(plan, &names, state, span, index, given)?;
+            let mut point = Point::of(before);
+            if span.steps == 0 {
+                point.add(amount, span.interval);
+            } else {
+                let rate = point.end(amount, span, plan.step, source.heartbeat);
+                pass.rates.push(rate);
+            }
+            self.points.push(point);
+        }
+        Ok(usize::from(span.steps > 0))
     }
 
     /// Computes the points that end, in one pass or two. The state stays as it is.
@@ -142,10 +204,7 @@ impl Points {
         now: f64,
     ) -> Result<usize, UpdateError> {
         self.points.clear();
-        self.points.extend(state.sources.iter().map(|source| Point {
-            unknown_seconds: source.unknown_seconds,
-            value: source.value.to_f64(),
-        }));
+        self.points.extend(state.sources.iter().map(Point::of));
         if span.steps == 0 {
             for (point, &amount) in self.points.iter_mut().zip(&self.amounts) {
                 point.add(amount, span.interval);
@@ -162,6 +221,7 @@ impl Points {
             after: 0.0,
             steps: 1,
             first_step: span.first_step,
+            end: state.last_update.to_micros().0 as u64 + open as u64,
         };
         let rest = Span {
             interval: span.interval - open,
@@ -169,6 +229,7 @@ impl Points {
             after: span.after,
             steps: span.steps - 1,
             first_step: span.first_step + 1,
+            end: span.end,
         };
         let whole = std::mem::take(&mut self.amounts);
         self.amounts
@@ -196,9 +257,7 @@ impl Points {
             stack,
         } = self;
         let pass = &mut passes[number];
-        pass.steps = span.steps;
-        pass.first_step = span.first_step;
-        pass.rates.clear();
+        pass.begin(span);
         for (index, source) in plan.sources.iter().enumerate() {
             let rate = points[index].end(amounts[index], span, plan.step, source.heartbeat);
             let rate = match &source.kind {
@@ -232,6 +291,13 @@ impl Points {
 }
 
 impl Point {
+    fn of(state: &SourceState) -> Self {
+        Self {
+            unknown_seconds: state.unknown_seconds,
+            value: state.value.to_f64(),
+        }
+    }
+
     /// Adds what happened within a step.
     fn add(&mut self, amount: f64, interval: f64) {
         if amount.is_nan() {

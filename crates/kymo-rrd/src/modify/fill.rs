@@ -1,12 +1,13 @@
 //! Values for new archives from others, as rrdtool 1.7.2 takes them.
 //!
-//! A row is taken from the first archive that covers all of its time and knows enough of it. Files
-//! come in the order in which they are told; in each the archives of the same kind with as long
-//! rows, then those of AVERAGE, then others of the same kind, the shortest rows first.
+//! A row is put together of data points; each is taken from the first archive that knows it, of those
+//! that cover all of the row. Files come in the order in which they are told; in each the archives of
+//! the same kind with as long rows, then those of AVERAGE, then others of the same kind, the shortest
+//! rows first.
 
 use std::ops::Range;
 
-use super::series::Series;
+use super::series::{MOST_POINTS, Rule, Series};
 use super::{Changed, ModifyError};
 use crate::engine::{Definition, Origin, fold};
 use crate::model::{ArchiveKind, Consolidation, Database, Scratch};
@@ -30,9 +31,6 @@ pub struct Filling<'a> {
     /// The files.
     pub givers: &'a [Giver<'a>],
 }
-
-/// Rows of more points begin with nothing known of them: it would take too long to find out.
-const MOST_POINTS: u64 = 1_000_000;
 
 impl Filling<'_> {
     /// Makes the database. `current_row` tells the first row of each archive, of so many.
@@ -112,7 +110,8 @@ pub(super) fn fill_rows(
     rows: Range<u64>,
     places: &[(&Giver<'_>, usize)],
 ) {
-    let Some(seconds) = row_seconds(&changed.database, archive) else {
+    let seconds = row_seconds(&changed.database, archive);
+    let (Some(seconds), Ok(step)) = (seconds, i64::try_from(changed.database.step)) else {
         return;
     };
     let (series, function, xff) = match changed.database.archives[archive].kind {
@@ -129,12 +128,16 @@ pub(super) fn fill_rows(
             (series.into_iter().collect(), Consolidation::Last, 0.0)
         }
     };
+    let rule = Rule {
+        function,
+        xff,
+        step,
+    };
     for row in rows {
         let end = changed.database.row_time(archive, row);
         let value = end.and_then(|end| {
             let begin = end.checked_sub(seconds)?;
-            let mut series = series.iter();
-            series.find_map(|series| series.stretch(function, xff, begin, end))
+            rule.stretch(&series, begin, end)
         });
         if let Some(value) = value {
             changed.set(archive, row, source, Value::from(value));
@@ -229,16 +232,19 @@ pub(super) fn prepare(
         return;
     };
     let steps = last / database.step;
-    if points > MOST_POINTS {
+    if points > MOST_POINTS.unsigned_abs() {
+        // They begin with nothing known of them.
         return;
     }
     let series: Vec<_> = candidates(Consolidation::Average, step, places);
+    let rule = Rule {
+        function: Consolidation::Average,
+        xff,
+        step,
+    };
     let point = |number: u64| {
         let end = i64::try_from(number).ok()?.checked_mul(step)?;
-        let begin = end.checked_sub(step)?;
-        series
-            .iter()
-            .find_map(|series| series.stretch(Consolidation::Average, xff, begin, end))
+        rule.stretch(&series, end.checked_sub(step)?, end)
     };
     let mut scratch = Scratch::default();
     scratch.set_value(Scratch::VALUE, Value::UNKNOWN);

@@ -40,52 +40,110 @@ impl<'a> Series<'a> {
         self.seconds
     }
 
-    /// What is known of a stretch of time: each row counts for as long as it is in it. `None` where
-    /// the series does not cover all of it, or too little is known: no more than the part `xff`.
-    /// (rrdtool takes it for the part that must be known, not for the one that may be unknown.)
-    pub(super) fn stretch(
-        &self,
-        function: Consolidation,
-        xff: f64,
-        begin: i64,
-        end: i64,
-    ) -> Option<f64> {
-        if begin < self.begin || end > self.end || begin >= end {
-            return None;
-        }
+    /// Whether all of a stretch of time is in the series.
+    fn covers(&self, begin: i64, end: i64) -> bool {
+        begin >= self.begin && end <= self.end
+    }
+
+    /// Adds what is known of a stretch of time, which the series covers. Tells whether there is
+    /// something.
+    fn add(&self, begin: i64, end: i64, known: &mut Known) -> bool {
         let mut row = (begin - self.begin) / self.seconds;
-        let mut known = 0;
-        let mut all = None;
+        let mut any = false;
         loop {
             // All of it is within the series, so nothing overflows.
             let row_begin = self.begin + row * self.seconds;
             if row_begin >= end {
-                break;
+                return any;
             }
             let overlap = end.min(row_begin + self.seconds) - begin.max(row_begin);
             let value = self.rows.value(self.archive, row as u64, self.source);
+            if let Some(value) = value.and_then(Value::get) {
+                known.add(value, overlap);
+                any = true;
+            }
             row += 1;
-            let Some(value) = value.and_then(Value::get) else {
-                continue;
-            };
-            known += overlap;
-            let weighed = match function {
-                Consolidation::Average => value * overlap as f64,
-                _ => value,
-            };
-            all = Some(match (function, all) {
-                (_, None) | (Consolidation::Last, _) => weighed,
-                (Consolidation::Average, Some(sum)) => sum + weighed,
-                (Consolidation::Min, Some(least)) => f64::min(least, weighed),
-                (Consolidation::Max, Some(greatest)) => f64::max(greatest, weighed),
-            });
         }
-        if known as f64 / (end - begin) as f64 <= xff {
+    }
+}
+
+/// What becomes of the values of a stretch of time.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    /// How they are made one.
+    pub(super) function: Consolidation,
+    /// More than this part of the time has to be known. (It is the xff, which rrdtool takes so here;
+    /// everywhere else it is the part that may be unknown.)
+    pub(super) xff: f64,
+    /// Seconds of a data point: values count for each second that they are of, in this unit.
+    pub(super) step: i64,
+}
+
+impl Rule {
+    /// What is known of a stretch of time by those series that cover all of it: of each data point in
+    /// it, what the first of them says that says anything.
+    pub(super) fn stretch(&self, series: &[Series<'_>], begin: i64, end: i64) -> Option<f64> {
+        let mut series = series.iter().filter(|series| series.covers(begin, end));
+        let first = series.next()?;
+        let others: Vec<_> = series.collect();
+        let mut known = Known {
+            rule: *self,
+            steps: 0.0,
+            value: None,
+        };
+        let length = end.checked_sub(begin).filter(|length| *length > 0)?;
+        // So many points that it would take too long are looked at as one.
+        let at_once = if length / self.step > MOST_POINTS {
+            length
+        } else {
+            self.step
+        };
+        let mut point = begin;
+        while point < end {
+            let next = point.saturating_add(at_once).min(end);
+            if !first.add(point, next, &mut known) {
+                others
+                    .iter()
+                    .find(|series| series.add(point, next, &mut known));
+            }
+            point = next;
+        }
+        if known.steps / (length as f64 / self.step as f64) <= self.xff {
             return None;
         }
-        match function {
-            Consolidation::Average => all.map(|sum| sum / known as f64),
-            _ => all,
+        match self.function {
+            Consolidation::Average => known.value.map(|sum| sum / known.steps),
+            _ => known.value,
         }
+    }
+}
+
+/// Rows of more points are not put together point by point.
+pub(super) const MOST_POINTS: i64 = 1_000_000;
+
+/// What is known of a stretch of time.
+struct Known {
+    rule: Rule,
+    /// How much of it, in steps.
+    steps: f64,
+    /// The values: their sum, each by its time, or the one that counts.
+    value: Option<f64>,
+}
+
+impl Known {
+    fn add(&mut self, value: f64, seconds: i64) {
+        // In rrdtool's order, which decides on the last bit.
+        let steps = seconds as f64 / self.rule.step as f64;
+        let value = match self.rule.function {
+            Consolidation::Average => value * steps,
+            _ => value,
+        };
+        self.steps += steps;
+        self.value = Some(match (self.rule.function, self.value) {
+            (_, None) | (Consolidation::Last, _) => value,
+            (Consolidation::Average, Some(sum)) => sum + value,
+            (Consolidation::Min, Some(least)) => f64::min(least, value),
+            (Consolidation::Max, Some(greatest)) => f64::max(greatest, value),
+        });
     }
 }

@@ -219,22 +219,22 @@ impl<S: Storage> InPlace<S> {
     fn encode_archives(&mut self) {
         let Self { coding, image, .. } = self;
         let structs = self.layout.structs().archive_state;
-        let (states, pointers) = image.split_at_mut(self.layout.pointer(0));
-        let mut states = states[self.layout.archive_state(0, 0)..].chunks_exact_mut(structs.size);
-        let pointers = pointers.chunks_exact_mut(coding.long.bytes());
         let archives = self.database.state.archives.iter();
-        for ((state, used), pointer) in archives.zip(&self.used).zip(pointers) {
-            for (scratch, bytes) in state.scratch.iter().zip(&mut states) {
-                let (slots, _) = bytes[structs.slots..].as_chunks_mut();
-                let Some(slots) = slots.first_chunk_mut() else {
-                    continue;
-                };
-                match used {
-                    Used::Consolidation => coding.slots(slots, scratch, &CONSOLIDATION),
-                    Used::Other(used) => coding.slots(slots, scratch, used),
+        for (index, (state, used)) in archives.zip(&self.used).enumerate() {
+            let mut at = self.layout.archive_state(index, 0) + structs.slots;
+            for scratch in &state.scratch {
+                let bytes = image[at..].first_chunk_mut::<{ SLOTS * SLOT }>();
+                let slots = bytes.map(|bytes| bytes.as_chunks_mut().0);
+                if let Some(slots) = slots.and_then(<[_]>::first_chunk_mut) {
+                    match used {
+                        Used::Consolidation => coding.slots(slots, scratch, &CONSOLIDATION),
+                        Used::Other(used) => coding.slots(slots, scratch, used),
+                    }
                 }
+                at += structs.size;
             }
-            coding.integer(pointer, 0, coding.long, state.current_row);
+            let pointer = self.layout.pointer(index);
+            coding.integer(image, pointer, coding.long, state.current_row);
         }
     }
 

@@ -89,17 +89,25 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let Some((&file, texts)) = words.operands.split_first() else {
         return Err(Failure::new("need name of an rrd file to create"));
     };
-    let start = words.value("start").map(|text| start(session, text));
-    let start = start.transpose()?;
-    let step = words.value("step").map(|text| {
-        times::duration(text).map_err(|error| Failure::new(format!("step size: {error}")))
-    });
-    let step = step.transpose()?;
-    for source in words.values("source") {
-        path(source).metadata().map_err(|error| {
-            let (source, reason) = (shown(source), reason(&error));
-            Failure::new(format!("error checking for source RRD {source}: {reason}"))
-        })?;
+    // What is wrong is told in the order of the options.
+    let (mut start, mut step) = (None, None);
+    for (option, value) in words.options() {
+        match option {
+            "start" => start = Some(time(session, value)?),
+            "step" => {
+                let seconds = times::duration(value);
+                let seconds =
+                    seconds.map_err(|error| Failure::new(format!("step size: {error}")))?;
+                step = Some(seconds);
+            }
+            "source" => {
+                path(value).metadata().map_err(|error| {
+                    let (source, reason) = (shown(value), reason(&error));
+                    Failure::new(format!("error checking for source RRD {source}: {reason}"))
+                })?;
+            }
+            _ => {}
+        }
     }
     if words.has("no-overwrite") {
         make::is_free(file)?;
@@ -212,7 +220,7 @@ impl Plan<'_> {
 }
 
 /// The time that `--start` tells.
-fn start(session: &Session<'_>, text: &[u8]) -> Result<i64, Failure> {
+fn time(session: &Session<'_>, text: &[u8]) -> Result<i64, Failure> {
     let time = times::time(text, &session.clock()).map_err(|error| {
         Failure::new(match error {
             TimeError::Relative => error.to_string(),
@@ -230,7 +238,7 @@ fn start(session: &Session<'_>, text: &[u8]) -> Result<i64, Failure> {
 /// Has a daemon make the database, if one is told that answers. One that the command line names has
 /// to; without the one that the environment names, the database is made here.
 fn by_daemon(session: &mut Session<'_>, words: &Words<'_>) -> Result<bool, Failure> {
-    let start = words.value("start").map(|text| start(session, text));
+    let start = words.value("start").map(|text| time(session, text));
     let start = start.transpose()?.map(|start| start.to_string());
     let client = match daemon::connect(session, words) {
         Ok(Some(client)) => client,

@@ -135,8 +135,11 @@ impl Import<'_> {
     }
 
     fn rrd4j(&self, session: &mut Session<'_>, bytes: &Bytes) -> Result<(), Failure> {
+        if self.columns.is_some() || self.time.is_some() {
+            return Err(self.failure("this is a file of RRD4J, which has no columns"));
+        }
         let source = Source::open(bytes, None).map_err(|error| self.failure(error))?;
-        if self.texts.is_empty() && self.step.is_none() {
+        if self.texts.is_empty() && self.step.is_none() && self.first_rows.is_random() {
             return make::write(session, self.output, &source, self.format);
         }
         let database = &source.database;
@@ -153,6 +156,7 @@ impl Import<'_> {
         if definition.archives.is_empty() {
             definition.archives = database.archives.clone();
         }
+        self.check_rows(&definition)?;
         let giver = [Giver {
             database,
             rows: &source.rows,
@@ -166,6 +170,12 @@ impl Import<'_> {
         let created = created.map_err(|error| self.failure(error))?;
         let source = created.source(Form::Xml, Vec::new());
         make::write(session, self.output, &source, self.format)
+    }
+
+    /// Checks that the rows that are told are in their archives.
+    fn check_rows(&self, definition: &Definition) -> Result<(), Failure> {
+        let rows = definition.archives.iter().map(|archive| archive.rows);
+        self.first_rows.check(&rows.collect::<Vec<_>>())
     }
 
     /// Reads the definitions that are told.
@@ -233,12 +243,7 @@ impl Import<'_> {
         if places.is_empty() {
             return Err(self.failure("no column has readings"));
         }
-        let rows: Vec<u64> = definition
-            .archives
-            .iter()
-            .map(|archive| archive.rows)
-            .collect();
-        self.first_rows.check(&rows)?;
+        self.check_rows(&definition)?;
         let filling = Filling {
             definition: &definition,
             origins: &origins,

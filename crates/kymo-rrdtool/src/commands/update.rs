@@ -13,6 +13,7 @@ use kymo_rrd::numbers::{self, NumberError};
 use kymo_rrd::portable::Durability;
 use kymo_rrd::{Database, Time};
 use kymo_text::Line;
+use memchr::memchr;
 
 use super::{MACHINE, machine};
 use crate::options::{Command, Opt, Words};
@@ -88,11 +89,7 @@ fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let (file, readings) = operands(words)?;
     let now = session.now();
     if let Some(client) = daemon::connect(session, words)? {
-        if words.has("template") {
-            let message = "The caching daemon cannot be used together with templates yet.";
-            return Err(Failure::new(message));
-        }
-        return client.update(file, readings, now);
+        return client.update(file, words.value("template"), readings, now);
     }
     take(session, words, file, readings, None)
 }
@@ -229,9 +226,8 @@ impl UpdateLine<'_> {
         expected: usize,
         values: &mut Vec<Measurement<'r>>,
     ) -> Result<Option<Time>, String> {
-        let find = |byte| reading.iter().position(|&other| other == byte);
-        let at_style = find(b'@');
-        let Some(end) = at_style.or_else(|| find(b':')) else {
+        let at_style = memchr(b'@', reading);
+        let Some(end) = at_style.or_else(|| memchr(b':', reading)) else {
             let reading = shown(reading);
             return Err(format!(
                 "expected timestamp not found in data source from {reading}"
@@ -239,7 +235,7 @@ impl UpdateLine<'_> {
         };
         let (time, mut rest) = (&reading[..end], &reading[end + 1..]);
         for found in 1..=expected {
-            let end = rest.iter().position(|&byte| byte == b':');
+            let end = memchr(b':', rest);
             let (value, after) = match end {
                 Some(end) => (&rest[..end], Some(&rest[end + 1..])),
                 None => (rest, None),

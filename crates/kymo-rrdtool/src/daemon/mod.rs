@@ -6,6 +6,7 @@
 
 mod address;
 mod rows;
+mod update;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -161,33 +162,6 @@ impl Client {
             Err(Failure::Message(message)) if message.contains("No such file") => Ok(()),
             done => done.map(drop),
         }
-    }
-
-    /// Gives it readings of a file. It knows no other times than seconds since 1970.
-    ///
-    /// # Errors
-    ///
-    /// What the daemon says.
-    pub(crate) fn update(
-        &mut self,
-        file: &[u8],
-        readings: &[&[u8]],
-        now: i64,
-    ) -> Result<(), Failure> {
-        let file = self.path(file)?;
-        let readings: Vec<_> = readings
-            .iter()
-            .map(|reading| match reading.strip_prefix(b"N:") {
-                Some(values) => [format!("{now}:").as_bytes(), values].concat(),
-                None => reading.to_vec(),
-            })
-            .collect();
-        let words = [b"update".as_slice(), &file];
-        let words: Vec<_> = words
-            .into_iter()
-            .chain(readings.iter().map(Vec::as_slice))
-            .collect();
-        self.ask(&words).map(drop)
     }
 
     /// Sends a request whose answer is a number.

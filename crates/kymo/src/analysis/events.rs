@@ -13,8 +13,8 @@ use crate::filter::{FilterError, Glob, name_of, nearest};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPattern(Glob);
 
-/// Whether a class of this name and number is meant.
-type Way<'w> = &'w dyn Fn(&str, u64) -> bool;
+/// Whether the class of a name and a number is meant.
+type Way<'a> = &'a dyn Fn(&str, u64) -> bool;
 
 impl EventPattern {
     /// Takes a text for one; every text is.

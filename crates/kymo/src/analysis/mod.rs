@@ -24,7 +24,7 @@ mod states;
 #[cfg(test)]
 mod tests;
 mod text;
-mod tracks;
+pub(crate) mod tracks;
 
 pub use by_track::{ClassOnTrack, OnTrack, TrackStats};
 pub use events::{Error, EventPattern, UnknownEvent};

@@ -14,7 +14,7 @@ use super::events::Error;
 use super::key;
 use super::tracks::{TrackBy, Tracks, has_own, own_fields};
 use crate::AnyRecording;
-use crate::filter::{Capture, CapturedFields, FieldNames, Wish};
+use crate::filter::{Capture, FieldNames, Fields, Wish};
 use crate::pipeline::{self, Output, Select, Window};
 use crate::report::MOST_FAULTS;
 use crate::show::{Assembler, Message, MessageKind, Painter};
@@ -121,7 +121,7 @@ struct Parts {
 struct Plan {
     /// By recording and class.
     parts: Vec<Vec<Option<Parts>>>,
-    fields: CapturedFields,
+    fields: Fields,
 }
 
 impl Plan {
@@ -169,12 +169,11 @@ impl Plan {
             wishes.extend((parts.role & ENDS != 0).then_some(3));
             Some(wishes)
         };
-        let fields = CapturedFields::new(recordings, &wishes, asked).map_err(|(wish, error)| {
-            Error::Field {
+        let fields =
+            Fields::new(recordings, &wishes, asked).map_err(|(wish, error)| Error::Field {
                 purpose: purposes[wish],
-                error,
-            }
-        })?;
+                error: Box::new(error),
+            })?;
         Ok(Self { parts, fields })
     }
 }

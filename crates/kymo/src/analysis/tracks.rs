@@ -33,12 +33,12 @@ impl TrackBy {
 }
 
 /// The fields of a recording's own tracks.
-pub(super) fn own_fields() -> FieldNames {
+pub(crate) fn own_fields() -> FieldNames {
     FieldNames::at(&OWN)
 }
 
 /// Whether the events of a class tell tracks of their own.
-pub(super) fn has_own(class: &EventClass) -> bool {
+pub(crate) fn has_own(class: &EventClass) -> bool {
     let schema = &class.schema;
     let Some(context) = schema.root(Scope::CommonContext) else {
         return false;

@@ -22,7 +22,7 @@ use kymo_text::Line;
 use super::carry::Carried;
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter};
-use super::samples::{Samples, SamplesPen, source_name};
+use super::samples::{self, Samples, SamplesPen, source_name};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
@@ -35,23 +35,23 @@ use crate::{AnyRecording, EntryKind};
 
 /// Puts a file together. What was lost is told as warnings.
 #[derive(Debug)]
-pub struct Chrome {
-    marks: Arc<Marks>,
+pub struct Chrome<'m> {
+    marks: &'m Marks,
     losses: Arc<Losses>,
     wall: Wall,
-    timeline: Timeline,
+    timeline: Timeline<'m>,
     /// Of each recording whether it has been named.
     named: Vec<bool>,
     begun: bool,
     last_time: i64,
 }
 
-impl Chrome {
+impl<'m> Chrome<'m> {
     /// A file of some recordings; `wall` is how times are shown in warnings.
-    pub fn new(of: &[AnyRecording], marks: Marks, wall: WallOptions) -> Self {
-        let (marks, losses) = (Arc::new(marks), Arc::new(Losses::default()));
+    pub fn new(of: &[AnyRecording], marks: &'m Marks, wall: WallOptions) -> Self {
+        let losses = Arc::new(Losses::default());
         Self {
-            timeline: Timeline::new(Arc::clone(&marks), Arc::clone(&losses)),
+            timeline: Timeline::new(marks, Arc::clone(&losses)),
             marks,
             losses,
             wall: Wall::new(wall),
@@ -128,7 +128,7 @@ impl Chrome {
             self.begin_at("E", time, thread, out);
             out.push_byte(b'}');
         }
-        let marks = Arc::clone(&self.marks);
+        let marks = self.marks;
         let marks_of_class = marks.class(message.recording, message.class);
         let name = name_of(&of[message.recording].event_classes()[message.class]);
         for &counter in &marks_of_class.counters {
@@ -231,10 +231,10 @@ fn micros(nanos: i64, out: &mut Line) {
     out.padded(nanos % 1000, 3);
 }
 
-impl Assembler for Chrome {
-    type Painter = ChromePainter;
+impl<'m> Assembler for Chrome<'m> {
+    type Painter = ChromePainter<'m>;
 
-    fn painter(&self) -> ChromePainter {
+    fn painter(&self) -> ChromePainter<'m> {
         ChromePainter {
             porter: self.marks.porter(),
             classes: Table::default(),
@@ -256,7 +256,7 @@ impl Assembler for Chrome {
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        match (message.kind, of[message.recording].entry_kind()) {
+        match (message.kind, samples::kind(&of[message.recording])) {
             (MessageKind::Event, EntryKind::Event) => self.event(message, of, text, out),
             (MessageKind::Event, EntryKind::Sample) => self.samples(message, of, text, out),
             _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
@@ -274,8 +274,8 @@ impl Assembler for Chrome {
 
 /// Writes the scopes of an event, and before them the values that decide on its place.
 #[derive(Debug)]
-pub struct ChromePainter {
-    porter: Porter,
+pub struct ChromePainter<'m> {
+    porter: Porter<'m>,
     classes: Table<Plan>,
     streams: Table<StreamPlan>,
     recording: usize,
@@ -292,10 +292,10 @@ struct StreamPlan {
     plan: Plan,
 }
 
-impl Painter for ChromePainter {
+impl Painter for ChromePainter<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
-        self.kind = of.entry_kind();
+        self.kind = samples::kind(of);
         self.is_log = of.is_log();
         self.porter.chunk(recording, of, chunk)?;
         self.packet.clear();

@@ -30,10 +30,10 @@ use kymo_time::NANOS_PER_SECOND;
 
 use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
-use super::marks::{MarkOptions, Marks, Porter, UnknownField};
+use super::marks::{Marks, Porter, UnknownField};
 use super::timeline::{Timeline, text_of};
 use crate::AnyRecording;
-use crate::filter::{FieldName, name_of};
+use crate::filter::{FieldNames, name_of};
 use crate::show::color::Palette;
 use crate::show::csv::{Column, Pen, Plan, header_hidden, names};
 use crate::show::packet::{PacketFields, Visible};
@@ -47,7 +47,7 @@ pub enum Keep {
     /// All of them, as text.
     Text,
     /// One of them.
-    Datum(FieldName),
+    Datum(FieldNames),
 }
 
 /// How files are written.
@@ -57,11 +57,26 @@ pub struct CpelOptions {
     pub keep: Keep,
     /// The field whose values are tracks; without, tracks are those of an event log, and otherwise
     /// streams.
-    pub track: Option<FieldName>,
+    pub track: Option<FieldNames>,
     /// The order of the bytes of numbers.
     pub order: ByteOrder,
     /// Ticks in a second.
     pub clock: NonZeroU32,
+}
+
+impl CpelOptions {
+    /// What is read of the events of some recordings.
+    ///
+    /// # Errors
+    ///
+    /// A field that no event has.
+    pub fn marks(&self, of: &[AnyRecording]) -> Result<Marks, UnknownField> {
+        let datum = match &self.keep {
+            Keep::Text => None,
+            Keep::Datum(field) => Some(field),
+        };
+        Marks::of_value("--datum", self.track.as_ref(), datum, of)
+    }
 }
 
 /// Writes a recording that is an event log as a CPEL file without looking at its events one by one:
@@ -132,13 +147,13 @@ impl Form {
 /// Gathers the events of a file, of which each takes 24 bytes of memory, and each text once as many
 /// as it is long. What the recorders lost is told as warnings.
 #[derive(Debug)]
-pub struct Cpel {
+pub struct Cpel<'m> {
     keep: Keep,
     clock: NonZeroU32,
-    marks: Arc<Marks>,
+    marks: &'m Marks,
     losses: Arc<Losses>,
     wall: Wall,
-    timeline: Timeline,
+    timeline: Timeline<'m>,
     builder: Builder,
     /// Nanoseconds that are zero in the file, once they are known.
     zero: Option<i64>,
@@ -175,34 +190,16 @@ impl Codes {
     }
 }
 
-impl Cpel {
-    /// A file of some recordings; `wall` is how times are shown in warnings.
-    ///
-    /// # Errors
-    ///
-    /// A field that no event has.
+impl<'m> Cpel<'m> {
+    /// A file of some recordings, which the [marks](CpelOptions::marks) are bound to; `wall` is how
+    /// times are shown in warnings.
     pub fn new(
         of: &[AnyRecording],
         options: CpelOptions,
+        marks: &'m Marks,
         wall: WallOptions,
-    ) -> Result<Self, UnknownField> {
-        let datum = match &options.keep {
-            Keep::Text => None,
-            Keep::Datum(field) => Some(super::Counter::of_all(field.clone())),
-        };
-        let marks = MarkOptions {
-            track: options.track,
-            counters: datum.into_iter().collect(),
-            ..MarkOptions::default()
-        };
-        let marks = Marks::new(marks, of).map_err(|unknown| match unknown.option {
-            "--counter" => UnknownField {
-                option: "--datum",
-                ..unknown
-            },
-            _ => unknown,
-        })?;
-        let (marks, losses) = (Arc::new(marks), Arc::new(Losses::default()));
+    ) -> Self {
+        let losses = Arc::new(Losses::default());
         let logs = of.iter().map(|of| match of {
             AnyRecording::Cpel(log) => Some(log.header().map_or(0, |header| header.date)),
             _ => None,
@@ -216,10 +213,10 @@ impl Cpel {
             clock: options.clock,
             ..write::Options::default()
         };
-        Ok(Self {
+        Self {
             keep: options.keep,
             clock: options.clock,
-            timeline: Timeline::new(Arc::clone(&marks), Arc::clone(&losses)),
+            timeline: Timeline::new(marks, Arc::clone(&losses)),
             marks,
             losses,
             wall: Wall::new(wall),
@@ -231,7 +228,7 @@ impl Cpel {
             tracks: Codes::default(),
             track_of: Vec::new(),
             error: None,
-        })
+        }
     }
 
     /// What the file cannot hold.
@@ -364,10 +361,10 @@ fn without_zeros(text: &[u8]) -> std::borrow::Cow<'_, [u8]> {
         .into()
 }
 
-impl Assembler for Cpel {
-    type Painter = CpelPainter;
+impl<'m> Assembler for Cpel<'m> {
+    type Painter = CpelPainter<'m>;
 
-    fn painter(&self) -> CpelPainter {
+    fn painter(&self) -> CpelPainter<'m> {
         CpelPainter {
             porter: self.marks.porter(),
             all_fields: matches!(self.keep, Keep::Text),
@@ -422,8 +419,8 @@ impl Cells {
 
 /// Writes what is kept of events.
 #[derive(Debug)]
-pub struct CpelPainter {
-    porter: Porter,
+pub struct CpelPainter<'m> {
+    porter: Porter<'m>,
     all_fields: bool,
     classes: Table<ClassPlan>,
     packets: Table<PacketPlan>,
@@ -469,7 +466,7 @@ impl ClassPlan {
     }
 }
 
-impl Painter for CpelPainter {
+impl Painter for CpelPainter<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
         self.is_log = of.is_log();

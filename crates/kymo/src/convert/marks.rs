@@ -2,14 +2,16 @@
 //! them, counters, flows.
 
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::LazyLock;
 
-use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
+use kymo_model::{Chunk, Event, Fault, Recording};
 use kymo_text::Line;
 
 use super::carry;
 use crate::AnyRecording;
-use crate::filter::{FieldName, FieldReader, Fields, FilterError, Glob, WantedField, name_of};
+use crate::analysis::tracks::{has_own, own_fields};
+use crate::filter::{Capture, FieldNames, Fields, FilterError, Glob, Wish, name_of};
 
 /// Events that begin and end slices of time: `BEGIN:END` or `BEGIN:END:FIELD`.
 #[derive(Clone, Debug)]
@@ -17,14 +19,14 @@ pub struct Slice {
     begin: Glob,
     end: Glob,
     /// Begin and end belong together only where this field has the same value.
-    key: Option<FieldName>,
+    key: Option<FieldNames>,
 }
 
 /// A field whose values are drawn as a counter: `EVENT:FIELD`.
 #[derive(Clone, Debug)]
 pub struct Counter {
     event: Glob,
-    field: FieldName,
+    field: FieldNames,
 }
 
 /// Why a text is no [`Slice`] or [`Counter`].
@@ -42,10 +44,7 @@ pub enum MarkError {
 impl fmt::Display for MarkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Parts { expected } => write!(
-                f,
-                "expected {expected}; a colon within the name of an event is written `\\:`"
-            ),
+            Self::Parts { expected } => write!(f, "expected {expected}"),
             Self::Field(error) => write!(f, "{error}"),
         }
     }
@@ -78,7 +77,8 @@ impl Slice {
     ///
     /// What is wrong in it.
     pub fn parse(text: &str) -> Result<Self, MarkError> {
-        let expected = "BEGIN:END or BEGIN:END:FIELD";
+        let expected =
+            "BEGIN:END or BEGIN:END:FIELD, with `\\:` for a colon within the name of an event";
         let (begin, rest) = split(text).ok_or(MarkError::Parts { expected })?;
         let (end, key) = match split(rest) {
             Some((end, key)) => (end, Some(key)),
@@ -91,7 +91,7 @@ impl Slice {
             begin: Glob::new(begin),
             end: Glob::new(end),
             key: key
-                .map(FieldName::parse)
+                .map(FieldNames::parse_one)
                 .transpose()
                 .map_err(MarkError::Field)?,
         })
@@ -99,14 +99,6 @@ impl Slice {
 }
 
 impl Counter {
-    /// A field of all events that have it.
-    pub(super) fn of_all(field: FieldName) -> Self {
-        Self {
-            event: Glob::new("*"),
-            field,
-        }
-    }
-
     /// Reads `EVENT:FIELD`: a pattern of events' names, and the name of a field after the last
     /// colon.
     ///
@@ -124,7 +116,7 @@ impl Counter {
             None | Some(0) => Err(MarkError::Parts { expected }),
             Some(colon) => Ok(Self {
                 event: Glob::new(&text[..colon]),
-                field: FieldName::parse(&text[colon + 1..]).map_err(MarkError::Field)?,
+                field: FieldNames::parse_one(&text[colon + 1..]).map_err(MarkError::Field)?,
             }),
         }
     }
@@ -145,15 +137,15 @@ fn split(text: &str) -> Option<(&str, &str)> {
 /// What is wanted of a time line.
 #[derive(Clone, Debug, Default)]
 pub struct MarkOptions {
-    /// The field whose values are tracks; without, tracks are those of an event log, and otherwise
-    /// streams.
-    pub track: Option<FieldName>,
+    /// The field whose values are tracks; without, tracks are those that events tell themselves, as
+    /// in event logs, and otherwise streams.
+    pub track: Option<FieldNames>,
     /// Slices.
     pub slices: Vec<Slice>,
     /// Counters.
     pub counters: Vec<Counter>,
     /// Fields whose values are the same in events that belong together.
-    pub flows: Vec<FieldName>,
+    pub flows: Vec<FieldNames>,
 }
 
 impl MarkOptions {
@@ -170,7 +162,7 @@ impl MarkOptions {
 #[derive(Debug)]
 pub struct Marks {
     options: MarkOptions,
-    fields: Arc<Fields>,
+    fields: Fields,
     /// By recording and class.
     classes: Vec<Vec<ClassMarks>>,
 }
@@ -179,8 +171,8 @@ pub struct Marks {
 /// slice that ends, key of the slice that begins, counters, flows.
 #[derive(Debug, Default)]
 pub(super) struct ClassMarks {
-    /// Positions among the wanted fields of what is carried.
-    carried: Vec<usize>,
+    /// Of each field that the class is asked for, whether it is carried; empty where none is.
+    carried: Vec<bool>,
     /// Where the track comes from.
     pub(super) track: TrackFrom,
     /// The slices that are ended, and whether its key is carried.
@@ -201,8 +193,8 @@ pub(super) enum TrackFrom {
     Stream,
     /// A field, whose value comes first.
     Field,
-    /// An event log: the number and the name come first.
-    Log,
+    /// The event tells its own: the number and the name come first.
+    Own,
 }
 
 impl Marks {
@@ -212,27 +204,51 @@ impl Marks {
     ///
     /// A field that no event has.
     pub fn new(options: MarkOptions, recordings: &[AnyRecording]) -> Result<Self, UnknownField> {
-        let mut logs = recordings.iter().filter(|of| of.is_log());
-        let has_logs = logs.any(|of| !of.event_classes().is_empty());
-        let wanted = Wanted::new(&options, has_logs);
-        let fields =
-            Fields::new(&wanted.fields, recordings).map_err(|(position, error)| UnknownField {
-                option: wanted.options[position],
+        let wishes = Wishes::new(&options);
+        let asked = |recording: usize, class: usize| {
+            let of: &AnyRecording = &recordings[recording];
+            Some(wishes.of_class(&options, of, class).asked())
+        };
+        let fields = Fields::new(recordings, &wishes.wishes, asked).map_err(|(wish, error)| {
+            UnknownField {
+                option: wishes.options[wish],
                 error: Box::new(error),
-            })?;
-        let class_marks = |recording: usize, of: &AnyRecording| {
-            let classes = of.event_classes().iter().enumerate();
-            let marks = classes.map(|(position, class)| {
-                let has = |field: usize| fields.has(recording, position, field);
-                wanted.of_class(&options, class, of.is_log(), has)
+            }
+        })?;
+        let class_marks = |(recording, of): (usize, &AnyRecording)| {
+            let classes = 0..of.event_classes().len();
+            let marks = classes.map(|class| {
+                let has = |field: usize| fields.has(recording, class, field);
+                wishes.of_class(&options, of, class).marks(has)
             });
             marks.collect()
         };
-        let classes = recordings.iter().enumerate();
         Ok(Self {
-            classes: classes.map(|(place, of)| class_marks(place, of)).collect(),
-            fields: Arc::new(fields),
+            classes: recordings.iter().enumerate().map(class_marks).collect(),
+            fields,
             options,
+        })
+    }
+
+    /// The values of one field of all events that have it, as a counter, and the tracks.
+    pub(super) fn of_value(
+        option: &'static str,
+        track: Option<&FieldNames>,
+        value: Option<&FieldNames>,
+        recordings: &[AnyRecording],
+    ) -> Result<Self, UnknownField> {
+        let counter = |field: &FieldNames| Counter {
+            event: Glob::new("*"),
+            field: field.clone(),
+        };
+        let options = MarkOptions {
+            track: track.cloned(),
+            counters: value.map(counter).into_iter().collect(),
+            ..MarkOptions::default()
+        };
+        Self::new(options, recordings).map_err(|unknown| match unknown.option {
+            "--counter" => UnknownField { option, ..unknown },
+            _ => unknown,
         })
     }
 
@@ -241,128 +257,180 @@ impl Marks {
     }
 
     /// The name of the field whose values are tracks.
-    pub(super) fn track_name(&self) -> &str {
-        self.options.track.as_ref().map_or("", FieldName::text)
+    pub(super) fn track_name(&self) -> String {
+        let track = self.options.track.as_ref();
+        track.map_or_else(String::new, FieldNames::to_string)
     }
 
     /// The name of the field that a counter is of.
-    pub(super) fn counter_name(&self, counter: usize) -> &str {
-        self.options.counters[counter].field.text()
+    pub(super) fn counter_name(&self, counter: usize) -> String {
+        self.options.counters[counter].field.to_string()
     }
 
     /// What one thread needs to carry values.
-    pub(super) fn porter(self: &Arc<Self>) -> Porter {
+    pub(super) fn porter(&self) -> Porter<'_> {
         Porter {
-            marks: Arc::clone(self),
-            reader: self.fields.reader(),
+            marks: self,
+            capture: self.fields.capture(),
             recording: 0,
         }
     }
 }
 
-/// The fields that options want, in order: the track (of event logs its number and name), keys of
-/// slices, counters, flows.
-struct Wanted {
-    fields: Vec<WantedField>,
+/// The fields that options want.
+struct Wishes<'o> {
+    wishes: Vec<Wish<'o>>,
     /// The option each comes from.
     options: Vec<&'static str>,
+    /// Of the tracks that a field makes, and of those that events tell themselves.
+    track: Option<usize>,
+    own: Option<usize>,
+    /// Of the key of each slice.
     keys: Vec<Option<usize>>,
-    counters: std::ops::Range<usize>,
+    counters: Range<usize>,
+    flows: Range<usize>,
 }
 
-impl Wanted {
-    fn new(options: &MarkOptions, has_logs: bool) -> Self {
-        let mut wanted = Self {
-            fields: Vec::new(),
+/// The number and the name of the tracks that events tell themselves.
+static OWN_TRACK: LazyLock<FieldNames> = LazyLock::new(own_fields);
+
+/// What a class is asked for: positions of wishes, in the order in which values are carried.
+struct OfClass {
+    track: Option<(TrackFrom, usize)>,
+    ends: Option<(usize, Option<usize>)>,
+    begins: Option<(usize, Option<usize>)>,
+    /// Each with its position among the counters.
+    counters: Vec<(usize, usize)>,
+    flows: Range<usize>,
+}
+
+impl<'o> Wishes<'o> {
+    fn new(options: &'o MarkOptions) -> Self {
+        let mut wishes = Self {
+            wishes: Vec::new(),
             options: Vec::new(),
+            track: None,
+            own: None,
             keys: Vec::new(),
             counters: 0..0,
+            flows: 0..0,
         };
-        let all = Vec::new;
-        if let Some(track) = &options.track {
-            wanted.add("--track", track, all());
-        } else if has_logs {
-            for name in ["track", "track_name"] {
-                wanted.add("--track", &FieldName::of_member(name), all());
-            }
+        match &options.track {
+            Some(track) => wishes.track = Some(wishes.add("--track", track, true)),
+            None => wishes.own = Some(wishes.add("--track", &OWN_TRACK, false)),
         }
         for slice in &options.slices {
-            let events = || vec![slice.begin.clone(), slice.end.clone()];
             let key = slice.key.as_ref();
-            let key = key.map(|key| wanted.add("--slice", key, events()));
-            wanted.keys.push(key);
+            let key = key.map(|key| wishes.add("--slice", key, true));
+            wishes.keys.push(key);
         }
-        let begin = wanted.fields.len();
+        let begin = wishes.wishes.len();
         for counter in &options.counters {
-            wanted.add("--counter", &counter.field, vec![counter.event.clone()]);
+            wishes.add("--counter", &counter.field, true);
         }
-        wanted.counters = begin..wanted.fields.len();
+        let end = wishes.wishes.len();
         for flow in &options.flows {
-            wanted.add("--flow", flow, all());
+            wishes.add("--flow", flow, true);
         }
-        wanted
+        wishes.counters = begin..end;
+        wishes.flows = end..wishes.wishes.len();
+        wishes
     }
 
-    /// Adds a field and tells its position.
-    fn add(&mut self, option: &'static str, name: &FieldName, events: Vec<Glob>) -> usize {
+    /// Adds a wish and tells its position.
+    fn add(&mut self, option: &'static str, names: &'o FieldNames, required: bool) -> usize {
         self.options.push(option);
-        self.fields.push(WantedField {
-            name: name.clone(),
-            events,
-        });
-        self.fields.len() - 1
+        self.wishes.push(Wish { names, required });
+        self.wishes.len() - 1
     }
 
-    fn of_class(
-        &self,
-        options: &MarkOptions,
-        class: &EventClass,
-        is_log: bool,
-        has: impl Fn(usize) -> bool,
-    ) -> ClassMarks {
+    fn of_class(&self, options: &MarkOptions, of: &AnyRecording, class: usize) -> OfClass {
+        let class = &of.event_classes()[class];
         let name = name_of(class).as_bytes();
-        let mut marks = ClassMarks::default();
-        if options.track.is_none() && is_log {
-            marks.track = TrackFrom::Log;
-            marks.carried.extend([0, 1]);
-        } else if options.track.is_some() && has(0) {
-            marks.track = TrackFrom::Field;
-            marks.carried.push(0);
-        }
-        let mut pair = |of: fn(&Slice) -> &Glob| {
-            let slice = options
-                .slices
-                .iter()
-                .position(|slice| of(slice).matches(name))?;
-            marks.carried.extend(self.keys[slice]);
-            Some((slice, self.keys[slice].is_some()))
+        let own = self.own.filter(|_| has_own(class));
+        let slice = |pattern: fn(&Slice) -> &Glob| {
+            let mut slices = options.slices.iter();
+            let slice = slices.position(|slice| pattern(slice).matches(name))?;
+            Some((slice, self.keys[slice]))
         };
-        marks.ends = pair(|slice| &slice.end);
-        marks.begins = pair(|slice| &slice.begin);
-        for (counter, spec) in options.counters.iter().enumerate() {
-            let field = self.counters.start + counter;
-            if spec.event.matches(name) && has(field) {
+        let counters = options.counters.iter().zip(self.counters.clone());
+        let counters = counters.enumerate();
+        let counters = counters.filter(|(_, (counter, _))| counter.event.matches(name));
+        OfClass {
+            track: match self.track {
+                Some(field) => Some((TrackFrom::Field, field)),
+                None => own.map(|own| (TrackFrom::Own, own)),
+            },
+            ends: slice(|slice| &slice.end),
+            begins: slice(|slice| &slice.begin),
+            counters: counters.map(|(place, (_, wish))| (wish, place)).collect(),
+            flows: self.flows.clone(),
+        }
+    }
+}
+
+impl OfClass {
+    /// The wishes, in order.
+    fn asked(&self) -> Vec<usize> {
+        let key = |slice: Option<(usize, Option<usize>)>| slice.and_then(|(_, key)| key);
+        let track = self.track.map(|(_, wish)| wish);
+        let keys = key(self.ends).into_iter().chain(key(self.begins));
+        let counters = self.counters.iter().map(|&(wish, _)| wish);
+        let marks = track.into_iter().chain(keys).chain(counters);
+        marks.chain(self.flows.clone()).collect()
+    }
+
+    /// What is carried of the events of the class, which has only some of the fields: `has` tells
+    /// of their positions, of which each wish has one but that of an event's own track, which has
+    /// two.
+    fn marks(&self, has: impl Fn(usize) -> bool) -> ClassMarks {
+        let mut marks = ClassMarks::default();
+        let mut next = 0;
+        let mut take = |carried: &mut Vec<bool>, always: bool| {
+            let taken = always || has(next);
+            next += 1;
+            carried.push(taken);
+            taken
+        };
+        match self.track {
+            Some((TrackFrom::Own, _)) => {
+                take(&mut marks.carried, true);
+                take(&mut marks.carried, true);
+                marks.track = TrackFrom::Own;
+            }
+            Some((from, _)) if take(&mut marks.carried, false) => marks.track = from,
+            _ => {}
+        }
+        let mut pair = |slice: Option<(usize, Option<usize>)>| {
+            let (slice, key) = slice?;
+            Some((slice, key.is_some() && take(&mut marks.carried, true)))
+        };
+        marks.ends = pair(self.ends);
+        marks.begins = pair(self.begins);
+        for &(_, counter) in &self.counters {
+            if take(&mut marks.carried, false) {
                 marks.counters.push(counter);
-                marks.carried.push(field);
             }
         }
-        let flows = (self.counters.end..self.fields.len()).filter(|&field| has(field));
-        let before = marks.carried.len();
-        marks.carried.extend(flows);
-        marks.flows = marks.carried.len() - before;
+        for _ in self.flows.clone() {
+            marks.flows += usize::from(take(&mut marks.carried, false));
+        }
+        if !marks.carried.contains(&true) {
+            marks.carried.clear();
+        }
         marks
     }
 }
 
 /// Carries the values that marks need, in one thread.
 #[derive(Debug)]
-pub(super) struct Porter {
-    marks: Arc<Marks>,
-    reader: FieldReader,
+pub(super) struct Porter<'m> {
+    marks: &'m Marks,
+    capture: Capture<'m>,
     recording: usize,
 }
 
-impl Porter {
+impl Porter<'_> {
     pub(super) fn chunk(
         &mut self,
         recording: usize,
@@ -370,7 +438,7 @@ impl Porter {
         chunk: &Chunk,
     ) -> Result<(), Fault> {
         self.recording = recording;
-        self.reader.chunk(recording, of, chunk)
+        self.capture.begin_chunk(recording, of, chunk)
     }
 
     /// Appends the values of an event.
@@ -380,10 +448,13 @@ impl Porter {
         if marks.carried.is_empty() {
             return Ok(());
         }
-        self.reader.event(event)?;
-        for &field in &marks.carried {
-            carry::put(self.reader.value(field), out);
-        }
+        self.capture.event(event)?;
+        let mut carried = marks.carried.iter();
+        self.capture.each(|value| {
+            if carried.next() == Some(&true) {
+                carry::put(value, out);
+            }
+        });
         Ok(())
     }
 }
@@ -398,7 +469,7 @@ mod tests {
         assert!(matches!(slice, Err(MarkError::Parts { .. })));
         let slice = Slice::parse(r"a\:b*:c\::ctx.id[1]").unwrap();
         assert!(slice.begin.matches(b"a:bc") && slice.end.matches(b"c:"));
-        assert_eq!(slice.key.unwrap().text(), "ctx.id[1]");
+        assert_eq!(slice.key.unwrap().to_string(), "ctx.id[1]");
         assert!(Slice::parse("in:out").unwrap().key.is_none());
         for wrong in ["", "a", "a:", ":b", "a:b:", "a:b:c:d", "a:b:1"] {
             assert!(Slice::parse(wrong).is_err(), "{wrong}");
@@ -409,10 +480,10 @@ mod tests {
     fn counters_are_split_at_the_last_colon() {
         let counter = Counter::parse("lttng_ust:load:size").unwrap();
         assert!(counter.event.matches(b"lttng_ust:load"));
-        assert_eq!(counter.field.text(), "size");
+        assert_eq!(counter.field.to_string(), "size");
         let counter = Counter::parse("a:`b:c`").unwrap();
         assert!(counter.event.matches(b"a"));
-        assert_eq!(counter.field.text(), "`b:c`");
+        assert_eq!(counter.field.to_string(), "`b:c`");
         for wrong in ["", "a", "a:", ":b", "`", "a:b c"] {
             assert!(Counter::parse(wrong).is_err(), "{wrong}");
         }

@@ -3,7 +3,16 @@
 use kymo_model::{FieldId, Recording, Visitor};
 use kymo_text::Line;
 
-use crate::AnyRecording;
+use crate::{AnyRecording, EntryKind};
+
+/// How the entries of a recording are carried: rows of databases as numbers, everything else, the
+/// values of collectd too, as events with fields.
+pub(super) fn kind(of: &AnyRecording) -> EntryKind {
+    match of {
+        AnyRecording::Rrd(_) => EntryKind::Sample,
+        _ => EntryKind::Event,
+    }
+}
 
 const UNKNOWN: u8 = 0;
 const KNOWN: u8 = 1;

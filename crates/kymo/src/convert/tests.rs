@@ -14,7 +14,7 @@ use super::cpel::{Cpel, CpelOptions, Keep};
 use super::perfetto::{Perfetto, decode};
 use super::rrd::{Function, MakeError, Rrd, RrdOptions};
 use super::*;
-use crate::filter::FieldName;
+use crate::filter::FieldNames;
 use crate::pipeline::{self, Everything, Output};
 use crate::show::json::Json;
 use crate::show::{Assembler, WallOptions};
@@ -114,8 +114,8 @@ fn run(of: &[AnyRecording], assembler: &mut impl Assembler) -> Vec<u8> {
     collected.0
 }
 
-fn field(name: &str) -> FieldName {
-    FieldName::parse(name).unwrap()
+fn field(name: &str) -> FieldNames {
+    FieldNames::parse_one(name).unwrap()
 }
 
 fn slices(texts: &[&str]) -> MarkOptions {
@@ -132,7 +132,7 @@ fn slices(texts: &[&str]) -> MarkOptions {
 fn perfetto(events: &[Made], options: MarkOptions) -> String {
     let (dir, of) = trace(events);
     let marks = Marks::new(options, &of).unwrap();
-    let mut perfetto = Perfetto::new(&of, marks, WallOptions::default());
+    let mut perfetto = Perfetto::new(&of, &marks, WallOptions::default());
     let bytes = run(&of, &mut perfetto);
     let mut text = decode::text(&bytes);
     for line in perfetto.losses().lines() {
@@ -144,7 +144,7 @@ fn perfetto(events: &[Made], options: MarkOptions) -> String {
 fn chrome(events: &[Made], options: MarkOptions) -> String {
     let (dir, of) = trace(events);
     let marks = Marks::new(options, &of).unwrap();
-    let mut chrome = Chrome::new(&of, marks, WallOptions::default());
+    let mut chrome = Chrome::new(&of, &marks, WallOptions::default());
     let text = String::from_utf8(run(&of, &mut chrome)).unwrap();
     // Wrong bytes are halves of surrogate pairs, which this parser does not take.
     let parsed: serde_json::Value = serde_json::from_str(&text.replace("\\udc", "\\u00")).unwrap();
@@ -229,13 +229,16 @@ fn a_field_that_no_event_has_is_told() {
         counters: vec![Counter::parse("note:key").unwrap()],
         ..MarkOptions::default()
     });
-    let expected = "--counter: no event `note` has a field `key`";
+    let expected = "--counter: no event that is looked at has a field `key`";
     assert_eq!(counter.to_string(), expected);
     let flow = unknown(MarkOptions {
         flows: vec![field("kex")],
         ..MarkOptions::default()
     });
-    assert_eq!(flow.to_string(), "--flow: no event has a field `kex`");
+    assert_eq!(
+        flow.to_string(),
+        "--flow: no event that is looked at has a field `kex`"
+    );
     assert!(
         flow.error
             .render("", false)
@@ -246,7 +249,8 @@ fn a_field_that_no_event_has_is_told() {
 /// The rows of a database as JSON lines, and what it cannot hold.
 fn database(events: &[Made], options: RrdOptions) -> Result<String, MakeError> {
     let (_dir, of) = trace(events);
-    let mut rrd = Rrd::new(&of, options, WallOptions::default()).unwrap();
+    let marks = options.marks(&of).unwrap();
+    let mut rrd = Rrd::new(options, &marks, WallOptions::default());
     run(&of, &mut rrd);
     let made = rrd.make()?;
     let dir = tempfile::tempdir().unwrap();
@@ -366,7 +370,8 @@ fn log(events: &[Made], keep: Keep, track: Option<&str>, clock: u32) -> String {
         order: ByteOrder::Big,
         clock: clock.try_into().unwrap(),
     };
-    let mut log = Cpel::new(&of, options, WallOptions::default()).unwrap();
+    let marks = options.marks(&of).unwrap();
+    let mut log = Cpel::new(&of, options, &marks, WallOptions::default());
     run(&of, &mut log);
     let losses = log.losses().lines();
     let dir = tempfile::tempdir().unwrap();

@@ -57,8 +57,8 @@ struct Open {
 
 /// The tracks of all recordings.
 #[derive(Debug)]
-pub(super) struct Timeline {
-    marks: Arc<Marks>,
+pub(super) struct Timeline<'m> {
+    marks: &'m Marks,
     losses: Arc<Losses>,
     tracks: Vec<Track>,
     open: Vec<Vec<Open>>,
@@ -68,8 +68,8 @@ pub(super) struct Timeline {
     of_value: HashMap<(usize, Box<[u8]>), usize>,
 }
 
-impl Timeline {
-    pub(super) fn new(marks: Arc<Marks>, losses: Arc<Losses>) -> Self {
+impl<'m> Timeline<'m> {
+    pub(super) fn new(marks: &'m Marks, losses: Arc<Losses>) -> Self {
         Self {
             marks,
             losses,
@@ -92,15 +92,14 @@ impl Timeline {
         of: &[AnyRecording],
         carried: &mut Carried<'_>,
     ) -> Place {
-        let marks = Arc::clone(&self.marks);
-        let class = marks.class(message.recording, message.class);
+        let class = self.marks.class(message.recording, message.class);
         let known = self.tracks.len();
         let track = match class.track {
             TrackFrom::Stream => self.track_of_stream(message, of),
-            TrackFrom::Field | TrackFrom::Log => {
+            TrackFrom::Field | TrackFrom::Own => {
                 let value = carried.next_with_bytes();
                 let name = match class.track {
-                    TrackFrom::Log => Some(carried.next()),
+                    TrackFrom::Own => Some(carried.next()),
                     _ => None,
                 };
                 match value.0 {

@@ -168,8 +168,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// The value that comes from a source.
-    pub(super) fn value(&self, source: &'a Source) -> Value<'a> {
+    fn value(&'a self, source: &'a Source) -> Value<'a> {
         match source {
             Source::Constant(Constant::Number(Number::Integer(value))) => {
                 u64::try_from(*value).map_or(Value::Sint(*value as i64), Value::Uint)

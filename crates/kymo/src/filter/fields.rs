@@ -38,6 +38,22 @@ impl FieldNames {
         })
     }
 
+    /// Reads one name.
+    ///
+    /// # Errors
+    ///
+    /// Something else stands there.
+    pub fn parse_one(source: &str) -> Result<Self, FilterError> {
+        let names = Self::parse(source)?;
+        match names.names.get(1) {
+            None => Ok(names),
+            Some(second) => {
+                let message = "expected one field";
+                Err(FilterError::new(source, second.range.clone(), message))
+            }
+        }
+    }
+
     /// Reads names of fields that one kind of events calls so, and another kind perhaps
     /// otherwise: `tid` or `tid=next_tid`, with commas between them.
     ///
@@ -150,7 +166,7 @@ impl Fields {
         recordings: &[R],
         wishes: &[Wish<'_>],
         asked: impl Fn(usize, usize) -> Option<Vec<usize>>,
-    ) -> Result<Self, (usize, Box<FilterError>)> {
+    ) -> Result<Self, (usize, FilterError)> {
         let nothing = Schema::new();
         let mut found: Vec<Vec<bool>> = wishes
             .iter()
@@ -218,8 +234,7 @@ impl Fields {
                         trace: of.name(),
                     })
                 });
-                let error = unknown(wish.names, missing, of, array);
-                return Err((position, Box::new(error)));
+                return Err((position, unknown(wish.names, missing, of, array)));
             }
         }
         Ok(Self { recordings: all })
@@ -241,6 +256,14 @@ impl Fields {
             stream_id: None,
             stream_name: Arc::from(""),
         }
+    }
+
+    /// Whether the events of a class may have value number `index`.
+    pub(crate) fn has(&self, recording: usize, class: usize, index: usize) -> bool {
+        let values = self.class(recording, class).map(|fields| &fields.values);
+        values
+            .and_then(|values| values.get(index))
+            .is_some_and(|places| !places.is_empty())
     }
 
     fn class(&self, recording: usize, class: usize) -> Option<&ClassFields> {

@@ -154,21 +154,6 @@ pub(super) fn parse(source: &str) -> Result<Expr, FilterError> {
     }
 }
 
-/// Reads the name of a field.
-pub(super) fn field_name(source: &str) -> Result<FieldName, FilterError> {
-    let mut parser = Parser {
-        source,
-        words: words(source)?,
-        at: 0,
-        depth: 0,
-    };
-    let name = parser.field()?;
-    match parser.peek() {
-        Token::End => Ok(name),
-        _ => Err(parser.expected("the end of the name")),
-    }
-}
-
 /// Reads names of fields with commas between them; each may have another one after `=`.
 pub(super) fn parse_names(
     source: &str,

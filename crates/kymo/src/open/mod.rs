@@ -10,6 +10,8 @@
 //!   are looked at whose names end in `.rrd`.
 //! * A file that is what a CPEL, elog or Gist file is, is an event log. In directories that are
 //!   searched, files are looked at whose names end in `.cpel`, `.elog` or `.gist`.
+//! * A file that is a capture of a network (pcap, pcapng), or begins as datagrams of collectd do, is
+//!   a recording of those. Directories are not searched for them.
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
 //!   with this one data stream file.
 //!
@@ -25,6 +27,10 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use kymo_collectd::network::Keys;
+use kymo_collectd::recording::{
+    OpenError as MetricsError, Options as MetricsOptions, Recording as Metrics, is_recording,
+};
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::probe::{Kind, Likeness, probe};
 use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
@@ -43,7 +49,7 @@ pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 use crate::AnyRecording;
 
 /// How recordings are opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// How traces are opened. What is added to their clocks is added to the times of
     /// databases and event logs, too.
@@ -52,12 +58,15 @@ pub struct Options {
     pub machine: Option<&'static Machine>,
     /// What the clock of event logs is, where it is not found or found wrong.
     pub clock: ClockChoice,
+    /// Whom signed and encrypted datagrams of collectd may be from.
+    pub keys: Option<Keys>,
 }
 
 impl Options {
     /// The same, with so much added to all times.
-    fn shifted(mut self, nanos: i64) -> Self {
-        let trace = &mut self.trace;
+    fn shifted(&self, nanos: i64) -> Self {
+        let mut shifted = self.clone();
+        let trace = &mut shifted.trace;
         // Whole seconds apart, so that what fits at the end may be large on the way.
         trace.clock_offset_seconds = trace
             .clock_offset_seconds
@@ -65,7 +74,7 @@ impl Options {
         trace.clock_offset_nanos = trace
             .clock_offset_nanos
             .saturating_add(nanos % NANOS_PER_SECOND);
-        self
+        shifted
     }
 
     fn offset(&self) -> ClockOffset {
@@ -75,13 +84,25 @@ impl Options {
         }
     }
 
+    /// What is added to the times of event logs and datagrams.
+    fn offset_nanos(&self) -> i64 {
+        let seconds = self.trace.clock_offset_seconds;
+        let nanos = seconds.saturating_mul(NANOS_PER_SECOND);
+        nanos.saturating_add(self.trace.clock_offset_nanos)
+    }
+
     fn logs(&self) -> LogOptions {
-        let trace = &self.trace;
-        let seconds = trace.clock_offset_seconds.saturating_mul(NANOS_PER_SECOND);
         LogOptions {
             clock: self.clock,
-            offset_nanos: seconds.saturating_add(trace.clock_offset_nanos),
-            from_unix_epoch: trace.clocks_from_unix_epoch,
+            offset_nanos: self.offset_nanos(),
+            from_unix_epoch: self.trace.clocks_from_unix_epoch,
+        }
+    }
+
+    fn metrics(&self) -> MetricsOptions {
+        MetricsOptions {
+            keys: self.keys.clone(),
+            offset_nanos: self.offset_nanos(),
         }
     }
 }
@@ -120,6 +141,8 @@ pub enum Error {
     Database(DatabaseError),
     /// An event log that cannot be opened.
     Log(LogError),
+    /// Datagrams of collectd that cannot be opened.
+    Metrics(MetricsError),
 }
 
 impl fmt::Display for Error {
@@ -141,13 +164,14 @@ impl fmt::Display for Error {
                 is_directory: false,
             } => write!(
                 f,
-                "{}: not a recording: it is no round-robin database and no event log, and there is no file named `{METADATA_NAME}` \
-                 beside it, which would make it a part of a CTF trace",
+                "{}: not a recording: it is no round-robin database, no event log, no capture (pcap, pcapng) and no \
+                 datagram of collectd, and there is no file named `{METADATA_NAME}` beside it, which would make it a part of a CTF trace",
                 path.display()
             ),
             Self::Trace(error) => write!(f, "{error}"),
             Self::Database(error) => write!(f, "{error}"),
             Self::Log(error) => write!(f, "{error}"),
+            Self::Metrics(error) => write!(f, "{error}"),
         }
     }
 }
@@ -268,6 +292,7 @@ impl Search {
             return Ok(());
         }
         match self.part_of_trace(path) {
+            Err(Error::NothingFound { .. }) if metadata.is_file() && self.metrics(path) => Ok(()),
             // What looks like a log may be a damaged one.
             Err(Error::NothingFound { .. }) if metadata.is_file() && self.log(path, true) => Ok(()),
             result => result,
@@ -389,6 +414,26 @@ impl Search {
         match open_log(path, bytes, kind, &self.options.logs()) {
             Ok(recording) => self.add_other(recording),
             Err(error) => self.errors.push(Error::Log(error)),
+        }
+        true
+    }
+
+    /// Opens datagrams of collectd, unless a link has led to them before. `false` where there are
+    /// none.
+    fn metrics(&mut self, path: &Path) -> bool {
+        let Ok(bytes) = Bytes::open(path, Access::Sequential) else {
+            return false;
+        };
+        if !is_recording(&bytes) {
+            return false;
+        }
+        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if !self.seen.insert(real) {
+            return true;
+        }
+        match Metrics::new(path, &bytes, &self.options.metrics()) {
+            Ok(metrics) => self.add_other(AnyRecording::Metrics(metrics)),
+            Err(error) => self.errors.push(Error::Metrics(error)),
         }
         true
     }

@@ -404,6 +404,9 @@ impl<'r> Jobs<'r> {
             AnyCursor::Elog(cursor) => {
                 self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
             }
+            AnyCursor::Metrics(cursor) => {
+                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
+            }
         };
         match filled {
             Ok(true) => return (batch, Some(cursor)),

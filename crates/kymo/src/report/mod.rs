@@ -10,6 +10,7 @@ mod database;
 mod info;
 mod json;
 mod log;
+mod metrics;
 mod scan;
 mod stats;
 mod text;
@@ -22,6 +23,7 @@ pub use info::{
 };
 pub(crate) use json::Json;
 pub use log::{LogInfo, SectionInfo};
+pub use metrics::MetricsInfo;
 pub use scan::Options;
 pub use stats::{Count, Stats};
 pub use text::Style;

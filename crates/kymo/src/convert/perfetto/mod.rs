@@ -33,7 +33,7 @@ pub use self::painter::PerfettoPainter;
 use super::carry::Carried;
 use super::losses::{Loss, Losses};
 use super::marks::Marks;
-use super::samples::{Samples, source_name};
+use super::samples::{self, Samples, source_name};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
@@ -55,12 +55,12 @@ enum CounterOf {
 
 /// Puts a trace together. What was lost is told as warnings.
 #[derive(Debug)]
-pub struct Perfetto {
-    marks: Arc<Marks>,
+pub struct Perfetto<'m> {
+    marks: &'m Marks,
     names: Arc<Names>,
     losses: Arc<Losses>,
     wall: Wall,
-    timeline: Timeline,
+    timeline: Timeline<'m>,
     told: Told,
     /// Numbers of the tracks of recordings, where they have one.
     recordings: Vec<Option<u64>>,
@@ -76,13 +76,13 @@ pub struct Perfetto {
     head: Line,
 }
 
-impl Perfetto {
+impl<'m> Perfetto<'m> {
     /// A trace of some recordings; `wall` is how times are shown in warnings.
-    pub fn new(of: &[AnyRecording], marks: Marks, wall: WallOptions) -> Self {
-        let (marks, losses) = (Arc::new(marks), Arc::new(Losses::default()));
+    pub fn new(of: &[AnyRecording], marks: &'m Marks, wall: WallOptions) -> Self {
+        let losses = Arc::new(Losses::default());
         let names = Arc::new(Names::new(of));
         Self {
-            timeline: Timeline::new(Arc::clone(&marks), Arc::clone(&losses)),
+            timeline: Timeline::new(marks, Arc::clone(&losses)),
             told: Told::new(Arc::clone(&names)),
             marks,
             names,
@@ -247,7 +247,7 @@ impl Perfetto {
             proto::uint(message::TRACK_UUID, track, &mut event);
             self.packet(time, false, event.as_bytes(), &[], out);
         }
-        let marks = Arc::clone(&self.marks);
+        let marks = self.marks;
         let class = marks.class(message.recording, message.class);
         for &counter in &class.counters {
             let of_field = CounterOf::Field(place.track, message.recording, message.class, counter);
@@ -366,10 +366,10 @@ impl Number {
     }
 }
 
-impl Assembler for Perfetto {
-    type Painter = PerfettoPainter;
+impl<'m> Assembler for Perfetto<'m> {
+    type Painter = PerfettoPainter<'m>;
 
-    fn painter(&self) -> PerfettoPainter {
+    fn painter(&self) -> PerfettoPainter<'m> {
         PerfettoPainter::new(
             self.marks.porter(),
             Arc::clone(&self.names),
@@ -386,7 +386,7 @@ impl Assembler for Perfetto {
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        match (message.kind, of[message.recording].entry_kind()) {
+        match (message.kind, samples::kind(&of[message.recording])) {
             (MessageKind::Event, EntryKind::Event) => self.event(message, of, text, out),
             (MessageKind::Event, EntryKind::Sample) => self.samples(message, of, text, out),
             _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),

@@ -10,7 +10,7 @@ use super::pen::{Pen, Plan};
 use super::{message, proto};
 use crate::convert::losses::Losses;
 use crate::convert::marks::Porter;
-use crate::convert::samples::SamplesPen;
+use crate::convert::samples::{self, SamplesPen};
 use crate::show::Painter;
 use crate::show::packet::{PacketFields, Visible};
 use crate::show::table::Table;
@@ -19,8 +19,8 @@ use crate::{AnyRecording, EntryKind};
 /// Writes what comes after the name of an event, and before that the values that decide on its
 /// place.
 #[derive(Debug)]
-pub struct PerfettoPainter {
-    porter: Porter,
+pub struct PerfettoPainter<'m> {
+    porter: Porter<'m>,
     names: Arc<Names>,
     losses: Arc<Losses>,
     classes: Table<ClassPlan>,
@@ -62,8 +62,8 @@ struct StreamPlan {
     plan: Plan,
 }
 
-impl PerfettoPainter {
-    pub(super) fn new(porter: Porter, names: Arc<Names>, losses: Arc<Losses>) -> Self {
+impl<'m> PerfettoPainter<'m> {
+    pub(super) fn new(porter: Porter<'m>, names: Arc<Names>, losses: Arc<Losses>) -> Self {
         Self {
             porter,
             names,
@@ -79,10 +79,10 @@ impl PerfettoPainter {
     }
 }
 
-impl Painter for PerfettoPainter {
+impl Painter for PerfettoPainter<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
-        self.kind = of.entry_kind();
+        self.kind = samples::kind(of);
         self.is_log = of.is_log();
         self.porter.chunk(recording, of, chunk)?;
         self.packet.clear();

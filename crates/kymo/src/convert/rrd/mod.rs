@@ -27,10 +27,10 @@ use kymo_text::Line;
 use self::cells::{Cell, Cells};
 use super::carry::Carried;
 use super::losses::{Loss, Losses};
-use super::marks::{MarkOptions, Marks, Porter, UnknownField};
+use super::marks::{Marks, Porter, UnknownField};
 use super::timeline::Timeline;
 use crate::AnyRecording;
-use crate::filter::{FieldName, name_of};
+use crate::filter::{FieldNames, name_of};
 use crate::show::color::Palette;
 use crate::show::wall::Wall;
 use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
@@ -69,9 +69,9 @@ impl Function {
 #[derive(Clone, Debug)]
 pub struct RrdOptions {
     /// The field whose values are kept, and how; without, events are counted.
-    pub value: Option<(FieldName, Function)>,
+    pub value: Option<(FieldNames, Function)>,
     /// The field whose values are data sources; without, names of events are.
-    pub track: Option<FieldName>,
+    pub track: Option<FieldNames>,
     /// Seconds of a step; at least 1.
     pub step: u32,
     /// The number of rows, of which the last one has the last event; without, as many as there are
@@ -79,6 +79,18 @@ pub struct RrdOptions {
     pub rows: Option<u64>,
     /// The form of the file.
     pub target: Target,
+}
+
+impl RrdOptions {
+    /// What is read of the events of some recordings.
+    ///
+    /// # Errors
+    ///
+    /// A field that no event has.
+    pub fn marks(&self, of: &[AnyRecording]) -> Result<Marks, UnknownField> {
+        let value = self.value.as_ref().map(|(field, _)| field);
+        Marks::of_value("--value", self.track.as_ref(), value, of)
+    }
 }
 
 /// A file that was made.
@@ -131,12 +143,12 @@ impl std::error::Error for MakeError {}
 
 /// Counts events. What the recorders lost is told as warnings.
 #[derive(Debug)]
-pub struct Rrd {
+pub struct Rrd<'m> {
     options: RrdOptions,
-    marks: Arc<Marks>,
+    marks: &'m Marks,
     losses: Arc<Losses>,
     wall: Wall,
-    timeline: Timeline,
+    timeline: Timeline<'m>,
     /// What data sources stand for.
     names: Vec<String>,
     /// The data source of each name of an event.
@@ -146,33 +158,13 @@ pub struct Rrd {
     cells: Cells,
 }
 
-impl Rrd {
-    /// Counts events of some recordings; `wall` is how times are shown in warnings.
-    ///
-    /// # Errors
-    ///
-    /// A field that no event has.
-    pub fn new(
-        of: &[AnyRecording],
-        options: RrdOptions,
-        wall: WallOptions,
-    ) -> Result<Self, UnknownField> {
-        let value = options.value.as_ref().map(|(field, _)| field.clone());
-        let marks = MarkOptions {
-            track: options.track.clone(),
-            counters: value.into_iter().map(super::Counter::of_all).collect(),
-            ..MarkOptions::default()
-        };
-        let marks = Marks::new(marks, of).map_err(|unknown| match unknown.option {
-            "--counter" => UnknownField {
-                option: "--value",
-                ..unknown
-            },
-            _ => unknown,
-        })?;
-        let (marks, losses) = (Arc::new(marks), Arc::new(Losses::default()));
-        Ok(Self {
-            timeline: Timeline::new(Arc::clone(&marks), Arc::clone(&losses)),
+impl<'m> Rrd<'m> {
+    /// Counts events of some recordings, which the [marks](RrdOptions::marks) are bound to; `wall`
+    /// is how times are shown in warnings.
+    pub fn new(options: RrdOptions, marks: &'m Marks, wall: WallOptions) -> Self {
+        let losses = Arc::new(Losses::default());
+        Self {
+            timeline: Timeline::new(marks, Arc::clone(&losses)),
             cells: Cells::new(options.rows),
             options,
             marks,
@@ -181,7 +173,7 @@ impl Rrd {
             names: Vec::new(),
             of_name: HashMap::new(),
             of_track: HashMap::new(),
-        })
+        }
     }
 
     /// What the database cannot hold.
@@ -271,10 +263,10 @@ fn number(value: Value<'_>) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-impl Assembler for Rrd {
-    type Painter = RrdPainter;
+impl<'m> Assembler for Rrd<'m> {
+    type Painter = RrdPainter<'m>;
 
-    fn painter(&self) -> RrdPainter {
+    fn painter(&self) -> RrdPainter<'m> {
         RrdPainter {
             porter: self.marks.porter(),
         }
@@ -298,11 +290,11 @@ impl Assembler for Rrd {
 
 /// Reads the values that are needed of events.
 #[derive(Debug)]
-pub struct RrdPainter {
-    porter: Porter,
+pub struct RrdPainter<'m> {
+    porter: Porter<'m>,
 }
 
-impl Painter for RrdPainter {
+impl Painter for RrdPainter<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.porter.chunk(recording, of, chunk)
     }

@@ -19,6 +19,7 @@ use kymo_time::{Clock, Timestamp};
 use super::database::DatabaseInfo;
 use super::json::Json;
 use super::log::LogInfo;
+use super::metrics::MetricsInfo;
 use super::text::Style;
 use crate::AnyRecording;
 
@@ -38,6 +39,8 @@ pub enum RecordingInfo {
     Database(DatabaseInfo),
     /// Of an event log.
     Log(LogInfo),
+    /// Of datagrams of collectd.
+    Metrics(MetricsInfo),
 }
 
 /// What is known of a trace without decoding its events.
@@ -203,6 +206,7 @@ impl RecordingInfo {
             AnyRecording::Rrd(of) => Self::Database(DatabaseInfo::new(of)),
             AnyRecording::Cpel(of) => Self::Log(LogInfo::of_cpel(of)),
             AnyRecording::Elog(of) => Self::Log(LogInfo::of_elog(of)),
+            AnyRecording::Metrics(of) => Self::Metrics(MetricsInfo::new(of)),
         }
     }
 
@@ -211,6 +215,7 @@ impl RecordingInfo {
             Self::Trace(info) => info.write_json(json),
             Self::Database(info) => info.write_json(json),
             Self::Log(info) => info.write_json(json),
+            Self::Metrics(info) => info.write_json(json),
         }
     }
 
@@ -219,6 +224,7 @@ impl RecordingInfo {
             Self::Trace(info) => info.to_text(style, fields),
             Self::Database(info) => info.to_text(style),
             Self::Log(info) => info.to_text(style, fields),
+            Self::Metrics(info) => info.to_text(style, fields),
         }
     }
 }
@@ -444,6 +450,7 @@ impl Info {
             // Damage keeps one from being opened.
             RecordingInfo::Database(_) => true,
             RecordingInfo::Log(info) => info.faults.is_empty(),
+            RecordingInfo::Metrics(info) => info.faults.is_empty(),
         })
     }
 

@@ -300,7 +300,7 @@ impl Painter for CsvPainter {
             recording,
             chunk.stream,
             of.path().as_os_str().as_encoded_bytes(),
-            of.entry_kind(),
+            of.entry_kind(chunk.stream),
             || PacketFields::of(of, chunk.stream),
             |visitor| of.visit_packet(chunk, visitor),
         )

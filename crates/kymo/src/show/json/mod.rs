@@ -24,6 +24,15 @@
 //!
 //! Those of elog have, in place of the datum, their arguments as `arg0`, `arg1` and so on.
 //!
+//! A list of values of collectd is
+//!
+//! ```json
+//! {"timestamp":NS,"recording":"PATH","kind":"sample","cdtime":N,"interval":N,
+//!  "id":"host/plugin-instance/type-instance","values":[["GAUGE",1.5]],"security":"none"}
+//! ```
+//!
+//! and a message, which is an `event`, has `severity` and `message` in place of interval and values.
+//!
 //! * A scope that an event does not have is left out. What is not known is `null`: the
 //!   time of an event without a clock, the name of a trace or event, the number of a stream.
 //! * Integers are exact, also above 2^53; their base does not matter here.
@@ -120,11 +129,14 @@ enum Form {
     Sample,
     /// An event without scopes.
     Flat,
+    /// Metrics: the same without name and class.
+    Metrics,
 }
 
 impl Form {
-    fn of(of: &AnyRecording) -> Self {
-        match of.entry_kind() {
+    fn of(of: &AnyRecording, stream: usize) -> Self {
+        match of.entry_kind(stream) {
+            _ if matches!(of, AnyRecording::Metrics(_)) => Self::Metrics,
             EntryKind::Sample => Self::Sample,
             EntryKind::Event if of.is_log() => Self::Flat,
             EntryKind::Event => Self::Event,
@@ -198,9 +210,9 @@ impl StreamPlan {
         line.json_string(of.path().as_os_str().as_encoded_bytes());
         line.push(b",");
         key("kind", &mut line);
-        line.json_string(of.entry_kind().as_str().as_bytes());
-        match Form::of(of) {
-            Form::Flat => {}
+        line.json_string(of.entry_kind(stream).as_str().as_bytes());
+        match Form::of(of, stream) {
+            Form::Flat | Form::Metrics => {}
             Form::Sample => {
                 line.push(b",\"archive\":");
                 line.json_string(info.name.as_bytes());
@@ -235,13 +247,13 @@ impl ClassPlan {
     fn new(class: &EventClass, form: Form) -> Self {
         let mut line = Line::new();
         // What the samples of a class have in common, those of their stream have.
-        if form != Form::Sample {
+        if matches!(form, Form::Event | Form::Flat) {
             line.push(b",\"event\":");
             text_or_null(class.name.as_deref(), &mut line);
             line.push(b",\"event_class\":");
             line.decimal(class.id);
         }
-        if form == Form::Flat {
+        if matches!(form, Form::Flat | Form::Metrics) {
             return Self {
                 header: Vec::new(),
                 plan: Plan::flat(&class.schema, line.as_bytes()),
@@ -263,7 +275,7 @@ fn text_or_null(text: Option<&str>, line: &mut Line) {
 
 impl Painter for JsonPainter {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.form = Form::of(of);
+        self.form = Form::of(of, chunk.stream);
         self.start(
             recording,
             chunk.stream,
@@ -287,7 +299,7 @@ impl Painter for JsonPainter {
             stack: &mut self.stack,
         };
         match form {
-            Form::Flat => event.visit(&mut FlatPen(pen))?,
+            Form::Flat | Form::Metrics => event.visit(&mut FlatPen(pen))?,
             Form::Event | Form::Sample => event.visit(&mut pen)?,
         }
         out.push(b"}\n");

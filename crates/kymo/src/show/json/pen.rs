@@ -172,7 +172,7 @@ impl Visitor for Pen<'_> {
     }
 }
 
-/// Writes the fields of events of event logs: numbers and texts, without scopes around them.
+/// Writes the fields of events without scopes around them: numbers, texts, arrays, variants.
 pub(crate) struct FlatPen<'a>(pub(crate) Pen<'a>);
 
 impl Visitor for FlatPen<'_> {
@@ -199,5 +199,26 @@ impl Visitor for FlatPen<'_> {
     #[inline]
     fn begin_struct(&mut self, field: FieldId) {
         self.0.begin_struct(field);
+    }
+
+    #[inline]
+    fn begin_array(&mut self, field: FieldId, length: u64) {
+        self.0.begin_array(field, length);
+    }
+
+    #[inline]
+    fn end_array(&mut self, field: FieldId) {
+        self.0.end_array(field);
+    }
+
+    #[inline]
+    fn begin_variant(&mut self, field: FieldId, selected: u32, selector: u64) {
+        self.0.begin_variant(field, selected, selector);
+    }
+
+    /// The end of the pair.
+    #[inline]
+    fn end_variant(&mut self, _field: FieldId) {
+        self.0.line.push_byte(b']');
     }
 }

@@ -94,7 +94,7 @@ impl Plan {
     }
 
     /// Plans the fields of an event that are shown without scopes; what `payload` says comes
-    /// before those of the payload.
+    /// before those of the payload. What a variant holds is a pair of the option's name and it.
     pub(crate) fn flat(schema: &Schema, payload: &[u8]) -> Self {
         let root = schema.root(Scope::Payload);
         let plan = |(position, field): (usize, &kymo_model::Field)| {
@@ -102,17 +102,28 @@ impl Plan {
             if Some(FieldId(position as u32)) == root {
                 before.push(payload);
             }
-            if let Some(name) = &field.name {
-                before.push_byte(b',');
-                key(name, &mut before);
+            let above = field.parent.map(|parent| &schema.field(parent).kind);
+            match (&field.name, above) {
+                (Some(name), Some(Kind::Variant)) => {
+                    before.push_byte(b'[');
+                    before.json_string(name.as_bytes());
+                    before.push_byte(b',');
+                }
+                (Some(name), _) => {
+                    before.push_byte(b',');
+                    key(name, &mut before);
+                }
+                (None, _) => {}
             }
             let value = value(&field.kind);
-            if matches!(value, Value::Labeled(_)) {
-                before.push(b"{\"value\":");
-            }
+            before.push(match (&field.kind, &value) {
+                (Kind::Array { .. }, _) => b"[",
+                (_, Value::Labeled(_)) => b"{\"value\":",
+                _ => b"",
+            });
             FieldPlan {
                 before: Stamp::new(before.as_bytes()),
-                element: false,
+                element: matches!(above, Some(Kind::Array { .. })),
                 value,
             }
         };

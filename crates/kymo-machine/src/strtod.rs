@@ -4,16 +4,18 @@ use std::fmt;
 
 /// A double that somebody wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Number {
+pub struct Number {
     /// As it was written, without blanks before it.
-    pub(crate) text: String,
+    pub text: String,
     /// Its bits; nothing if it is a NaN, of which each machine has its own.
-    pub(crate) bits: Option<u64>,
+    pub bits: Option<u64>,
+    /// Whether no double of full precision is near it: `strtod` sets `errno` to `ERANGE`.
+    pub is_out_of_range: bool,
 }
 
 /// A text that is no number.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NotANumber;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotANumber;
 
 impl fmt::Display for NotANumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,12 +27,18 @@ impl std::error::Error for NotANumber {}
 
 const SIGN: u64 = 1 << 63;
 const INFINITY: u64 = 0x7ff0_0000_0000_0000;
+/// The least double of full precision, 2^-1022.
+const LEAST_NORMAL: u64 = 1 << FRACTION;
 /// Bits of the fraction of a double.
 const FRACTION: u32 = 52;
 
 impl Number {
-    /// Reads the whole text.
-    pub(crate) fn parse(text: &str) -> Result<Self, NotANumber> {
+    /// Reads the whole text; blanks before the number are skipped.
+    ///
+    /// # Errors
+    ///
+    /// That the text is no number, or that something follows it.
+    pub fn parse(text: &str) -> Result<Self, NotANumber> {
         let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
         let (sign, unsigned) = match text.as_bytes() {
             [b'-', ..] => (SIGN, &text[1..]),
@@ -38,22 +46,43 @@ impl Number {
             _ => (0, text),
         };
         let lower = unsigned.to_ascii_lowercase();
-        let bits = if lower == "inf" || lower == "infinity" {
-            Some(INFINITY)
+        let named = |bits| {
+            Ok(Self {
+                text: text.to_string(),
+                bits,
+                is_out_of_range: false,
+            })
+        };
+        let (bits, mantissa) = if lower == "inf" || lower == "infinity" {
+            return named(Some(INFINITY | sign));
         } else if is_nan(&lower) {
-            None
+            return named(None);
         } else if let Some(digits) = lower.strip_prefix("0x") {
-            Some(hexadecimal(digits).ok_or(NotANumber)?)
+            (
+                hexadecimal(digits).ok_or(NotANumber)?,
+                digits.split('p').next(),
+            )
         } else if lower.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
             // What begins so and is read is a decimal number, rounded correctly.
-            Some(lower.parse::<f64>().map_err(|_| NotANumber)?.to_bits())
+            let value: f64 = lower.parse().map_err(|_| NotANumber)?;
+            (value.to_bits(), lower.split('e').next())
         } else {
             return Err(NotANumber);
         };
+        let is_zero = mantissa
+            .unwrap_or_default()
+            .chars()
+            .all(|c| matches!(c, '0' | '.'));
         Ok(Self {
             text: text.to_string(),
-            bits: bits.map(|bits| bits | sign),
+            bits: Some(bits | sign),
+            is_out_of_range: bits == INFINITY || bits < LEAST_NORMAL && !is_zero,
         })
+    }
+
+    /// Its value.
+    pub fn value(&self) -> f64 {
+        self.bits.map_or(f64::NAN, f64::from_bits)
     }
 }
 
@@ -238,6 +267,24 @@ mod tests {
             let scaled = bits(&text).map(f64::from_bits);
             let scale = |value: f64| value * 2f64.powi((exponent.max(1) - 1023) as i32);
             assert_eq!(scaled, Some(scale(value)), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_no_double_is_near_are_told() {
+        for text in ["1e309", "-0x1p1024", "1e-310", "0x.8p-1022", "1e-400"] {
+            assert!(Number::parse(text).unwrap().is_out_of_range, "{text}");
+        }
+        for text in [
+            "0",
+            "0e-400",
+            "0x0.0p-2000",
+            "inf",
+            "nan",
+            "2.3e-308",
+            "1.7e308",
+        ] {
+            assert!(!Number::parse(text).unwrap().is_out_of_range, "{text}");
         }
     }
 

@@ -1,0 +1,124 @@
+//! What is known of datagrams of collectd without showing their values.
+
+use std::path::PathBuf;
+
+use kymo_collectd::recording::Recording as Metrics;
+use kymo_model::{FaultReport, Format, Recording};
+use kymo_text::visible;
+
+use super::info::{
+    ClassInfo, StreamSummary, classes_text, plain_classes, streams_text, write_classes,
+    write_streams, write_summary,
+};
+use super::json::Json;
+use super::text::{Style, Table};
+use super::{faults_text, write_faults};
+
+/// What is known of datagrams of collectd without showing their values.
+#[derive(Clone, Debug)]
+pub struct MetricsInfo {
+    /// What was opened.
+    pub path: PathBuf,
+    /// Format and version: a capture, or one datagram.
+    pub format: Format,
+    /// Size of the file in bytes.
+    pub size: u64,
+    /// Number of datagrams.
+    pub datagrams: u64,
+    /// Number of lists of values.
+    pub lists: u64,
+    /// Number of messages.
+    pub messages: u64,
+    /// Streams: of lists, and of messages.
+    pub streams: Vec<StreamSummary>,
+    /// Event classes.
+    pub event_classes: Vec<ClassInfo>,
+    /// What is odd, and no damage.
+    pub notes: Vec<String>,
+    /// Damage found while opening.
+    pub faults: Vec<FaultReport>,
+}
+
+impl MetricsInfo {
+    pub(super) fn new(of: &Metrics) -> Self {
+        Self {
+            path: of.path().to_path_buf(),
+            format: of.format(),
+            size: of.size(),
+            datagrams: of.datagrams(),
+            lists: of.lists(),
+            messages: of.messages(),
+            streams: (0..of.streams().len())
+                .map(|stream| StreamSummary::new(of, stream))
+                .collect(),
+            event_classes: plain_classes(of.event_classes()),
+            notes: of.notes().to_vec(),
+            faults: of.faults().to_vec(),
+        }
+    }
+
+    pub(super) fn write_json(&self, json: &mut Json) {
+        json.begin_object();
+        json.key("path");
+        json.text(self.path.as_os_str().as_encoded_bytes());
+        json.key("format");
+        json.text(self.format.name.as_bytes());
+        json.key("version");
+        json.text(self.format.version.as_bytes());
+        write_summary(json, &StreamSummary::total(&self.streams));
+        for (key, number) in [
+            ("file_bytes", self.size),
+            ("datagrams", self.datagrams),
+            ("value_lists", self.lists),
+            ("notifications", self.messages),
+        ] {
+            json.key(key);
+            json.number(number);
+        }
+        write_streams(json, &self.streams);
+        write_classes(json, &self.event_classes);
+        json.key("notes");
+        json.begin_array();
+        for note in &self.notes {
+            json.text(note.as_bytes());
+        }
+        json.end_array();
+        write_faults(json, &self.faults);
+        json.end_object();
+    }
+
+    pub(super) fn to_text(&self, style: &Style, fields: bool) -> String {
+        let total = StreamSummary::total(&self.streams);
+        let mut text = format!("{}\n", visible(&self.path.to_string_lossy()));
+        let mut table = Table::default();
+        let mut line = |key: &str, value: String| table.row([format!("  {key}"), value]);
+        let Format { name, version } = self.format;
+        line("format", format!("{name} {version}"));
+        line("begins", style.optional_time(total.begin));
+        line("ends", style.optional_time(total.end));
+        if let (Some(begin), Some(end)) = (total.begin, total.end) {
+            let nanos = end.as_nanos().abs_diff(begin.as_nanos());
+            line("duration", style.duration(nanos));
+        }
+        for (key, count) in [
+            ("bytes", self.size),
+            ("datagrams", self.datagrams),
+            ("value lists", self.lists),
+            ("notifications", self.messages),
+            ("faults", self.faults.len() as u64),
+        ] {
+            line(key, style.count(count));
+        }
+        for note in &self.notes {
+            line("note", note.clone());
+        }
+        text += &table.align(&[false, false]);
+        text += &streams_text(&self.path, &self.streams, style);
+        text += &classes_text(&self.event_classes, fields);
+        if !self.faults.is_empty() {
+            text.push('\n');
+            text += &faults_text(&self.faults);
+        }
+        text
+    }
+}

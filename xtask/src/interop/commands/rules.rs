@@ -1,0 +1,113 @@
+//! Where kymo answers otherwise than rrdtool, and why that is better.
+
+use super::scenario::{Line, Step};
+use super::side::{Answer, End};
+
+/// A difference that is wanted.
+struct Rule {
+    /// What the command line is like: `*` stands for any text. Empty for all.
+    line: &'static str,
+    /// What rrdtool says: `0` or the error.
+    theirs: &'static str,
+    /// What kymo says.
+    ours: &'static str,
+    why: &'static str,
+}
+
+/// All of them. Digits stand for themselves, `*` for any text.
+const RULES: &[Rule] = &[];
+
+/// What usage texts begin with: they are each program's own.
+const USAGE: &str = "RRDtool 1.";
+
+/// How often each difference was met, with an example.
+#[derive(Default)]
+pub(super) struct Rules {
+    met: Vec<(u64, String)>,
+    usage: u64,
+    /// Lines over which rrdtool ended by a signal.
+    broken: Vec<String>,
+}
+
+impl Rules {
+    /// Whether a difference is wanted.
+    pub(super) fn allow(&mut self, step: &Step, theirs: &Answer, ours: &Answer) -> bool {
+        if theirs.out.starts_with(USAGE) && theirs.end == ours.end && ours.out.contains("sage") {
+            self.usage += 1;
+            return true;
+        }
+        // What rrdtool breaks on, nothing but an answer is expected for.
+        if theirs.end == End::Broken {
+            return ours.end != End::Broken;
+        }
+        self.met.resize(RULES.len(), (0, String::new()));
+        let (theirs, ours) = (said(theirs), said(ours));
+        let line = step.to_string();
+        for (rule, (times, example)) in RULES.iter().zip(&mut self.met) {
+            if (rule.line.is_empty() || matches(rule.line, &line))
+                && matches(rule.theirs, theirs)
+                && matches(rule.ours, ours)
+            {
+                if *times == 0 {
+                    *example = format!("{line}\n        {theirs}\n        {ours}");
+                }
+                *times += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Notes a line that is too much for rrdtool.
+    pub(super) fn broken(&mut self, line: &Line, answer: &Answer) {
+        let line = Step::Line(line.clone());
+        self.broken.push(format!("{line}: {}", answer.error));
+    }
+
+    /// Prints what was met.
+    pub(super) fn tell(&self) {
+        println!("{} usage texts", self.usage);
+        if let Some(first) = self.broken.first() {
+            println!(
+                "rrdtool broke {} times, first over {first}",
+                self.broken.len()
+            );
+        }
+        for (rule, (times, example)) in RULES.iter().zip(&self.met) {
+            if *times > 0 {
+                println!("{times:>6} times other, since {}:\n    {example}", rule.why);
+            }
+        }
+    }
+}
+
+/// What is said, in one text.
+fn said(answer: &Answer) -> &str {
+    match answer.end {
+        End::Code(0) => "0",
+        _ => &answer.error,
+    }
+}
+
+/// Whether a text is like a pattern, in which `*` is any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, tail)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(rest) = text.strip_prefix(head) else {
+        return false;
+    };
+    let mut begins = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    begins.any(|at| matches(tail, &rest[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn stars_are_any_text() {
+        assert!(matches("a*c", "abbc") && matches("*", "") && matches("a**", "ab"));
+        assert!(!matches("a*c", "abcd") && !matches("", "a") && !matches("b*", "ab"));
+    }
+}
