@@ -15,7 +15,26 @@ struct Rule {
 }
 
 /// All of them. Digits stand for themselves, `*` for any text.
-const RULES: &[Rule] = &[];
+const RULES: &[Rule] = &[
+    Rule {
+        line: "*fetch *",
+        theirs: "*",
+        ours: "resolution: value is too large",
+        why: "a number that does not fit 64 bits is told of",
+    },
+    Rule {
+        line: "*xport *",
+        theirs: "*",
+        ours: "opening '*': No such file or directory",
+        why: "all files are opened before the first is read",
+    },
+    Rule {
+        line: "*xport *",
+        theirs: "SANITY CHECK: 18446744073709551* rows cannot be reduced by *",
+        ours: "0",
+        why: "a time without rows has less than none in rrdtool's count",
+    },
+];
 
 /// What usage texts begin with: they are each program's own.
 const USAGE: &str = "RRDtool 1.";
@@ -25,6 +44,8 @@ const USAGE: &str = "RRDtool 1.";
 pub(super) struct Rules {
     met: Vec<(u64, String)>,
     usage: u64,
+    /// Errors of which kymo tells more.
+    more: u64,
     /// Lines over which rrdtool ended by a signal.
     broken: Vec<String>,
 }
@@ -39,6 +60,10 @@ impl Rules {
         // What rrdtool breaks on, nothing but an answer is expected for.
         if theirs.end == End::Broken {
             return ours.end != End::Broken;
+        }
+        if theirs.end == ours.end && theirs.out == ours.out && tells_more(theirs, ours) {
+            self.more += 1;
+            return true;
         }
         self.met.resize(RULES.len(), (0, String::new()));
         let (theirs, ours) = (said(theirs), said(ours));
@@ -66,7 +91,10 @@ impl Rules {
 
     /// Prints what was met.
     pub(super) fn tell(&self) {
-        println!("{} usage texts", self.usage);
+        println!(
+            "{} usage texts, {} errors told at more length",
+            self.usage, self.more
+        );
         if let Some(first) = self.broken.first() {
             println!(
                 "rrdtool broke {} times, first over {first}",
@@ -79,6 +107,16 @@ impl Rules {
             }
         }
     }
+}
+
+/// Whether kymo's error is rrdtool's, and what there is to say besides.
+fn tells_more(theirs: &Answer, ours: &Answer) -> bool {
+    let error = theirs.error.as_str();
+    !error.is_empty()
+        && ours
+            .error
+            .strip_prefix(error)
+            .is_some_and(|more| more.starts_with([':', ';']))
 }
 
 /// What is said, in one text.
