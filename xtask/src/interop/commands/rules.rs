@@ -34,6 +34,54 @@ const RULES: &[Rule] = &[
         ours: "0",
         why: "a time without rows has less than none in rrdtool's count",
     },
+    Rule {
+        line: "*",
+        theirs: "*",
+        ours: "'*': `*` at offset *",
+        why: "what is wrong with a file is told with its place",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "error reading/parsing XML: *",
+        ours: "'*': line *, column *",
+        why: "what is wrong with a document is told with its place",
+    },
+    Rule {
+        line: "*resize *",
+        theirs: "Do not know how to handle RRD version 0005",
+        ours: "0",
+        why: "files of version 0005 can be resized",
+    },
+    Rule {
+        line: "*resize *",
+        theirs: "*",
+        ours: "invalid option*",
+        why: "numbers of rows and archives have no sign",
+    },
+    Rule {
+        line: "*dump *",
+        theirs: "usage rrdtool dump*",
+        ours: "invalid option*",
+        why: "the option is named",
+    },
+    Rule {
+        line: "*st *",
+        theirs: "invalid option*",
+        ours: "invalid option*",
+        why: "no time is printed where there is none",
+    },
+    Rule {
+        line: "*create *",
+        theirs: "Cannot open template RRD *",
+        ours: "opening '*",
+        why: "the reason is told",
+    },
+    Rule {
+        line: "*",
+        theirs: "*",
+        ours: "Unable to connect to rrdcached*",
+        why: "the daemon is asked before the file is opened",
+    },
 ];
 
 /// What usage texts begin with: they are each program's own.
@@ -70,8 +118,8 @@ impl Rules {
         let line = step.to_string();
         for (rule, (times, example)) in RULES.iter().zip(&mut self.met) {
             if (rule.line.is_empty() || matches(rule.line, &line))
-                && matches(rule.theirs, theirs)
-                && matches(rule.ours, ours)
+                && said_so(rule.theirs, theirs)
+                && said_so(rule.ours, ours)
             {
                 if *times == 0 {
                     *example = format!("{line}\n        {theirs}\n        {ours}");
@@ -124,6 +172,14 @@ fn said(answer: &Answer) -> &str {
     match answer.end {
         End::Code(0) => "0",
         _ => &answer.error,
+    }
+}
+
+/// Whether this was said; what is good is no error of any kind.
+fn said_so(pattern: &str, said: &str) -> bool {
+    match said {
+        "0" => pattern == "0",
+        error => matches(pattern, error),
     }
 }
 
