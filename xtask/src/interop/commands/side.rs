@@ -98,11 +98,17 @@ impl Side {
     pub(super) fn script(&self, lines: &str) -> Outcome<Answer> {
         let mut answer = self.finish(self.command(false).arg("-"), lines)?;
         let folder = self.folder.to_string_lossy();
-        let lines = answer.out.lines().map(|line| match line {
-            line if line.starts_with("OK u:") => "OK".to_owned(),
-            line => line.replace(&*folder, "FOLDER"),
-        });
-        let mut lines: Vec<String> = lines.collect();
+        let mut lines: Vec<String> = Vec::new();
+        let mut usage = false;
+        for line in answer.out.lines() {
+            usage |= line.starts_with("RRDtool 1.") || line.starts_with("kymo ");
+            if line.starts_with("OK u:") {
+                lines.push("OK".to_owned());
+                usage = false;
+            } else if !usage {
+                lines.push(line.replace(&*folder, "FOLDER"));
+            }
+        }
         // Folders are listed in any order.
         for listed in lines.chunk_by_mut(|a, b| is_entry(a) && is_entry(b)) {
             listed.sort();
@@ -116,6 +122,8 @@ impl Side {
         command
             .current_dir(&self.folder)
             .env("TZ", &self.zone)
+            .env("HOME", &self.folder)
+            .env_remove("XDG_CONFIG_HOME")
             .env_remove("RRDCACHED_ADDRESS")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -159,7 +159,8 @@ fn together(
 /// Whether a file holds these values: each is that of all seconds since the one before.
 fn holds(path: &Path, updates: &BTreeMap<u64, f64>) -> Result<(), String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
-    let source = Source::open(&bytes, None).map_err(|error| error.to_string())?;
+    let whole = Source::complete(&bytes).map_err(|error| error.to_string())?;
+    let source = Source::open(&whole, None).map_err(|error| error.to_string())?;
     let last = source.database.state.last_update.seconds();
     let latest = updates
         .keys()
@@ -213,11 +214,11 @@ fn killed(
         child.kill()?;
         child.wait()?;
         let bytes = fs::read(&path)?;
-        let source = match Source::open(&bytes, None) {
-            Ok(source) => source,
+        let whole = Source::complete(&bytes).and_then(|whole| last_update(&whole));
+        let reached = match whole {
+            Ok(reached) => reached,
             Err(error) => return Ok(Err(format!("after {kill} times: {error}"))),
         };
-        let reached = source.database.state.last_update.seconds().cast_unsigned();
         if reached < last || reached > last + KILLED_AMONG {
             return Ok(Err(format!("last updated at {reached} after {last}")));
         }
@@ -233,4 +234,9 @@ fn killed(
         0 => Err("no update was carried out".to_owned()),
         updates => Ok(format!("{updates} updates, none torn")),
     })
+}
+
+fn last_update(bytes: &[u8]) -> Result<u64, kymo_rrd::fault::Error> {
+    let source = Source::open(bytes, None)?;
+    Ok(source.database.state.last_update.seconds().cast_unsigned())
 }

@@ -1,7 +1,7 @@
 //! Lines that make databases others.
 
 use super::updates::fill;
-use super::{KINDS_OF_SOURCES, Layout, Line, Random, Scenario, Step, queries, scenario};
+use super::{By, KINDS_OF_SOURCES, Layout, Line, Random, Scenario, Step, queries, scenario};
 
 /// `tune`, with updates between.
 pub(super) fn tune(random: &mut Random) -> Scenario {
@@ -151,6 +151,7 @@ pub(super) fn copies(random: &mut Random) -> Scenario {
                     "restore {options} {xml} {}",
                     random.one(&["r.rrd", "c.rrd", "s.rrd"])
                 ))
+                .by(By::Process)
             }
         };
         steps.push(line.into());
@@ -167,6 +168,12 @@ pub(super) fn prefilled(random: &mut Random) -> Scenario {
     for file in ["a.rrd", "b.rrd"] {
         let mut layout = Layout::make(random, file, false);
         layout.definitions.retain(|one| !one.contains("COMPUTE"));
+        // From a template, rrdtool makes these without the version that they need.
+        for definition in &mut layout.definitions {
+            *definition = definition
+                .replace(":DCOUNTER:", ":COUNTER:")
+                .replace(":DDERIVE:", ":GAUGE:");
+        }
         if start > 0 {
             (layout.start, layout.now) = (start, start * 1000);
         }
