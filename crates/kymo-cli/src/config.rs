@@ -6,7 +6,8 @@
 //! format = "portable"
 //! ```
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// The file for everybody on this machine.
 const SHARED: &str = "/etc/kymo/config.toml";
@@ -20,7 +21,7 @@ pub(crate) fn rrd_format() -> Result<Option<(String, String)>, String> {
     for path in paths() {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) if is_none(&path, error.kind()) => continue,
             Err(error) => return Err(format!("'{}': {error}", path.display())),
         };
         let format = format(&text).map_err(|error| format!("'{}': {error}", path.display()))?;
@@ -29,6 +30,16 @@ pub(crate) fn rrd_format() -> Result<Option<(String, String)>, String> {
         }
     }
     Ok(None)
+}
+
+/// Whether there is no such file, or it is another user's: a program that serves may have `/dev/null`
+/// for its home, or the home of whoever started it.
+fn is_none(path: &Path, error: ErrorKind) -> bool {
+    match error {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => true,
+        ErrorKind::PermissionDenied => path != Path::new(SHARED),
+        _ => false,
+    }
 }
 
 /// The user's file, and the one for everybody.

@@ -77,6 +77,7 @@ update a.rrd 1600000600:x
 update a.rrd -t none 1600000600:x
 update b.rrd 1600000600:1
 update a.rrd
+updatev a.rrd
 updatev a.rrd 1600000600:2 1600000600:2
 updatev a.rrd --skip-past-updates 1600000600:2 1600001500:2
 # no comment
@@ -98,6 +99,59 @@ last a.rrd
 "#;
     let output = lines(&directory, &input[1..]);
     insta::assert_snapshot!(output);
+}
+
+/// Programs find out whether there is an rrdtool, and which, from the first line of its usage.
+#[test]
+fn usage_is_no_failure() {
+    let directory = directory();
+    let probes: [&[&str]; 5] = [&[], &["--version"], &["-v"], &["help"], &["last"]];
+    for words in probes {
+        let output = rrdtool(&directory, words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        assert!(output.stdout.starts_with(b"RRDtool 1.7.2 "), "{output:?}");
+    }
+    let output = rrdtool(&directory, &["help", "last"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("Usage: rrdtool last "), "{text}");
+}
+
+#[test]
+fn unknown_commands_are_failures() {
+    let directory = directory();
+    let output = rrdtool(&directory, &["lost", "a.rrd"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stderr, b"ERROR: unknown function 'lost'\n");
+    assert_eq!(output.stdout, b"");
+}
+
+/// Daemons have a home that is none.
+#[test]
+fn a_home_that_is_none_is_no_failure() {
+    let directory = directory();
+    let mut create = command(
+        &directory,
+        &["create", "b.rrd", "DS:a:GAUGE:600:U:U", "RRA:LAST:0:1:1"],
+    );
+    let create = create
+        .env("HOME", "/dev/null")
+        .env_remove("XDG_CONFIG_HOME");
+    let output = create.output().expect("kymo runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A mistyped end would otherwise fill the disk with rows that nobody has.
+#[test]
+fn rows_without_end_are_refused() {
+    let directory = directory();
+    for end in ["9000000000000000000", "99999999999"] {
+        let words = ["fetch", "a.rrd", "AVERAGE", "-s", "1600000000", "-e", end];
+        let output = rrdtool(&directory, &words);
+        assert_eq!(output.status.code(), Some(1), "{end}");
+        let message = String::from_utf8(output.stderr).expect("text");
+        assert!(message.contains("rows, expected at most"), "{message}");
+    }
 }
 
 /// A program that asks, and waits for the answer before it asks again.

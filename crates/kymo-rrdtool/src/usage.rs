@@ -5,10 +5,13 @@ use std::fmt::Write;
 use crate::COMMANDS;
 use crate::options::Command;
 
+/// The version of rrdtool whose commands these are. Programs look for it at the beginning of the usage.
+const RRDTOOL: &str = "1.7.2";
+
 /// All commands, or one with its options.
 pub fn usage(command: Option<&Command>) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let mut text = format!("kymo {version}, as rrdtool\n\n");
+    let mut text = format!("RRDtool {RRDTOOL} as kymo {version} does it\n\n");
     let done = match command {
         Some(command) => one(command, &mut text),
         None => all(&mut text),

@@ -39,21 +39,25 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
 /// What a link named rrdtool does.
 fn link(words: &[OsString]) -> ExitCode {
     match words {
-        [] => told(&usage(None), ExitCode::SUCCESS),
+        [] => told(&usage(None)),
         [dash] if dash == "-" => lines(None),
         [dash, directory] if dash == "-" => lines(Some(directory)),
-        [name] if let Some(command) = find(bytes(name)) => {
-            told(&usage(Some(command)), ExitCode::SUCCESS)
-        }
+        // Whatever it is, `--version` and the like too: rrdtool shows its usage.
+        [name] => told(&usage(find(bytes(name)))),
+        [help, name, ..] if help == "help" => told(&usage(find(bytes(name)))),
         [name, words @ ..] if knows(bytes(name)) => command(name, words),
-        _ => told(&usage(None), ExitCode::FAILURE),
+        [name, ..] => {
+            let name = Path::new(name).display();
+            let _ = writeln!(io::stderr(), "ERROR: unknown function '{name}'");
+            ExitCode::FAILURE
+        }
     }
 }
 
 /// Prints a text.
-fn told(text: &str, status: ExitCode) -> ExitCode {
+fn told(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => status,
+        Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }

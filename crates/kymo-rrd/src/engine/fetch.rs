@@ -117,6 +117,11 @@ fn serves(archive: &Archive, function: &str) -> bool {
 }
 
 impl<'a> Fetched<'a> {
+    /// How many rows there are, whether the archive has them or not.
+    pub fn count(&self) -> u64 {
+        self.end.abs_diff(self.start) / self.step.max(1)
+    }
+
     /// The times of the rows, and the rows; `None` outside of the archive, where nothing is known.
     pub fn iter(&self) -> impl Iterator<Item = (i64, Option<Row<'a>>)> + '_ {
         let step = self.step as i64;

@@ -62,6 +62,8 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
+/// No more rows are written, unless the archive has more: most would be of times that nobody meant.
+const MOST_ROWS: u64 = 1 << 24;
 /// Text is written in pieces of about so many bytes.
 const PIECE: usize = 1 << 15;
 
@@ -128,6 +130,14 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
             Failure::new("the RRD does not contain an RRA matching the chosen CF")
         })?;
+        let most = source.database.archives[fetched.archive]
+            .rows
+            .max(MOST_ROWS);
+        let found = fetched.count();
+        if found > most {
+            let message = format!("found {found} rows, expected at most {most}");
+            return Err(Failure::new(message));
+        }
         let names = source.database.sources.iter();
         let head = Head {
             function,
