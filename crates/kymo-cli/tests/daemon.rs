@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
@@ -142,4 +142,67 @@ fn hangs_up(directory: &std::path::Path, answer: &str) -> (String, thread::JoinH
         (&stream).write_all(answer.as_bytes()).unwrap();
     });
     (format!("unix:{}", path.display()), thread)
+}
+
+/// Programs hold a pipe open for days, and daemons are started anew meanwhile.
+#[test]
+fn a_daemon_that_was_started_anew_is_asked_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        // Each connection ends after one answer.
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            writeln!(&stream, "0 done").unwrap();
+            let _ = tell.send(line);
+        }
+    });
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(["rrd", "-"])
+        .current_dir(directory.path())
+        .env("RRDCACHED_ADDRESS", format!("unix:{}", path.display()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = "update a.rrd 1600000000:1\n".repeat(3);
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(lines.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("OK u:").count(), 3, "{text}");
+    let asked: Vec<_> = told.try_iter().collect();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+}
+
+/// A daemon makes files of its own form only.
+#[test]
+fn the_form_of_new_databases_comes_before_the_daemon() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap();
+    let (address, _told) = daemon(&real, &[("create ", "0 RRD created OK")]);
+    let made = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args([
+            "rrd",
+            "create",
+            "a.rrd",
+            "DS:a:GAUGE:600:U:U",
+            "RRA:LAST:0:1:1",
+        ])
+        .current_dir(&real)
+        .env("RRDCACHED_ADDRESS", address)
+        .env("KYMO_RRD_FORMAT", "portable")
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let bytes = std::fs::read(real.join("a.rrd")).unwrap();
+    assert!(bytes.starts_with(b"\x8dPRRD"), "{bytes:x?}");
 }

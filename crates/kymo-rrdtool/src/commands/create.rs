@@ -1,6 +1,6 @@
 //! `create`: a new database.
 
-use kymo_machine::Width;
+use kymo_machine::{Machine, Width};
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
 use kymo_rrd::modify::{Filling, Giver};
@@ -115,7 +115,9 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let format = words.value("format").map(target).transpose()?;
     let format = format.unwrap_or(session.defaults.format);
     let first_rows = FirstRows::read(words.value("first-row"))?;
-    let here = words.has("format") || !first_rows.is_random();
+    // A daemon makes files of its own form.
+    let usual = matches!(format, Target::Native(machine) if machine == Machine::native());
+    let here = words.has("format") || !usual || !first_rows.is_random();
     if !here && by_daemon(session, words)? {
         return Ok(());
     }

@@ -332,7 +332,11 @@ impl Import<'_> {
             return Err(self.failure("there are no rows"));
         }
         apart.sort_unstable();
-        survey.step = apart.get(apart.len().saturating_sub(1) / 2).copied().unwrap_or(300).max(1);
+        survey.step = apart
+            .get(apart.len().saturating_sub(1) / 2)
+            .copied()
+            .unwrap_or(300)
+            .max(1);
         Ok(survey)
     }
 

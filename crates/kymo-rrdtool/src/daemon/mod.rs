@@ -24,7 +24,10 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    stream: BufReader<Stream>,
+    /// None where the connection has ended.
+    stream: Option<BufReader<Stream>>,
+    /// Whether the daemon has answered on the connection.
+    answered: bool,
     /// The address, as it was written.
     name: String,
     /// Whether the daemon is on this machine, so that both see the same files.
@@ -67,12 +70,7 @@ fn connect_to<'s>(
     // The connection is kept for the next line.
     let client = match session.daemon.take() {
         Some(client) if client.name == address => client,
-        _ => Client::connect(&address, strip.map(String::into_bytes)).map_err(|error| {
-            Failure::new(format!(
-                "Unable to connect to rrdcached: {}",
-                reason(&error)
-            ))
-        })?,
+        _ => Client::connect(&address, strip.map(String::into_bytes))?,
     };
     Ok(session.daemon.insert(client))
 }
@@ -125,10 +123,11 @@ pub(crate) fn forget(
 
 impl Client {
     /// Connects to an address: `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`.
-    fn connect(address: &str, strip: Option<Vec<u8>>) -> io::Result<Self> {
+    fn connect(address: &str, strip: Option<Vec<u8>>) -> Result<Self, Failure> {
         let parsed = Address::parse(address);
         Ok(Self {
-            stream: BufReader::new(parsed.connect()?),
+            stream: Some(connection(&parsed)?),
+            answered: false,
             name: address.to_owned(),
             local: matches!(parsed, Address::Unix(_)),
             strip,
@@ -204,14 +203,20 @@ impl Client {
             escape(word, &mut self.request)?;
         }
         self.request.push(b'\n');
-        let sent = self.stream.get_mut().write_all(&self.request);
-        sent.map_err(|error| self.lost(&error))?;
-        let line = self.line()?;
+        let line = match self.exchange() {
+            // A daemon that was started anew knows nothing of connections to the one before it.
+            Err(_) if self.answered => {
+                self.answered = false;
+                self.exchange()?
+            }
+            done => done?,
+        };
         let text = String::from_utf8_lossy(&line).into_owned();
         let (number, message) = text.split_once(' ').unwrap_or((&text, ""));
-        let number: i64 = number
-            .parse()
-            .map_err(|_| self.failure(&format!("found reply '{text}', expected a number first")))?;
+        let Ok(number) = number.parse::<i64>() else {
+            self.stream = None;
+            return Err(self.failure(&format!("found reply '{text}', expected a number first")));
+        };
         if number < 0 {
             return Err(self.failure(message));
         }
@@ -229,11 +234,26 @@ impl Client {
         }
     }
 
+    /// Sends the request, and reads the first line of the reply.
+    fn exchange(&mut self) -> Result<Vec<u8>, Failure> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            ended => ended.insert(connection(&Address::parse(&self.name))?),
+        };
+        let sent = stream.get_mut().write_all(&self.request);
+        sent.map_err(|error| self.lost(&error))?;
+        let line = self.line()?;
+        self.answered = true;
+        Ok(line)
+    }
+
     /// A line, without its end.
     fn line(&mut self) -> Result<Vec<u8>, Failure> {
         let mut line = Vec::new();
-        let mut limited = (&mut self.stream).take(LONGEST_LINE);
-        let read = limited.read_until(b'\n', &mut line);
+        let read = match &mut self.stream {
+            Some(stream) => stream.take(LONGEST_LINE).read_until(b'\n', &mut line),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        };
         read.map_err(|error| self.lost(&error))?;
         if line.pop() != Some(b'\n') {
             let error = io::Error::from(io::ErrorKind::UnexpectedEof);
@@ -242,7 +262,9 @@ impl Client {
         Ok(line)
     }
 
-    fn lost(&self, error: &io::Error) -> Failure {
+    /// Ends the connection, of which nobody knows what is still to come.
+    fn lost(&mut self, error: &io::Error) -> Failure {
+        self.stream = None;
         self.failure(&format!("the connection failed: {}", reason(error)))
     }
 
@@ -271,6 +293,15 @@ impl Client {
             .map_err(|error| Failure::new(format!("'{}': {}", shown(file), reason(&error))))?;
         Ok(whole.into_os_string().into_encoded_bytes())
     }
+}
+
+/// A connection to an address.
+fn connection(address: &Address) -> Result<BufReader<Stream>, Failure> {
+    let stream = address.connect().map_err(|error| {
+        let reason = reason(&error);
+        Failure::new(format!("Unable to connect to rrdcached: {reason}"))
+    })?;
+    Ok(BufReader::new(stream))
 }
 
 /// Appends a word of a request: spaces and backslashes stand behind a backslash.
