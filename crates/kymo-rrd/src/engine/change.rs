@@ -33,7 +33,7 @@ pub trait Change {
     ) -> Result<(), StoreError>;
 
     /// Tells that the rows that follow are of points up to this time, in seconds since 1970, the end
-    /// of a step.
+    /// of a step or, as rrdtool counts, the second before it.
     fn steps_end(&mut self, _end: u64) {}
 
     /// All values of an archive, row by row.

@@ -169,7 +169,10 @@ impl Engine {
         state.stray_micros = None;
         let mut smooth = false;
         for number in 0..passes {
-            smooth |= self.end_steps(change, number)?;
+            // The step that was under way ends, as rrdtool counts, whole seconds after the last
+            // update: where that had a fraction, in the second before its end.
+            let early = number + 1 < passes && last.to_micros().1 > 0;
+            smooth |= self.end_steps(change, number, u64::from(early))?;
         }
         Ok(Applied {
             archives: passes > 0,
@@ -190,11 +193,17 @@ impl Engine {
         template.keep(state, sample.values, refused);
     }
 
-    /// Brings the points of a pass to the archives. Tells whether seasons are to be smoothed.
-    fn end_steps(&mut self, change: &mut impl Change, pass: usize) -> Result<bool, UpdateError> {
+    /// Brings the points of a pass to the archives; their end is told so many seconds early. Tells
+    /// whether seasons are to be smoothed.
+    fn end_steps(
+        &mut self,
+        change: &mut impl Change,
+        pass: usize,
+        early: u64,
+    ) -> Result<bool, UpdateError> {
         let plan = &self.plan;
         let pass = self.points.pass_of(pass);
-        change.steps_end((pass.first_step + pass.steps) * plan.step);
+        change.steps_end((pass.first_step + pass.steps) * plan.step - early);
         if !plan.predicts {
             consolidate(plan, pass, change, &mut self.row)?;
             return Ok(false);

@@ -9,7 +9,7 @@ use crate::{Database, Value};
 pub struct Written {
     /// The place of the archive.
     pub archive: usize,
-    /// The end of the last of the steps, in seconds since 1970.
+    /// The end of the last of the steps, in seconds since 1970, or the second before it.
     end: u64,
     /// The values of the first row.
     first: Vec<Value>,
