@@ -59,7 +59,7 @@ fn option(random: &mut Random, layout: &Layout) -> Line {
                 random.one(&["x9", "x1", "x0", "", "12345678901234567890123", "a-b"])
             ),
             8 => format!("-p {}", random.one(&["2", "0.5", "-1", "x", "3e0"])),
-                random.one(&["x9", "a-b"])
+            9 => format!("-n {}", random.one(&["2", "0.5", "-1", "x", "0"])),
             10 => format!("-f {}", random.one(&["3", "0", "28", "29", "x", "-1"])),
             11 => format!("-w {}", random.one(&["5", "0", "28", "29", "x", "-1"])),
             12 => format!("-x {number}"),
