@@ -4,16 +4,19 @@ use std::time::Duration;
 
 /// How many files this process may have open.
 #[cfg(unix)]
-pub fn most_open_files() -> u64 {
+pub fn most_open_files() -> usize {
     use nix::sys::resource::{Resource, getrlimit};
 
     // POSIX promises twenty.
-    getrlimit(Resource::RLIMIT_NOFILE).map_or(20, |(now, _)| now)
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(20, |(now, _)| {
+        // Its width is the system's.
+        usize::try_from(now).unwrap_or(usize::MAX)
+    })
 }
 
 /// How many files this process may have open.
 #[cfg(not(unix))]
-pub fn most_open_files() -> u64 {
+pub fn most_open_files() -> usize {
     // What the C library of Windows has room for.
     512
 }

@@ -17,9 +17,9 @@ const AT_ONCE: usize = 1 << 16;
 /// The times of `OK` lines are told in hundredths of a second: they need not be fresher.
 const FRESH: Duration = Duration::from_millis(2);
 /// Files that are kept free for what is no update.
-const FREE: u64 = 16;
+const FREE: usize = 16;
 /// No more databases stay open than this.
-const MOST_FILES: u64 = 1 << 13;
+const MOST_FILES: usize = 1 << 13;
 
 /// Does what command lines ask, until they end or one is `quit`. After each comes a line `OK` with the
 /// seconds that were used, or one with `ERROR` and what went wrong. What was written arrives before
@@ -31,7 +31,7 @@ const MOST_FILES: u64 = 1 << 13;
 pub fn pipe(session: &mut Session<'_>, input: &mut dyn Read) -> Result<(), Failure> {
     // Standard input, output and error are open too.
     let most = kymo_io::most_open_files().saturating_sub(FREE);
-    session.files.set_room(most.min(MOST_FILES) as usize);
+    session.files.set_room(most.min(MOST_FILES));
     let mut pipe = Pipe {
         session,
         times: Times::new(),

@@ -11,6 +11,10 @@ pub(super) enum Likeness {
     Bytes,
     /// Where archives begin may differ, which rrdtool leaves to chance.
     Rotated,
+    /// So may what the last archive remembers, if it is new: rrdtool takes zeros and NaNs for it
+    /// that depend on what other archives there are. New rows may be unknown, for which rrdtool
+    /// takes any values.
+    Added,
     /// Only what does not depend on the moment at which something was done.
     Moment,
 }
@@ -30,7 +34,8 @@ pub(super) fn files(theirs: &[u8], ours: &[u8], likeness: Likeness) -> Result<()
     };
     match likeness {
         Likeness::Bytes => same(theirs, ours).and_then(|()| Err(bytes(theirs, ours))),
-        Likeness::Rotated => rotated_sources(&their_source, &our_source),
+        Likeness::Rotated => rotated_sources(&their_source, &our_source, false),
+        Likeness::Added => rotated_sources(&their_source, &our_source, true),
         Likeness::Moment => {
             let time = |database: &Database| database.state.last_update.seconds();
             let apart = time(&their_source.database).abs_diff(time(&our_source.database));
@@ -57,14 +62,21 @@ fn bytes(theirs: &[u8], ours: &[u8]) -> String {
 /// Whether two files are the same but for where their archives begin.
 pub(crate) fn rotated(theirs: &[u8], ours: &[u8]) -> Result<(), String> {
     let open = |bytes| Source::open(bytes, None).map_err(|error| error.to_string());
-    rotated_sources(&open(theirs)?, &open(ours)?)
+    rotated_sources(&open(theirs)?, &open(ours)?, false)
 }
 
-fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>) -> Result<(), String> {
+fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>, added: bool) -> Result<(), String> {
     let mut expected = theirs.database.clone();
     let states = expected.state.archives.iter_mut();
     for (state, ours) in states.zip(&ours.database.state.archives) {
         state.current_row = ours.current_row;
+    }
+    let last = (
+        expected.state.archives.last_mut(),
+        ours.database.state.archives.last(),
+    );
+    if let (true, (Some(expected), Some(ours))) = (added, last) {
+        expected.scratch.clone_from(&ours.scratch);
     }
     if expected != ours.database {
         let (expected, found) = (format!("{expected:#?}"), format!("{:#?}", ours.database));
@@ -78,7 +90,10 @@ fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>) -> Result<(), String>
             rows.map(|row| row.values().collect()).collect()
         };
         let (expected, found) = (values(theirs), values(ours));
-        let differ = |(expected, found): (&Vec<_>, &Vec<_>)| expected != found;
+        let differ = |(expected, found): (&Vec<_>, &Vec<Value>)| {
+            let unknown = added && found.iter().all(|value| value.to_f64().is_nan());
+            !unknown && expected != found
+        };
         if let Some(row) = expected.iter().zip(&found).position(differ) {
             let time = ours
                 .database

@@ -219,6 +219,7 @@ impl Pair {
                 "create" if self.kymo && !line.words.iter().any(|word| word == "-r") => {
                     Likeness::Bytes
                 }
+                "tune" if line.words.iter().any(|word| word.starts_with("RRA")) => Likeness::Added,
                 "create" | "restore" | "tune" => Likeness::Rotated,
                 _ => Likeness::Bytes,
             };
