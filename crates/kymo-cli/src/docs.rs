@@ -49,6 +49,7 @@ fn page(command: clap::Command) -> io::Result<(String, String)> {
     man.render(&mut text)?;
     let text = String::from_utf8_lossy(&text)
         .replace(".SH EXTRA\n", "")
+        .replace("\nEnvironment:\n", "\n.SH ENVIRONMENT\n.nf\n")
         .replace("\nExit status:\n", "\n.SH \"EXIT STATUS\"\n.nf\n")
         .replace("\nExamples:\n", "\n.SH EXAMPLES\n.nf\n")
         .replace(".SH VERSION\n", ".fi\n.SH VERSION\n");

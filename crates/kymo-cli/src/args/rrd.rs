@@ -11,16 +11,23 @@ use super::machine::find;
 /// Work on round-robin databases, with rrdtool's commands and others
 ///
 /// Files of RRDtool on any machine, portable files, and (for reading) files of RRD4J and JRobin.
-/// Commands that rrdtool has are written as there, and print what they print there. A link named
-/// rrdtool that leads to kymo takes rrdtool's place.
+/// Commands that rrdtool has are written as there, and print what they print there; `kymo rrd -`
+/// reads command lines from standard input. A link named rrdtool that leads to kymo takes rrdtool's
+/// place.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
     subcommand_required = true,
     after_long_help = "\
+Environment:
+  KYMO_RRD_FORMAT      form of new databases: `portable`, or a machine of `kymo machine list`
+  RRDCACHED_ADDRESS    daemon of rrdtool's commands where no --daemon names one
+  RRDCACHED_STRIPPATH  what is cut off from paths for a daemon of another machine
+
 Exit status:
   0  all is good
-  1  something failed: a file could not be read or written, or is damaged
+  1  something failed: a file could not be read or written, or is damaged; or the command line of
+     one of rrdtool's commands is wrong
   2  the command line is wrong"
 )]
 pub(crate) struct Rrd {

@@ -30,7 +30,8 @@ pub(super) const COMMAND: Command = Command {
             None,
             "format",
             "MACHINE|portable",
-            "The machine that shall read the file, or `portable`; this one unless told otherwise.",
+            "The machine that shall read the file, or `portable`; where neither this nor KYMO_RRD_FORMAT \
+             nor the configuration tells it, this machine.",
         ),
     ],
     examples: &[
