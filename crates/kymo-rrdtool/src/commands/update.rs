@@ -94,9 +94,9 @@ fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
 }
 
 fn updatev(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let (file, readings) = operands(words)?;
     let mut rows = Line::new();
-    let done = operands(words)
-        .and_then(|(file, readings)| take(session, words, file, readings, Some(&mut rows)));
+    let done = take(session, words, file, readings, Some(&mut rows));
     let status = if done.is_ok() { 0 } else { -1 };
     session.write(format!("return_value = {status}\n"))?;
     session.write(rows.as_bytes())?;

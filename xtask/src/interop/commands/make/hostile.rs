@@ -82,7 +82,7 @@ pub(super) fn lines(random: &mut Random) -> Scenario {
     ];
     for _ in 0..25 {
         let command = match random.below(30) {
-            0 => random.one(&["foo", "Update", "help", "--version", "updat"]),
+            0 => random.one(&["foo", "Update", "updat"]),
             _ => random.one(&COMMANDS),
         };
         let mut line = Line::of(vec![command.to_owned()]);
