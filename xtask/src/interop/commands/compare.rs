@@ -15,6 +15,8 @@ pub(super) enum Likeness {
     /// that depend on what other archives there are. New rows may be unknown, for which rrdtool
     /// takes any values.
     Added,
+    /// So may the last bits of values, which are put together from those of other files.
+    Nearly,
     /// Only what does not depend on the moment at which something was done.
     Moment,
 }
@@ -34,8 +36,9 @@ pub(super) fn files(theirs: &[u8], ours: &[u8], likeness: Likeness) -> Result<()
     };
     match likeness {
         Likeness::Bytes => same(theirs, ours).and_then(|()| Err(bytes(theirs, ours))),
-        Likeness::Rotated => rotated_sources(&their_source, &our_source, false),
-        Likeness::Added => rotated_sources(&their_source, &our_source, true),
+        Likeness::Rotated | Likeness::Added | Likeness::Nearly => {
+            sources(&their_source, &our_source, likeness)
+        }
         Likeness::Moment => {
             let time = |database: &Database| database.state.last_update.seconds();
             let apart = time(&their_source.database).abs_diff(time(&our_source.database));
@@ -62,21 +65,29 @@ fn bytes(theirs: &[u8], ours: &[u8]) -> String {
 /// Whether two files are the same but for where their archives begin.
 pub(crate) fn rotated(theirs: &[u8], ours: &[u8]) -> Result<(), String> {
     let open = |bytes| Source::open(bytes, None).map_err(|error| error.to_string());
-    rotated_sources(&open(theirs)?, &open(ours)?, false)
+    sources(&open(theirs)?, &open(ours)?, Likeness::Rotated)
 }
 
-fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>, added: bool) -> Result<(), String> {
+/// Whether two numbers are the same but for their last bits.
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= one.abs() * 1e-13
+}
+
+fn sources(theirs: &Source<'_>, ours: &Source<'_>, likeness: Likeness) -> Result<(), String> {
     let mut expected = theirs.database.clone();
     let states = expected.state.archives.iter_mut();
     for (state, ours) in states.zip(&ours.database.state.archives) {
         state.current_row = ours.current_row;
     }
-    let last = (
-        expected.state.archives.last_mut(),
-        ours.database.state.archives.last(),
-    );
-    if let (true, (Some(expected), Some(ours))) = (added, last) {
-        expected.scratch.clone_from(&ours.scratch);
+    match likeness {
+        Likeness::Added => {
+            let new = expected.state.archives.last_mut();
+            if let (Some(new), Some(ours)) = (new, ours.database.state.archives.last()) {
+                new.scratch.clone_from(&ours.scratch);
+            }
+        }
+        Likeness::Nearly => take_near(&mut expected, &ours.database),
+        _ => {}
     }
     if expected != ours.database {
         let (expected, found) = (format!("{expected:#?}"), format!("{:#?}", ours.database));
@@ -90,10 +101,14 @@ fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>, added: bool) -> Resul
             rows.map(|row| row.values().collect()).collect()
         };
         let (expected, found) = (values(theirs), values(ours));
-        let differ = |(expected, found): (&Vec<_>, &Vec<Value>)| {
-            let unknown = added && found.iter().all(|value| value.to_f64().is_nan());
-            !unknown && expected != found
+        let alike = |(expected, found): (&Value, &Value)| {
+            let (theirs, ours) = (expected.to_f64(), found.to_f64());
+            expected == found
+                || likeness == Likeness::Added && ours.is_nan()
+                || likeness == Likeness::Nearly && near(theirs, ours)
         };
+        let differ =
+            |(expected, found): (&Vec<Value>, &Vec<Value>)| !expected.iter().zip(found).all(alike);
         if let Some(row) = expected.iter().zip(&found).position(differ) {
             let time = ours
                 .database
@@ -106,4 +121,23 @@ fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>, added: bool) -> Resul
         }
     }
     Ok(())
+}
+
+/// Makes the values of a state those of another where they are nearly the same.
+fn take_near(state: &mut Database, other: &Database) {
+    let sources = state.state.sources.iter_mut().zip(&other.state.sources);
+    for (source, other) in sources {
+        if near(source.value.to_f64(), other.value.to_f64()) {
+            source.value = other.value;
+        }
+    }
+    let archives = state.state.archives.iter_mut().zip(&other.state.archives);
+    for (archive, other) in archives {
+        let slots = archive.scratch.iter_mut().zip(&other.scratch);
+        for (slot, other) in slots.flat_map(|(slots, other)| slots.0.iter_mut().zip(other.0)) {
+            if near(f64::from_bits(*slot), f64::from_bits(other)) {
+                *slot = other;
+            }
+        }
+    }
 }

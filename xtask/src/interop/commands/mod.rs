@@ -10,7 +10,7 @@ mod writers;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -217,9 +217,8 @@ impl Pair {
             let ours = answer(&mut self.ours, &own_line)?;
             let likeness = match line.command() {
                 _ if line.clock => Likeness::Moment,
-                "create" if self.kymo && !line.words.iter().any(|word| word == "-r") => {
-                    Likeness::Bytes
-                }
+                "create" if line.words.iter().any(|word| word == "-r") => Likeness::Nearly,
+                "create" if self.kymo => Likeness::Bytes,
                 "tune" if line.words.iter().any(|word| word.starts_with("RRA")) => Likeness::Added,
                 "create" | "restore" | "tune" => Likeness::Rotated,
                 _ => Likeness::Bytes,
@@ -310,11 +309,16 @@ impl Pair {
 
     /// Takes all files over from the other side.
     fn take_over(&mut self) -> Outcome<Option<(String, String)>> {
-        for name in self.ours.files()?.keys() {
+        let (theirs, ours) = (self.theirs.files()?, self.ours.files()?);
+        for name in ours.keys().filter(|name| !theirs.contains_key(*name)) {
             fs::remove_file(self.ours.folder().join(name))?;
         }
-        for (name, bytes) in self.theirs.files()? {
-            fs::write(self.ours.folder().join(name), bytes)?;
+        for (name, bytes) in theirs {
+            let path = self.ours.folder().join(&name);
+            fs::write(&path, bytes)?;
+            let like = fs::metadata(self.theirs.folder().join(&name))?;
+            fs::set_permissions(&path, like.permissions())?;
+            std::os::unix::fs::chown(&path, Some(like.uid()), Some(like.gid()))?;
         }
         Ok(None)
     }
