@@ -11,10 +11,11 @@ pub(super) enum Likeness {
     Bytes,
     /// Where archives begin may differ, which rrdtool leaves to chance.
     Rotated,
-    /// So may what the last archive remembers, if it is new: rrdtool takes zeros and NaNs for it
-    /// that depend on what other archives there are. New rows may be unknown, for which rrdtool
-    /// takes any values.
+    /// So may the last archive, which is new: rrdtool prepares it with zeros or NaNs, as other
+    /// archives are, and fills it beyond what they reach back to.
     Added,
+    /// Rows that are new may be unknown, for which rrdtool takes any values.
+    Grown,
     /// So may the last bits of values, which are put together from those of other files.
     Nearly,
     /// Only what does not depend on the moment at which something was done.
@@ -36,7 +37,7 @@ pub(super) fn files(theirs: &[u8], ours: &[u8], likeness: Likeness) -> Result<()
     };
     match likeness {
         Likeness::Bytes => same(theirs, ours).and_then(|()| Err(bytes(theirs, ours))),
-        Likeness::Rotated | Likeness::Added | Likeness::Nearly => {
+        Likeness::Rotated | Likeness::Added | Likeness::Grown | Likeness::Nearly => {
             sources(&their_source, &our_source, likeness)
         }
         Likeness::Moment => {
@@ -95,7 +96,8 @@ fn sources(theirs: &Source<'_>, ours: &Source<'_>, likeness: Likeness) -> Result
         let (expected, found) = place.unwrap_or(("the end", "the end"));
         return Err(format!("{} and not {}", found.trim(), expected.trim()));
     }
-    for archive in 0..ours.rows.archives() {
+    let new = usize::from(likeness == Likeness::Added);
+    for archive in 0..ours.rows.archives().saturating_sub(new) {
         let values = |source: &Source<'_>| -> Vec<Vec<Value>> {
             let rows = source.rows.iter(archive);
             rows.map(|row| row.values().collect()).collect()
@@ -104,7 +106,7 @@ fn sources(theirs: &Source<'_>, ours: &Source<'_>, likeness: Likeness) -> Result
         let alike = |(expected, found): (&Value, &Value)| {
             let (theirs, ours) = (expected.to_f64(), found.to_f64());
             expected == found
-                || likeness == Likeness::Added && ours.is_nan()
+                || likeness == Likeness::Grown && ours.is_nan()
                 || likeness == Likeness::Nearly && near(theirs, ours)
         };
         let differ =
@@ -135,7 +137,10 @@ fn take_near(state: &mut Database, other: &Database) {
     for (archive, other) in archives {
         let slots = archive.scratch.iter_mut().zip(&other.scratch);
         for (slot, other) in slots.flat_map(|(slots, other)| slots.0.iter_mut().zip(other.0)) {
-            if near(f64::from_bits(*slot), f64::from_bits(other)) {
+            let (theirs, ours) = (f64::from_bits(*slot), f64::from_bits(other));
+            // The least and the greatest of nothing is infinite or unknown.
+            let nothing = |one: f64| one.is_infinite() || one.is_nan();
+            if near(theirs, ours) || nothing(theirs) && nothing(ours) {
                 *slot = other;
             }
         }

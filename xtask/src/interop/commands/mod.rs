@@ -219,7 +219,8 @@ impl Pair {
                 _ if line.clock => Likeness::Moment,
                 "create" if line.words.iter().any(|word| word == "-r") => Likeness::Nearly,
                 "create" if self.kymo => Likeness::Bytes,
-                "tune" if line.words.iter().any(|word| word.starts_with("RRA")) => Likeness::Added,
+                "tune" if line.words.iter().any(|word| word.starts_with("RRA:")) => Likeness::Added,
+                "tune" if line.words.iter().any(|word| word.starts_with("RRA#")) => Likeness::Grown,
                 "create" | "restore" | "tune" => Likeness::Rotated,
                 _ => Likeness::Bytes,
             };
@@ -417,7 +418,8 @@ fn prepare(folder: &Path, step: &Step) -> Outcome<Option<fs::File>> {
                 l_len: 0,
                 l_pid: 0,
             };
-            fcntl(&file, FcntlArg::F_SETLK(&whole))?;
+            // Of the file and not of this process, which reads it now and then.
+            fcntl(&file, FcntlArg::F_OFD_SETLK(&whole))?;
             return Ok(Some(file));
         }
     }

@@ -149,6 +149,60 @@ const RULES: &[Rule] = &[
         why: "a number followed by something else is none",
     },
     Rule {
+        line: "*dump *",
+        theirs: "0",
+        ours: "opening '*': Permission denied",
+        why: "a dump of nothing is a failure",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "Failed to parse RRA# command: *",
+        ours: "Failed to parse RRA# command",
+        why: "it is the same in fewer words",
+    },
+    Rule {
+        line: "*create *",
+        theirs: "step size: *",
+        ours: "start time: *",
+        why: "of two things that are wrong, another is told",
+    },
+    Rule {
+        line: "*resize *",
+        theirs: "wrong number of parameters",
+        ours: "*",
+        why: "options end where they are said to end",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "you must define at least one Round Robin Archive",
+        why: "a database without archives is none",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "you must define at least one Data Source",
+        why: "a database without data sources is none",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "*parser error*",
+        ours: "opening '*': is a directory",
+        why: "the reason is told",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "Could not create xml reader for:*",
+        ours: "'*': File exists; -f overwrites it",
+        why: "it is looked first whether there is a place for the database",
+    },
+    Rule {
+        line: "*resize *",
+        theirs: "I can only GROW or SHRINK",
+        ours: "wrong number of parameters",
+        why: "options end where they are said to end",
+    },
+    Rule {
         line: "*xport *",
         theirs: "*",
         ours: "found step '*', expected a number of seconds",
@@ -340,6 +394,9 @@ impl Rules {
 
 /// Whether kymo's error is rrdtool's, and what there is to say besides.
 fn tells_more(theirs: &Answer, ours: &Answer) -> bool {
+    if theirs.end == End::Code(0) {
+        return ours.error.starts_with("WARNING: ");
+    }
     let error = theirs.error.as_str();
     !error.is_empty()
         && ours

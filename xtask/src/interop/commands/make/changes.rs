@@ -90,7 +90,12 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
     };
     let change = random.one(&["+", "-"]);
     let word = match random.below(8) {
-        0 => format!("DEL:{}", layout.source(random)),
+        0 => "DEL:nope".to_owned(),
+        // The names of the others stay.
+        1 if layout.kinds.len() > 1 => {
+            layout.kinds.pop();
+            format!("DEL:x{}", layout.kinds.len())
+        }
         1 => format!("DS:y{rows}:{}:600:U:U", random.one(&PLAIN_SOURCES)),
         // The last: to those behind it, rrdtool gives rows of the wrong ones.
         2 => {
@@ -117,7 +122,6 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
                 "RRA#x:+1",
                 "RRA:AVERAGE",
                 "foo",
-                "RRA#0:-1000",
             ])
             .to_owned(),
         _ => format!("RRA#{archive}:{change}{rows}"),
