@@ -11,10 +11,13 @@ pub(super) enum Likeness {
     Bytes,
     /// Where archives begin may differ, which rrdtool leaves to chance.
     Rotated,
-    /// So may what the last archive remembers, if it is new: rrdtool takes zeros and NaNs for it
-    /// that depend on what other archives there are. New rows may be unknown, for which rrdtool
-    /// takes any values.
+    /// So may the last archive, which is new: rrdtool prepares it with zeros or NaNs, as other
+    /// archives are, and fills it beyond what they reach back to.
     Added,
+    /// Rows that are new may be unknown, for which rrdtool takes any values.
+    Grown,
+    /// So may the last bits of values, which are put together from those of other files.
+    Nearly,
     /// Only what does not depend on the moment at which something was done.
     Moment,
 }
@@ -34,8 +37,9 @@ pub(super) fn files(theirs: &[u8], ours: &[u8], likeness: Likeness) -> Result<()
     };
     match likeness {
         Likeness::Bytes => same(theirs, ours).and_then(|()| Err(bytes(theirs, ours))),
-        Likeness::Rotated => rotated_sources(&their_source, &our_source, false),
-        Likeness::Added => rotated_sources(&their_source, &our_source, true),
+        Likeness::Rotated | Likeness::Added | Likeness::Grown | Likeness::Nearly => {
+            sources(&their_source, &our_source, likeness)
+        }
         Likeness::Moment => {
             let time = |database: &Database| database.state.last_update.seconds();
             let apart = time(&their_source.database).abs_diff(time(&our_source.database));
@@ -62,21 +66,29 @@ fn bytes(theirs: &[u8], ours: &[u8]) -> String {
 /// Whether two files are the same but for where their archives begin.
 pub(crate) fn rotated(theirs: &[u8], ours: &[u8]) -> Result<(), String> {
     let open = |bytes| Source::open(bytes, None).map_err(|error| error.to_string());
-    rotated_sources(&open(theirs)?, &open(ours)?, false)
+    sources(&open(theirs)?, &open(ours)?, Likeness::Rotated)
 }
 
-fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>, added: bool) -> Result<(), String> {
+/// Whether two numbers are the same but for their last bits.
+fn near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= one.abs() * 1e-13
+}
+
+fn sources(theirs: &Source<'_>, ours: &Source<'_>, likeness: Likeness) -> Result<(), String> {
     let mut expected = theirs.database.clone();
     let states = expected.state.archives.iter_mut();
     for (state, ours) in states.zip(&ours.database.state.archives) {
         state.current_row = ours.current_row;
     }
-    let last = (
-        expected.state.archives.last_mut(),
-        ours.database.state.archives.last(),
-    );
-    if let (true, (Some(expected), Some(ours))) = (added, last) {
-        expected.scratch.clone_from(&ours.scratch);
+    match likeness {
+        Likeness::Added => {
+            let new = expected.state.archives.last_mut();
+            if let (Some(new), Some(ours)) = (new, ours.database.state.archives.last()) {
+                new.scratch.clone_from(&ours.scratch);
+            }
+        }
+        Likeness::Nearly => take_near(&mut expected, &ours.database),
+        _ => {}
     }
     if expected != ours.database {
         let (expected, found) = (format!("{expected:#?}"), format!("{:#?}", ours.database));
@@ -84,16 +96,21 @@ fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>, added: bool) -> Resul
         let (expected, found) = place.unwrap_or(("the end", "the end"));
         return Err(format!("{} and not {}", found.trim(), expected.trim()));
     }
-    for archive in 0..ours.rows.archives() {
+    let new = usize::from(likeness == Likeness::Added);
+    for archive in 0..ours.rows.archives().saturating_sub(new) {
         let values = |source: &Source<'_>| -> Vec<Vec<Value>> {
             let rows = source.rows.iter(archive);
             rows.map(|row| row.values().collect()).collect()
         };
         let (expected, found) = (values(theirs), values(ours));
-        let differ = |(expected, found): (&Vec<_>, &Vec<Value>)| {
-            let unknown = added && found.iter().all(|value| value.to_f64().is_nan());
-            !unknown && expected != found
+        let alike = |(expected, found): (&Value, &Value)| {
+            let (theirs, ours) = (expected.to_f64(), found.to_f64());
+            expected == found
+                || likeness == Likeness::Grown && ours.is_nan()
+                || likeness == Likeness::Nearly && near(theirs, ours)
         };
+        let differ =
+            |(expected, found): (&Vec<Value>, &Vec<Value>)| !expected.iter().zip(found).all(alike);
         if let Some(row) = expected.iter().zip(&found).position(differ) {
             let time = ours
                 .database
@@ -106,4 +123,26 @@ fn rotated_sources(theirs: &Source<'_>, ours: &Source<'_>, added: bool) -> Resul
         }
     }
     Ok(())
+}
+
+/// Makes the values of a state those of another where they are nearly the same.
+fn take_near(state: &mut Database, other: &Database) {
+    let sources = state.state.sources.iter_mut().zip(&other.state.sources);
+    for (source, other) in sources {
+        if near(source.value.to_f64(), other.value.to_f64()) {
+            source.value = other.value;
+        }
+    }
+    let archives = state.state.archives.iter_mut().zip(&other.state.archives);
+    for (archive, other) in archives {
+        let slots = archive.scratch.iter_mut().zip(&other.scratch);
+        for (slot, other) in slots.flat_map(|(slots, other)| slots.0.iter_mut().zip(other.0)) {
+            let (theirs, ours) = (f64::from_bits(*slot), f64::from_bits(other));
+            // The least and the greatest of nothing is infinite or unknown.
+            let nothing = |one: f64| one.is_infinite() || one.is_nan();
+            if near(theirs, ours) || nothing(theirs) && nothing(ours) {
+                *slot = other;
+            }
+        }
+    }
 }

@@ -65,6 +65,162 @@ const RULES: &[Rule] = &[
         why: "the file itself need not be written",
     },
     Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "data source '*' is needed to compute '*'",
+        why: "its expression would refer to another data source",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "Duplicate DS name: *",
+        why: "two data sources of one name cannot be told apart",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "DELRRA requires a non-negative, integer argument",
+        why: "what is no number is not taken for 0",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "*",
+        ours: "Unable to parse parameter in set_*",
+        why: "what is no number is refused, whether there is a place for it or not",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "Unable to parse parameter in set_*",
+        why: "what is no number is refused, whether there is a place for it or not",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "`archive that archive * depends on`: *",
+        why: "predictions need their seasons",
+    },
+    Rule {
+        line: "*create *",
+        theirs: "error checking for source RRD *",
+        ours: "*",
+        why: "a line is read as a whole before anything is done",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "Could not create xml reader for: *",
+        ours: "'*': File exists; -f overwrites it",
+        why: "it is looked first whether there is a place for the database",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "error reading/parsing XML: *",
+        ours: "opening '*': is a directory",
+        why: "the reason is told",
+    },
+    Rule {
+        line: "*dump *",
+        theirs: "0",
+        ours: "opening '*': No such file or directory",
+        why: "a dump of nothing is a failure",
+    },
+    Rule {
+        line: "*create *",
+        theirs: "0",
+        ours: "creating '*': Operation not permitted",
+        why: "the file of another user is not given to this one",
+    },
+    Rule {
+        line: "*create *",
+        theirs: "*",
+        ours: "need name of an rrd file to create",
+        why: "a line is read as a whole before anything is done",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "*",
+        ours: "missing file name",
+        why: "a line is read as a whole before anything is done",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "Holt-Winters parameter must be between 0 and 1",
+        ours: "Unable to parse Holt-Winters parameter",
+        why: "a number followed by something else is none",
+    },
+    Rule {
+        line: "*dump *",
+        theirs: "0",
+        ours: "opening '*': Permission denied",
+        why: "a dump of nothing is a failure",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "Failed to parse RRA# command: *",
+        ours: "Failed to parse RRA# command",
+        why: "it is the same in fewer words",
+    },
+    Rule {
+        line: "*create *",
+        theirs: "step size: *",
+        ours: "start time: *",
+        why: "of two things that are wrong, another is told",
+    },
+    Rule {
+        line: "*resize *",
+        theirs: "wrong number of parameters",
+        ours: "*",
+        why: "options end where they are said to end",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "you must define at least one Round Robin Archive",
+        why: "a database without archives is none",
+    },
+    Rule {
+        line: "*tune *",
+        theirs: "0",
+        ours: "you must define at least one Data Source",
+        why: "a database without data sources is none",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "*parser error*",
+        ours: "opening '*': is a directory",
+        why: "the reason is told",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "Could not create xml reader for:*",
+        ours: "'*': File exists; -f overwrites it",
+        why: "it is looked first whether there is a place for the database",
+    },
+    Rule {
+        line: "*resize *",
+        theirs: "I can only GROW or SHRINK",
+        ours: "wrong number of parameters",
+        why: "options end where they are said to end",
+    },
+    Rule {
+        line: "*xport *",
+        theirs: "*",
+        ours: "found step '*', expected a number of seconds",
+        why: "what is no number is refused",
+    },
+    Rule {
+        line: "*restore *",
+        theirs: "creating '*': Permission denied",
+        ours: "'*': Permission denied",
+        why: "it is the same in other words",
+    },
+    Rule {
+        line: "*resize *",
+        theirs: "*",
+        ours: "opening '*",
+        why: "the file is looked at first",
+    },
+    Rule {
         line: "*xport *",
         theirs: "*",
         ours: "opening '*': No such file or directory",
@@ -179,7 +335,8 @@ pub(super) struct Rules {
 impl Rules {
     /// Whether a difference is wanted.
     pub(super) fn allow(&mut self, step: &Step, theirs: &Answer, ours: &Answer) -> bool {
-        if theirs.out.starts_with(USAGE) && theirs.end == ours.end && ours.out.contains("sage") {
+        let asked = theirs.out.starts_with(USAGE) || theirs.error.starts_with("unknown function");
+        if asked && ours.out.contains("Usage: ") {
             self.usage += 1;
             return true;
         }
@@ -237,6 +394,9 @@ impl Rules {
 
 /// Whether kymo's error is rrdtool's, and what there is to say besides.
 fn tells_more(theirs: &Answer, ours: &Answer) -> bool {
+    if theirs.end == End::Code(0) {
+        return ours.error.starts_with("WARNING: ");
+    }
     let error = theirs.error.as_str();
     !error.is_empty()
         && ours

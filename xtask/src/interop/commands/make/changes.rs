@@ -23,62 +23,55 @@ pub(super) fn tune(random: &mut Random) -> Scenario {
     scenario(random, steps)
 }
 
-/// One option of `tune`, or a few.
+/// An option of `tune`: of several of which one is wrong, rrdtool carries out those before it.
 fn option(random: &mut Random, layout: &Layout) -> Line {
     let mut line = Line::new(format!("tune {}", layout.file));
-    for _ in 0..1 + random.below(5) / 4 {
-        let source = layout.source(random);
-        // What is no data source of its own must not be given what it has no room for.
-        let source = if source == "c" {
-            "x0".to_owned()
-        } else {
-            source
-        };
-        let number = random.one(&[
-            "0.5", "0.1", "0", "1", "0.99", "2", "-1", "x", "5", "1e-2", "",
-        ]);
-        let words = match random.below(18) {
-            0 => format!(
-                "-h {source}:{}",
-                random.one(&["100", "1", "x", "", "100000"])
-            ),
-            1 => format!("--heartbeat {source}:{}", random.one(&["600", "1"])),
-            2 => format!(
-                "-i {source}:{}",
-                random.one(&["U", "0", "-5.5", "x", "1e3", ""])
-            ),
-            3 => format!(
-                "-a {source}:{}",
-                random.one(&["U", "100", "-5.5", "x", "1e300", ""])
-            ),
-            4 => format!("--maximum={source}:7"),
-            5 => format!("-d {source}:{}", random.one(&PLAIN_SOURCES)),
-            6 => format!("--data-source-type {source}:{}", random.one(&["nope", ""])),
-            7 => format!(
-                "-r {source}:{}",
-                random.one(&["x9", "x1", "x0", "", "12345678901234567890123", "a-b"])
-            ),
-            8 => format!("-p {}", random.one(&["2", "0.5", "-1", "x", "3e0"])),
-            9 => format!("-n {}", random.one(&["2", "0.5", "-1", "x", "0"])),
-            10 => format!("-f {}", random.one(&["3", "0", "28", "29", "x", "-1"])),
-            11 => format!("-w {}", random.one(&["5", "0", "28", "29", "x", "-1"])),
-            12 => format!("-x {number}"),
-            13 => format!("-y {number}"),
-            14 => format!("-z {number}"),
-            15 => format!("-v {number}"),
-            16 => format!(
-                "{} {number}",
-                random.one(&[
-                    "-s",
-                    "-S",
-                    "--smoothing-window",
-                    "--smoothing-window-deviation"
-                ])
-            ),
-            _ => format!("-b {source}"),
-        };
-        line.words.extend(Line::new(words).words);
-    }
+    let source = layout.source(random);
+    // What is no data source of its own must not be given what it has no room for.
+    let source = if source == "c" {
+        "x0".to_owned()
+    } else {
+        source
+    };
+    let number = random.one(&["0.5", "0.1", "0", "1", "0.99", "2", "-1", "x", "5", "1e-2"]);
+    let words = match random.below(18) {
+        0 => format!(
+            "-h {source}:{}",
+            random.one(&["100", "1", "x", "", "100000"])
+        ),
+        1 => format!("--heartbeat {source}:{}", random.one(&["600", "1"])),
+        2 => format!(
+            "-i {source}:{}",
+            random.one(&["U", "0", "-5.5", "x", "1e3", ""])
+        ),
+        3 => format!(
+            "-a {source}:{}",
+            random.one(&["U", "100", "-5.5", "x", "1e300", ""])
+        ),
+        4 => format!("--maximum={source}:7"),
+        5 => format!("-d {source}:{}", random.one(&PLAIN_SOURCES)),
+        6 => format!("--data-source-type {source}:{}", random.one(&["nope", ""])),
+        7 => format!("-r {source}:{}", random.one(&["x9", "a-b"])),
+        8 => format!("-p {}", random.one(&["2", "0.5", "-1", "x", "3e0"])),
+        9 => format!("-n {}", random.one(&["2", "0.5", "-1", "x", "0"])),
+        10 => format!("-f {}", random.one(&["3", "0", "28", "29", "x", "-1"])),
+        11 => format!("-w {}", random.one(&["5", "0", "28", "29", "x", "-1"])),
+        12 => format!("-x {number}"),
+        13 => format!("-y {number}"),
+        14 => format!("-z {number}"),
+        15 => format!("-v {number}"),
+        16 => format!(
+            "{} {number}",
+            random.one(&[
+                "-s",
+                "-S",
+                "--smoothing-window",
+                "--smoothing-window-deviation"
+            ])
+        ),
+        _ => format!("-b {source}"),
+    };
+    line.words.extend(Line::new(words).words);
     match random.below(20) {
         0 => Line::new(format!("tune {}", layout.file)),
         _ => line,
@@ -90,8 +83,19 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
     let file = layout.file;
     let archive = random.below(layout.archives as u64 + 1);
     let rows = 1 + random.below(8);
-    let word = match random.below(9) {
-        0 => format!("DEL:{}", layout.source(random)),
+    // Seasons are as long as they are: only plain archives behind them change.
+    let archive = match layout.season {
+        true => (layout.archives as u64).saturating_sub(1),
+        false => archive,
+    };
+    let change = random.one(&["+", "-"]);
+    let word = match random.below(8) {
+        0 => "DEL:nope".to_owned(),
+        // The names of the others stay.
+        1 if layout.kinds.len() > 1 => {
+            layout.kinds.pop();
+            format!("DEL:x{}", layout.kinds.len())
+        }
         1 => format!("DS:y{rows}:{}:600:U:U", random.one(&PLAIN_SOURCES)),
         // The last: to those behind it, rrdtool gives rows of the wrong ones.
         2 => {
@@ -106,11 +110,10 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
                 random.one(&[1, 2, 5, 12])
             )
         }
-        4 => format!("RRA#{archive}:{}{rows}", random.one(&["+", "-", "=", ""])),
-        // Other steps are taken by rrdtool, but do not change anything.
+        4 => format!("RRA#{archive}:{}{rows}", random.one(&["", "x"])),
+        // Another step is taken by rrdtool, but does not change anything.
         5 => format!("--step {}", layout.step),
-        6 => format!("-t {}", random.one(&["x", "5x"])),
-        7 => random
+        6 => random
             .one(&[
                 "DEL:",
                 "DELRRA:x",
@@ -119,10 +122,9 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
                 "RRA#x:+1",
                 "RRA:AVERAGE",
                 "foo",
-                "RRA#0:-1000",
             ])
             .to_owned(),
-        _ => format!("RRA#{archive}:{}{rows}", random.one(&["+", "-"])),
+        _ => format!("RRA#{archive}:{change}{rows}"),
     };
     Line::new(format!("tune {file} {word}"))
 }
