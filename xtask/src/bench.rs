@@ -5,6 +5,7 @@
 //! is only used to compare kymo's own threads.
 
 mod engine;
+mod logs;
 mod machine;
 mod rrd;
 
@@ -37,11 +38,13 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
         Some("engine") => return engine::run(args),
+        Some("logs") => return logs::run(args),
         Some("machine") => return machine::run(args),
         Some("rrd") => return rrd::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `bench engine`, `bench machine` or `bench rrd`"
+                "what to measure: `bench ctf`, `bench engine`, `bench logs`, `bench machine` or \
+                 `bench rrd`"
                     .into(),
             );
         }

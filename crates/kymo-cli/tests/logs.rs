@@ -192,3 +192,76 @@ fn logs_are_found_by_what_is_in_them() {
     let found = good(&["print", &folder.path().display().to_string()]);
     assert_eq!(found.lines().count(), 5 + 3);
 }
+
+#[test]
+fn logs_are_dumped_as_programs_of_vpp_do() {
+    let dump = |log: &str| good(&["print", "--format", "cpeldump", log]);
+    let first = dump("be_basic.cpel");
+    assert!(
+        first.starts_with(
+            "000:00:00:000:000 cpu 0      counter          867\n\
+             000:00:00:000:017 cpu 1 (1)  THREAD/THRUNNING pid:103 tid:3\n"
+        ),
+        "{first}"
+    );
+    assert_eq!(dump("le_basic.cpel"), first);
+    let filtered = [
+        "print",
+        "--format",
+        "cpeldump",
+        "--event",
+        "counter",
+        "--limit",
+        "2",
+        "be_basic.cpel",
+    ];
+    let counters: Vec<&str> = first
+        .lines()
+        .filter(|line| line.contains(" counter "))
+        .collect();
+    assert_eq!(
+        good(&filtered),
+        format!("{}\n{}\n", counters[0], counters[1])
+    );
+    // Sections and files come one after the other, each with times from its first event on.
+    let sections = dump("multi_strtab.cpel");
+    assert!(
+        sections
+            .starts_with("000:00:00:000:000 seven alpha one\n000:00:00:000:000 eight alpha two\n"),
+        "{sections}"
+    );
+    let both = [
+        "print",
+        "--format",
+        "cpeldump",
+        "multi_strtab.cpel",
+        "be_basic.cpel",
+    ];
+    assert_eq!(good(&both), format!("{sections}{first}"));
+    let other_way = [
+        "print",
+        "--format",
+        "cpeldump",
+        "be_basic.cpel",
+        "multi_strtab.cpel",
+    ];
+    assert_eq!(good(&other_way), format!("{first}{sections}"));
+    // The same datum for each conversion, a number for `%d secs`, symbols.
+    assert!(dump("symtab_k.cpel").contains("FUNC/ENTER main+0x10\n"));
+    for (format, log, hint) in [
+        (
+            "elog_dump",
+            "be_basic.cpel",
+            "a CPEL or Gist file: `--format elog_dump` is for elog files; hint: `--format cpeldump`",
+        ),
+        (
+            "details",
+            "be_basic.cpel",
+            "an event log: `--format details` is for traces",
+        ),
+    ] {
+        let (code, out, err) = kymo(&["print", "--format", format, log]);
+        assert_eq!((code, &*out), (2, ""));
+        assert!(err.contains(hint), "{err}");
+    }
+}
