@@ -6,6 +6,7 @@
 
 mod commands;
 mod engine;
+mod logs;
 mod machine;
 mod rrd;
 
@@ -38,12 +39,14 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
         Some("engine") => return engine::run(args),
+        Some("logs") => return logs::run(args),
         Some("machine") => return machine::run(args),
         Some("rrd") => return rrd::run(args),
         Some("commands") => return commands::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `commands`, `engine`, `machine` or `rrd`".into(),
+                "what to measure: `bench ctf`, `commands`, `engine`, `logs`, `machine` or `rrd`"
+                    .into(),
             );
         }
     }

@@ -50,6 +50,8 @@ usage: cargo xtask COMMAND [OPTIONS]
       --runs N      alternating runs of which the median counts (5)
   bench engine
       Counts the instructions of an update of a database that stays open; needs valgrind.
+  bench logs [--runs N]
+      Measures kymo on an event log of 5000000 events beside a copy of them, and cpeldump.
   bench machine [--runs N]
       Measures the conversion of doubles between machines beside a plain copy.
   bench commands [--runs N] [--files N]

@@ -258,6 +258,7 @@ Examples:
   kymo print --clock-date --clock-gmt --fields all trace/
   kymo print --event 'lttng_ust_libc:*' --where 'size >= 4096 and cpu_id in [0, 2..3]' trace/
   kymo print --format csv --event sched_switch trace/ > switches.csv
+  kymo print --format cpeldump vpp.cpel
   kymo print --follow --where 'ret < 0' /var/log/trace/")]
 pub(crate) struct Print {
     #[command(flatten)]
@@ -480,6 +481,11 @@ pub(crate) enum Format {
     Json,
     /// Comma-separated values; with --event naming one event, a column for each of its fields
     Csv,
+    /// CPEL and Gist files as VPP's cpeldump prints them, one section after the other
+    Cpeldump,
+    /// elog files as VPP's elog_dump prints them
+    #[value(name = "elog_dump")]
+    ElogDump,
 }
 
 /// When to use colours.

@@ -7,8 +7,10 @@ use std::ops::ControlFlow;
 use kymo::AnyRecording;
 use kymo::filter::Glob;
 use kymo::pipeline::{self, Output};
+use kymo::show::cpeldump::CpelDump;
 use kymo::show::csv::Csv;
 use kymo::show::details::Details;
+use kymo::show::elog_dump::ElogDump;
 use kymo::show::json::Json;
 use kymo::show::{Assembler, Palette, WallOptions, pretty};
 use kymo_model::{FaultReport, Recording};
@@ -48,6 +50,8 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
         Format::Csv => show(args, terminal, |recordings| {
             csv(&args.selection.event, recordings, wall)
         }),
+        Format::Cpeldump => show(args, terminal, CpelDump::new),
+        Format::ElogDump => show(args, terminal, ElogDump::new),
     }
 }
 
@@ -75,7 +79,7 @@ fn show<A: Assembler>(
     let mut output = Console {
         terminal,
         strict: args.work.strict,
-        is_raw: io::stdout().is_terminal() && matches!(args.format, Format::Details | Format::Csv),
+        is_raw: io::stdout().is_terminal() && !matches!(args.format, Format::Pretty | Format::Json),
     };
     let summary = pipeline::run(
         &inputs.recordings,
@@ -92,24 +96,39 @@ fn show<A: Assembler>(
     })
 }
 
-/// Refuses what only traces can be asked for.
+/// Refuses what cannot be asked for of some recordings.
 fn refuse(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
-    let Some(other) = recordings.iter().find(|of| of.as_ctf().is_none()) else {
+    let (option, is_for, fits): (_, _, fn(&AnyRecording) -> bool) = match args.format {
+        Format::Details => ("--format details", "traces", |of| of.as_ctf().is_some()),
+        _ if args.follow => ("--follow", "traces", |of| of.as_ctf().is_some()),
+        Format::Cpeldump => ("--format cpeldump", "CPEL and Gist files", |of| {
+            matches!(of, AnyRecording::Cpel(_))
+        }),
+        Format::ElogDump => ("--format elog_dump", "elog files", |of| {
+            matches!(of, AnyRecording::Elog(_))
+        }),
+        Format::Pretty | Format::Json | Format::Csv => return Ok(()),
+    };
+    let Some(other) = recordings.iter().find(|of| !fits(of)) else {
         return Ok(());
     };
-    let path = other.path().display();
-    let option = match args.format {
-        Format::Details => "--format details",
-        _ if args.follow => "--follow",
-        _ => return Ok(()),
+    let is_dump = matches!(args.format, Format::Cpeldump | Format::ElogDump);
+    let (what, hint) = match other {
+        AnyRecording::Ctf(_) => ("a trace", ""),
+        AnyRecording::Rrd(_) => ("a round-robin database", ""),
+        AnyRecording::Metrics(_) => ("a recording of collectd", ""),
+        AnyRecording::Cpel(_) if is_dump => (
+            "a CPEL or Gist file",
+            "; hint: `--format cpeldump` shows it",
+        ),
+        AnyRecording::Elog(_) if is_dump => {
+            ("an elog file", "; hint: `--format elog_dump` shows it")
+        }
+        AnyRecording::Cpel(_) | AnyRecording::Elog(_) => ("an event log", ""),
     };
     Err(Failure::Usage(format!(
-        "error: `{path}` is {}: `{option}` is for traces",
-        match other {
-            AnyRecording::Rrd(_) => "a round-robin database",
-            AnyRecording::Metrics(_) => "a recording of collectd",
-            _ => "an event log",
-        }
+        "error: `{}` is {what}: `{option}` is for {is_for}{hint}",
+        other.path().display()
     )))
 }
 

@@ -192,3 +192,151 @@ fn logs_are_found_by_what_is_in_them() {
     let found = good(&["print", &folder.path().display().to_string()]);
     assert_eq!(found.lines().count(), 5 + 3);
 }
+
+#[test]
+fn logs_are_dumped_as_programs_of_vpp_do() {
+    let dump = |log: &str| good(&["print", "--format", "cpeldump", log]);
+    let first = dump("be_basic.cpel");
+    assert!(
+        first.starts_with(
+            "000:00:00:000:000 cpu 0      counter          867\n\
+             000:00:00:000:017 cpu 1 (1)  THREAD/THRUNNING pid:103 tid:3\n"
+        ),
+        "{first}"
+    );
+    assert_eq!(dump("le_basic.cpel"), first);
+    let filtered = [
+        "print",
+        "--format",
+        "cpeldump",
+        "--event",
+        "counter",
+        "--limit",
+        "2",
+        "be_basic.cpel",
+    ];
+    let counters: Vec<&str> = first
+        .lines()
+        .filter(|line| line.contains(" counter "))
+        .collect();
+    assert_eq!(
+        good(&filtered),
+        format!("{}\n{}\n", counters[0], counters[1])
+    );
+    // Sections and files come one after the other, each with times from its first event on.
+    let sections = dump("multi_strtab.cpel");
+    assert!(
+        sections
+            .starts_with("000:00:00:000:000 seven alpha one\n000:00:00:000:000 eight alpha two\n"),
+        "{sections}"
+    );
+    let both = [
+        "print",
+        "--format",
+        "cpeldump",
+        "multi_strtab.cpel",
+        "be_basic.cpel",
+    ];
+    assert_eq!(good(&both), format!("{sections}{first}"));
+    let other_way = [
+        "print",
+        "--format",
+        "cpeldump",
+        "be_basic.cpel",
+        "multi_strtab.cpel",
+    ];
+    assert_eq!(good(&other_way), format!("{first}{sections}"));
+    // The same datum for each conversion, a number for `%d secs`, symbols.
+    assert!(dump("symtab_k.cpel").contains("FUNC/ENTER main+0x10\n"));
+    for (format, log, hint) in [
+        (
+            "elog_dump",
+            "be_basic.cpel",
+            "a CPEL or Gist file: `--format elog_dump` is for elog files; hint: `--format cpeldump`",
+        ),
+        (
+            "details",
+            "be_basic.cpel",
+            "an event log: `--format details` is for traces",
+        ),
+    ] {
+        let (code, out, err) = kymo(&["print", "--format", format, log]);
+        assert_eq!((code, &*out), (2, ""));
+        assert!(err.contains(hint), "{err}");
+    }
+}
+
+/// An elog file that began at some nanoseconds and ticks of the processor, with events that show a
+/// number and a string: seconds, number, string.
+fn elog(nanos: u64, ticks: u64, track: &str, events: &[(f64, u8, &str)]) -> Vec<u8> {
+    fn long(value: u64) -> Vec<u8> {
+        let [low, high] = [value as u32, (value >> 32) as u32];
+        [low.to_be_bytes(), high.to_be_bytes()].concat()
+    }
+    fn string(text: &str) -> Vec<u8> {
+        [&[text.len() as u8 * 2 + 1], text.as_bytes()].concat()
+    }
+    let number = |number: u32| number.to_be_bytes().to_vec();
+    let mut parts = vec![b"\0\0\0\x07elog v0".to_vec(), number(16)];
+    // A tick is half a nanosecond.
+    for moment in [nanos + 1_000_000, ticks + 2_000_000, nanos, ticks] {
+        parts.push(long(moment));
+    }
+    parts.extend([
+        number(1),
+        string("got %d %s"),
+        string("i1s0"),
+        number(1),
+        number(0),
+    ]);
+    parts.extend([number(1), string(track), number(0)]);
+    parts.push(number(events.len() as u32));
+    for (seconds, value, text) in events {
+        parts.extend([
+            vec![0; 4],
+            long(seconds.to_bits()),
+            vec![*value],
+            string(text),
+        ]);
+    }
+    parts.concat()
+}
+
+#[test]
+fn elogs_are_dumped_and_merged_as_vpp_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: Vec<u8>| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let events = [(0.25, 1, "a"), (12.5, 2, "bc")];
+    let first = write("first.elog", elog(5_000, 100, "worker", &events));
+    let dump = |logs: &[&str]| good(&[&["print", "--format", "elog_dump"], logs].concat());
+    assert_eq!(
+        dump(&[&first]),
+        "2 events\n        .250000000 worker                   got 1 a\n      \
+         12.500000000 worker                   got 2 bc\n"
+    );
+    assert_eq!(dump(&["--limit", "0", &first]), "2 events\n");
+    // It began 1000 ns later by the system's clock, and 1010 ns later by that of the processor.
+    let name = "a name that is too long";
+    let second = write("second.elog", elog(6_000, 2_120, name, &[(0.25, 3, "")]));
+    let merged = "3 events\n        .250000000 F0:worker                got 1 a\n        \
+         .250001010 F1:a name that is too lo got 3 \n      \
+         12.500000000 F0:worker                got 2 bc\n";
+    assert_eq!(dump(&[&first, &second]), merged);
+    // The other way round the times are the same.
+    let swapped = merged
+        .replace("F0", "F2")
+        .replace("F1", "F0")
+        .replace("F2", "F1");
+    assert_eq!(dump(&[&second, &first]), swapped);
+    // What the processor says is too far away to be true.
+    let third = write("third.elog", elog(6_000, 2_320, "third", &[(0.25, 3, "")]));
+    assert!(dump(&[&first, &third]).contains("        .250001000 F1:third"));
+    let (code, out, err) = kymo(&["print", "--format", "cpeldump", &first]);
+    assert_eq!((code, &*out), (2, ""));
+    let hint = "an elog file: `--format cpeldump` is for CPEL and Gist files; hint: `--format elog_dump` shows it";
+    assert!(err.contains(hint), "{err}");
+}

@@ -80,12 +80,35 @@ impl<'a> Entries<'a> {
         self.len() == 0
     }
 
+    /// At most `count` of them from a position on.
+    pub fn slice(&self, first: usize, count: usize) -> Self {
+        let end = self.len().min(first.saturating_add(count));
+        let bytes = self
+            .bytes
+            .get(first.saturating_mul(ENTRY_SIZE)..end * ENTRY_SIZE);
+        Self::new(bytes.unwrap_or_default(), self.order)
+    }
+
     /// An event by its position.
     #[inline(always)]
     pub fn get(&self, position: usize) -> Option<Entry> {
         let begin = position.checked_mul(ENTRY_SIZE)?;
         let bytes = self.bytes.get(begin..)?.first_chunk()?;
         Some(Entry::read(bytes, self.order))
+    }
+
+    /// The codes of all of them.
+    #[inline]
+    pub fn codes(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let order = self.order;
+        let (entries, _) = self.bytes.as_chunks::<ENTRY_SIZE>();
+        entries.iter().map(move |bytes| {
+            let code = [bytes[12], bytes[13], bytes[14], bytes[15]];
+            match order {
+                ByteOrder::Big => u32::from_be_bytes(code),
+                ByteOrder::Little => u32::from_le_bytes(code),
+            }
+        })
     }
 
     /// All of them.
@@ -119,6 +142,9 @@ mod tests {
             assert_eq!(entries.get(0), Some(entry));
             assert_eq!(entries.get(1), None);
             assert_eq!(entries.iter().collect::<Vec<_>>(), [entry]);
+            assert_eq!(entries.codes().collect::<Vec<_>>(), [10]);
+            assert_eq!(entries.slice(0, 9).get(0), Some(entry));
+            assert!(entries.slice(1, 1).is_empty() && entries.slice(9, 1).is_empty());
         }
     }
 }

@@ -22,7 +22,7 @@ mod visit;
 pub use columns::{Column, ColumnData, Columns, NotColumnar, Strings, Validity};
 pub use event::{Cursor, Event, EventClass, Sink, Walk, drive};
 pub use fault::{Fault, FaultCode, FaultReport};
-pub use recording::{Chunk, Format, Lost, Recording, StreamInfo};
+pub use recording::{Chunk, Format, Lost, Recording, StreamInfo, Tally};
 pub use sample::{Sample, SampleKind, Series};
 pub use schema::{Base, Field, FieldId, Flag, Kind, Labels, Mapping, Schema, Scope};
 pub use select::{Pick, Selection, Value};

@@ -42,6 +42,21 @@ pub struct Lost {
     pub end: Option<u64>,
 }
 
+/// The events of one class in a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// Position of the class in [`Recording::event_classes`].
+    pub class: usize,
+    /// How many there are.
+    pub events: u64,
+    /// The space they take, headers included, in bits.
+    pub bits: u64,
+    /// When the first one happened.
+    pub first: Option<Timestamp>,
+    /// When the last one happened.
+    pub last: Option<Timestamp>,
+}
+
 /// The unit of parallel work: it can be decoded with nothing but itself.
 ///
 /// A recording may have millions of them and need not keep them as they are here: it makes
@@ -122,6 +137,12 @@ pub trait Recording: Send + Sync {
     /// once which it is, and not again for each event as its [`cursor`](Self::cursor) does.
     fn walk<W: Walk>(&self, chunk: &Chunk, work: W) -> W::Output {
         work.walk(self.cursor(chunk))
+    }
+
+    /// Counts the events of a chunk by their classes, each class once, as going through them would.
+    /// `None` where there is no faster way than that.
+    fn tally(&self, _chunk: &Chunk) -> Option<Vec<Tally>> {
+        None
     }
 
     /// Decodes the packet header and context of a chunk.

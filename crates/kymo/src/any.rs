@@ -8,7 +8,7 @@ use kymo_cpel::recording::Recording as Cpel;
 use kymo_ctf::trace::Trace;
 use kymo_model::{
     Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Recording, Series,
-    StreamInfo, Visitor, Walk,
+    StreamInfo, Tally, Visitor, Walk,
 };
 use kymo_rrd::recording::Recording as Rrd;
 use kymo_time::Timestamp;
@@ -176,6 +176,10 @@ impl Recording for AnyRecording {
 
     fn walk<W: Walk>(&self, chunk: &Chunk, work: W) -> W::Output {
         each!(self, of => of.walk(chunk, work))
+    }
+
+    fn tally(&self, chunk: &Chunk) -> Option<Vec<Tally>> {
+        each!(self, of => of.tally(chunk))
     }
 
     fn visit_packet<V: Visitor>(&self, chunk: &Chunk, visitor: &mut V) -> Result<(), Fault> {

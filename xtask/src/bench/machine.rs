@@ -73,7 +73,7 @@ fn measure(from: &Machine, to: &Machine, bytes: usize, repeats: u32, runs: usize
 }
 
 /// The mean CPU time of something that is done several times.
-fn cpu_time(repeats: u32, mut work: impl FnMut()) -> Outcome<Duration> {
+pub(super) fn cpu_time(repeats: u32, mut work: impl FnMut()) -> Outcome<Duration> {
     let before = own_time()?;
     for _ in 0..repeats {
         work();

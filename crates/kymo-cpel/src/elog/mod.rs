@@ -28,6 +28,11 @@ const UNIX_NANOS: u64 = 1_000_000_000_000_000_000;
 /// Where they count from otherwise: 2017-03-30, in nanoseconds since 1970.
 const LATER_EPOCH: u64 = 1_490_885_108_000_000_000;
 
+/// How far the processors of two logs may be from the same frequency, in nanoseconds of a tick.
+const SAME_FREQUENCY: f64 = 1e-2;
+/// How far two clocks may differ on the distance of two moments, in nanoseconds.
+const SAME_DISTANCE: f64 = 100.0;
+
 /// Whether some bytes begin as elog files do.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
@@ -322,6 +327,34 @@ impl Log {
     }
 }
 
+impl Log {
+    /// The nanoseconds of a tick of the processor; `None` where its clock did not go on.
+    fn nanos_per_tick(&self) -> Option<f64> {
+        let ticks = self.saved.cpu.wrapping_sub(self.begin.cpu) as i64;
+        let nanos = self.saved.os_nanos.wrapping_sub(self.begin.os_nanos) as i64;
+        (ticks != 0).then(|| nanos as f64 / ticks as f64)
+    }
+
+    /// The nanoseconds from when the recording of another log began to when this one did, by VPP's
+    /// rule: where the processors seem to be the same one, its clock tells, and else that of the
+    /// system.
+    pub fn distance_from(&self, other: &Self) -> i64 {
+        let begin = |log: &Self| i64::try_from(log.begin.unix_nanos()).unwrap_or(i64::MAX);
+        let by_system = begin(self).saturating_sub(begin(other));
+        let (Some(own), Some(others)) = (self.nanos_per_tick(), other.nanos_per_tick()) else {
+            return by_system;
+        };
+        let ticks = self.begin.cpu.wrapping_sub(other.begin.cpu) as i64;
+        let by_processor = ticks as f64 * (own + others) / 2.0;
+        let is_same = (own - others).abs() < SAME_FREQUENCY
+            && (by_system as f64 - by_processor).abs() < SAME_DISTANCE;
+        match is_same {
+            true => by_processor.round() as i64,
+            false => by_system,
+        }
+    }
+}
+
 /// Reads something, or tells that the file ends in it.
 fn told<'a, T>(
     what: impl fmt::Display,
@@ -434,6 +467,41 @@ mod tests {
         assert_eq!(nanos(1_454_621_020_000_000_000), 1_454_621_020_000_000_000);
         assert_eq!(nanos(5), 1_490_885_108_000_000_005);
         assert_eq!(nanos(UNIX_NANOS - 1), LATER_EPOCH + UNIX_NANOS - 1);
+    }
+
+    #[test]
+    fn the_clock_of_the_same_processor_tells_the_distance() {
+        // Four ticks are a nanosecond.
+        let log = |os_nanos, cpu, ticks_later| Log {
+            ring_size: 0,
+            begin: Moment { os_nanos, cpu },
+            saved: Moment {
+                os_nanos: os_nanos + 1_000_000,
+                cpu: cpu + ticks_later,
+            },
+            types: Vec::new(),
+            tracks: Vec::new(),
+            strings: 0..0,
+            events: 0,
+            offset: 0,
+        };
+        let first = log(1_000, 0, 4_000_000);
+        let distance = |later: &Log| (later.distance_from(&first), first.distance_from(later));
+        // The clocks agree within 100 ns, or they do not.
+        assert_eq!(
+            distance(&log(51_000, 200_200, 4_000_000)),
+            (50_050, -50_050)
+        );
+        assert_eq!(
+            distance(&log(51_000, 200_400, 4_000_000)),
+            (50_000, -50_000)
+        );
+        // Another frequency, and none.
+        assert_eq!(
+            distance(&log(51_000, 200_200, 2_000_000)),
+            (50_000, -50_000)
+        );
+        assert_eq!(distance(&log(51_000, 200_200, 0)), (50_000, -50_000));
     }
 
     #[test]

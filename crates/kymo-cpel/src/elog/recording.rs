@@ -73,13 +73,6 @@ impl Recording {
             rate: Rate::NANOSECONDS,
             offset_nanos: begin.saturating_add(options.offset_nanos),
         };
-        let (seconds, nanos) = Timestamp::from_nanos(place.offset_nanos).split();
-        let clock = Clock {
-            offset_seconds: seconds,
-            offset_cycles: nanos.into(),
-            origin: Origin::UnixEpoch,
-            ..Clock::default()
-        };
         let classes = log.types.iter().enumerate();
         let classes = classes
             .map(|(number, kind)| event_class(number, kind, &bytes))
@@ -97,7 +90,7 @@ impl Recording {
                 class: 0,
                 id: Some(0),
                 name: "events".into(),
-                clock: Some(Arc::new(clock)),
+                clock: Some(Arc::new(clock(place))),
                 packet_schema: Arc::new(Schema::new()),
             }],
             classes,
@@ -105,6 +98,14 @@ impl Recording {
         };
         of.scan();
         Ok(of)
+    }
+
+    /// Adds so many nanoseconds to all times.
+    pub fn shift(&mut self, nanos: i64) {
+        self.place.offset_nanos = self.place.offset_nanos.saturating_add(nanos);
+        for stream in &mut self.streams {
+            stream.clock = Some(Arc::new(clock(self.place)));
+        }
     }
 
     /// Goes through all events: finds where chunks begin, and what is wrong.
@@ -195,6 +196,11 @@ impl Recording {
         &self.log
     }
 
+    /// When recording began, on the common line.
+    pub fn begin(&self) -> Timestamp {
+        Timestamp::from_nanos(self.place.offset_nanos)
+    }
+
     /// Number of bytes of the file.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
@@ -203,6 +209,17 @@ impl Recording {
     /// Number of events that can be read.
     pub fn events(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.events)).sum()
+    }
+}
+
+/// The clock of the events.
+fn clock(place: Place) -> Clock {
+    let (seconds, nanos) = Timestamp::from_nanos(place.offset_nanos).split();
+    Clock {
+        offset_seconds: seconds,
+        offset_cycles: nanos.into(),
+        origin: Origin::UnixEpoch,
+        ..Clock::default()
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod classes;
 mod cursor;
+mod tally;
 
 use std::fmt;
 use std::ops::Range;
@@ -20,7 +21,8 @@ use std::sync::Arc;
 use kymo_io::Bytes;
 use kymo_machine::ByteOrder;
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Schema, StreamInfo, Visitor,
+    Chunk, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Schema, StreamInfo, Tally,
+    Visitor,
 };
 use kymo_text::Line;
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
@@ -42,6 +44,9 @@ const ENTRY_BITS: u64 = ENTRY_SIZE as u64 * 8;
 const MOST_NAME: usize = 1024;
 /// Codes without a definition that become classes of their own.
 const MOST_UNDEFINED: usize = 1 << 16;
+
+/// Codes below it are looked at quickly when a file is opened.
+const LIMITS: usize = 256;
 
 /// How logs are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -256,27 +261,54 @@ impl Recording {
         }
     }
 
+    /// Of each small code the number from which on a datum has to be looked at: where it refers to
+    /// a table of so many bytes of strings, their number; of a code without a class, zero.
+    fn limits(&self, strings: u64) -> Vec<u64> {
+        let mut limits = vec![0; LIMITS];
+        for (code, limit) in (0..).zip(&mut limits) {
+            if let Some(class) = self.definitions.event_at.get(code) {
+                *limit = match self.datums[class as usize].has_strings() {
+                    true => strings,
+                    false => u64::MAX,
+                };
+            }
+        }
+        limits
+    }
+
     /// Looks at all events of a section: makes classes of codes without a definition, tells of
     /// strings that do not exist, and whether the events are in the order of time.
     fn scan(&mut self, section: &EventSection, findings: &mut Vec<Finding>) -> bool {
         let entries = Entries::new(&self.bytes[section.entries.clone()], self.byte_order());
-        let strings = section.strings.len();
+        let strings = section.strings.len() as u64;
+        let mut limits = self.limits(strings);
         let (mut is_sorted, mut last) = (true, 0);
         let mut bad = None;
         let mut bad_count = 0u64;
         for (position, entry) in entries.iter().enumerate() {
             is_sorted &= last <= entry.time;
             last = entry.time;
+            let limit = limits.get(entry.code as usize).copied().unwrap_or(0);
+            if u64::from(entry.datum) < limit {
+                continue;
+            }
             let class = match self.definitions.event_at.get(entry.code) {
                 Some(class) => class as usize,
-                None => undefined(
-                    entry.code,
-                    &mut self.definitions,
-                    &mut self.classes,
-                    &mut self.datums,
-                ),
+                None => {
+                    let class = undefined(
+                        entry.code,
+                        &mut self.definitions,
+                        &mut self.classes,
+                        &mut self.datums,
+                    );
+                    // No datum of it is looked at.
+                    if let Some(limit) = limits.get_mut(entry.code as usize) {
+                        *limit = u64::MAX;
+                    }
+                    class
+                }
             };
-            if entry.datum as usize >= strings && self.datums[class].has_strings() {
+            if u64::from(entry.datum) >= strings && self.datums[class].has_strings() {
                 bad.get_or_insert((position, entry.datum));
                 bad_count += 1;
             }
@@ -336,7 +368,8 @@ impl Recording {
         &self.notes
     }
 
-    fn names(&self, strings: &Range<usize>) -> InFile<'_> {
+    /// What formats refer to, with a string table of the file.
+    pub fn names(&self, strings: &Range<usize>) -> InFile<'_> {
         InFile {
             bytes: &self.bytes,
             strings: self.bytes.get(strings.clone()).unwrap_or_default(),
@@ -464,6 +497,10 @@ impl kymo_model::Recording for Recording {
 
     fn cursor(&self, chunk: &Chunk) -> LogCursor<'_> {
         LogCursor::new(self, chunk)
+    }
+
+    fn tally(&self, chunk: &Chunk) -> Option<Vec<Tally>> {
+        self.count(chunk)
     }
 
     fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {

@@ -57,6 +57,7 @@ mod tests;
 use std::sync::Arc;
 
 use kymo_model::{Chunk, Event, EventClass, Fault, Pick, Recording, Schema, Selection};
+use kymo_time::Timestamp;
 
 use crate::AnyRecording;
 use crate::pipeline::{Judge, Select, Window};
@@ -220,6 +221,15 @@ impl Filter {
         let window = self.window(recording);
         chunk.begin_time.is_none_or(|begin| begin <= window.end)
             && chunk.end_time.is_none_or(|end| window.begin <= end)
+    }
+
+    /// Whether every event of a chunk is wanted, which is known without decoding it.
+    pub(crate) fn wants_whole(&self, recording: usize, chunk: &Chunk) -> bool {
+        let window = self.window(recording);
+        let contains = |time: Option<Timestamp>| time.is_some_and(|time| window.contains(time));
+        let is_inside =
+            window == Window::ALL || (contains(chunk.begin_time) && contains(chunk.end_time));
+        is_inside && self.wants_all(recording)
     }
 
     fn plan(&self, recording: usize, class: usize) -> Option<&ClassPlan> {

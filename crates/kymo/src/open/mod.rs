@@ -214,10 +214,32 @@ fn open_shifted(paths: &[PathBuf], shifts: &[i64], options: &Options) -> Opened 
         recordings.push(recording);
         inputs.push(input);
     }
+    put_elogs_together(&mut recordings);
     Opened {
         recordings,
         inputs,
         errors,
+    }
+}
+
+/// Puts elog files at the distance from the first of them that VPP's rule tells. Where one
+/// processor has counted the time of two, that is within 100 ns of what the system's clock says, and
+/// more exact.
+fn put_elogs_together(recordings: &mut [AnyRecording]) {
+    let mut logs = recordings
+        .iter_mut()
+        .filter_map(|recording| match recording {
+            AnyRecording::Elog(log) => Some(log),
+            _ => None,
+        });
+    let Some(first) = logs.next() else {
+        return;
+    };
+    let begin = |log: &Elog| i64::try_from(log.log().begin.unix_nanos()).unwrap_or(i64::MAX);
+    for log in logs {
+        let by_system = begin(log).saturating_sub(begin(first));
+        let distance = log.log().distance_from(first.log());
+        log.shift(distance.saturating_sub(by_system));
     }
 }
 

@@ -65,6 +65,8 @@ struct SourceView<'r> {
     of: &'r AnyRecording,
     has_clock: bool,
     rank: u32,
+    /// Whether only the rank counts, and no time.
+    by_stream: bool,
 }
 
 impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
@@ -144,12 +146,16 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
 
     fn merge(&mut self, jobs: &Jobs<'r>) -> io::Result<()> {
         let mut hands = self.hands();
-        let ranks = ranks(jobs.sources());
+        let by_stream = self.assembler.is_by_stream();
+        let ranks = match by_stream {
+            true => (0..).take(jobs.sources().len()).collect(),
+            false => ranks(jobs.sources()),
+        };
         let mut heads: Vec<Head<'r>> = Vec::with_capacity(ranks.len());
         let mut heap = BinaryHeap::with_capacity(ranks.len());
         let mut going = self.options.limit != Some(0);
         for (source, (info, rank)) in jobs.sources().iter().zip(ranks).enumerate() {
-            let mut head = Head::new(info, rank);
+            let mut head = Head::new(info, rank, by_stream);
             if self.assembler.wants_structure() {
                 head.wait(
                     MessageKind::StreamBegin,
@@ -191,7 +197,10 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
                         key = std::mem::replace(&mut first.0, next);
                     }
                     first => {
-                        let end = first.map_or(i64::MAX, |first| first.0.time);
+                        let end = match first {
+                            Some(first) if !by_stream => first.0.time,
+                            _ => i64::MAX,
+                        };
                         going = self.hand_over(head, end)?;
                     }
                 }
@@ -296,14 +305,23 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
     }
 }
 
+impl SourceView<'_> {
+    /// The time by which a message is merged.
+    #[inline]
+    fn key_time(&self, time: i64) -> i64 {
+        if self.by_stream { NO_TIME } else { time }
+    }
+}
+
 impl<'r> Head<'r> {
-    fn new(source: &SourceInfo<'r>, rank: u32) -> Self {
+    fn new(source: &SourceInfo<'r>, rank: u32, by_stream: bool) -> Self {
         let info = SourceView {
             recording: source.recording,
             stream: source.stream,
             of: source.of,
             has_clock: source.of.streams()[source.stream].clock.is_some(),
             rank,
+            by_stream,
         };
         Self {
             info,
@@ -413,7 +431,7 @@ impl<'r> Head<'r> {
             // Only where two streams have the same rank can the class matter.
             let class = self.info.of.event_classes()[entry.class as usize].id;
             return Some(Key {
-                time: entry.time,
+                time: self.info.key_time(entry.time),
                 rank: self.info.rank,
                 kind: 2,
                 class,
@@ -423,7 +441,7 @@ impl<'r> Head<'r> {
         let message = self.waiting.front()?;
         let time = message.time.map_or(NO_TIME, Timestamp::as_nanos);
         Some(Key {
-            time,
+            time: self.info.key_time(time),
             rank: self.info.rank,
             kind: weight(&message.kind),
             class: 0,
@@ -434,8 +452,12 @@ impl<'r> Head<'r> {
     /// A key before which nothing of this source can come.
     fn early_key(&self, source: usize, begin: Timestamp) -> Key {
         Key {
-            time: begin.as_nanos(),
-            rank: 0,
+            time: self.info.key_time(begin.as_nanos()),
+            rank: if self.info.by_stream {
+                self.info.rank
+            } else {
+                0
+            },
             kind: 0,
             class: 0,
             source,

@@ -146,6 +146,9 @@ impl Stats {
             worker: filter.worker(),
         };
         let parts = scan(&units, options, new_part, |part, ordinal, unit| {
+            if count_whole(part, unit, filter) {
+                return true;
+            }
             if filter.overlaps(unit.recording, &unit.chunk) {
                 let mut at = None;
                 if let Err(fault) = count_chunk(part, unit, &mut at)
@@ -364,6 +367,28 @@ struct Open {
     class: usize,
     begin: u64,
     time: Option<Timestamp>,
+}
+
+/// Counts the events of a chunk without decoding them, where all are wanted and its recording
+/// knows how. `false` where it does not.
+fn count_whole<R: Recording>(part: &mut Part<'_>, unit: &Unit<'_, R>, filter: &Filter) -> bool {
+    if !filter.wants_whole(unit.recording, &unit.chunk) {
+        return false;
+    }
+    let Some(tallies) = unit.of.tally(&unit.chunk) else {
+        return false;
+    };
+    for tally in tallies {
+        let count = Count {
+            events: tally.events,
+            bits: tally.bits,
+            first: tally.first,
+            last: tally.last,
+        };
+        part.classes[unit.recording][tally.class].add(&count);
+        part.streams[unit.recording][unit.chunk.stream].add(&count);
+    }
+    true
 }
 
 /// Counts the events of a chunk. `at` is the event in hand.

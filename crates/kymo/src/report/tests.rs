@@ -225,3 +225,83 @@ fn stats_count_classes_and_streams() {
         "one in the window, one without a time"
     );
 }
+
+/// A CPEL file with events in several chunks: of small codes and large ones, with and without a
+/// definition, and one that occurs once.
+fn log(order: kymo_machine::ByteOrder, section_events: usize) -> crate::AnyRecording {
+    use kymo_cpel::{entries::Entry, recording, write};
+    let mut log = write::Builder::new(write::Options {
+        order,
+        section_events,
+        ..write::Options::default()
+    });
+    log.event(1, Some(b"one"), Some(b"%s")).unwrap();
+    log.event(300, Some(b"large"), None).unwrap();
+    for number in 0..200_000u32 {
+        let code = [1, 300, 2, 1, 70_000][number as usize % 5];
+        log.push(Entry {
+            time: u64::from(number) * 10,
+            track: number % 3,
+            code: if number == 77_777 { 9 } else { code },
+            datum: number,
+        });
+    }
+    let mut bytes = Vec::new();
+    log.write(&mut bytes).unwrap();
+    let path = std::path::Path::new("log.cpel");
+    let options = recording::Options::default();
+    let log = recording::Recording::new(path, kymo_io::Bytes::from(bytes), &options).unwrap();
+    crate::AnyRecording::Cpel(log)
+}
+
+#[test]
+fn events_of_logs_are_counted_alike_with_and_without_looking_at_them() {
+    let time = |time| kymo_time::Timestamp::from_nanos(time);
+    let windows = [
+        Window::ALL,
+        Window {
+            begin: time(655_360),
+            end: time(1_500_000),
+        },
+        Window {
+            begin: time(5),
+            end: time(5),
+        },
+    ];
+    for order in [
+        kymo_machine::ByteOrder::Big,
+        kymo_machine::ByteOrder::Little,
+    ] {
+        let logs = [log(order, 150_000)];
+        for window in windows {
+            let count = |condition: Option<&str>| {
+                let query = Query {
+                    condition: condition.map(str::to_string),
+                    ..Query::default()
+                };
+                let filter = Filter::new(&query, &[window], &logs).unwrap();
+                Stats::new(&logs, &filter, &options(2))
+            };
+            // What asks for a field has to look at all events.
+            assert_eq!(count(None), count(Some("track >= 0")));
+        }
+        let stats = Stats::new(
+            &logs,
+            &Filter::new(&Query::default(), &[], &logs).unwrap(),
+            &options(1),
+        );
+        let counts: Vec<_> = stats
+            .classes
+            .iter()
+            .map(|class| (class.name.as_deref().unwrap(), class.count.events))
+            .collect();
+        let expected = [
+            ("one", 80_000),
+            ("large", 40_000),
+            ("E70000", 40_000),
+            ("E2", 39_999),
+            ("E9", 1),
+        ];
+        assert_eq!(counts, expected);
+    }
+}

@@ -1,4 +1,5 @@
-//! How recordings are shown as text: pretty, details, JSON lines, CSV.
+//! How recordings are shown as text: pretty, details, JSON lines, CSV, and event logs as VPP's
+//! own programs show them.
 //!
 //! Showing is split in two, so that most of it runs on all cores: a [`Painter`] turns
 //! the events of one chunk into text (in any thread, chunks in any order), and an
@@ -6,8 +7,10 @@
 //! order, and writes.
 
 pub(crate) mod color;
+pub mod cpeldump;
 pub mod csv;
 pub mod details;
+pub mod elog_dump;
 mod facts;
 pub mod json;
 pub(crate) mod labels;
@@ -97,6 +100,12 @@ pub trait Assembler {
 
     /// Whether it wants messages that are no events and no losses.
     fn wants_structure(&self) -> bool {
+        false
+    }
+
+    /// Whether streams come one after the other, in the order of the recordings, and are not
+    /// merged by time.
+    fn is_by_stream(&self) -> bool {
         false
     }
 
