@@ -119,6 +119,7 @@ impl WritableMap {
     }
 
     /// An offset, if so many bytes from there on are in the mapping.
+    #[inline]
     fn place(&self, offset: u64, count: usize) -> Option<usize> {
         let offset = usize::try_from(offset).ok()?;
         let left = self.0.len().checked_sub(offset)?;

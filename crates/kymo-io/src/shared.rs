@@ -150,6 +150,15 @@ impl Shared {
     #[cfg(not(target_os = "linux"))]
     fn map(&mut self, _now: &Metadata) {}
 
+    /// Writes where there is no mapping, or beyond it.
+    #[inline(never)]
+    fn write_to_file(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        // What is written behind the end of a mapping makes the file longer than that.
+        #[cfg(target_os = "linux")]
+        drop(self.map.take());
+        self.file.write_at(offset, bytes)
+    }
+
     /// The mapping, where it may be used.
     #[cfg(target_os = "linux")]
     fn mapped(&self) -> Option<&WritableMap> {
@@ -194,10 +203,7 @@ impl Storage for Shared {
         if self.mapped().is_some_and(|map| map.write(offset, bytes)) {
             return Ok(());
         }
-        // What is written behind the end of a mapping makes the file longer than that.
-        #[cfg(target_os = "linux")]
-        drop(self.map.take());
-        self.file.write_at(offset, bytes)
+        self.write_to_file(offset, bytes)
     }
 
     fn set_length(&mut self, length: u64) -> io::Result<()> {

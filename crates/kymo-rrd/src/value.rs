@@ -222,6 +222,9 @@ impl Time {
 
     /// Seconds and the nearest microsecond above them.
     pub const fn to_micros(self) -> (i64, u32) {
+        if self.fraction == 0 {
+            return (self.seconds, 0);
+        }
         let half = UNITS_PER_SECOND as u64 / 2;
         let micros = (self.fraction as u64 * MICROS_PER_SECOND + half) >> 30;
         if micros == MICROS_PER_SECOND {

@@ -12,6 +12,8 @@ use kymo_rrd::engine::{
     Definition, Measurement, Rrd, Sample, Smoothing, UpdateError, UpdateOptions, create,
 };
 use kymo_rrd::{Time, native, portable};
+use proptest::prelude::*;
+use proptest::{collection, option, sample};
 
 const START: i64 = 1_000_000_000;
 
@@ -199,6 +201,58 @@ fn numbers_are_as_good_as_texts() {
         let reading =
             |database: &kymo_rrd::Database| database.state.sources[0].last_reading.clone();
         assert_eq!(reading(numbers), reading(texts));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Only what changes is written, so the engine must tell of all of it.
+    #[test]
+    fn the_file_holds_the_state_after_each_update(
+        machine in sample::select(vec!["x86_64", "s390x", "x86"]),
+        archives in sample::subsequence(
+            vec![
+                "RRA:AVERAGE:0.5:1:7",
+                "RRA:LAST:0.5:1:3",
+                "RRA:MIN:0.3:2:5",
+                "RRA:AVERAGE:0.9:6:4",
+                "RRA:MAX:0.5:5:2",
+                "RRA:HWPREDICT:12:0.1:0.01:4",
+            ],
+            1..=6,
+        ),
+        sources in 1..3usize,
+        updates in collection::vec((1..40i64, option::weighted(0.8, -9.0..9.0)), 1..60),
+    ) {
+        let machine = Machine::find(machine).unwrap();
+        let start = Time::from_seconds(START);
+        let mut definition = Definition::new(start, 10);
+        for source in 0..sources {
+            let text = format!("DS:level{source}:GAUGE:30:-5:U");
+            definition.add(&text, &Smoothing::default()).unwrap();
+        }
+        for text in archives {
+            definition.add(text, &Smoothing::default()).unwrap();
+        }
+        let database = create(&definition, |_, _| 0).unwrap();
+        let file = portable::create(&database, None, &Default::default(), Vec::new()).unwrap();
+        let file = file.into_storage();
+        let source = kymo_rrd::Source::open(&file, None).unwrap();
+        let file = convert(&source, Target::Native(machine)).unwrap().bytes;
+        let mut rrd = Rrd::open_as(file, Some(machine)).unwrap();
+        let mut now = START;
+        for (after, level) in updates {
+            now += after;
+            let level = level.map_or(Measurement::Unknown, Measurement::Float);
+            rrd.update(&Sample {
+                time: Time::from_seconds(now),
+                values: &vec![level; sources],
+            })
+            .unwrap();
+            let (header, _) = native::Header::read(rrd.storage_mut(), Some(machine)).unwrap();
+            prop_assert_eq!(&header.database, rrd.database());
+        }
     }
 }
 

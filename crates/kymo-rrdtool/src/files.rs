@@ -1,8 +1,8 @@
 //! Databases that stay open for the next update.
 
-use std::collections::HashMap;
 use std::io;
 
+use foldhash::{HashMap, HashMapExt};
 use kymo_io::{Locking, Shared};
 use kymo_machine::Machine;
 use kymo_rrd::engine::Rrd;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::failure::reason;
 use crate::path::{path, shown};
@@ -14,6 +14,8 @@ use crate::{Failure, Session, find, run, usage};
 const LONGEST_LINE: usize = 1 << 26;
 /// Bytes that are read at once.
 const AT_ONCE: usize = 1 << 16;
+/// Most lines have no more words.
+const WORDS: usize = 8;
 /// The times of `OK` lines are told in hundredths of a second: they need not be fresher.
 const FRESH: Duration = Duration::from_millis(2);
 /// Files that are kept free for what is no update.
@@ -248,8 +250,16 @@ fn split(line: &mut [u8]) -> Option<Vec<&[u8]>> {
     let end = end.map_or(0, |last| last + 1);
     if memchr2(b'"', b'\'', &line[..end]).is_none() {
         // Most lines are without.
-        let words = line[..end].split(|&byte| byte == b' ');
-        return Some(words.filter(|word| !word.is_empty()).collect());
+        let line = &line[..end];
+        let mut words = Vec::with_capacity(WORDS);
+        let mut begin = 0;
+        for space in memchr_iter(b' ', line).chain([end]) {
+            if space > begin {
+                words.push(&line[begin..space]);
+            }
+            begin = space + 1;
+        }
+        return Some(words);
     }
     let mut words = Vec::new();
     // What is kept moves to the front.

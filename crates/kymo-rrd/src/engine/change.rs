@@ -36,6 +36,11 @@ pub trait Change {
     /// of a step, as rrdtool counts it.
     fn steps_end(&mut self, _end: u64) {}
 
+    /// Tells that what an archive prepares has changed in the state: all of it where a row has ended,
+    /// or only the row under way ([`VALUE`](crate::model::Scratch::VALUE) and
+    /// [`UNKNOWN_POINTS`](crate::model::Scratch::UNKNOWN_POINTS)). The current row counts as part of it.
+    fn prepared(&mut self, _archive: usize, _ended: bool) {}
+
     /// All values of an archive, row by row.
     ///
     /// # Errors

@@ -237,6 +237,7 @@ impl Engine {
                 write_rows(index, Scratch::SECONDARY, rows - 1, change, &mut self.row)?;
             }
         }
+        all_prepared(plan, change);
         Ok(smooth)
     }
 
@@ -246,8 +247,15 @@ impl Engine {
     ///
     /// Those of reading and writing.
     pub fn smooth(&self, change: &mut impl Change) -> Result<(), UpdateError> {
-        smooth::smooth(&self.plan, change)
+        smooth::smooth(&self.plan, change)?;
+        all_prepared(&self.plan, change);
+        Ok(())
     }
+}
+
+/// Tells that all archives have changed: where they look at each other, nobody knows which.
+fn all_prepared(plan: &Plan, change: &mut impl Change) {
+    (0..plan.archives.len()).for_each(|index| change.prepared(index, true));
 }
 
 /// Brings the points of a pass to archives that consolidate, each of which is done with at once.
@@ -261,12 +269,21 @@ fn consolidate(
         let Role::Consolidate { function, xff } = ring.role else {
             continue;
         };
-        let cut = Cut::new(ring, pass.first_step, pass.steps);
         let scratches = &mut change.state().archives[index].scratch;
-        for (scratch, &rate) in scratches.iter_mut().zip(&pass.rates) {
-            if ring.points > 1 {
-                rows::consolidate(scratch, function, xff, ring.points, &cut, rate);
-            } else {
+        let pairs = scratches.iter_mut().zip(&pass.rates);
+        let cut = Cut::new(ring, pass.first_step, pass.steps);
+        if cut.rows == 0 {
+            // Most points end no row.
+            pairs.for_each(|(scratch, &rate)| rows::go_on(scratch, function, pass.steps, rate));
+            change.prepared(index, false);
+            continue;
+        }
+        if ring.points > 1 {
+            pairs.for_each(|(scratch, &rate)| {
+                rows::end(scratch, function, xff, ring.points, &cut, rate);
+            });
+        } else {
+            for (scratch, &rate) in pairs {
                 let value = Value::from(rate);
                 scratch.set_value(Scratch::PRIMARY, value);
                 if pass.steps > 1 {
@@ -274,17 +291,17 @@ fn consolidate(
                 }
             }
         }
-        if cut.rows > 0 {
-            write_rows(index, Scratch::PRIMARY, 1, change, row)?;
-        }
+        write_rows(index, Scratch::PRIMARY, 1, change, row)?;
         if cut.rows > 1 {
             write_rows(index, Scratch::SECONDARY, cut.rows - 1, change, row)?;
         }
+        change.prepared(index, true);
     }
     Ok(())
 }
 
 /// Writes so many rows of the values that are prepared in a slot.
+#[inline]
 fn write_rows(
     archive: usize,
     slot: usize,

@@ -1,7 +1,7 @@
 //! Primary data points: what readings add, and what a point is when its step ends.
 
-use super::plan::{Kind, Plan};
-use super::{Measurement, Template, UpdateError};
+use super::plan::{Kind, Plan, Source};
+use super::{Measurement, ReadingProblem, Template, UpdateError};
 use crate::model::{SourceState, State};
 use crate::rpn::Stack;
 use crate::{Time, Value};
@@ -97,7 +97,6 @@ impl Pass {
         self.steps = span.steps;
         self.first_step = span.first_step;
         self.end = span.end;
-        self.rates.clear();
     }
 }
 
@@ -105,32 +104,39 @@ impl Pass {
 /// limits.
 #[inline]
 fn amount(
-    plan: &Plan,
-    names: &impl Fn(usize) -> crate::Text,
-    state: &State,
+    source: &Source,
+    before: &SourceState,
     span: &Span,
-    index: usize,
     given: Measurement<'_>,
-) -> Result<f64, UpdateError> {
-    let source = &plan.sources[index];
+) -> Result<f64, ReadingProblem> {
     let Kind::Measured { reading, min, max } = source.kind else {
         return Ok(f64::NAN);
     };
     if source.heartbeat < span.interval {
         return Ok(f64::NAN);
     }
-    let before = state.sources[index].last_reading.as_bytes();
-    let amount = given.amount(reading, before, span.interval);
-    let amount = amount.map_err(|problem| UpdateError::Reading {
-        source: index,
-        name: names(index),
-        text: given.with_text(<[u8]>::to_vec),
-        problem,
-    })?;
+    let before = before.last_reading.as_bytes();
+    let amount = given.amount(reading, before, span.interval)?;
     let rate = amount / span.interval;
     // Comparisons with a limit that is not set do not hold.
     let outside = rate > max || rate < min;
     Ok(if outside { f64::NAN } else { amount })
+}
+
+/// That a reading cannot be one of its data source.
+#[cold]
+fn refused(
+    source: usize,
+    names: &impl Fn(usize) -> crate::Text,
+    given: Measurement<'_>,
+    problem: ReadingProblem,
+) -> UpdateError {
+    UpdateError::Reading {
+        source,
+        name: names(source),
+        text: given.with_text(<[u8]>::to_vec),
+        problem,
+    }
 }
 
 impl Points {
@@ -149,10 +155,12 @@ impl Points {
         values: &[Measurement<'_>],
     ) -> Result<(), UpdateError> {
         self.amounts.clear();
-        for index in 0..plan.sources.len() {
+        let sources = plan.sources.iter().zip(&state.sources);
+        for (index, (source, before)) in sources.enumerate() {
             let given = template.of(index, values);
-            self.amounts
-                .push(amount(plan, &names, state, span, index, given)?);
+            let amount = amount(source, before, span, given);
+            let amount = amount.map_err(|problem| refused(index, &names, given, problem))?;
+            self.amounts.push(amount);
         }
         Ok(())
     }
@@ -174,18 +182,20 @@ impl Points {
     ) -> Result<usize, UpdateError> {
         let pass = &mut self.passes[0];
         pass.begin(span);
-        self.points.clear();
-        for (index, (source, before)) in plan.sources.iter().zip(&state.sources).enumerate() {
+        self.points.resize(plan.sources.len(), Point::default());
+        pass.rates.resize(plan.sources.len(), f64::NAN);
+        let computed = self.points.iter_mut().zip(&mut pass.rates);
+        let sources = plan.sources.iter().zip(&state.sources).zip(computed);
+        for (index, ((source, before), (point, rate))) in sources.enumerate() {
             let given = template.of(index, values);
-            let amount = amount(plan, &names, state, span, index, given)?;
-            let mut point = Point::of(before);
+            let amount = amount(source, before, span, given);
+            let amount = amount.map_err(|problem| refused(index, &names, given, problem))?;
+            *point = Point::of(before);
             if span.steps == 0 {
                 point.add(amount, span.interval);
             } else {
-                let rate = point.end(amount, span, plan.step, source.heartbeat);
-                pass.rates.push(rate);
+                *rate = point.end(amount, span, plan.step, source.heartbeat);
             }
-            self.points.push(point);
         }
         Ok(usize::from(span.steps > 0))
     }
@@ -258,6 +268,7 @@ impl Points {
         } = self;
         let pass = &mut passes[number];
         pass.begin(span);
+        pass.rates.clear();
         for (index, source) in plan.sources.iter().enumerate() {
             let rate = points[index].end(amounts[index], span, plan.step, source.heartbeat);
             let rate = match &source.kind {
@@ -291,6 +302,7 @@ impl Points {
 }
 
 impl Point {
+    #[inline]
     fn of(state: &SourceState) -> Self {
         Self {
             unknown_seconds: state.unknown_seconds,
@@ -301,7 +313,7 @@ impl Point {
     /// Adds what happened within a step.
     fn add(&mut self, amount: f64, interval: f64) {
         if amount.is_nan() {
-            self.unknown_seconds = self.unknown_seconds.wrapping_add(interval.floor() as u64);
+            self.unknown_seconds = self.unknown_seconds.wrapping_add(interval as u64);
         } else if self.value.is_nan() {
             self.value = amount;
         } else {
@@ -310,6 +322,7 @@ impl Point {
     }
 
     /// Ends the step, with the steps that end with it, and begins the next one. Gives the rate.
+    #[inline]
     fn end(&mut self, amount: f64, span: &Span, step: u64, heartbeat: f64) -> f64 {
         let mut unknown_before = 0.0;
         if amount.is_nan() {
@@ -329,7 +342,7 @@ impl Point {
         };
         *self = if amount.is_nan() {
             Self {
-                unknown_seconds: span.after.floor() as u64,
+                unknown_seconds: span.after as u64,
                 value: f64::NAN,
             }
         } else {

@@ -36,6 +36,7 @@ impl Measurement<'_> {
 
     /// What a known reading adds: the rate times the seconds since the reading before. NaN where it
     /// cannot be known.
+    #[inline]
     pub(super) fn amount(
         self,
         reading: Reading,
@@ -44,8 +45,7 @@ impl Measurement<'_> {
     ) -> Result<f64, ReadingProblem> {
         let number = match self {
             Self::Unknown => return Ok(f64::NAN),
-            Self::Text(text) if text.starts_with(b"U") => return Ok(f64::NAN),
-            Self::Text(text) => return amount(reading, text, before, interval),
+            Self::Text(text) => return amount_of_text(reading, text, before, interval),
             Self::Float(number) => number,
             Self::Unsigned(number) => number as f64,
             Self::Signed(number) => number as f64,
@@ -54,8 +54,19 @@ impl Measurement<'_> {
             Reading::Gauge => Ok(number * interval),
             Reading::Absolute => Ok(number),
             _ if number.is_nan() => Ok(f64::NAN),
-            _ => self.with_text(|text| amount(reading, text, before, interval)),
+            _ => self.difference(reading, before, interval),
         }
+    }
+
+    /// What a number adds to what the text of the one before tells.
+    #[inline(never)]
+    fn difference(
+        self,
+        reading: Reading,
+        before: &[u8],
+        interval: f64,
+    ) -> Result<f64, ReadingProblem> {
+        self.with_text(|text| amount(reading, text, before, interval))
     }
 
     /// Lends the text: of numbers the shortest that tells them from others.
@@ -116,6 +127,20 @@ const ROUND_32: f64 = 4_294_967_295.0;
 const ROUND_64: f64 = 18_446_744_069_414_584_320.0;
 /// Counters of more digits have no difference.
 const MOST_DIGITS: usize = 30;
+
+/// What a reading adds.
+#[inline(never)]
+fn amount_of_text(
+    reading: Reading,
+    text: &[u8],
+    before: &[u8],
+    interval: f64,
+) -> Result<f64, ReadingProblem> {
+    match text {
+        [b'U', ..] => Ok(f64::NAN),
+        _ => amount(reading, text, before, interval),
+    }
+}
 
 /// What a reading adds that is known.
 fn amount(

@@ -18,10 +18,12 @@ pub(super) struct Cut {
 }
 
 impl Cut {
+    #[inline]
     pub(super) fn new(ring: &Ring, first_step: u64, steps: u64) -> Self {
         Self::of(ring.points, ring.rows, first_step, steps)
     }
 
+    #[inline]
     fn of(points: u64, rows: u64, first_step: u64, steps: u64) -> Self {
         let first = points - first_step % points;
         if first > steps {
@@ -84,41 +86,61 @@ pub(super) fn consolidate(
     cut: &Cut,
     rate: f64,
 ) {
-    let value = scratch.value(Scratch::VALUE).to_f64();
-    let unknown = scratch.0[Scratch::UNKNOWN_POINTS];
-    let (value, unknown) = if cut.rows == 0 {
-        if rate.is_nan() {
-            (value, unknown.wrapping_add(cut.steps))
-        } else {
-            (accumulated(function, value, rate, cut.steps), unknown)
-        }
+    match cut.rows {
+        0 => go_on(scratch, function, cut.steps, rate),
+        _ => end(scratch, function, xff, points, cut, rate),
+    }
+}
+
+/// Adds points to the row under way, which does not end with them.
+#[inline]
+pub(super) fn go_on(scratch: &mut Scratch, function: Consolidation, steps: u64, rate: f64) {
+    if rate.is_nan() {
+        let unknown = &mut scratch.0[Scratch::UNKNOWN_POINTS];
+        *unknown = unknown.wrapping_add(steps);
     } else {
-        let unknown = match rate.is_nan() {
-            true => unknown.wrapping_add(cut.first),
-            false => unknown,
-        };
-        let row = if unknown as f64 > points as f64 * xff {
-            f64::NAN
-        } else {
-            let known = points.wrapping_sub(unknown) as f64;
-            ended(function, value, rate, cut.first, known)
-        };
-        scratch.set_value(Scratch::PRIMARY, Value::from(row));
-        scratch.set_value(Scratch::SECONDARY, Value::from(rate));
-        let next = if cut.rest == 0 || rate.is_nan() {
-            neutral(function)
-        } else if function == Consolidation::Average {
-            rate * cut.rest as f64
-        } else {
-            rate
-        };
-        (next, if rate.is_nan() { cut.rest } else { 0 })
+        let value = scratch.value(Scratch::VALUE).to_f64();
+        let value = accumulated(function, value, rate, steps);
+        scratch.set_value(Scratch::VALUE, Value::from(value));
+    }
+}
+
+/// Ends the row under way and those that end after it, and begins the next one.
+#[inline(never)]
+pub(super) fn end(
+    scratch: &mut Scratch,
+    function: Consolidation,
+    xff: f64,
+    points: u64,
+    cut: &Cut,
+    rate: f64,
+) {
+    let value = scratch.value(Scratch::VALUE).to_f64();
+    let mut unknown = scratch.0[Scratch::UNKNOWN_POINTS];
+    if rate.is_nan() {
+        unknown = unknown.wrapping_add(cut.first);
+    }
+    let row = if unknown as f64 > points as f64 * xff {
+        f64::NAN
+    } else {
+        let known = points.wrapping_sub(unknown) as f64;
+        ended(function, value, rate, cut.first, known)
     };
-    scratch.set_value(Scratch::VALUE, Value::from(value));
-    scratch.0[Scratch::UNKNOWN_POINTS] = unknown;
+    let next = if cut.rest == 0 || rate.is_nan() {
+        neutral(function)
+    } else if function == Consolidation::Average {
+        rate * cut.rest as f64
+    } else {
+        rate
+    };
+    scratch.set_value(Scratch::PRIMARY, Value::from(row));
+    scratch.set_value(Scratch::SECONDARY, Value::from(rate));
+    scratch.set_value(Scratch::VALUE, Value::from(next));
+    scratch.0[Scratch::UNKNOWN_POINTS] = if rate.is_nan() { cut.rest } else { 0 };
 }
 
 /// The value of a row under way, with so many points more.
+#[inline]
 fn accumulated(function: Consolidation, value: f64, rate: f64, points: u64) -> f64 {
     let whole = match function {
         Consolidation::Average => rate * points as f64,

@@ -78,12 +78,14 @@ impl Template {
 
     /// Puts the readings of the first data sources, so many at most, where the last ones are.
     pub(super) fn keep(&self, state: &mut State, values: &[Measurement<'_>], count: usize) {
-        for (index, source) in state.sources.iter_mut().enumerate().take(count) {
+        let count = count.min(state.sources.len());
+        for (index, source) in state.sources[..count].iter_mut().enumerate() {
             self.of(index, values).keep(&mut source.last_reading);
         }
     }
 
     /// The reading of a data source.
+    #[inline]
     pub(super) fn of<'a>(&self, source: usize, values: &[Measurement<'a>]) -> Measurement<'a> {
         match self.readings.get(source) {
             Some(&Some(reading)) => values[reading],

@@ -86,6 +86,10 @@ impl<C: Change> Change for Noted<'_, C> {
         self.change.write_rows(archive, count, values)
     }
 
+    fn prepared(&mut self, archive: usize, ended: bool) {
+        self.change.prepared(archive, ended);
+    }
+
     fn steps_end(&mut self, end: u64) {
         self.end = end;
         self.before = self.written.len();

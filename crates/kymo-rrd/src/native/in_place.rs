@@ -14,7 +14,7 @@ use super::structs::{LAST_READING, SLOT, SLOTS};
 use crate::engine::{Change, StoreError};
 use crate::fault::{Error, Findings};
 use crate::judge::judge;
-use crate::model::{Archive, Database, Scratch, Slot, State};
+use crate::model::{Archive, ArchiveKind, Database, Scratch, Slot, State};
 use crate::{Time, Value};
 
 /// A native file that is updated in place: rows at once, the state by [`InPlace::commit`], in which
@@ -30,8 +30,8 @@ pub struct InPlace<S> {
     layout: Layout,
     database: Database,
     coding: Coding,
-    /// Of each archive the slots of its preparations that are used.
-    used: Vec<Used>,
+    /// Of each archive what it prepares, in the file.
+    prepared: Vec<Prepared>,
     /// The bytes of all but the values.
     image: Vec<u8>,
     /// Those that others may have left in the file.
@@ -59,8 +59,8 @@ impl<S: Storage> InPlace<S> {
             storage,
             length,
             machine,
+            prepared: prepared(&header.database, &header.layout),
             layout: header.layout,
-            used: used(&header.database),
             database: header.database,
             coding: Coding::of(machine),
             seen: Vec::new(),
@@ -80,8 +80,8 @@ impl<S: Storage> InPlace<S> {
         self.stale = true;
         self.length = self.storage.length()?;
         let (header, image) = examine(&self.storage, Some(self.machine))?;
+        self.prepared = prepared(&header.database, &header.layout);
         self.layout = header.layout;
-        self.used = used(&header.database);
         self.database = header.database;
         self.image = image;
         self.stale = false;
@@ -131,20 +131,26 @@ impl<S: Storage> InPlace<S> {
 
     /// Checks that the machine can hold a time, and that the state is that of the file: after an
     /// error it is read again.
+    #[inline]
     pub(crate) fn fits(&mut self, time: Time) -> Result<(), StoreError> {
         if self.stale {
             self.reload()?;
         }
         let (seconds, _) = time.to_micros();
-        if integer::fits_sint(seconds, self.machine.time()) {
-            return Ok(());
+        match integer::fits_sint(seconds, self.coding.time) {
+            true => Ok(()),
+            false => Err(Self::too_late(seconds)),
         }
+    }
+
+    #[cold]
+    fn too_late(seconds: i64) -> StoreError {
         let found = format!("{seconds} s after 1970");
         let expected = format!(
             "at most {}, in January 2038: its time_t has 32 bits",
             i32::MAX
         );
-        Err(Error::new("last update", None, found, expected).into())
+        Error::new("last update", None, found, expected).into()
     }
 
     /// Marks the state as one that may not be that of the file.
@@ -152,16 +158,14 @@ impl<S: Storage> InPlace<S> {
         self.stale = true;
     }
 
-    /// Writes the state; that of the archives only where they have changed.
+    /// Writes the state; that of the archives only where they have changed, which
+    /// [`Change::prepared`] has told of each.
     ///
     /// # Errors
     ///
     /// Those of writing.
     pub fn commit(&mut self, archives: bool) -> io::Result<()> {
         self.encode_sources();
-        if archives {
-            self.encode_archives();
-        }
         let begin = self.layout.live();
         let end = match archives {
             true => self.layout.header_end(),
@@ -201,41 +205,37 @@ impl<S: Storage> InPlace<S> {
             coding.integer(image, at, coding.long, micros as u64);
         }
         let structs = self.layout.structs().source_state;
-        let states = image[self.layout.source_state(0)..].chunks_exact_mut(structs.size);
-        for (source, bytes) in state.sources.iter().zip(states) {
-            let reading = source.last_reading.as_bytes();
-            let length = reading.len().min(LAST_READING - 1);
-            let (text, rest) = bytes.split_at_mut(LAST_READING);
-            text.fill(0);
-            text[..length].copy_from_slice(&reading[..length]);
-            let slots = &mut rest[structs.slots - LAST_READING..];
-            if let ([unknown, value, ..], _) = slots.as_chunks_mut() {
-                coding.slot(unknown, Slot::Counter, source.unknown_seconds);
-                coding.slot(value, Slot::Value, source.value.to_bits());
+        let mut at = self.layout.source_state(0);
+        for source in &state.sources {
+            if let Some(text) = image[at..].first_chunk_mut::<LAST_READING>() {
+                let reading = source.last_reading.as_bytes();
+                let length = reading.len().min(LAST_READING - 1);
+                *text = [0; LAST_READING];
+                text[..length].copy_from_slice(&reading[..length]);
             }
+            if let ([unknown, value, ..], _) = image[at + structs.slots..].as_chunks_mut() {
+                coding.count(unknown, source.unknown_seconds);
+                *value = coding.value(source.value.to_bits());
+            }
+            at += structs.size;
         }
     }
 
-    fn encode_archives(&mut self) {
+    /// Puts what an archive prepares into the image, as any machine holds it.
+    #[inline(never)]
+    fn encode(&mut self, archive: usize) {
         let Self { coding, image, .. } = self;
-        let structs = self.layout.structs().archive_state;
-        let archives = self.database.state.archives.iter();
-        for (index, (state, used)) in archives.zip(&self.used).enumerate() {
-            let mut at = self.layout.archive_state(index, 0) + structs.slots;
-            for scratch in &state.scratch {
-                let bytes = image[at..].first_chunk_mut::<{ SLOTS * SLOT }>();
-                let slots = bytes.map(|bytes| bytes.as_chunks_mut().0);
-                if let Some(slots) = slots.and_then(<[_]>::first_chunk_mut) {
-                    match used {
-                        Used::Consolidation => coding.slots(slots, scratch, &CONSOLIDATION),
-                        Used::Other(used) => coding.slots(slots, scratch, used),
-                    }
-                }
-                at += structs.size;
+        let state = &self.database.state.archives[archive];
+        let place = &self.prepared[archive];
+        let mut at = place.slots;
+        for scratch in &state.scratch {
+            let slots = image[at..].as_chunks_mut().0;
+            for &(slot, kind) in &place.used {
+                coding.slot(&mut slots[slot], kind, scratch.0[slot]);
             }
-            let pointer = self.layout.pointer(index);
-            coding.integer(image, pointer, coding.long, state.current_row);
+            at += place.stride;
         }
+        coding.integer(image, place.pointer, coding.long, state.current_row);
     }
 
     /// Bytes of a row.
@@ -269,6 +269,19 @@ impl<S: Storage> InPlace<S> {
             .map(|double| self.machine.double_from_bytes(*double));
         values.clear();
         values.extend(bits.map(Value::from_bits));
+        Ok(())
+    }
+
+    /// Writes so many rows after the current one.
+    #[inline(never)]
+    fn write_many(&mut self, archive: usize, count: u64, values: &[Value]) -> io::Result<()> {
+        let rows = self.database.archives[archive].rows;
+        let current = self.database.state.archives[archive].current_row;
+        let first = (current + 1) % rows;
+        let before_end = count.min(rows - first);
+        self.fill(archive, first, before_end, values)?;
+        self.fill(archive, 0, count - before_end, values)?;
+        self.database.state.archives[archive].current_row = (current + count) % rows;
         Ok(())
     }
 
@@ -311,33 +324,37 @@ fn examine<S: Storage>(
     Ok((header, bytes))
 }
 
-/// Which slots of an archive's preparations are used, and what they hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Used {
-    /// [`CONSOLIDATION`], for which the compiler makes a loop of its own.
-    Consolidation,
-    Other(Vec<(usize, Slot)>),
+/// Where the file holds what an archive prepares.
+#[derive(Clone, Debug)]
+struct Prepared {
+    /// The slots of the first data source.
+    slots: usize,
+    /// From there to those of the next one.
+    stride: usize,
+    pointer: usize,
+    /// Whether it consolidates on a machine of [plain](Coding::plain) numbers.
+    plain: bool,
+    /// The slots that are used, and what they hold.
+    used: Vec<(usize, Slot)>,
 }
 
-/// The slots that consolidation uses.
-const CONSOLIDATION: [(usize, Slot); 4] = [
-    (Scratch::VALUE, Slot::Value),
-    (Scratch::UNKNOWN_POINTS, Slot::Counter),
-    (Scratch::PRIMARY, Slot::Value),
-    (Scratch::SECONDARY, Slot::Value),
-];
-
-/// Which slots the archives use.
-fn used(database: &Database) -> Vec<Used> {
+/// Where the archives' preparations are.
+fn prepared(database: &Database, layout: &Layout) -> Vec<Prepared> {
+    let coding = Coding::of(layout.structs().machine);
     let used = |archive: &Archive| {
         let slots = (0..SLOTS).map(|slot| (slot, archive.kind.slot(slot)));
-        let used: Vec<_> = slots.filter(|(_, kind)| *kind != Slot::Unused).collect();
-        match used == CONSOLIDATION {
-            true => Used::Consolidation,
-            false => Used::Other(used),
-        }
+        slots.filter(|(_, kind)| *kind != Slot::Unused).collect()
     };
-    database.archives.iter().map(used).collect()
+    let structs = layout.structs().archive_state;
+    let archives = database.archives.iter().enumerate();
+    let prepared = archives.map(|(index, archive)| Prepared {
+        slots: layout.archive_state(index, 0) + structs.slots,
+        stride: structs.size,
+        pointer: layout.pointer(index),
+        plain: coding.plain && matches!(archive.kind, ArchiveKind::Consolidated { .. }),
+        used: used(archive),
+    });
+    prepared.collect()
 }
 
 /// How a machine writes numbers.
@@ -369,15 +386,19 @@ impl Coding {
     /// The bytes of a value.
     #[inline]
     fn value(&self, bits: u64) -> [u8; SLOT] {
-        self.floats
-            .write(if is_nan(bits) { self.nan } else { bits })
+        let bits = if is_nan(bits) { self.nan } else { bits };
+        match self.plain {
+            true => bits.to_le_bytes(),
+            false => self.floats.write(bits),
+        }
     }
 
-    /// Writes the slots that are used.
+    /// Writes a count into a slot, of which it may leave something.
     #[inline]
-    fn slots(&self, bytes: &mut [[u8; SLOT]; SLOTS], scratch: &Scratch, used: &[(usize, Slot)]) {
-        for &(slot, kind) in used {
-            self.slot(&mut bytes[slot], kind, scratch.0[slot]);
+    fn count(&self, bytes: &mut [u8; SLOT], count: u64) {
+        match self.plain {
+            true => *bytes = count.to_le_bytes(),
+            false => self.integer(bytes, 0, self.long, count),
         }
     }
 
@@ -385,12 +406,8 @@ impl Coding {
     #[inline]
     fn slot(&self, bytes: &mut [u8; SLOT], kind: Slot, bits: u64) {
         match kind {
-            Slot::Value if self.plain => {
-                *bytes = if is_nan(bits) { self.nan } else { bits }.to_le_bytes();
-            }
             Slot::Value => *bytes = self.value(bits),
-            Slot::Counter if self.plain => *bytes = bits.to_le_bytes(),
-            Slot::Counter => self.integer(bytes, 0, self.long, bits),
+            Slot::Counter => self.count(bytes, bits),
             Slot::History => *bytes = bits.to_le_bytes(),
             Slot::Unused => {}
         }
@@ -405,6 +422,12 @@ impl Coding {
             }
             return;
         }
+        self.narrow(image, at, width, value);
+    }
+
+    /// As [`Coding::integer`], where it is not plain.
+    #[inline(never)]
+    fn narrow(&self, image: &mut [u8], at: usize, width: Width, value: u64) {
         let written = integer::write(image, at, width, self.order, value);
         debug_assert!(written.is_some(), "the layout has room for its members");
     }
@@ -425,20 +448,48 @@ impl<S: Storage> Change for InPlace<S> {
         count: u64,
         values: &[Value],
     ) -> Result<(), StoreError> {
-        let rows = self.database.archives[archive].rows;
-        let current = self.database.state.archives[archive].current_row;
-        let first = (current + 1) % rows;
         if let (1, [value]) = (count, values) {
-            let offset = self.offset(archive, first);
+            let rows = self.database.archives[archive].rows;
+            let current = &mut self.database.state.archives[archive].current_row;
+            let next = *current + 1;
+            let row = if next < rows { next } else { 0 };
+            let offset = self.layout.values(archive) + row * SLOT as u64;
             let bytes = self.coding.value(value.to_bits());
             self.storage.write_at(offset, &bytes)?;
-        } else {
-            let before_end = count.min(rows - first);
-            self.fill(archive, first, before_end, values)?;
-            self.fill(archive, 0, count - before_end, values)?;
+            *current = row;
+            return Ok(());
         }
-        self.database.state.archives[archive].current_row = (current + count) % rows;
-        Ok(())
+        Ok(self.write_many(archive, count, values)?)
+    }
+
+    #[inline]
+    fn prepared(&mut self, archive: usize, ended: bool) {
+        let place = &self.prepared[archive];
+        if !place.plain {
+            return self.encode(archive);
+        }
+        let state = &self.database.state.archives[archive];
+        let value = |slot: usize, scratch: &Scratch| {
+            let bits = scratch.0[slot];
+            if is_nan(bits) { self.coding.nan } else { bits }.to_le_bytes()
+        };
+        let mut at = place.slots;
+        for scratch in &state.scratch {
+            let bytes = self.image[at..].first_chunk_mut::<{ SLOTS * SLOT }>();
+            if let Some(bytes) = bytes {
+                let slots = bytes.as_chunks_mut().0;
+                slots[Scratch::VALUE] = value(Scratch::VALUE, scratch);
+                slots[Scratch::UNKNOWN_POINTS] = scratch.0[Scratch::UNKNOWN_POINTS].to_le_bytes();
+                if ended {
+                    slots[Scratch::PRIMARY] = value(Scratch::PRIMARY, scratch);
+                    slots[Scratch::SECONDARY] = value(Scratch::SECONDARY, scratch);
+                }
+            }
+            at += place.stride;
+        }
+        if ended && let Some(pointer) = self.image[place.pointer..].first_chunk_mut() {
+            *pointer = state.current_row.to_le_bytes();
+        }
     }
 
     fn values(&mut self, archive: usize) -> Result<Vec<Value>, StoreError> {

@@ -87,8 +87,9 @@ pub(super) const UPDATEV: Command = Command {
 
 fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let (file, readings) = operands(words)?;
-    let now = session.now();
+    let fixed = session.now;
     if let Some(client) = daemon::connect(session, words)? {
+        let now = fixed.unwrap_or_else(|| clock().0);
         return client.update(file, words.value("template"), readings, now);
     }
     take(session, words, file, readings, None)
@@ -197,7 +198,10 @@ impl UpdateLine<'_> {
             more: failed.is_some(),
         };
         rrd.set_durability(self.durability);
-        rrd.set_now(self.moments.now().0);
+        if measured(rrd.database()) < rrd.database().sources.len() {
+            // Expressions may ask for it.
+            rrd.set_now(self.moments.now().0);
+        }
         if rows.is_some() {
             rrd.note_written();
         }
@@ -289,13 +293,7 @@ impl<'a> Moments<'a> {
 
     /// The time that it is: seconds and microseconds since 1970.
     fn now(&self) -> (i64, u32) {
-        if let Some(now) = self.fixed {
-            return (now, 0);
-        }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let since = since.unwrap_or_default();
-        let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-        (seconds, since.subsec_micros())
+        self.fixed.map_or_else(clock, |now| (now, 0))
     }
 
     /// A time such as `noon yesterday`.
@@ -337,6 +335,14 @@ impl<'a> Moments<'a> {
         }
         Ok(engine::seconds(number))
     }
+}
+
+/// The time by the clock: seconds and microseconds since 1970.
+fn clock() -> (i64, u32) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    (seconds, since.subsec_micros())
 }
 
 /// A number and nothing else; or why not, in rrdtool's words.
