@@ -21,6 +21,8 @@ const MAGIC: &[u8] = b"\0\0\0\x07elog v0";
 const MOST_TYPES: usize = 1 << 16;
 /// Arguments of a type. An event has at most 20 bytes of them, and each takes one or more.
 const MOST_ARGUMENTS: usize = 64;
+/// Labels of all types together. One takes a byte of the file, and a hundred of the memory.
+const MOST_LABELS: usize = 1 << 18;
 /// Bytes of an event before its arguments: type, track, time.
 pub(crate) const EVENT_HEAD: usize = 12;
 /// From this number on, nanoseconds of the operating system count from 1970.
@@ -287,8 +289,9 @@ impl Log {
         })?;
         let count = told("the number of types", &mut reader, Reader::u32)?;
         let mut types = Vec::new();
+        let mut room = MOST_LABELS;
         for number in 0..count {
-            let one = event_type(number, &mut reader)?;
+            let one = event_type(number, &mut reader, &mut room)?;
             if types.len() < MOST_TYPES {
                 types.push(one);
             }
@@ -368,8 +371,8 @@ fn told<'a, T>(
     })
 }
 
-/// Reads a type of events.
-fn event_type(number: u32, reader: &mut Reader<'_>) -> Result<EventType, Error> {
+/// Reads a type of events, of whose labels there may be so many more.
+fn event_type(number: u32, reader: &mut Reader<'_>, room: &mut usize) -> Result<EventType, Error> {
     let offset = reader.at;
     let what = format_args!("type {number}");
     let (format, words) = told(what, reader, |reader| {
@@ -379,10 +382,19 @@ fn event_type(number: u32, reader: &mut Reader<'_>) -> Result<EventType, Error> 
         offset,
         message: format!("type {number}: {message}"),
     })?;
-    let labels = told(what, reader, |reader| {
+    let count = told(what, reader, |reader| {
         // Its own number, and how many strings it has.
         reader.u32()?;
-        let count = reader.u32()?;
+        reader.u32()
+    })?;
+    *room = usize::try_from(count)
+        .ok()
+        .and_then(|count| room.checked_sub(count))
+        .ok_or_else(|| Error {
+            offset,
+            message: format!("type {number}: more than {MOST_LABELS} labels of all types"),
+        })?;
+    let labels = told(what, reader, |reader| {
         (0..count).map(|_| reader.string()).collect()
     })?;
     Ok(EventType {
@@ -502,6 +514,31 @@ mod tests {
             (50_000, -50_000)
         );
         assert_eq!(distance(&log(51_000, 200_200, 0)), (50_000, -50_000));
+    }
+
+    #[test]
+    fn labels_have_a_bound() {
+        let file = |labels: usize| {
+            let mut bytes = MAGIC.to_vec();
+            bytes.extend([0; 36]);
+            // Two types, each without format and arguments and with as many empty labels.
+            bytes.extend(2u32.to_be_bytes());
+            for number in 1..=2u32 {
+                bytes.extend([1, 1]);
+                bytes.extend(number.to_be_bytes());
+                bytes.extend((labels as u32).to_be_bytes());
+                bytes.resize(bytes.len() + labels, 1);
+            }
+            bytes.extend([0; 12]);
+            Log::read(&bytes)
+        };
+        let log = file(MOST_LABELS / 2).unwrap();
+        assert_eq!(log.types[1].labels.len(), MOST_LABELS / 2);
+        let error = file(MOST_LABELS / 2 + 1).unwrap_err();
+        assert_eq!(
+            error.message,
+            "type 1: more than 262144 labels of all types"
+        );
     }
 
     #[test]

@@ -235,6 +235,7 @@ impl States {
         if !self.tracks.is_empty() {
             let means = self.tracks.iter().filter_map(|of| of.times.mean());
             let unit = unit_of(means.fold(0.0, f64::max));
+            let total = self.total() as f64;
             let mut table = Table::default();
             let columns = ["count", "%", "mean", "deviation", "max", "total"];
             table.header(&super::with_unit(&columns, 2, unit, &self.title));
@@ -242,7 +243,7 @@ impl States {
                 let times = &of.times;
                 table.row([
                     style.count(times.count()),
-                    percent(times.total() as f64, self.total() as f64),
+                    percent(times.total() as f64, total),
                     some_in_unit(times.mean(), unit),
                     some_in_unit(times.deviation(), unit),
                     in_unit(times.max() as f64, unit),
