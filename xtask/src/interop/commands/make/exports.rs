@@ -287,6 +287,11 @@ pub(super) fn expression(random: &mut Random, variables: &[&str]) -> String {
         depth -= 1;
     }
     let mut text = items.join(",");
+    // Where infinite values are sorted, rrdtool's order depends on where they were.
+    let any = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if any(&["SORT", "PERCENT", "MEDIAN"]) && any(&["INF", "/", "LOG", "EXP", "POW", "%"]) {
+        random.one(variables).clone_into(&mut text);
+    }
     match random.below(60) {
         0 => text.push_str(",+"),
         1 => text.push_str(",1"),

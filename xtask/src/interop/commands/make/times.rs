@@ -95,7 +95,7 @@ fn time(random: &mut Random) -> (String, bool) {
         _ => {
             let mut text = moment;
             for _ in 0..1 + random.below(3) {
-                let sign = random.one(&["+", "-", "-", " + ", ""]);
+                let sign = random.one(&["+", "-", "-", " + ", " "]);
                 let unit = random.one(&[
                     "s", "sec", "seconds", "min", "minutes", "h", "hr", "hours", "d", "day",
                     "days", "w", "wk", "weeks", "mon", "months", "y", "yr", "year", "m", "M", "",
@@ -232,7 +232,6 @@ pub(super) fn durations(random: &mut Random) -> Scenario {
         let rows = random.one(&["10", "1h", "7m", "3h", "0", "-1", "2h", "x", "15m"]);
         let xff = random.one(&["0.5", "0.5", "0", "0.999", "1", "-0.1", "x", "1e-3", ""]);
         let bounds = random.one(&[
-            "U:U", "0:1", "1:0", "1:1", "x:1", "U:x", "-inf:inf", "nan:nan", "0:1e400", "1e2:1e3",
             ":", "U:U:U", "U", "0x1:5", "-5:-4",
         ]);
         let kind = random.one(&[
