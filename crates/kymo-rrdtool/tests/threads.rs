@@ -120,8 +120,9 @@ fn writers_take_turns() {
                         if *turn > TIMES {
                             return;
                         }
-                        // Only one thread is here, but the file must be seen as the last one left it.
-                        assert!(rrd.storage_mut().lock_at(&path, Locking::Try).unwrap());
+                        // Only one thread is here, though others may just open the file; it must be seen
+                        // as the last one left it.
+                        assert!(rrd.storage_mut().lock_at(&path, Locking::Wait).unwrap());
                         rrd.refresh().unwrap();
                         update(rrd, *turn).unwrap();
                         rrd.storage_mut().unlock().unwrap();
