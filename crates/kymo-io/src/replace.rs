@@ -23,6 +23,9 @@ pub struct Replace<'a> {
     pub owner: bool,
     /// Whether it gets the time of the last change.
     pub modified: bool,
+    /// Whether a path that is a symbolic link stands for the file it leads to; otherwise the link
+    /// is replaced.
+    pub follow: bool,
     /// Whether to wait until the new file, and its name, are on the disk. Without, a machine
     /// that stops may leave an empty file under the name.
     pub sync: bool,
@@ -35,13 +38,13 @@ impl Replace<'_> {
         mode: true,
         owner: true,
         modified: true,
+        follow: true,
         sync: true,
     };
 }
 
 /// Writes a file as a whole: whoever opens the path finds the file that was there before, or
-/// none, or all of the new one. Where the path is a symbolic link, the file it leads to is
-/// replaced.
+/// none, or all of the new one.
 ///
 /// The new file is written under another name in the same directory. If anything fails it is
 /// removed, and the path is what it was.
@@ -56,8 +59,10 @@ pub fn replace<T, E: From<io::Error>>(
     how: Replace<'_>,
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, E> {
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if std::fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+    let real = how.follow.then(|| std::fs::canonicalize(path).ok());
+    let path = real.flatten().unwrap_or_else(|| path.to_path_buf());
+    let there = std::fs::symlink_metadata(&path);
+    if there.is_ok_and(|there| !there.is_file() && !there.is_symlink()) {
         // A rename would put the file in the place of a pipe or a device, such as /dev/null.
         return Err(io::Error::new(io::ErrorKind::Unsupported, "not a regular file").into());
     }
@@ -166,6 +171,26 @@ mod tests {
 
     fn write(path: &Path, how: Replace<'_>, content: &[u8]) -> io::Result<()> {
         replace(path, how, |file| file.write_all(content))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_or_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, Replace::NEW, b"new").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert!(link.is_symlink());
+        let how = Replace {
+            follow: false,
+            ..Replace::NEW
+        };
+        write(&link, how, b"other").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert_eq!(std::fs::read(&link).unwrap(), b"other");
+        assert!(!link.is_symlink());
     }
 
     #[test]

@@ -43,10 +43,12 @@ pub(crate) fn write_bytes(word: &[u8], bytes: &[u8]) -> Result<(), Failure> {
 
 fn write_with(word: &[u8], write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
     let path = path(word);
-    let is_there = path.metadata().is_ok();
+    let is_there = path.symlink_metadata().is_ok_and(|there| there.is_file());
     let how = Replace {
         like: is_there.then_some(&*path),
         modified: false,
+        // A link is replaced: where others may write too, it leads to files that are not theirs.
+        follow: false,
         // Of a new file nothing is lost that was there before.
         sync: is_there,
         ..Replace::NEW
