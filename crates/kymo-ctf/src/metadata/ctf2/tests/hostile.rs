@@ -173,7 +173,11 @@ proptest! {
         "null", "true", "false", "nul", " ", "\n", "\t",
     ]), 1..12)) {
         let text = pieces.concat();
-        let theirs: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        let theirs = serde_json::from_str::<serde_json::Value>(&text);
+        // What a double has no room for is a number for JSON all the same.
+        let too_large = |error: &serde_json::Error| error.to_string().contains("out of range");
+        prop_assume!(!theirs.as_ref().is_err_and(too_large));
+        let theirs = theirs.ok();
         let ours = json::parse(&text, 0..text.len());
         let ours = ours.ok().filter(|(_, end)| *end == text.len());
         match (theirs, ours) {
