@@ -231,9 +231,7 @@ pub(super) fn durations(random: &mut Random) -> Scenario {
         let points = usual(random, "1", points);
         let rows = random.one(&["10", "1h", "7m", "3h", "0", "-1", "2h", "x", "15m"]);
         let xff = random.one(&["0.5", "0.5", "0", "0.999", "1", "-0.1", "x", "1e-3", ""]);
-        let bounds = random.one(&[
-            ":", "U:U:U", "U", "0x1:5", "-5:-4",
-        ]);
+        let bounds = random.one(&[":", "U:U:U", "U", "0x1:5", "-5:-4"]);
         let kind = random.one(&[
             "GAUGE", "COUNTER", "DERIVE", "ABSOLUTE", "DCOUNTER", "DDERIVE", "gauge", "GAUG",
             "COMPUTE", "",
