@@ -143,6 +143,8 @@ fn take_near(state: &mut Database, other: &Database) {
         if near(source.value.to_f64(), other.value.to_f64()) {
             source.value = other.value;
         }
+        // From another step, rrdtool does not take it.
+        source.last_reading.clone_from(&other.last_reading);
     }
     for (archive, other) in state.state.archives.iter_mut().zip(&other.state.archives) {
         archive.scratch.clone_from(&other.scratch);
