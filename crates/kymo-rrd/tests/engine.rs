@@ -208,3 +208,41 @@ fn the_archive_that_reaches_back_is_fetched() {
     };
     assert!(fetch(&source.database, &source.rows, &wanted).is_none());
 }
+
+/// Seasons are smoothed after the last sample of a call, which may end no step itself: what this
+/// changes is in the file too.
+#[test]
+fn smoothing_reaches_the_file_after_a_sample_within_a_step() {
+    let definition = Definition::parse(
+        Time::from_seconds(START),
+        10,
+        &["DS:x:GAUGE:20:U:U", "RRA:HWPREDICT:60:0.1:0.01:50"],
+        &Smoothing::default(),
+    );
+    let database = create(&definition.unwrap(), |_, rows| rows - 1).unwrap();
+    let options = portable::Options::default();
+    let portable = portable::create(&database, None, &options, Vec::new());
+    let portable = portable.unwrap().into_storage();
+    let view = portable::read(&portable).unwrap();
+    let machine = Machine::find("amd64").unwrap();
+    let native = write(view.database(), &view.rows().unwrap(), machine).unwrap();
+
+    let readings: Vec<String> = (0..320)
+        .map(|number: i64| (number * number % 97).to_string())
+        .collect();
+    let values: Vec<_> = readings.iter().map(|text| texts(&[text])).collect();
+    let mut file = native;
+    // Pairs of which the second is 3 seconds later, and ends nothing.
+    for (pair, values) in values.chunks(2).enumerate() {
+        let time = START + 10 * (pair as i64 + 1);
+        let samples = [(time, &values[0]), (time + 3, &values[1])].map(|(time, values)| Sample {
+            time: Time::from_seconds(time),
+            values,
+        });
+        let mut rrd = Rrd::open(file).unwrap();
+        rrd.update_all(&samples, &UpdateOptions::default()).unwrap();
+        let held = rrd.database().clone();
+        file = rrd.into_storage();
+        assert_eq!(Source::open(&file, None).unwrap().database, held);
+    }
+}

@@ -308,7 +308,7 @@ impl Call<'_> {
         written: Option<&mut Vec<Written>>,
         smooth: &mut bool,
     ) -> Result<Applied, UpdateError> {
-        let applied = match written {
+        let mut applied = match written {
             None => engine.apply(change, self.sample, self.template, self.now)?,
             Some(written) => {
                 let mut noted = Noted::new(change, written);
@@ -318,6 +318,8 @@ impl Call<'_> {
         *smooth |= applied.smooth;
         if self.last && *smooth {
             engine.smooth(change)?;
+            // It changes what predictions have come to, whether this sample has ended steps or not.
+            applied.archives = true;
         }
         Ok(applied)
     }

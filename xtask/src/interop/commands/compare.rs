@@ -135,15 +135,10 @@ fn sources(theirs: &Source<'_>, ours: &Source<'_>, likeness: Likeness) -> Result
     Ok(())
 }
 
-/// Makes the values of a state those of another where they are nearly the same. What archives
-/// prepare is not looked at: rrdtool makes zeros, unknown and infinite values of nothing.
+/// Makes a state that of another, but for times and sizes. rrdtool makes zeros, unknown and infinite
+/// values of nothing, and takes no point that is under way from a database of another step.
 fn take_near(state: &mut Database, other: &Database) {
-    let sources = state.state.sources.iter_mut().zip(&other.state.sources);
-    for (source, other) in sources {
-        if near(source.value.to_f64(), other.value.to_f64()) {
-            source.value = other.value;
-        }
-    }
+    state.state.sources.clone_from(&other.state.sources);
     for (archive, other) in state.state.archives.iter_mut().zip(&other.state.archives) {
         archive.scratch.clone_from(&other.scratch);
     }

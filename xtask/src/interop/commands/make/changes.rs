@@ -98,7 +98,7 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
         }
         1 => format!("DS:y{rows}:{}:600:U:U", random.one(&PLAIN_SOURCES)),
         // The last: to those behind it, rrdtool gives rows of the wrong ones.
-        2 => {
+        2 if !layout.season => {
             layout.archives = layout.archives.saturating_sub(1);
             format!("DELRRA:{}", layout.archives)
         }
@@ -116,7 +116,6 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
         6 => random
             .one(&[
                 "DEL:",
-                "DELRRA:x",
                 "DELRRA:-1",
                 "RRA#0:",
                 "RRA#x:+1",

@@ -120,8 +120,12 @@ fn export(random: &mut Random, layouts: &[Layout; 2]) -> Line {
     for index in 0..random.below(3) {
         let variables: Vec<&str> = names.iter().map(String::as_str).collect();
         let expression = expression(random, &variables);
-        // Of the time of day, the scenario of operators has enough.
-        let expression = expression.replace("NOW", "TIME");
+        // Of the time of day, and of percentiles, the scenario of operators has enough: with
+        // values from archives of other steps, rrdtool's percentile is not always that of the two.
+        let expression = match expression.contains("PERCENT") {
+            true => random.one(&variables).to_owned(),
+            false => expression.replace("NOW", "TIME"),
+        };
         let _ = write!(words, " CDEF:c{index}={expression}");
         names.push(format!("c{index}"));
     }
