@@ -71,14 +71,15 @@ pub(super) fn run(options: &Options) -> Outcome<Counts> {
     let mut failures: BTreeMap<String, u64> = BTreeMap::new();
     let kinds: Vec<_> = make::KINDS
         .iter()
-        .filter(|(name, _)| options.kind.as_deref().is_none_or(|kind| kind == *name))
+        .enumerate()
+        .filter(|(_, (name, _))| options.kind.as_deref().is_none_or(|kind| kind == *name))
         .collect();
     if kinds.is_empty() && options.kind.as_deref() != Some("writers") {
         return Err("no scenarios of that kind".into());
     }
     for round in 0..options.rounds {
-        for (number, (name, make)) in kinds.iter().enumerate() {
-            let seed = (options.seed << 32).wrapping_add(round) ^ ((number as u64) << 56);
+        for (number, (name, make)) in &kinds {
+            let seed = (options.seed << 32).wrapping_add(round) ^ ((*number as u64) << 56);
             let scenario = make(&mut Random(seed));
             let Some(found) = pair.play(&scenario)? else {
                 counts.passed += 1;
