@@ -1,6 +1,6 @@
 //! What a target cannot hold, counted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Something that a target cannot hold, and what is done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,21 +65,23 @@ impl Loss {
     ];
 }
 
-/// How often each of these happened, counted by all threads.
+/// How often each of these happened, counted by all threads. A lock, since machines of 32 bits
+/// may have no atomic numbers of 64.
 #[derive(Debug, Default)]
 pub struct Losses {
-    counts: [AtomicU64; Loss::ALL.len()],
+    counts: Mutex<[u64; Loss::ALL.len()]>,
 }
 
 impl Losses {
     pub(super) fn add(&self, loss: Loss, count: u64) {
-        self.counts[loss as usize].fetch_add(count, Ordering::Relaxed);
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)[loss as usize] += count;
     }
 
     /// What happened at all, a line each, for people.
     pub fn lines(&self) -> Vec<String> {
+        let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let told = Loss::ALL.iter().map(|&(loss, what)| {
-            let count = self.counts[loss as usize].load(Ordering::Relaxed);
+            let count = counts[loss as usize];
             (count > 0).then(|| format!("{what}: {count}"))
         });
         told.flatten().collect()
