@@ -299,10 +299,11 @@ pub(crate) struct Print {
     )]
     pub(crate) names: Option<pretty::Names>,
 
-    /// Which facts of the trace and the event class are shown: trace, trace:hostname,
-    /// trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all.
+    /// Which facts of the recording, the trace and the event class are shown: recording, trace,
+    /// trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all.
     ///
-    /// Default: trace:hostname,trace:procname,trace:vpid.
+    /// Default: trace:hostname,trace:procname,trace:vpid. `all` is all but `recording`, the path,
+    /// which is always shown of several recordings that are not all traces.
     #[arg(
         short,
         long,
