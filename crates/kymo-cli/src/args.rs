@@ -4,6 +4,7 @@ pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod machine;
 pub(crate) mod rrd;
+pub(crate) mod send;
 pub(crate) mod time;
 
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ Examples:
   kymo check trace/                      is it whole?
   kymo latency --start irq_entry --end irq_exit --track cpu_id trace/
                                          how long it takes from one to the other
+  kymo send values.txt unix:/run/collectd-unixsock
+                                         values to a server of collectd
   kymo machine list                      how machines write numbers
   kymo time 1927637038649001053          a time of collectd as seconds and as a date
   kymo rrd convert DIR --in-place --to arm64
@@ -71,6 +74,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) enum Command {
     Print(Print),
     Convert(Box<convert::Convert>),
+    Send(Box<send::Send>),
     Info(Info),
     Stats(Stats),
     Check(Check),

@@ -15,6 +15,7 @@ mod print;
 mod progress;
 mod report;
 mod rrd;
+mod send;
 mod terminal;
 mod time;
 
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),
         Command::Stats(args) => report::stats(&args, &terminal),
+        Command::Send(args) => send::run(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
         Command::States(args) => analysis::states(&args, &terminal),
         Command::Latency(args) => analysis::latency(&args, &terminal),

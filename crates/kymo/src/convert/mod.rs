@@ -9,6 +9,7 @@
 mod carry;
 pub mod chrome;
 pub mod cpel;
+pub mod lists;
 mod losses;
 mod marks;
 pub mod perfetto;
