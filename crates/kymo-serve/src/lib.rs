@@ -1,0 +1,12 @@
+//! `kymo serve`: a daemon that takes metrics and keeps them in round-robin databases.
+//!
+//! * [`store`]: databases by their paths, what is not yet in their files, threads that write it;
+//! * [`journal`]: what was acknowledged, for when the program is killed.
+//! * [`listen`]: sockets, and a thread for each connection;
+//!
+//! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
+//! those of the standard library, and sockets block: a slow client holds up its own thread only.
+
+pub mod journal;
+pub mod listen;
+pub mod store;
