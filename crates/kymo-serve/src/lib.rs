@@ -7,6 +7,12 @@
 //! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
 //! those of the standard library, and sockets block: a slow client holds up its own thread only.
 
+pub mod csv;
+pub mod definitions;
+pub mod ingest;
 pub mod journal;
 pub mod listen;
+pub mod network;
+pub mod plain;
+mod quiet;
 pub mod store;

@@ -182,6 +182,18 @@ pub enum Stream {
 }
 
 impl Stream {
+    /// Writing fails that takes longer.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn set_write_timeout(&self, limit: Duration) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_write_timeout(Some(limit)),
+            Self::Tcp(stream) => stream.set_write_timeout(Some(limit)),
+        }
+    }
+
     fn try_clone(&self) -> io::Result<Self> {
         match self {
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
