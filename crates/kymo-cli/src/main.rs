@@ -16,6 +16,8 @@ mod progress;
 mod report;
 mod rrd;
 mod send;
+#[cfg(unix)]
+mod serve;
 mod terminal;
 mod time;
 
@@ -53,6 +55,8 @@ fn main() -> ExitCode {
         Command::Profile(args) => analysis::profile(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
         Command::Time(args) => time::run(&args, &terminal),
+        #[cfg(unix)]
+        Command::Serve(args) => serve::run(&args, &terminal),
         Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),

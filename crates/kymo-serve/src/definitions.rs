@@ -39,6 +39,8 @@ impl Default for Definitions {
     }
 }
 
+/// No step is longer, in seconds: of longer ones no year has a row.
+const LONGEST_STEP: u64 = 31_622_400;
 /// The functions of archives, in collectd's order.
 const FUNCTIONS: [&str; 3] = ["AVERAGE", "MIN", "MAX"];
 
@@ -57,14 +59,16 @@ impl Definitions {
         interval: CdTime,
     ) -> Result<Definition, DefineError> {
         let seconds = |time: CdTime| time.to_seconds().unwrap_or(u64::MAX);
-        let step = self.step.unwrap_or_else(|| seconds(interval)).max(1);
+        let step = self.step.unwrap_or_else(|| seconds(interval));
+        let step = step.clamp(1, LONGEST_STEP);
         let heartbeat = self.heartbeat.unwrap_or_else(|| match self.step {
             Some(step) => step.saturating_mul(2),
             // A step and what may be missing of the next, where values come faster than steps.
-            None => seconds(CdTime::from_ticks(interval.ticks().saturating_mul(2))).max(2),
+            None => seconds(CdTime::from_ticks(interval.ticks().saturating_mul(2)))
+                .clamp(2, 2 * LONGEST_STEP),
         });
         // The first value is after it.
-        let start = i64::try_from(seconds(time)).unwrap_or(i64::MAX) - 1;
+        let start = i64::try_from(seconds(time).saturating_sub(1)).unwrap_or(i64::MAX);
         let mut definition = Definition::new(Time::from_seconds(start), step);
         let smoothing = Smoothing::default();
         for source in sources {

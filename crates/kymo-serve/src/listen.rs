@@ -127,7 +127,19 @@ impl Socket {
         }
     }
 
-    /// Takes a connection that waits. `None` where it is gone again.
+    /// The same socket once more. Its path stays when this one is closed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Unix(listener, _) => Ok(Self::Unix(listener.try_clone()?, None)),
+            Self::Tcp(listener) => listener.try_clone().map(Self::Tcp),
+        }
+    }
+
+    /// Takes a connection that waits.
     fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
@@ -182,15 +194,20 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Writing fails that takes longer.
+    /// Has reading and writing fail that takes longer than this.
     ///
     /// # Errors
     ///
     /// Those of the system.
-    pub fn set_write_timeout(&self, limit: Duration) -> io::Result<()> {
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        let patience = Some(patience);
         match self {
-            Self::Unix(stream) => stream.set_write_timeout(Some(limit)),
-            Self::Tcp(stream) => stream.set_write_timeout(Some(limit)),
+            Self::Unix(stream) => stream
+                .set_read_timeout(patience)
+                .and_then(|()| stream.set_write_timeout(patience)),
+            Self::Tcp(stream) => stream
+                .set_read_timeout(patience)
+                .and_then(|()| stream.set_write_timeout(patience)),
         }
     }
 
@@ -336,7 +353,7 @@ impl Server {
     }
 
     /// Its connections.
-    pub fn connections(&self) -> &Connections {
+    pub fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }
 

@@ -66,15 +66,18 @@ struct Client {
 
 impl Client {
     fn serve(mut self, mut stream: Stream) -> io::Result<()> {
-        stream.set_write_timeout(PATIENCE)?;
+        stream.set_patience(PATIENCE)?;
         let mut lines = Lines::new(LONGEST);
         let mut piece = vec![0; PIECE];
         let mut replies = String::new();
         loop {
-            let count = stream.read(&mut piece)?;
-            if count == 0 {
-                return Ok(());
-            }
+            let count = match stream.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                // Who asks nothing may stay.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            };
             lines.push(&piece[..count]);
             while let Some(line) = lines.next_line() {
                 let reply = match line {

@@ -11,7 +11,7 @@ use kymo_rrd::convert::Target;
 use kymo_rrd::engine::{Definition, Smoothing};
 use kymo_rrd::{Source, Time};
 use kymo_serve::journal;
-use kymo_serve::store::{Flushed, Group, Options, Readings, Refused, Store, Update};
+use kymo_serve::store::{Flushed, Group, Options, Readings, Refused, Store, Timing, Update};
 
 const START: i64 = 1_500_000_000;
 
@@ -19,9 +19,11 @@ fn options(directory: &Path) -> Options {
     Options {
         base: directory.join("data"),
         anywhere: false,
-        write_timeout: Duration::from_secs(3600),
-        jitter: Duration::ZERO,
-        flush_interval: Duration::from_secs(3600),
+        timing: Timing {
+            write_timeout: Duration::from_secs(3600),
+            jitter: Duration::ZERO,
+            flush_interval: Duration::from_secs(3600),
+        },
         writers: 2,
         open_files: 4,
         most_pending: 1 << 20,

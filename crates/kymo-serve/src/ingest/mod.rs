@@ -78,7 +78,7 @@ pub struct Counters {
     pub past: AtomicU64,
     /// Databases that were made.
     pub created: AtomicU64,
-    /// Lines that were written.
+    /// Times lines could not be written, and were lost.
     pub lines_lost: AtomicU64,
     /// Messages.
     pub notifications: AtomicU64,

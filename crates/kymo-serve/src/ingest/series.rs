@@ -16,8 +16,9 @@ use crate::store::{Database, Group, Readings, Refused, Update};
 
 /// A database that cannot be opened or made is tried again after this.
 const RETRY: Duration = Duration::from_secs(10);
-/// No name is forgotten sooner.
+/// No name is forgotten sooner, or kept longer without a list.
 const LEAST_LIFE: Duration = Duration::from_secs(2);
+const LONGEST_LIFE: Duration = Duration::from_secs(2 * 86_400);
 
 /// What is known of a name.
 #[derive(Debug)]
@@ -97,7 +98,7 @@ impl Series {
     pub(super) fn is_live(&self, now: Instant) -> bool {
         let state = lock(&self.state);
         let two = Duration::from_nanos(state.interval.to_nanos().saturating_mul(2));
-        now.saturating_duration_since(state.arrived) <= two.max(LEAST_LIFE)
+        now.saturating_duration_since(state.arrived) <= two.clamp(LEAST_LIFE, LONGEST_LIFE)
     }
 
     /// Takes no lists any more, where none wait to be written. Tells whether that is so.
@@ -131,19 +132,30 @@ impl Series {
         } else {
             state.know(&self.sources, time, values);
         }
-        if let Err(problem) = self.keep(ingest, &mut state, time, interval, values, group) {
-            return Some(Err(problem));
-        }
+        let kept = self.keep(ingest, &mut state, time, interval, values, group);
         let Some(csv) = &ingest.options.csv else {
-            return Some(Ok(()));
+            return Some(kept);
         };
-        let rates = (csv.rates && !is_past).then(|| state.rates.clone());
-        let mut lines = lock(&self.lines);
-        drop(state);
         if csv.rates && is_past {
             // Of what is not after the last, no rate is known.
-            return Some(Ok(()));
+            return Some(kept);
         }
+        let rates = csv.rates.then(|| state.rates.clone());
+        let lines = lock(&self.lines);
+        drop(state);
+        let written = self.note(ingest, lines, time, values, rates.as_deref());
+        Some(kept.and(written))
+    }
+
+    /// Adds a list to the lines.
+    fn note<'s>(
+        self: &'s Arc<Self>,
+        ingest: &Ingest,
+        mut lines: MutexGuard<'s, Lines>,
+        time: CdTime,
+        values: &[Value],
+        rates: Option<&[f64]>,
+    ) -> Result<(), Problem> {
         let was_empty = lines.is_empty();
         if !lines.fits(time) || lines.len() > LONG {
             drop(lines);
@@ -151,25 +163,25 @@ impl Series {
                 && ingest.unwritten_bytes.load(Relaxed) > MOST_LINES
             {
                 ingest.counters.lines_lost.fetch_add(1, Relaxed);
-                return Some(Err(Problem::Failed(reason)));
+                return Err(Problem::Failed(reason));
             }
-            lines = lock(&self.lines);
+            lines = self.lines();
             if !lines.fits(time) {
                 // Those of the day before are in the way: only one day is kept.
                 ingest.counters.lines_lost.fetch_add(1, Relaxed);
                 let problem = "the lines of another day cannot be written";
-                return Some(Err(Problem::Failed(problem.to_string())));
+                return Err(Problem::Failed(problem.to_string()));
             }
         }
         let before = lines.len();
-        lines.push(time, values, rates.as_deref());
+        lines.push(time, values, rates);
         let added = lines.len() - before;
         drop(lines);
         ingest.unwritten_bytes.fetch_add(added, Relaxed);
         if was_empty {
             lock(&ingest.unwritten).push(Arc::clone(self));
         }
-        Some(Ok(()))
+        Ok(())
     }
 
     /// Gives a list to the database.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -46,16 +46,12 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 /// What a store shall do.
 #[derive(Clone)]
 pub struct Options {
-    /// The directory that paths are relative to, absolute.
+    /// The directory that paths are relative to.
     pub base: PathBuf,
     /// Whether paths may lead outside of it.
     pub anywhere: bool,
-    /// How long updates are kept before they are written.
-    pub write_timeout: Duration,
-    /// Up to so much longer, so that not all files are written at the same time.
-    pub jitter: Duration,
-    /// How often everything is written, and the journal begins anew.
-    pub flush_interval: Duration,
+    /// When updates are written.
+    pub timing: Timing,
     /// The number of threads that write, at least one.
     pub writers: usize,
     /// How many files a writer keeps open.
@@ -68,6 +64,17 @@ pub struct Options {
     pub journal: Option<journal::Options>,
     /// Where messages go.
     pub log: Log,
+}
+
+/// When updates are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long they are kept before.
+    pub write_timeout: Duration,
+    /// Up to so much longer, so that not all files are written at the same time.
+    pub jitter: Duration,
+    /// How often everything is written, and the journal begins anew.
+    pub flush_interval: Duration,
 }
 
 impl fmt::Debug for Options {
@@ -166,6 +173,7 @@ type Shard = Mutex<HashMap<Box<[u8]>, Arc<Database>>>;
 #[derive(Debug)]
 pub struct Store {
     options: Options,
+    timing: RwLock<Timing>,
     shards: [Shard; SHARDS],
     queues: Vec<Queue>,
     journal: Option<Journal>,
@@ -185,8 +193,10 @@ impl Store {
     /// # Errors
     ///
     /// Where the directories cannot be made, another program uses the journal, or it cannot be read.
-    pub fn open(options: Options) -> io::Result<Arc<Self>> {
+    pub fn open(mut options: Options) -> io::Result<Arc<Self>> {
         std::fs::create_dir_all(&options.base)?;
+        // Clients on this machine tell paths without links.
+        options.base = options.base.canonicalize()?;
         let opened = options.journal.clone().map(Journal::open).transpose()?;
         let (journal, left) = match opened {
             Some((journal, left)) => (Some(journal), left),
@@ -194,6 +204,7 @@ impl Store {
         };
         let writers = options.writers.max(1);
         let store = Arc::new(Self {
+            timing: RwLock::new(options.timing),
             options,
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             queues: (0..writers).map(|_| Queue::default()).collect(),
@@ -230,6 +241,18 @@ impl Store {
         if let Err(error) = upkeep::end(self) {
             (self.options.log)(&format!("the journal cannot be ended: {error}"));
         }
+    }
+
+    /// Has updates that come from now on written at other times.
+    pub fn set_timing(&self, timing: Timing) {
+        *self.timing.write().unwrap_or_else(PoisonError::into_inner) = timing;
+        // What was to be written in an hour may be due now.
+        self.upkeep.press();
+    }
+
+    /// When updates are written.
+    pub fn timing(&self) -> Timing {
+        *self.timing.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it shall do.
@@ -499,9 +522,10 @@ impl Store {
 
     /// How long the updates of a database are kept.
     fn timeout(&self, database: &Database) -> Duration {
-        let jitter = self.options.jitter.as_millis() as u64;
+        let timing = self.timing();
+        let jitter = timing.jitter.as_millis() as u64;
         let share = hash(database.path()).checked_rem(jitter).unwrap_or(0);
-        self.options.write_timeout + Duration::from_millis(share)
+        timing.write_timeout + Duration::from_millis(share)
     }
 
     fn schedule(&self, database: &Arc<Database>, state: &mut State, after: Duration) {

@@ -51,7 +51,7 @@ impl Upkeep {
 pub(super) fn run(store: &Store) {
     let upkeep = &store.upkeep;
     loop {
-        let end = Instant::now() + store.options.flush_interval;
+        let end = Instant::now() + store.timing().flush_interval;
         let mut state = lock(&upkeep.state);
         loop {
             let wait = end.saturating_duration_since(Instant::now());

@@ -244,12 +244,11 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     }
     state.writing = false;
     state.served = wanted;
-    let forgotten = state.forgotten;
-    drop(state);
-    database.served.notify_all();
-    if forgotten {
+    if state.forgotten {
         store.remove(database);
     }
+    drop(state);
+    database.served.notify_all();
 }
 
 /// Writes records to a file.

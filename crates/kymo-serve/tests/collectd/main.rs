@@ -19,7 +19,7 @@ use kymo_rrd::convert::Target;
 use kymo_serve::definitions::Definitions;
 use kymo_serve::ingest::{Databases, Ingest, Options};
 use kymo_serve::network::{self, Listen, Receiver};
-use kymo_serve::store::{self, Log, Store};
+use kymo_serve::store::{self, Log, Store, Timing};
 use kymo_serve::{csv, journal};
 use kymo_time::CdTime;
 use tempfile::TempDir;
@@ -78,9 +78,11 @@ fn start(directory: &Path, types: Option<&str>) -> Arc<Ingest> {
     let store = Store::open(store::Options {
         base: directory.join("data"),
         anywhere: false,
-        write_timeout: Duration::from_secs(3600),
-        jitter: Duration::ZERO,
-        flush_interval: Duration::from_secs(3600),
+        timing: Timing {
+            write_timeout: Duration::from_secs(3600),
+            jitter: Duration::ZERO,
+            flush_interval: Duration::from_secs(3600),
+        },
         writers: 2,
         open_files: 100,
         most_pending: 1 << 24,

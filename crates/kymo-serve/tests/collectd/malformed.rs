@@ -14,8 +14,11 @@ const SETTINGS: [(Security, bool); 4] = [
     (Security::Encrypt, true),
 ];
 
-/// What the table says of each: lists, messages and faults, by setting.
-fn table() -> Vec<(String, [(u64, u64, u64); 4])> {
+/// Lists, messages and faults.
+type Verdict = (u64, u64, u64);
+
+/// What the table says of each, by setting.
+fn table() -> Vec<(String, [Verdict; 4])> {
     let text = documentation("formats/collectd-datagrams.md");
     let rows = text.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
@@ -72,7 +75,6 @@ fn each_gets_its_verdict_from_a_daemon_that_goes_on() {
             socket.send_to(&datagram, address).unwrap();
             socket.send_to(&right, address).unwrap();
             sent += 2;
-            eprintln!("{name}");
             await_count(&counters.lists, before.0 + lists + 1);
             let expected = (before.0 + lists + 1, before.1 + messages, before.2 + faults);
             assert_eq!(counts(), expected, "{name}, {level:?}");
