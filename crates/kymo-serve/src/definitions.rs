@@ -58,7 +58,8 @@ impl Definitions {
         time: CdTime,
         interval: CdTime,
     ) -> Result<Definition, DefineError> {
-        let seconds = |time: CdTime| time.to_seconds().unwrap_or(u64::MAX);
+        // The last half second is nearest to the one that collectd cannot count any more.
+        let seconds = |time: CdTime| time.to_seconds().unwrap_or(1 << 34);
         let step = self.step.unwrap_or_else(|| seconds(interval));
         let step = step.clamp(1, LONGEST_STEP);
         let heartbeat = self.heartbeat.unwrap_or_else(|| match self.step {
