@@ -11,6 +11,7 @@ mod carry;
 pub mod chrome;
 pub mod cpel;
 pub mod jsonl;
+pub mod lists;
 mod losses;
 mod marks;
 pub mod perfetto;
