@@ -68,7 +68,7 @@ impl Files {
         work: impl FnOnce(&mut Rrd<Shared>) -> T,
     ) -> Result<T, Failure> {
         let place = match self.places.get(word).copied() {
-            Some(place) if self.renew(place, machine, locking)? => place,
+            Some(place) if self.renew(place, word, machine, locking)? => place,
             Some(place) => {
                 self.remove(place);
                 self.open(word, machine, locking)?
@@ -95,6 +95,7 @@ impl Files {
     fn renew(
         &mut self,
         place: usize,
+        word: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
     ) -> Result<bool, Failure> {
@@ -102,8 +103,8 @@ impl Files {
         if open.machine != machine {
             return Ok(false);
         }
-        let locked = open.rrd.storage_mut().lock_at(&path(&open.word), locking);
-        if !locked.map_err(|error| cannot_lock(&open.word, &error))? {
+        let locked = open.rrd.storage_mut().lock_at(&path(word), locking);
+        if !locked.map_err(|error| cannot_lock(word, &error))? {
             return Ok(false);
         }
         // What cannot be read any more is opened anew, which tells what is wrong with it.
