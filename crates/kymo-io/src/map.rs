@@ -66,6 +66,11 @@ fn advise(map: &Mmap, access: Access) {
 #[cfg(not(unix))]
 fn advise(_map: &Mmap, _access: Access) {}
 
+/// So many bytes around those that are asked for are read from a disk without advice: as much as
+/// a small file has.
+#[cfg(target_os = "linux")]
+const READ_AHEAD: usize = 1 << 17;
+
 /// The bytes of a file, to be changed in place.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
@@ -76,8 +81,13 @@ impl WritableMap {
     /// Maps the first `len` bytes of a file, which it has; `len` is above zero.
     pub(crate) fn new(file: &File, len: usize) -> io::Result<Self> {
         let map = memmap2::MmapOptions::new().len(len).map_raw(file)?;
-        // Updates touch a page here and there.
-        let _ = map.advise(memmap2::Advice::Random);
+        if len > READ_AHEAD {
+            // Updates touch a page here and there.
+            let _ = map.advise(memmap2::Advice::Random);
+        }
+        // The beginning will be read and written. A page that is read first costs a fault for each,
+        // and the system makes all of a small file ready to be written at once, but not to be read.
+        let _ = map.advise_range(memmap2::Advice::PopulateWrite, 0, 1);
         Ok(Self(map))
     }
 
@@ -100,6 +110,24 @@ impl WritableMap {
             std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), buffer.len());
         }
         true
+    }
+
+    /// Whether these bytes are at an offset; `None` where there are not so many. The caller holds
+    /// the lock of the file.
+    pub(crate) fn holds(&self, offset: u64, bytes: &[u8]) -> Option<bool> {
+        /// Bytes that are copied at once, to where they stay in the cache.
+        const AT_ONCE: usize = 1024;
+        self.place(offset, bytes.len())?;
+        let mut there = [0; AT_ONCE];
+        let mut at = offset;
+        for expected in bytes.chunks(AT_ONCE) {
+            let there = &mut there[..expected.len()];
+            if !self.read(at, there) || *there != *expected {
+                return Some(false);
+            }
+            at += AT_ONCE as u64;
+        }
+        Some(true)
     }
 
     /// Copies bytes to an offset. Tells whether there is room. The caller holds the lock of the

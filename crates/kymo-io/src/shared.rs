@@ -13,9 +13,10 @@ use crate::{Locking, Source, Storage, lock, unlock};
 ///
 /// A file that is locked again and again is mapped on Linux, so that an update costs two system
 /// calls for the lock, one to see that the file is still the one of its path, and none to read and
-/// write. It is mapped only where the disk has room for each of its bytes, since a mapping cannot
-/// tell that a disk is full. A file that others cut off while it is locked here ends the process
-/// (SIGBUS), as with [`Bytes`](crate::Bytes); none that take the lock do that.
+/// write. A mapping costs as much as two or three updates without one, so none is made for the first.
+/// It is mapped only where the disk has room for each of its bytes, since a mapping cannot tell that a
+/// disk is full. A file that others cut off while it is locked here ends the process (SIGBUS), as with
+/// [`Bytes`](crate::Bytes); none that take the lock do that.
 #[derive(Debug)]
 pub struct Shared {
     /// What was opened here. Nobody else gets hold of it, nor of the lock that belongs to it.
@@ -25,6 +26,8 @@ pub struct Shared {
     locked: bool,
     /// Whether the file has been locked before.
     again: bool,
+    /// The length that was seen behind the lock, which those who take it do not change.
+    length: Option<u64>,
     #[cfg(target_os = "linux")]
     map: Option<WritableMap>,
 }
@@ -45,6 +48,7 @@ impl Shared {
             file,
             locked: false,
             again: false,
+            length: None,
             #[cfg(target_os = "linux")]
             map: None,
         })
@@ -75,10 +79,9 @@ impl Shared {
     ///
     /// Those of [`lock()`].
     pub fn lock(&mut self, how: Locking) -> io::Result<()> {
-        if self.take(how)? {
-            let now = self.file.metadata()?;
-            self.map(&now);
-        }
+        let again = self.take(how)?;
+        let now = self.file.metadata()?;
+        self.see(&now, again);
         Ok(())
     }
 
@@ -94,9 +97,7 @@ impl Shared {
         let there = std::fs::metadata(path);
         match there {
             Ok(there) if self.identity.is_some() && self.identity == identity(&there) => {
-                if again {
-                    self.map(&there);
-                }
+                self.see(&there, again);
                 Ok(true)
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -117,12 +118,21 @@ impl Shared {
         Ok(std::mem::replace(&mut self.again, true) && self.locked)
     }
 
+    /// Keeps in mind what the file is now, and maps it if that is worth it.
+    fn see(&mut self, now: &Metadata, again: bool) {
+        self.length = self.locked.then_some(now.len());
+        if again {
+            self.map(now);
+        }
+    }
+
     /// Ends the lock.
     ///
     /// # Errors
     ///
     /// Those of the system.
     pub fn unlock(&mut self) -> io::Result<()> {
+        self.length = None;
         if !std::mem::take(&mut self.locked) {
             return Ok(());
         }
@@ -156,6 +166,9 @@ impl Shared {
         // What is written behind the end of a mapping makes the file longer than that.
         #[cfg(target_os = "linux")]
         drop(self.map.take());
+        let end = offset.saturating_add(bytes.len() as u64);
+        // Where it fails, part of it may have been done.
+        self.length = self.length.filter(|&length| end <= length);
         self.file.write_at(offset, bytes)
     }
 
@@ -179,11 +192,10 @@ fn identity(_file: &Metadata) -> Option<Identity> {
 
 impl Source for Shared {
     fn length(&self) -> io::Result<u64> {
-        #[cfg(target_os = "linux")]
-        if let Some(map) = self.mapped() {
-            return Ok(map.len() as u64);
+        match self.length {
+            Some(length) => Ok(length),
+            None => self.file.length(),
         }
-        self.file.length()
     }
 
     #[inline]
@@ -193,6 +205,14 @@ impl Source for Shared {
             return Ok(());
         }
         self.file.read_at(offset, buffer)
+    }
+
+    fn holds(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+        #[cfg(target_os = "linux")]
+        if let Some(same) = self.mapped().and_then(|map| map.holds(offset, bytes)) {
+            return Ok(same);
+        }
+        self.file.holds(offset, bytes)
     }
 }
 
@@ -210,6 +230,7 @@ impl Storage for Shared {
         // No mapping may reach beyond the end.
         #[cfg(target_os = "linux")]
         drop(self.map.take());
+        self.length = None;
         self.file.set_length(length)
     }
 
@@ -253,6 +274,9 @@ mod tests {
         let mut bytes = [0; 4];
         shared.read_at(2, &mut bytes).unwrap();
         assert_eq!(&bytes, b"2abc");
+        assert!(shared.holds(2, b"2abc67").unwrap());
+        assert!(!shared.holds(2, b"2abc76").unwrap());
+        assert!(shared.holds(7, b"789x").is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"012abc6789");
         for offset in [7, 10, u64::MAX - 2] {
             assert!(shared.read_at(offset, &mut bytes).is_err(), "{offset}");
@@ -272,6 +296,8 @@ mod tests {
         let mut shared = mapped(&path);
         shared.write_at(9, b"ab").unwrap();
         assert_eq!(shared.length().unwrap(), 11);
+        shared.write_at(11, b"c").unwrap();
+        assert_eq!(shared.length().unwrap(), 12);
         shared.unlock().unwrap();
         std::fs::write(&path, b"01234").unwrap();
         File::open(&path).unwrap().sync_all().unwrap();
@@ -280,8 +306,24 @@ mod tests {
         let error = shared.read_at(3, &mut bytes).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         shared.set_length(7).unwrap();
+        assert_eq!(shared.length().unwrap(), 7);
         shared.read_at(3, &mut bytes).unwrap();
         assert_eq!(&bytes, b"34\0\0");
+    }
+
+    /// What is compared is longer than what is copied at once.
+    #[test]
+    fn each_byte_is_compared() {
+        let mut bytes: Vec<u8> = (0..2500u32).map(|at| (at % 251) as u8).collect();
+        let (_folder, path) = file(&bytes);
+        let shared = mapped(&path);
+        assert!(shared.holds(0, &bytes).unwrap());
+        assert!(shared.holds(100, &bytes[100..]).unwrap());
+        for at in [0, 1023, 1024, 2047, 2048, 2499] {
+            bytes[at] ^= 1;
+            assert!(!shared.holds(0, &bytes).unwrap(), "{at}");
+            bytes[at] ^= 1;
+        }
     }
 
     #[test]

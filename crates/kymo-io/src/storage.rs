@@ -18,6 +18,17 @@ pub trait Source {
     ///
     /// Those of reading; `UnexpectedEof` where there are not so many bytes.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Whether these bytes are at an offset.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Source::read_at`].
+    fn holds(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+        let mut there = vec![0; bytes.len()];
+        self.read_at(offset, &mut there)?;
+        Ok(there == bytes)
+    }
 }
 
 /// Bytes that can be changed in place.
@@ -153,6 +164,10 @@ impl<S: Source + ?Sized> Source for &mut S {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         (**self).read_at(offset, buffer)
     }
+
+    fn holds(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+        (**self).holds(offset, bytes)
+    }
 }
 
 impl<S: Storage + ?Sized> Storage for &mut S {
@@ -183,6 +198,9 @@ mod tests {
         storage.write_at(4, b"B").unwrap();
         storage.read_at(4, &mut two).unwrap();
         assert_eq!(two, *b"Bc");
+        assert!(storage.holds(3, b"aBc").unwrap());
+        assert!(!storage.holds(3, b"abc").unwrap());
+        assert!(storage.holds(4, b"Bcd").is_err());
         storage.sync().unwrap();
 
         for offset in [5, 6, 7, 1 << 40] {

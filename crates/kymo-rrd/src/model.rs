@@ -457,50 +457,50 @@ impl Database {
     pub fn check_shape(&self) -> Result<(), ShapeError> {
         let sources = self.sources.len();
         let archives = self.archives.len();
-        let count = |what: &str, found: usize, of: usize, each: &str| {
+        let count = |what: fmt::Arguments<'_>, found: usize, of: usize, each: &str| {
             if found == of {
                 return Ok(());
             }
             Err(ShapeError {
-                what: what.to_owned(),
+                what: what.to_string(),
                 found: found as u64,
                 expected: format!("{of}, one for each {each}"),
             })
         };
-        let at_least_one = |what: &str, found: u64| {
+        let at_least_one = |what: fmt::Arguments<'_>, found: u64| {
             if found >= 1 {
                 return Ok(());
             }
             Err(ShapeError {
-                what: what.to_owned(),
+                what: what.to_string(),
                 found,
                 expected: "at least 1".to_owned(),
             })
         };
-        at_least_one("data sources", sources as u64)?;
-        at_least_one("archives", archives as u64)?;
-        at_least_one("step", self.step)?;
+        at_least_one(format_args!("data sources"), sources as u64)?;
+        at_least_one(format_args!("archives"), archives as u64)?;
+        at_least_one(format_args!("step"), self.step)?;
         count(
-            "states of data sources",
+            format_args!("states of data sources"),
             self.state.sources.len(),
             sources,
             "data source",
         )?;
         count(
-            "states of archives",
+            format_args!("states of archives"),
             self.state.archives.len(),
             archives,
             "archive",
         )?;
         for (index, (archive, state)) in self.archives.iter().zip(&self.state.archives).enumerate()
         {
-            at_least_one(&format!("rows of archive {index}"), archive.rows)?;
+            at_least_one(format_args!("rows of archive {index}"), archive.rows)?;
             at_least_one(
-                &format!("points per row of archive {index}"),
+                format_args!("points per row of archive {index}"),
                 archive.points_per_row,
             )?;
             count(
-                &format!("preparations of archive {index}"),
+                format_args!("preparations of archive {index}"),
                 state.scratch.len(),
                 sources,
                 "data source",

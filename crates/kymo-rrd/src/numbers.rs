@@ -38,7 +38,62 @@ const EXPONENTS: std::ops::RangeInclusive<i64> = -1021..=1024;
 /// # Errors
 ///
 /// That there is no number, or that its exponent is out of range.
+#[inline]
 pub fn prefix(text: &[u8]) -> Result<(f64, usize), NumberError> {
+    match plain(text) {
+        Some(number) => Ok((number, text.len())),
+        None => any_prefix(text),
+    }
+}
+
+/// The number of a text that is few digits, with a point or without: nearly all numbers are.
+#[inline]
+fn plain(text: &[u8]) -> Option<f64> {
+    let (number, after_point) = plain_digits(text)?;
+    Some(scaled(number as f64, -(after_point as i64)))
+}
+
+/// A text of few digits with a point or without, as an integer, and how many digits are behind the
+/// point. `None` for any other text.
+#[inline]
+fn plain_digits(text: &[u8]) -> Option<(u64, usize)> {
+    if text.len() > EXACT + 1 {
+        return None;
+    }
+    let mut number = 0;
+    let mut point = None;
+    for (at, byte) in text.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            number = number * 10 + u64::from(digit);
+        } else if *byte == b'.' && point.is_none() {
+            point = Some(at);
+        } else {
+            return None;
+        }
+    }
+    let (digits, after_point) = match point {
+        Some(at) => (text.len() - 1, text.len() - 1 - at),
+        None => (text.len(), 0),
+    };
+    (1..=EXACT)
+        .contains(&digits)
+        .then_some((number, after_point))
+}
+
+/// The integer of a text that is at most 15 digits, as of nearly all times, and a point or none.
+/// `None` for any other text, which may be a number all the same: [`whole`] tells.
+#[inline]
+pub fn plain_integer(text: &[u8]) -> Option<u64> {
+    match plain_digits(text)? {
+        (number, 0) => Some(number),
+        _ => None,
+    }
+}
+
+/// As [`prefix`], of any text.
+#[inline(never)]
+fn any_prefix(text: &[u8]) -> Result<(f64, usize), NumberError> {
     let mut at = text
         .iter()
         .take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b)
@@ -88,7 +143,12 @@ pub fn prefix(text: &[u8]) -> Result<(f64, usize), NumberError> {
     if !EXPONENTS.contains(&exponent) {
         return Err(NumberError::OutOfRange);
     }
-    let mut value = sign * digits.value();
+    Ok((scaled(sign * digits.value(), exponent), at))
+}
+
+/// A value times a power of ten, in rrdtool's steps.
+#[inline]
+fn scaled(mut value: f64, exponent: i64) -> f64 {
     let mut power = 10.0;
     let mut places = exponent.unsigned_abs();
     while places > 0 {
@@ -102,7 +162,7 @@ pub fn prefix(text: &[u8]) -> Result<(f64, usize), NumberError> {
         places >>= 1;
         power *= power;
     }
-    Ok((value, at))
+    value
 }
 
 /// Reads a text that is a number and nothing else.
@@ -234,6 +294,23 @@ mod tests {
             let text = format!("{}.{}e{exponent}", &digits[..before], &digits[before..]);
             let expected = model(&digits, digits.len() - before, exponent);
             prop_assert_eq!(whole(text.as_bytes()).unwrap().to_bits(), expected.to_bits());
+        }
+
+        /// What is plain is read as it is where it is not looked for.
+        #[test]
+        fn plain_numbers_are_as_any(
+            text in prop_oneof!["[0-9]{0,17}", "[0-9]{0,10}\\.[0-9]{0,10}", "[-+ 0-9.eU]{0,8}"],
+        ) {
+            let text = text.as_bytes();
+            let slow = any_prefix(text);
+            let bits = |(number, end): (f64, usize)| (number.to_bits(), end);
+            prop_assert_eq!(prefix(text).map(bits), slow.map(bits));
+            if let Some(integer) = plain_integer(text) {
+                prop_assert_eq!(slow, Ok((integer as f64, text.len())));
+            }
+            let few = text.len() <= EXACT && !text.is_empty();
+            let digits = few && text.iter().all(u8::is_ascii_digit);
+            prop_assert!(!digits || plain_integer(text).is_some());
         }
 
         #[test]

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use kymo_machine::Machine;
 use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::engine::{Definition, Smoothing, create};
 use kymo_rrd::model::{ArchiveKind, ArchiveLink, Reading, SourceKind};
 use kymo_rrd::native::{Confidence, File, Header};
 use kymo_rrd::rpn::{Node, Operator};
-use kymo_rrd::{Form, Source, Time, Value};
+use kymo_rrd::{Form, Source, Time, Value, portable};
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
@@ -56,6 +57,44 @@ fn the_machine_is_found() {
         assert!(detection.alike.contains(&machine), "{name}: {detection:?}");
         assert_eq!(detection.confidence, Confidence::Certain, "{name}");
         assert_eq!(file.header.layout.end(), bytes.len() as u64, "{name}");
+    }
+}
+
+/// Where the header does not tell the machine, values further on do, of which no more are read than
+/// may be needed.
+#[test]
+fn beginnings_tell_what_whole_files_tell() {
+    let same = |bytes: &[u8], what: &str| {
+        let whole = Header::examine(bytes, None).expect(what);
+        let (header, _) = Header::read(bytes, None).expect(what);
+        assert_eq!(header.detection, whole.detection, "{what}");
+        assert_eq!(header.database, whole.database, "{what}");
+        assert_eq!(header.layout, whole.layout, "{what}");
+        assert!(header.findings == whole.findings, "{what}");
+        whole.detection.machine
+    };
+    for (name, _, bytes) in files() {
+        same(&bytes, &name);
+    }
+    let texts = ["DS:level:GAUGE:20:0:100", "RRA:AVERAGE:0.5:1:2000"];
+    let start = Time::from_seconds(1_000_000_000);
+    let definition = Definition::parse(start, 10, &texts, &Smoothing::default()).unwrap();
+    let database = create(&definition, |_, rows| rows - 1).unwrap();
+    let options = portable::Options::default();
+    let file = portable::create(&database, None, &options, Vec::new()).unwrap();
+    let file = file.into_storage();
+    for machine in Machine::all() {
+        let mut bytes = converted(&file, machine);
+        let name = machine.name();
+        let values = Header::examine(&bytes, None).unwrap().layout.header_end();
+        // A machine of the same layout writes the same NaN.
+        let found = same(&bytes, name);
+        assert_eq!(found.file_nan(), machine.file_nan(), "{name}");
+        bytes[values..values + 8000].fill(0);
+        assert_eq!(same(&bytes, name), found, "{name}");
+        bytes[values..].fill(0);
+        let first = same(&bytes, name);
+        assert!(first.same_layout(machine), "{name}");
     }
 }
 

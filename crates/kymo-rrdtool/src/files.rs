@@ -108,7 +108,7 @@ impl Files {
         work: impl FnOnce(&mut Rrd<Shared>) -> T,
     ) -> Result<T, FileError> {
         let place = match self.places.get(word).copied() {
-            Some(place) if self.renew(place, machine, locking)? => place,
+            Some(place) if self.renew(place, word, machine, locking)? => place,
             Some(place) => {
                 self.remove(place);
                 self.open(word, machine, locking)?
@@ -131,6 +131,7 @@ impl Files {
     fn renew(
         &mut self,
         place: usize,
+        word: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
     ) -> Result<bool, FileError> {
@@ -138,7 +139,7 @@ impl Files {
         if open.machine != machine {
             return Ok(false);
         }
-        let locked = open.rrd.storage_mut().lock_at(&path(&open.word), locking);
+        let locked = open.rrd.storage_mut().lock_at(&path(word), locking);
         if !locked.map_err(FileError::Open)? {
             return Ok(false);
         }

@@ -79,7 +79,19 @@ impl<'a> Words<'a> {
     ///
     /// An option that there is not, or that lacks its value or has one too many.
     pub fn read(options: &'static [Opt], words: &[&'a [u8]]) -> Result<Self, Failure> {
-        let mut read = Self::default();
+        Self::read_to(Vec::new(), options, words)
+    }
+
+    /// The same, with operands in memory that was used before.
+    pub(crate) fn read_to(
+        operands: Vec<&'a [u8]>,
+        options: &'static [Opt],
+        words: &[&'a [u8]],
+    ) -> Result<Self, Failure> {
+        let mut read = Self {
+            options: Vec::new(),
+            operands,
+        };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             match word {
@@ -168,6 +180,17 @@ impl<'a> Words<'a> {
     }
 }
 
+/// An empty list of words in the memory of another, whose words need not live as long; not in all of
+/// it, if those were many.
+pub(crate) fn emptied<'a>(mut words: Vec<&[u8]>) -> Vec<&'a [u8]> {
+    /// More words than most lines have.
+    const MANY: usize = 1 << 12;
+    words.clear();
+    words.shrink_to(MANY);
+    // The standard library collects in place what is of the same size.
+    words.into_iter().map(|_| [].as_slice()).collect()
+}
+
 fn problem(what: &str, option: &[u8]) -> Failure {
     let option = String::from_utf8_lossy(option);
     Failure::new(format!("{what} -- '{option}'"))
@@ -207,6 +230,15 @@ mod tests {
         assert_eq!(words.value("format"), Some(b"x=y".as_slice()));
         assert!(words.has("align-start"));
         assert_eq!(words.options().count(), 4);
+    }
+
+    #[test]
+    fn memory_of_words_is_used_again() {
+        let words: Vec<&[u8]> = vec![b"a"; 9];
+        let before = (words.as_ptr().addr(), words.capacity());
+        let words = emptied(words);
+        assert!(words.is_empty());
+        assert_eq!((words.as_ptr().addr(), words.capacity()), before);
     }
 
     #[test]

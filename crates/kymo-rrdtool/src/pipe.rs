@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::failure::reason;
+use crate::options::emptied;
 use crate::path::{path, shown};
 use crate::{Failure, Session, find, run, usage};
 
@@ -14,8 +15,6 @@ use crate::{Failure, Session, find, run, usage};
 const LONGEST_LINE: usize = 1 << 26;
 /// Bytes that are read at once.
 const AT_ONCE: usize = 1 << 16;
-/// Most lines have no more words.
-const WORDS: usize = 8;
 /// The times of `OK` lines are told in hundredths of a second: they need not be fresher.
 const FRESH: Duration = Duration::from_millis(2);
 /// Files that are kept free for what is no update.
@@ -37,6 +36,7 @@ pub fn pipe(session: &mut Session<'_>, input: &mut dyn Read) -> Result<(), Failu
     let mut pipe = Pipe {
         session,
         times: Times::new(),
+        words: Vec::new(),
     };
     let mut lines = Lines::new(input);
     while let Some(line) = lines.next(pipe.session)? {
@@ -124,16 +124,20 @@ impl<'a> Lines<'a> {
 struct Pipe<'p, 'a> {
     session: &'p mut Session<'a>,
     times: Times,
+    /// Memory for the words of the next line.
+    words: Vec<&'static [u8]>,
 }
 
 impl Pipe<'_, '_> {
     /// Does what a line asks, and tells how that went. Tells whether there may be more lines.
     fn answer(&mut self, line: &mut [u8]) -> Result<bool, Failure> {
-        let done = match split(line) {
-            None => Err(Failure::new("creating arguments")),
-            Some(words) if words == [b"quit".as_slice()] => return Ok(false),
-            Some(words) => self.run(&words),
+        let mut words = emptied(std::mem::take(&mut self.words));
+        let done = match split(line, &mut words) {
+            false => Err(Failure::new("creating arguments")),
+            true if words == [b"quit".as_slice()] => return Ok(false),
+            true => self.run(&words),
         };
+        self.words = emptied(words);
         match done {
             Ok(()) => {
                 let times = self.times.text();
@@ -240,18 +244,18 @@ fn parameter_count(command: &str) -> Failure {
     Failure::new(format!("invalid parameter count for {command}"))
 }
 
-/// The words of a line, in its own memory; `None` where a quotation does not end.
+/// Appends the words of a line, in its own memory. Tells whether that can be done: not where a
+/// quotation does not end.
 ///
 /// Spaces separate words, and nothing else does. What stands between two equal quotation marks,
 /// single or double, is taken as it is, and the marks go. Blanks and the like at the end of a line
 /// are not looked at.
-fn split(line: &mut [u8]) -> Option<Vec<&[u8]>> {
+fn split<'a>(line: &'a mut [u8], words: &mut Vec<&'a [u8]>) -> bool {
     let end = line.iter().rposition(|&byte| byte > b' ');
     let end = end.map_or(0, |last| last + 1);
     if memchr2(b'"', b'\'', &line[..end]).is_none() {
         // Most lines are without.
         let line = &line[..end];
-        let mut words = Vec::with_capacity(WORDS);
         let mut begin = 0;
         for space in memchr_iter(b' ', line).chain([end]) {
             if space > begin {
@@ -259,9 +263,9 @@ fn split(line: &mut [u8]) -> Option<Vec<&[u8]>> {
             }
             begin = space + 1;
         }
-        return Some(words);
+        return true;
     }
-    let mut words = Vec::new();
+    let mut quoted = Vec::new();
     // What is kept moves to the front.
     let mut to = 0;
     let mut word: Option<usize> = None;
@@ -272,7 +276,7 @@ fn split(line: &mut [u8]) -> Option<Vec<&[u8]>> {
             Some(mark) if byte == mark => quote = None,
             None if byte == b' ' => {
                 if let Some(begin) = word.take() {
-                    words.push(begin..to);
+                    quoted.push(begin..to);
                 }
             }
             None if byte == b'"' || byte == b'\'' => {
@@ -286,12 +290,10 @@ fn split(line: &mut [u8]) -> Option<Vec<&[u8]>> {
             }
         }
     }
-    if quote.is_some() {
-        return None;
-    }
-    words.extend(word.map(|begin| begin..to));
+    quoted.extend(word.map(|begin| begin..to));
     let line = &*line;
-    Some(words.into_iter().map(|word| &line[word]).collect())
+    words.extend(quoted.into_iter().map(|word| &line[word]));
+    quote.is_none()
 }
 
 /// The times that `OK` lines tell: of this process, in user mode and within the system, and since it
@@ -332,9 +334,9 @@ mod tests {
 
     fn words(line: &str) -> Option<Vec<String>> {
         let mut line = line.as_bytes().to_vec();
-        let words = split(&mut line)?;
+        let mut words = Vec::new();
         let text = |word: &&[u8]| String::from_utf8(word.to_vec()).unwrap();
-        Some(words.iter().map(text).collect())
+        split(&mut line, &mut words).then(|| words.iter().map(text).collect())
     }
 
     /// As rrdtool 1.7.2 splits them.

@@ -50,6 +50,8 @@ pub struct Session<'a> {
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
     pub(crate) files: Files,
+    /// Memory for the operands of the next command.
+    pub(crate) operands: Vec<&'static [u8]>,
 }
 
 impl<'a> Session<'a> {
@@ -63,6 +65,7 @@ impl<'a> Session<'a> {
             now: None,
             daemon: None,
             files: Files::new(1),
+            operands: Vec::new(),
         }
     }
 

@@ -61,12 +61,15 @@ pub(super) fn run(mut args: Args) -> Outcome {
     // How often it is done in one run, how many steps of time it takes, and what it is.
     /// A name, how often it is done, what is counted of it, and how it is made.
     type Planned = (&'static str, u64, u64, fn(&Bench) -> Task);
-    let tasks: [Planned; 4] = [
+    let tasks: [Planned; 5] = [
+        ("update, a line, 10 of each file", files * 10, 10, |bench| {
+            bench.many(10)
+        }),
         (
-            "update, a line each, many files",
-            files * 10,
-            10,
-            Bench::many,
+            "update, a line, 100 of each file",
+            files * 100,
+            100,
+            |bench| bench.many(100),
         ),
         (
             "update, a process each",
@@ -171,10 +174,10 @@ impl Bench {
         self.lines(&self.kymo, &["rrd"], &ours, &script)
     }
 
-    /// An update of each of many files, ten times.
-    fn many(&self) -> Task {
+    /// An update of each of many files, so many times: the more, the less opening the files counts.
+    fn many(&self, rounds: u64) -> Task {
         let mut script = String::new();
-        for round in 1..=10 {
+        for round in 1..=rounds {
             let time = BEGIN + (self.steps + round) * 300;
             for number in 0..self.files {
                 let _ = writeln!(script, "update {number}.rrd {time}:{number}.{round}");

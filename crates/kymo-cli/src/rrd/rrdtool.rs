@@ -100,7 +100,11 @@ fn in_session(
     let mut warnings = io::stderr();
     let done = defaults(name).and_then(|defaults| {
         let mut session = Session::new(&mut out, &mut warnings, defaults);
-        work(&mut session)
+        let done = work(&mut session);
+        // The process ends: the system closes thousands of files at once, which is less work than
+        // to do it one by one. Nothing that was written waits in them.
+        std::mem::forget(session);
+        done
     });
     let done = done.and(out.flush().map_err(Failure::Output));
     match done {

@@ -8,7 +8,7 @@ use super::written::{Noted, Written};
 use super::{Applied, Change, Engine, Sample, StoreError, Template, TemplateError, UpdateError};
 use crate::Value;
 use crate::model::{Database, State};
-use crate::native::InPlace;
+use crate::native::{self, InPlace};
 use crate::portable::{self, Durability, Update};
 
 /// A database that is open for updates, in a file of any form.
@@ -60,13 +60,12 @@ impl<S: Storage> Rrd<S> {
     ///
     /// Those of [`Rrd::open`].
     pub fn open_as(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
-        let mut magic = portable::MAGIC;
-        let length = storage.length()?.min(magic.len() as u64) as usize;
-        storage.read_at(0, &mut magic[..length])?;
-        let file = if portable::is_portable(&magic[..length]) {
+        let beginning = native::read_beginning(&storage, native::MOST_HEADERS)?;
+        let file = if portable::is_portable(&beginning) {
             File::Portable(Box::new(portable::File::open(storage)?))
         } else {
-            File::Native(Box::new(InPlace::open(storage, machine)?))
+            let file = InPlace::open_from(storage, beginning, machine)?;
+            File::Native(Box::new(file))
         };
         let (engine, direct) = file.ready()?;
         Ok(Self {

@@ -4,6 +4,8 @@
 //! is read with each of them, and the one with which least is wrong is taken: byte orders, the size
 //! of `long` and alignments never look alike, the sizes of `time_t` rarely do.
 
+use std::sync::OnceLock;
+
 use kymo_machine::Machine;
 use kymo_machine::float::is_nan;
 
@@ -61,10 +63,20 @@ pub(super) fn header(
     }
 }
 
+/// The same header where more values are known, of which NaNs may tell the machine.
+pub(super) fn with_nans(mut header: Header, bytes: &[u8]) -> Header {
+    let Detection { machine, alike, .. } = &mut header.detection;
+    if let Some(found) = by_nan(bytes, &header.layout, alike) {
+        *machine = found;
+        header.layout = header.layout.of_machine(found);
+    }
+    header
+}
+
 /// How many bytes of a file there must be for [`header`]; so much of it begins like a native one.
 pub(super) fn header_size(beginning: Beginning<'_>) -> u64 {
-    let ends = layouts(beginning.bytes).filter_map(|machine| {
-        let end = read::header_end(beginning, Structs::of(machine))? as u64;
+    let ends = layouts(beginning.bytes).filter_map(|alike| {
+        let end = read::header_end(beginning, alike.structs)? as u64;
         (end <= beginning.length).then_some(end)
     });
     ends.max().unwrap_or(0)
@@ -83,8 +95,9 @@ pub(super) fn size_with_nans(beginning: Beginning<'_>, header: &Header) -> Optio
 
 fn overruled(beginning: Beginning<'_>, machine: &'static Machine) -> Result<Header, Error> {
     let bytes = beginning.bytes;
-    let mut read = if shows_cookie(bytes, machine) {
-        Candidate::read(beginning, machine)
+    let alike = Alike::of(machine);
+    let mut read = if alike.shows_cookie(bytes) {
+        Candidate::read(beginning, alike)
     } else {
         Err(no_cookie(bytes))
     };
@@ -111,51 +124,88 @@ fn overruled(beginning: Beginning<'_>, machine: &'static Machine) -> Result<Head
     }
     let detection = Detection {
         machine,
-        alike: alike(machine),
+        alike: alike.machines.clone(),
         confidence: Confidence::Overruled,
     };
     Ok(read?.into_header(detection))
 }
 
-/// A machine for each layout that the cookie allows.
-fn layouts(bytes: &[u8]) -> impl Iterator<Item = &'static Machine> {
-    let mut layouts: Vec<&'static Machine> = Vec::new();
-    for machine in Machine::all() {
-        if shows_cookie(bytes, machine) && !layouts.iter().any(|other| other.same_layout(machine)) {
-            layouts.push(machine);
+/// Machines that write the same but for NaNs.
+struct Alike {
+    /// In the order of [`Machine::all`]; there is at least one.
+    machines: Vec<&'static Machine>,
+    /// Those of the first machine.
+    structs: Structs,
+    /// The cookie: the double behind the version.
+    cookie: [u8; SLOT],
+    cookie_at: usize,
+}
+
+impl Alike {
+    /// All of them, by their first machines.
+    fn all() -> &'static [Self] {
+        static ALL: OnceLock<Vec<Alike>> = OnceLock::new();
+        ALL.get_or_init(|| {
+            let mut all: Vec<Self> = Vec::new();
+            for machine in Machine::all() {
+                let known = all
+                    .iter_mut()
+                    .find(|alike| alike.machines[0].same_layout(machine));
+                match known {
+                    Some(alike) => alike.machines.push(machine),
+                    None => all.push(Self::first(machine)),
+                }
+            }
+            all
+        })
+    }
+
+    /// Those that write as a machine does.
+    fn of(machine: &'static Machine) -> &'static Self {
+        let mut all = Self::all().iter();
+        let its = all.find(|alike| alike.machines[0].same_layout(machine));
+        its.expect("each machine is alike itself")
+    }
+
+    fn first(machine: &'static Machine) -> Self {
+        Self {
+            machines: vec![machine],
+            structs: Structs::of(machine),
+            cookie: machine.double_to_bytes(FLOAT_COOKIE.to_bits()),
+            cookie_at: cookie_at(machine),
         }
     }
-    layouts.into_iter()
+
+    fn shows_cookie(&self, bytes: &[u8]) -> bool {
+        let rest = bytes.get(self.cookie_at..);
+        rest.is_some_and(|rest| rest.starts_with(&self.cookie))
+    }
+}
+
+/// The layouts that the cookie allows.
+fn layouts(bytes: &[u8]) -> impl Iterator<Item = &'static Alike> {
+    Alike::all()
+        .iter()
+        .filter(|alike| alike.shows_cookie(bytes))
 }
 
 fn detected(beginning: Beginning<'_>) -> Result<Header, Error> {
     let bytes = beginning.bytes;
-    let mut candidates = Vec::new();
-    let mut error: Option<Error> = None;
-    for machine in layouts(bytes) {
-        match Candidate::read(beginning, machine) {
-            Ok(candidate) => candidates.push(candidate),
-            // The layout with which the most could be read is the likeliest one.
-            Err(other) => {
-                if error
-                    .as_ref()
-                    .is_none_or(|error| other.offset > error.offset)
-                {
-                    error = Some(other);
-                }
-            }
-        }
-    }
+    // Most layouts find nothing where the counts are, and need not be tried.
+    let readable = layouts(bytes).filter(|alike| read::has_counts(beginning, alike.structs));
+    let mut candidates: Vec<_> = readable
+        .filter_map(|alike| Candidate::read(beginning, alike).ok())
+        .collect();
     candidates.sort_by_key(Candidate::rank);
     let mut candidates = candidates.into_iter();
     let Some(best) = candidates.next() else {
-        return Err(error.unwrap_or_else(|| no_cookie(bytes)));
+        return Err(likeliest_error(beginning));
     };
     let rival = candidates.next().filter(|rival| rival.rivals(&best));
-    let alike = alike(best.machine());
+    let alike = &best.alike.machines;
     let detection = Detection {
-        machine: by_nan(bytes, &best.layout, &alike).unwrap_or(best.machine()),
-        alike,
+        machine: by_nan(bytes, &best.layout, alike).unwrap_or(best.machine()),
+        alike: alike.clone(),
         confidence: match rival {
             Some(rival) => Confidence::Likely {
                 alternative: rival.machine(),
@@ -166,23 +216,37 @@ fn detected(beginning: Beginning<'_>) -> Result<Header, Error> {
     Ok(best.into_header(detection))
 }
 
+/// What is wrong with a file that cannot be read with any layout.
+fn likeliest_error(beginning: Beginning<'_>) -> Error {
+    let errors = layouts(beginning.bytes)
+        .filter_map(|alike| Candidate::read(beginning, alike).err())
+        // The layout with which the most could be read is the likeliest one.
+        .reduce(|likeliest, other| match other.offset > likeliest.offset {
+            true => other,
+            false => likeliest,
+        });
+    errors.unwrap_or_else(|| no_cookie(beginning.bytes))
+}
+
 /// A file as a machine would have written it.
 struct Candidate {
+    alike: &'static Alike,
     database: crate::Database,
     layout: Layout,
     findings: Findings,
 }
 
 impl Candidate {
-    fn read(beginning: Beginning<'_>, machine: &'static Machine) -> Result<Self, Error> {
+    fn read(beginning: Beginning<'_>, alike: &'static Alike) -> Result<Self, Error> {
         let mut findings = Findings::default();
-        let (database, layout) = read::read(beginning, Structs::of(machine), &mut findings)?;
+        let (database, layout) = read::read(beginning, alike.structs, &mut findings)?;
         judge(
             &database,
             |place| Some(locate(&layout, place)),
             &mut findings,
         );
         Ok(Self {
+            alike,
             database,
             layout,
             findings,
@@ -190,7 +254,7 @@ impl Candidate {
     }
 
     fn machine(&self) -> &'static Machine {
-        self.layout.structs().machine
+        self.alike.machines[0]
     }
 
     /// How little sense it makes.
@@ -238,13 +302,6 @@ fn cookie_at(machine: &Machine) -> usize {
     AFTER_VERSION.next_multiple_of(machine.double_align()) as usize
 }
 
-fn shows_cookie(bytes: &[u8], machine: &Machine) -> bool {
-    let cookie = machine.double_to_bytes(FLOAT_COOKIE.to_bits());
-    bytes
-        .get(cookie_at(machine)..)
-        .is_some_and(|rest| rest.starts_with(&cookie))
-}
-
 fn no_cookie(bytes: &[u8]) -> Error {
     let first = Machine::all().iter().map(cookie_at).min().unwrap_or(0);
     let last = Machine::all().iter().map(cookie_at).max().unwrap_or(0);
@@ -256,14 +313,6 @@ fn no_cookie(bytes: &[u8]) -> Error {
         format_args!("the double {FLOAT_COOKIE:e} where the machine puts it"),
     )
     .because("the file is damaged, or of another machine")
-}
-
-/// All machines that write the same but for NaNs.
-fn alike(machine: &Machine) -> Vec<&'static Machine> {
-    Machine::all()
-        .iter()
-        .filter(|other| other.same_layout(machine))
-        .collect()
 }
 
 /// The first of some machines whose NaN the file holds.

@@ -9,7 +9,7 @@ use super::detect::locate;
 use super::layout::Layout;
 use super::read::{self, Beginning};
 use super::structs::{LAST_READING, SLOT};
-use super::{Coding, Header, Numbers};
+use super::{Coding, Header, MOST_HEADERS, Numbers, read_beginning};
 use crate::engine::{Change, StoreError};
 use crate::fault::{Error, Findings};
 use crate::judge::judge;
@@ -58,8 +58,18 @@ impl<S: Storage> InPlace<S> {
     ///
     /// Where it is no native file or a damaged one, and those of reading.
     pub fn open(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
+        let beginning = read_beginning(&storage, MOST_HEADERS)?;
+        Self::open_from(storage, beginning, machine)
+    }
+
+    /// The same, where the first [`MOST_HEADERS`] bytes are known, or all if there are less.
+    pub(crate) fn open_from(
+        storage: S,
+        beginning: Vec<u8>,
+        machine: Option<&'static Machine>,
+    ) -> Result<Self, StoreError> {
         let length = storage.length()?;
-        let (header, image) = examine(&storage, machine)?;
+        let (header, image) = examine(&storage, beginning, machine)?;
         let machine = header.detection.machine;
         Ok(Self {
             storage,
@@ -84,7 +94,8 @@ impl<S: Storage> InPlace<S> {
         // Until it is done, nothing is known.
         self.stale = true;
         self.length = self.storage.length()?;
-        let (header, image) = examine(&self.storage, Some(self.machine))?;
+        let beginning = read_beginning(&self.storage, MOST_HEADERS)?;
+        let (header, image) = examine(&self.storage, beginning, Some(self.machine))?;
         self.layout = header.layout;
         self.database = header.database;
         self.image = image;
@@ -103,11 +114,11 @@ impl<S: Storage> InPlace<S> {
             self.reload()?;
             return Ok(true);
         }
-        self.seen.resize(self.image.len(), 0);
-        self.storage.read_at(0, &mut self.seen)?;
-        if self.seen == self.image {
+        if self.storage.holds(0, &self.image)? {
             return Ok(false);
         }
+        self.seen.resize(self.image.len(), 0);
+        self.storage.read_at(0, &mut self.seen)?;
         let definitions = ..self.layout.live();
         if self.seen[definitions] != self.image[definitions] {
             self.reload()?;
@@ -327,13 +338,15 @@ impl<S: Storage> InPlace<S> {
 /// Reads all but the values, and gives the bytes of that.
 fn examine<S: Storage>(
     storage: &S,
+    beginning: Vec<u8>,
     machine: Option<&'static Machine>,
 ) -> Result<(Header, Vec<u8>), StoreError> {
-    let (header, mut bytes) = Header::read(storage, machine)?;
+    let (header, mut bytes) = Header::read_from(storage, beginning, machine)?;
     if let Some(damage) = header.findings.damage() {
         return Err(damage.clone().into());
     }
     bytes.truncate(header.layout.header_end());
+    bytes.shrink_to_fit();
     Ok((header, bytes))
 }
 

@@ -36,7 +36,15 @@ use crate::rows::Grid;
 use crate::{Database, Rows};
 
 /// Bytes that few headers exceed.
-const MOST_HEADERS: u64 = 4096;
+pub(crate) const MOST_HEADERS: u64 = 4096;
+
+/// The first bytes of a file, so many at most.
+pub(crate) fn read_beginning<S: Source + ?Sized>(source: &S, most: u64) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(most.min(source.length()?));
+    let mut bytes = vec![0; size.map_err(|_| io::ErrorKind::FileTooLarge)?];
+    source.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
 
 /// All of a native file but the values.
 #[derive(Clone, Debug)]
@@ -81,14 +89,19 @@ impl Header {
         source: &S,
         machine: Option<&'static Machine>,
     ) -> Result<(Self, Vec<u8>), StoreError> {
+        let bytes = read_beginning(source, MOST_HEADERS)?;
+        Self::read_from(source, bytes, machine)
+    }
+
+    /// The same, where some bytes of the beginning are known: as many as [`read_beginning`] gives of
+    /// [`MOST_HEADERS`].
+    pub(crate) fn read_from<S: Source + ?Sized>(
+        source: &S,
+        mut bytes: Vec<u8>,
+        machine: Option<&'static Machine>,
+    ) -> Result<(Self, Vec<u8>), StoreError> {
         let length = source.length()?;
-        let read = |size: u64| -> io::Result<Vec<u8>> {
-            let size = usize::try_from(size.min(length));
-            let mut bytes = vec![0; size.map_err(|_| io::ErrorKind::FileTooLarge)?];
-            source.read_at(0, &mut bytes)?;
-            Ok(bytes)
-        };
-        let mut bytes = read(MOST_HEADERS)?;
+        let read = |size: u64| read_beginning(source, size);
         let size = detect::header_size(Beginning::new(&bytes, length));
         if size > bytes.len() as u64 {
             bytes = read(size)?;
@@ -98,8 +111,7 @@ impl Header {
             return Ok((header, bytes));
         };
         let bytes = read(size)?;
-        let header = detect::header(Beginning::new(&bytes, length), machine)?;
-        Ok((header, bytes))
+        Ok((detect::with_nans(header, &bytes), bytes))
     }
 
     /// The values, in the bytes of the file.

@@ -20,7 +20,7 @@ use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
 
-use crate::options::{Command, Opt, Words};
+use crate::options::{Command, Opt, Words, emptied};
 use crate::path::shown;
 use crate::{Failure, Session};
 
@@ -60,7 +60,14 @@ pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Fail
         return Some(Err(Failure::new(message)));
     }
     let command = find(name)?;
-    Some(Words::read(command.options, words).and_then(|words| (command.run)(session, &words)))
+    let operands = emptied(std::mem::take(&mut session.operands));
+    let words = match Words::read_to(operands, command.options, words) {
+        Ok(words) => words,
+        Err(failure) => return Some(Err(failure)),
+    };
+    let done = (command.run)(session, &words);
+    session.operands = emptied(words.operands);
+    Some(done)
 }
 
 /// Commands of rrdtool that there are not here yet.

@@ -1,6 +1,5 @@
 //! `update` and `updatev`: readings for a database.
 
-use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kymo_io::{Locking, Shared};
@@ -151,12 +150,6 @@ struct UpdateLine<'a> {
     moments: Moments<'a>,
 }
 
-/// Readings of one moment that were read: when, and which of all values they are.
-struct Read {
-    time: Time,
-    values: Range<usize>,
-}
-
 impl UpdateLine<'_> {
     fn take(
         &mut self,
@@ -172,28 +165,23 @@ impl UpdateLine<'_> {
             .as_ref()
             .map_or_else(|| measured(rrd.database()), |template| template.readings());
         let mut values = Vec::with_capacity(expected * readings.len().min(1 << 10));
-        let mut read = Vec::with_capacity(readings.len());
+        let mut samples = Vec::with_capacity(readings.len());
         // Those before one that cannot be read are stored.
         let mut failed = None;
         for reading in readings {
-            let before = values.len();
             match self.read(rrd.database(), reading, expected, &mut values) {
-                Ok(Some(time)) => read.push(Read {
-                    time,
-                    values: before..values.len(),
-                }),
-                Ok(None) => {}
+                Ok(Some(time)) => samples.push(Sample { time, values: &[] }),
+                Ok(None) => values.truncate(expected * samples.len()),
                 Err(message) => {
                     failed = Some(message);
                     break;
                 }
             }
         }
-        let samples = read.into_iter().map(|read| Sample {
-            time: read.time,
-            values: &values[read.values],
-        });
-        let samples: Vec<_> = samples.collect();
+        // Where there are no values, each has none.
+        for (sample, values) in samples.iter_mut().zip(values.chunks(expected.max(1))) {
+            sample.values = values;
+        }
         let options = UpdateOptions {
             template: template.as_ref(),
             skip_past: self.skip_past,
@@ -233,7 +221,8 @@ impl UpdateLine<'_> {
         values: &mut Vec<Measurement<'r>>,
     ) -> Result<Option<Time>, String> {
         let at_style = memchr(b'@', reading);
-        let Some(end) = at_style.or_else(|| memchr(b':', reading)) else {
+        let colon = || reading.iter().position(|&byte| byte == b':');
+        let Some(end) = at_style.or_else(colon) else {
             let reading = shown(reading);
             return Err(format!(
                 "expected timestamp not found in data source from {reading}"
@@ -241,7 +230,8 @@ impl UpdateLine<'_> {
         };
         let (time, mut rest) = (&reading[..end], &reading[end + 1..]);
         for found in 1..=expected {
-            let end = memchr(b':', rest);
+            // Few bytes, as a rule.
+            let end = rest.iter().position(|&byte| byte == b':');
             let (value, after) = match end {
                 Some(end) => (&rest[..end], Some(&rest[end + 1..])),
                 None => (rest, None),
@@ -326,6 +316,9 @@ impl<'a> Moments<'a> {
             }
             self.last = Some(now);
             return Ok(Time::from_micros(now.0, now.1));
+        }
+        if let Some(seconds) = numbers::plain_integer(text) {
+            return Ok(Some(Time::from_seconds(seconds as i64)));
         }
         let place = "error while parsing time in get_time_from_reading";
         let number = number(text).map_err(|problem| format!("{place} - {problem}"))?;
