@@ -168,6 +168,13 @@ fn damage_is_told_and_the_rest_shown() {
     let (code, out, _) = kymo(&["check", "datum_oob.cpel"]);
     assert_eq!(code, 1);
     assert!(out.contains("[string-offset]"), "{out}");
+    // It begins as a datagram of collectd does.
+    let (code, out, err) = kymo(&["print", "nsections_too_big.cpel"]);
+    assert_eq!(code, 1);
+    assert!(
+        !out.is_empty() && err.contains("the header says there are 9"),
+        "{err}"
+    );
     for (file, why) in [
         ("version2.cpel", "CPEL of version 2"),
         ("truncated_header.cpel", "6 bytes"),
