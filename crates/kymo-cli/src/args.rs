@@ -323,6 +323,16 @@ pub(crate) struct Print {
     )]
     pub(crate) fields: Option<pretty::Fields>,
 
+    /// Put TAG: before the names of the tracks of an elog file, in place of F0: and so on, which
+    /// tell the tracks of several files apart; with --format elog_dump.
+    #[arg(
+        long,
+        value_name = "PATH=TAG",
+        value_parser = parse_placed::<String>,
+        help_heading = "Output"
+    )]
+    pub(crate) tag: Vec<(PathBuf, String)>,
+
     /// When to use colours.
     ///
     /// `auto` uses them on a terminal, unless NO_COLOR is set or BABELTRACE_TERM_COLOR says

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use kymo::AnyRecording;
 use kymo::filter::Glob;
@@ -53,7 +54,10 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
             csv(&args.selection.event, recordings, wall)
         }),
         Format::Cpeldump => show(args, terminal, CpelDump::new),
-        Format::ElogDump => show(args, terminal, ElogDump::new),
+        Format::ElogDump => show(args, terminal, |recordings| {
+            let tags = recordings.iter().map(|of| tag(args, of.path()));
+            ElogDump::new(recordings, &tags.collect::<Vec<_>>())
+        }),
     }
 }
 
@@ -98,8 +102,33 @@ fn show<A: Assembler>(
     })
 }
 
+/// The tag that is asked for of the recording at a path.
+fn tag(args: &Print, path: &Path) -> Option<String> {
+    let mut tags = args.tag.iter().rev();
+    let found = tags.find(|(tagged, _)| is_same(tagged, path));
+    found.map(|(_, tag)| tag.clone())
+}
+
+/// Whether two paths lead to the same file.
+fn is_same(left: &Path, right: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    left == right || (real(left).is_some() && real(left) == real(right))
+}
+
 /// Refuses what cannot be asked for of some recordings.
 fn refuse(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
+    for (path, _) in &args.tag {
+        let path_is_shown = recordings.iter().any(|of| is_same(path, of.path()));
+        let problem = match args.format {
+            Format::ElogDump if path_is_shown => continue,
+            Format::ElogDump => format!(
+                "`{}` shall have a tag, but is none of the files that are shown",
+                path.display()
+            ),
+            _ => "`--tag` is for `--format elog_dump`".to_string(),
+        };
+        return Err(Failure::Usage(format!("error: {problem}")));
+    }
     let (option, is_for, fits): (_, _, fn(&AnyRecording) -> bool) = match args.format {
         Format::Details => ("--format details", "traces", |of| of.as_ctf().is_some()),
         _ if args.follow => ("--follow", "traces", |of| of.as_ctf().is_some()),

@@ -168,6 +168,13 @@ fn damage_is_told_and_the_rest_shown() {
     let (code, out, _) = kymo(&["check", "datum_oob.cpel"]);
     assert_eq!(code, 1);
     assert!(out.contains("[string-offset]"), "{out}");
+    // It begins as a datagram of collectd does.
+    let (code, out, err) = kymo(&["print", "nsections_too_big.cpel"]);
+    assert_eq!(code, 1);
+    assert!(
+        !out.is_empty() && err.contains("the header says there are 9"),
+        "{err}"
+    );
     for (file, why) in [
         ("version2.cpel", "CPEL of version 2"),
         ("truncated_header.cpel", "6 bytes"),
@@ -338,6 +345,25 @@ fn elogs_are_dumped_and_merged_as_vpp_does() {
         .replace("F1", "F0")
         .replace("F2", "F1");
     assert_eq!(dump(&[&second, &first]), swapped);
+    let tagged = dump(&["--tag", &format!("{second}=B"), &first, &second]);
+    assert_eq!(
+        tagged,
+        merged.replace("F1:a name that is too lo", "B:a name that is too lon")
+    );
+    assert!(dump(&["--tag", &format!("{first}=A"), &first]).contains(" A:worker  "));
+    for (format, path, expected) in [
+        ("json", &first, "`--tag` is for `--format elog_dump`"),
+        (
+            "elog_dump",
+            &second,
+            "shall have a tag, but is none of the files that are shown",
+        ),
+    ] {
+        let tag = format!("{path}=A");
+        let (code, _, err) = kymo(&["print", "--format", format, "--tag", &tag, &first]);
+        assert_eq!(code, 2);
+        assert!(err.contains(expected), "{err}");
+    }
     // What the processor says is too far away to be true.
     let third = write("third.elog", elog(6_000, 2_320, "third", &[(0.25, 3, "")]));
     assert!(dump(&[&first, &third]).contains("        .250001000 F1:third"));

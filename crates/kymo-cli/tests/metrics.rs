@@ -118,15 +118,16 @@ fn other_ways_to_show_them() {
     let condition = "id ~ \"*/load/*\" or message contains \"note\"";
     let (code, out, _) = run(&["print", "--clock-gmt", "--where", condition], &paths);
     assert_eq!(code, Some(0));
-    assert_eq!(
-        out,
-        "[09:04:49.758903936] (+?.?????????) values: { cdtime = 1927637038649172432, \
-         interval = 107374182, id = \"host.example/load/load\", values = [ [0] = { 6.77002 }, \
-         [1] = { 4.18799 }, [2] = { 1.76221 } ], security = \"none\" }\n\
-         [09:04:49.771794558] (+0.012890622) notification: { cdtime = 1927637038663013632, \
+    let [first, second] = [&paths[0], &paths[1]].map(|path| path.display());
+    let expected = format!(
+        "[09:04:49.758903936] (+?.?????????) {first}: values: {{ cdtime = 1927637038649172432, \
+         interval = 107374182, id = \"host.example/load/load\", values = [ [0] = {{ 6.77002 }}, \
+         [1] = {{ 4.18799 }}, [2] = {{ 1.76221 }} ], security = \"none\" }}\n\
+         [09:04:49.771794558] (+0.012890622) {second}: notification: {{ cdtime = 1927637038663013632, \
          severity = \"WARNING\", id = \"host.example/exec/\", message = \"note number 0\", \
-         security = \"none\" }\n"
+         security = \"none\" }}\n"
     );
+    assert_eq!(out, expected);
     let (_, out, _) = run(
         &[
             "print", "--format", "csv", "--event", "values", "--limit", "1",

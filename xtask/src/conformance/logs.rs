@@ -171,6 +171,49 @@ pub(super) fn copies(setting: &Setting) -> Outcome<Vec<Verdict>> {
     })
 }
 
+/// Each CPEL file becomes JSON lines and a CPEL file again: a whole file the same one, a damaged one
+/// a file with the same events.
+pub(super) fn lines(setting: &Setting) -> Outcome<Vec<Verdict>> {
+    let logs = setting.logs();
+    let folder = tempfile::tempdir()?;
+    let (lines, back) = (folder.path().join("x.jsonl"), folder.path().join("x.cpel"));
+    let convert = |from: &Path, to: &Path| {
+        let mut kymo = command(&setting.kymo);
+        let said = hear(
+            kymo.arg("convert")
+                .arg(from)
+                .arg("--force")
+                .arg("-o")
+                .arg(to),
+        );
+        let said = said.map_err(|error| error.to_string())?;
+        match said.code {
+            Some(0 | 1) => Ok(said.code),
+            _ => Err(said.err),
+        }
+    };
+    let there_and_back = |log: &Path| -> Result<(), String> {
+        let bytes = std::fs::read(log).map_err(|error| error.to_string())?;
+        if File::open(&bytes).is_err() {
+            return convert(log, &lines).map_or(Ok(()), |_| Err("it is read".to_string()));
+        }
+        let damage = convert(log, &lines)?;
+        convert(&lines, &back)?;
+        if damage == Some(0) {
+            let back = std::fs::read(&back).map_err(|error| error.to_string())?;
+            same(&bytes, &back)?;
+        }
+        let dump = |log: &Path| print(setting, "cpeldump", log);
+        difference(&dump(log)?, &dump(&back)?)
+    };
+    let cases = cases(&logs, "", ".cpel")?.into_iter();
+    let verdicts = cases.map(|case| {
+        let log = logs.join(format!("{case}.cpel"));
+        Verdict::new(format!("cpel/{case}"), there_and_back(&log))
+    });
+    Ok(verdicts.collect())
+}
+
 fn same(expected: &[u8], found: &[u8]) -> Result<(), String> {
     match expected.iter().zip(found).position(|(a, b)| a != b) {
         Some(at) => Err(format!("byte {at} differs")),

@@ -167,6 +167,10 @@ const CORPORA: &[Corpus] = &[
         run: logs::copies,
     },
     Corpus {
+        name: "cpel-lines",
+        run: logs::lines,
+    },
+    Corpus {
         name: "cpel-elog-dump",
         run: logs::elog_dumps,
     },

@@ -2,7 +2,7 @@
 
 use super::run::Coverage;
 use super::tracks::Track;
-use crate::report::{Json, Style, faults_text, write_faults};
+use crate::report::{Json, Style, faults_below, write_faults};
 
 /// A unit of durations: its name, and how many nanoseconds it has.
 pub(super) type Unit = (&'static str, f64);
@@ -82,10 +82,7 @@ impl Coverage {
 
     /// The faults, a line each.
     pub(super) fn faults_text(&self) -> String {
-        match self.faults.is_empty() {
-            true => String::new(),
-            false => format!("\n{}", faults_text(&self.faults)),
-        }
+        faults_below(&self.faults)
     }
 
     /// The keys of what an analysis saw: `events`, `untimed`, `discarded_events`.

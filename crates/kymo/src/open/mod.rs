@@ -326,7 +326,8 @@ impl Search {
             self.database(path);
             return Ok(());
         }
-        if metadata.is_file() && self.log(path, false) {
+        // A log may be damaged where its name says what it is: else it could be taken for datagrams.
+        if metadata.is_file() && self.log(path, log_name(path).is_some()) {
             return Ok(());
         }
         match self.part_of_trace(path) {
@@ -436,7 +437,7 @@ impl Search {
                 return true;
             }
         };
-        if !damaged && json::begins(&bytes) {
+        if json::begins(&bytes) {
             self.lines(path, &bytes);
             return true;
         }

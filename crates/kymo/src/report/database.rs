@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use kymo_machine::Machine;
-use kymo_model::Recording;
+use kymo_model::{Format, Recording};
 use kymo_rrd::Form;
 use kymo_rrd::model::SourceKind;
 use kymo_rrd::native::{Confidence, Detection};
@@ -14,7 +14,7 @@ use kymo_time::Timestamp;
 use super::info::byte_order_name;
 use super::json::Json;
 use super::text::{Style, Table};
-use super::write_faults;
+use super::{begin_recording, write_faults};
 
 /// What is known of a round-robin database without looking at its values.
 #[derive(Clone, Debug)]
@@ -168,13 +168,11 @@ impl DatabaseInfo {
     }
 
     pub(super) fn write_json(&self, json: &mut Json) {
-        json.begin_object();
-        json.key("path");
-        json.text(self.path.as_os_str().as_encoded_bytes());
-        json.key("format");
-        json.text(b"rrd");
-        json.key("version");
-        json.text(self.version.as_bytes());
+        let format = Format {
+            name: "rrd",
+            version: self.version,
+        };
+        begin_recording(json, &self.path, format);
         let detection = self.detection.as_ref();
         json.key("machine");
         json.optional_text(detection.map(|found| found.machine.name()));

@@ -16,7 +16,7 @@ use super::info::{
 };
 use super::json::Json;
 use super::text::{Style, Table};
-use super::{faults_text, write_faults};
+use super::{begin_recording, faults_below, span_rows, write_faults, write_notes};
 
 /// What is known of an event log without showing its events.
 #[derive(Clone, Debug)]
@@ -134,13 +134,7 @@ impl LogInfo {
     }
 
     pub(super) fn write_json(&self, json: &mut Json) {
-        json.begin_object();
-        json.key("path");
-        json.text(self.path.as_os_str().as_encoded_bytes());
-        json.key("format");
-        json.text(self.format.name.as_bytes());
-        json.key("version");
-        json.text(self.format.version.as_bytes());
+        begin_recording(json, &self.path, self.format);
         json.key("name");
         json.optional_text(self.name.as_deref());
         json.key("byte_order");
@@ -181,12 +175,7 @@ impl LogInfo {
         }
         json.end_array();
         write_classes(json, &self.event_classes);
-        json.key("notes");
-        json.begin_array();
-        for note in &self.notes {
-            json.text(note.as_bytes());
-        }
-        json.end_array();
+        write_notes(json, &self.notes);
         write_faults(json, &self.faults);
         json.end_object();
     }
@@ -203,11 +192,8 @@ impl LogInfo {
         if let Some(date) = self.date {
             line("written", style.time(date));
         }
-        line("begins", style.optional_time(total.begin));
-        line("ends", style.optional_time(total.end));
-        if let (Some(begin), Some(end)) = (total.begin, total.end) {
-            let nanos = end.as_nanos().abs_diff(begin.as_nanos());
-            line("duration", style.duration(nanos));
+        for (key, value) in span_rows(&total, style) {
+            line(key, value);
         }
         line("bytes", style.count(self.size));
         line("events", style.count(self.events));
@@ -240,11 +226,7 @@ impl LogInfo {
         text += &self.sections_text(style);
         text += &streams_text(&self.path, &self.streams, style);
         text += &classes_text(&self.event_classes, fields);
-        if !self.faults.is_empty() {
-            text.push('\n');
-            text += &faults_text(&self.faults);
-        }
-        text
+        text + &faults_below(&self.faults)
     }
 
     fn sections_text(&self, style: &Style) -> String {

@@ -12,7 +12,7 @@ use super::info::{
 };
 use super::json::Json;
 use super::text::{Style, Table};
-use super::{faults_text, write_faults};
+use super::{begin_recording, faults_below, span_rows, write_faults, write_notes};
 
 /// What is known of datagrams of collectd without showing their values.
 #[derive(Clone, Debug)]
@@ -58,13 +58,7 @@ impl MetricsInfo {
     }
 
     pub(super) fn write_json(&self, json: &mut Json) {
-        json.begin_object();
-        json.key("path");
-        json.text(self.path.as_os_str().as_encoded_bytes());
-        json.key("format");
-        json.text(self.format.name.as_bytes());
-        json.key("version");
-        json.text(self.format.version.as_bytes());
+        begin_recording(json, &self.path, self.format);
         write_summary(json, &StreamSummary::total(&self.streams));
         for (key, number) in [
             ("file_bytes", self.size),
@@ -77,12 +71,7 @@ impl MetricsInfo {
         }
         write_streams(json, &self.streams);
         write_classes(json, &self.event_classes);
-        json.key("notes");
-        json.begin_array();
-        for note in &self.notes {
-            json.text(note.as_bytes());
-        }
-        json.end_array();
+        write_notes(json, &self.notes);
         write_faults(json, &self.faults);
         json.end_object();
     }
@@ -94,11 +83,8 @@ impl MetricsInfo {
         let mut line = |key: &str, value: String| table.row([format!("  {key}"), value]);
         let Format { name, version } = self.format;
         line("format", format!("{name} {version}"));
-        line("begins", style.optional_time(total.begin));
-        line("ends", style.optional_time(total.end));
-        if let (Some(begin), Some(end)) = (total.begin, total.end) {
-            let nanos = end.as_nanos().abs_diff(begin.as_nanos());
-            line("duration", style.duration(nanos));
+        for (key, value) in span_rows(&total, style) {
+            line(key, value);
         }
         for (key, count) in [
             ("bytes", self.size),
@@ -115,10 +101,6 @@ impl MetricsInfo {
         text += &table.align(&[false, false]);
         text += &streams_text(&self.path, &self.streams, style);
         text += &classes_text(&self.event_classes, fields);
-        if !self.faults.is_empty() {
-            text.push('\n');
-            text += &faults_text(&self.faults);
-        }
-        text
+        text + &faults_below(&self.faults)
     }
 }

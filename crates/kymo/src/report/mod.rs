@@ -32,14 +32,16 @@ pub(crate) use text::{Table, within};
 #[cfg(test)]
 mod tests;
 
-use kymo_model::FaultReport;
+use std::path::Path;
+
+use kymo_model::{FaultReport, Format};
 use kymo_text::visible;
 
 /// Faults that are listed; what is beyond is only counted.
 pub const MOST_FAULTS: usize = 10_000;
 
 /// A line for each fault, as every report ends with them.
-pub(crate) fn faults_text(faults: &[FaultReport]) -> String {
+fn faults_text(faults: &[FaultReport]) -> String {
     let line = |fault: &FaultReport| {
         let severity = if fault.code.is_warning() {
             "warning"
@@ -50,6 +52,48 @@ pub(crate) fn faults_text(faults: &[FaultReport]) -> String {
         format!("{severity}[{}]: {}\n", fault.code, visible(&text))
     };
     faults.iter().map(line).collect()
+}
+
+/// The same below something else: nothing where there are none.
+pub(crate) fn faults_below(faults: &[FaultReport]) -> String {
+    match faults.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", faults_text(faults)),
+    }
+}
+
+/// When the streams of a recording begin and end, as rows of a table.
+fn span_rows(total: &StreamSummary, style: &Style) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("begins", style.optional_time(total.begin)),
+        ("ends", style.optional_time(total.end)),
+    ];
+    if let (Some(begin), Some(end)) = (total.begin, total.end) {
+        let nanos = end.as_nanos().abs_diff(begin.as_nanos());
+        rows.push(("duration", style.duration(nanos)));
+    }
+    rows
+}
+
+/// Begins the object of a recording: with where it is and what it is.
+fn begin_recording(json: &mut Json, path: &Path, format: Format) {
+    json.begin_object();
+    json.key("path");
+    json.text(path.as_os_str().as_encoded_bytes());
+    json.key("format");
+    json.text(format.name.as_bytes());
+    json.key("version");
+    json.text(format.version.as_bytes());
+}
+
+/// Writes the list of what is odd in a recording.
+fn write_notes(json: &mut Json, notes: &[String]) {
+    json.key("notes");
+    json.begin_array();
+    for note in notes {
+        json.text(note.as_bytes());
+    }
+    json.end_array();
 }
 
 /// Writes the list of faults as every report has it.

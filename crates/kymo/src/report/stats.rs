@@ -11,7 +11,7 @@ use kymo_time::Timestamp;
 use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
 use super::text::{Style, Table, within};
-use super::{MOST_FAULTS, faults_text, write_faults};
+use super::{MOST_FAULTS, faults_below, write_faults};
 use crate::filter::{Filter, Worker};
 
 /// Events of one class, of one stream, or all.
@@ -345,10 +345,7 @@ impl Stats {
         text += &classes.align(&RIGHT);
         text += "\n";
         text += &streams.align(&RIGHT);
-        if !self.faults.is_empty() {
-            text += "\n";
-            text += &faults_text(&self.faults);
-        }
+        text += &faults_below(&self.faults);
         text.into_bytes()
     }
 }

@@ -3,7 +3,7 @@
 //! The first line tells how many events the files have. The others are `SECONDS TRACK TEXT`: the
 //! time since recording began in the file that began first, which is without a zero before its
 //! point, and the name of the track, which has 24 bytes and no more. Of several files each track
-//! has the tag of its file before its name: `F0:`, `F1:` and so on.
+//! has the tag of its file before its name: `F0:`, `F1:` and so on, or another one that is asked for.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -31,14 +31,15 @@ pub struct ElogDump {
 }
 
 impl ElogDump {
-    /// For recordings that are elog files.
-    pub fn new(of: &[AnyRecording]) -> Self {
+    /// For recordings that are elog files, with the tags that are asked for of each.
+    pub fn new(of: &[AnyRecording], tags: &[Option<String>]) -> Self {
         let logs = of.iter().filter_map(|of| match of {
             AnyRecording::Elog(log) => Some(log),
             _ => None,
         });
-        let tag = |position: usize| match of.len() {
-            1 => String::new(),
+        let tag = |position: usize| match (tags.get(position), of.len()) {
+            (Some(Some(tag)), _) => format!("{tag}:"),
+            (_, 1) => String::new(),
             _ => format!("F{position}:"),
         };
         Self {

@@ -5,17 +5,11 @@ use kymo_time::{Clock, Origin, Timestamp};
 
 use super::{ClassInfo, ClockInfo, StreamSummary, TraceInfo, byte_order_name};
 use crate::report::json::Json;
-use crate::report::write_faults;
+use crate::report::{begin_recording, write_faults};
 
 impl TraceInfo {
     pub(super) fn write_json(&self, json: &mut Json) {
-        json.begin_object();
-        json.key("path");
-        json.text(self.path.as_os_str().as_encoded_bytes());
-        json.key("format");
-        json.text(self.format.name.as_bytes());
-        json.key("version");
-        json.text(self.format.version.as_bytes());
+        begin_recording(json, &self.path, self.format);
         json.key("name");
         json.optional_text(self.name.as_deref());
         json.key("uid");

@@ -11,8 +11,8 @@ use super::{
     ClassInfo, ClockInfo, Identity, StreamSummary, TraceInfo, byte_order_name, clock_name,
     environment_text,
 };
-use crate::report::faults_text;
 use crate::report::text::{Style, Table, within};
+use crate::report::{faults_below, span_rows};
 use crate::show::pretty::log_level;
 
 impl TraceInfo {
@@ -50,11 +50,8 @@ impl TraceInfo {
         if let Some(producer) = &self.producer {
             line("producer", producer.clone());
         }
-        line("begins", style.optional_time(total.begin));
-        line("ends", style.optional_time(total.end));
-        if let (Some(begin), Some(end)) = (total.begin, total.end) {
-            let nanos = end.as_nanos().abs_diff(begin.as_nanos());
-            line("duration", style.duration(nanos));
+        for (key, value) in span_rows(&total, style) {
+            line(key, value);
         }
         line("bytes", style.count(total.bytes));
         line("packets", style.count(total.packets));
@@ -82,11 +79,7 @@ impl TraceInfo {
         text += &self.stream_classes_text();
         text += &streams_text(&self.path, &self.streams, style);
         text += &classes_text(&self.event_classes, fields);
-        if !self.faults.is_empty() {
-            text.push('\n');
-            text += &faults_text(&self.faults);
-        }
-        text
+        text + &faults_below(&self.faults)
     }
 
     fn format_text(&self) -> String {
