@@ -101,6 +101,14 @@ fn create(name: &str) -> String {
 const WORDS: [&str; 4] = ["--data", "data", "--rrdcached", "unix:sock"];
 
 #[test]
+fn help_is_complete() {
+    let help = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(["help", "serve"])
+        .output();
+    insta::assert_snapshot!(String::from_utf8(help.unwrap().stdout).unwrap());
+}
+
+#[test]
 fn a_signal_ends_it_when_all_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let words = [&WORDS[..], &["--pid-file", "pid", "--jitter", "1.5"]].concat();

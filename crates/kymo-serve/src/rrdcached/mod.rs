@@ -132,6 +132,12 @@ struct Batch {
     count: u64,
 }
 
+/// What is said where the journal does not take something.
+fn not_in_journal(error: &io::Error) -> String {
+    let reason = kymo_rrdtool::reason(error);
+    format!("the journal cannot be written: {reason}")
+}
+
 /// Whether the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goes {
@@ -193,10 +199,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         let Err(error) = done else {
             return;
         };
-        let reason = format!(
-            "the journal cannot be written: {}",
-            kymo_rrdtool::reason(&error)
-        );
+        let reason = not_in_journal(&error);
         let mut out = Vec::new();
         let mut end = 0;
         for acknowledged in acknowledged {
