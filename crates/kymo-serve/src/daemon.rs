@@ -11,6 +11,7 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
 use crate::listen::{Server, Socket};
 use crate::metrics::{self, Page};
@@ -48,6 +49,7 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
         log: Arc::clone(log),
         handed: handed(),
         servers: Vec::new(),
+        collectd: None,
     };
     if let Err(problem) = daemon.begin() {
         daemon.end();
@@ -65,7 +67,10 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
         match wish {
             Err(RecvTimeoutError::Timeout) => daemon.notify(&[NotifyState::Watchdog]),
             Ok(SIGHUP) => daemon.reload(configure),
-            Ok(SIGUSR1) => daemon.store.flush_all(),
+            Ok(SIGUSR1) => {
+                daemon.collectd.iter().for_each(Collectd::flush);
+                daemon.store.flush_all();
+            }
             Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -82,6 +87,7 @@ struct Daemon {
     /// Sockets that were there before the daemon, and what is spoken there.
     handed: Vec<(String, Socket)>,
     servers: Vec<Server>,
+    collectd: Option<Collectd>,
 }
 
 impl Daemon {
@@ -106,6 +112,12 @@ impl Daemon {
             connections = Some(Arc::clone(server.connections()));
             self.servers.push(server);
         }
+        if let Some(options) = &self.config.collectd {
+            let sockets = self.sockets("unixsock", &options.unixsock)?;
+            let collectd = Collectd::start(options, sockets, &self.store, &self.log)?;
+            self.collectd = Some(collectd);
+        }
+        let collectd = self.collectd.as_ref().map(Collectd::page);
         let sockets = self.sockets("metrics", &self.config.metrics)?;
         if !sockets.is_empty() {
             let rrdcached = Arc::clone(&self.rrdcached);
@@ -119,6 +131,9 @@ impl Daemon {
                 );
                 if let Some(connections) = &connections {
                     page.connections("rrdcached", connections);
+                }
+                if let Some(collectd) = &collectd {
+                    collectd(&mut page);
                 }
                 page.process();
                 page
@@ -191,13 +206,27 @@ impl Daemon {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
             (self.log)(text);
         }
-        if before.rrdcached != now.rrdcached || before.metrics != now.metrics {
-            self.servers.drain(..).for_each(|mut server| server.stop());
+        if let Some(Err(problem)) = self.collectd.as_ref().map(Collectd::reload) {
+            (self.log)(&problem);
+        }
+        if before.rrdcached != now.rrdcached
+            || before.metrics != now.metrics
+            || before.collectd != now.collectd
+        {
+            self.stop_serving();
             if let Err(problem) = self.listen() {
                 (self.log)(&problem);
             }
         }
         (self.log)("the configuration was read again");
+    }
+
+    /// Answers what has come, and serves nobody any more.
+    fn stop_serving(&mut self) {
+        self.servers.drain(..).for_each(|mut server| server.stop());
+        if let Some(mut collectd) = self.collectd.take() {
+            collectd.stop();
+        }
     }
 
     /// Tells systemd, if it has started the daemon.
@@ -209,7 +238,7 @@ impl Daemon {
 
     /// Answers what has come, writes all that is pending, and ends.
     fn end(&mut self) {
-        self.servers.drain(..).for_each(|mut server| server.stop());
+        self.stop_serving();
         self.store.close();
         if let Some(path) = &self.config.pid_file {
             // Somebody else may have removed it.
@@ -228,6 +257,7 @@ fn handed() -> Vec<(String, Socket)> {
         // systemd calls those without a name after the unit, such as `kymo.socket`.
         let name = match names.next() {
             Some("metrics") => "metrics",
+            Some("unixsock") => "unixsock",
             _ => "rrdcached",
         };
         if let Ok(Some(listener)) = handed.take_unix_listener(index) {
