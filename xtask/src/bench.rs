@@ -9,6 +9,7 @@ mod engine;
 mod logs;
 mod machine;
 mod rrd;
+mod serve;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -43,9 +44,11 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("machine") => return machine::run(args),
         Some("rrd") => return rrd::run(args),
         Some("commands") => return commands::run(args),
+        Some("serve") => return serve::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `commands`, `engine`, `logs`, `machine` or `rrd`"
+                "what to measure: `bench ctf`, `commands`, `engine`, `logs`, `machine`, `rrd` or \
+                 `serve`"
                     .into(),
             );
         }

@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod conformance;
+mod daemons;
 mod fuzz;
 mod interop;
 mod process;
@@ -27,14 +28,14 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|rrd|engine|commands] [--tool SCRIPT] [--events N] [--databases DIR]
+  interop [--only ctf|rrd|engine|commands|serve] [--tool SCRIPT] [--events N] [--databases DIR]
           [--rounds N] [--seed N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
       Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
       databases that it makes now and on those of other machines, converted to this one; its
-      engine with rrdtool on databases and updates that are made up; and its command lines with
-      rrdtool's on those that are made up.
-      --only NAME   only one of the four
+      engine with rrdtool on databases and updates that are made up; its command lines with
+      rrdtool's on those that are made up; and `kymo serve` with rrdcached.
+      --only NAME   only one of the five
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
       --databases DIR  where the databases of other machines are (../shared/data/rrd)
@@ -57,6 +58,9 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench commands [--runs N] [--files N]
       Measures rrdtool's command lines as kymo and rrdtool carry them out.
       --files N     files that are updated in turn (1000)
+  bench serve [--runs N] [--files N]
+      Measures `kymo serve` beside rrdcached: updates in batches and one by one, and flushes.
+      --files N     databases that are updated in turn (1000)
   bench rrd [--runs N] [--files N]
       Measures conversion, dump and restore of databases beside rrdtool.
       --files N     small files to convert (1000)

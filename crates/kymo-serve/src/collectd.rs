@@ -10,8 +10,9 @@ use kymo_rrdtool::reason;
 use kymo_time::CdTime;
 
 use crate::config;
+use crate::daemon::Source;
 use crate::ingest::{self, Databases, Ingest};
-use crate::listen::{Connections, Server, Socket};
+use crate::listen::{Server, Socket};
 use crate::metrics::Page;
 use crate::network::{self, Receiver};
 use crate::store::{Log, Store};
@@ -125,53 +126,43 @@ impl Collectd {
             counters,
         })
     }
+}
 
-    /// What adds to a page of metrics.
-    pub fn page(&self) -> impl Fn(&mut Page) + Send + Sync + 'static {
-        let ingest = Arc::clone(&self.ingest);
-        let network = self.receiver.page();
-        let plain = Arc::clone(&self.counters);
-        let connections = self
-            .server
-            .as_ref()
-            .map(|server| Arc::clone(server.connections()));
-        move |page| {
-            lists(page, &ingest);
-            network(page);
-            page.counter(
-                "unixsock_commands_total",
+impl Source for Collectd {
+    fn metrics(&self, page: &mut Page) {
+        lists(page, &self.ingest);
+        self.receiver.metrics(page);
+        let counters = &self.counters;
+        for (name, help, counter) in [
+            (
+                "commands",
                 "Lines of collectd's text protocol.",
-                plain.commands.load(Relaxed),
-            );
-            page.counter(
-                "unixsock_errors_total",
+                &counters.commands,
+            ),
+            (
+                "errors",
                 "Lines replied to with an error.",
-                plain.errors.load(Relaxed),
-            );
-            if let Some(connections) = &connections {
-                let connections: &Connections = connections;
-                page.connections("unixsock", connections);
-            }
+                &counters.errors,
+            ),
+        ] {
+            let name = format!("unixsock_{name}_total");
+            page.counter(&name, help, counter.load(Relaxed));
+        }
+        if let Some(server) = &self.server {
+            page.connections("unixsock", server.connections());
         }
     }
 
-    /// Reads the files of passwords again.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with one, as a message; the passwords before hold on then.
-    pub fn reload(&self) -> Result<(), String> {
+    fn reload(&self) -> Result<(), String> {
         self.receiver.reload()
     }
 
-    /// Writes the lines that wait; the store does so itself.
-    pub fn flush(&self) {
+    fn flush(&self) {
         // It tells what it cannot write.
         let _ = self.ingest.flush(None);
     }
 
-    /// Takes what has come, and ends.
-    pub fn stop(&mut self) {
+    fn stop(&mut self) {
         self.receiver.stop();
         if let Some(server) = &mut self.server {
             server.stop();

@@ -1,9 +1,8 @@
 //! The daemon: from its configuration to its end.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kymo_rrdtool::reason;
 use listenfd::ListenFd;
@@ -15,7 +14,7 @@ use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
 use crate::listen::{Server, Socket};
 use crate::metrics::{self, Page};
-use crate::rrdcached::Rrdcached;
+use crate::rrdcached::{self, Rrdcached};
 use crate::store::{Log, Options, Store, Timing};
 
 /// Where the configuration comes from; it is asked again at a reload.
@@ -48,8 +47,8 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
         config,
         log: Arc::clone(log),
         handed: handed(),
-        servers: Vec::new(),
-        collectd: None,
+        sources: Sources::default(),
+        metrics: None,
     };
     if let Err(problem) = daemon.begin() {
         daemon.end();
@@ -68,7 +67,7 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
             Err(RecvTimeoutError::Timeout) => daemon.notify(&[NotifyState::Watchdog]),
             Ok(SIGHUP) => daemon.reload(configure),
             Ok(SIGUSR1) => {
-                daemon.collectd.iter().for_each(Collectd::flush);
+                lock(&daemon.sources).iter().for_each(|it| it.flush());
                 daemon.store.flush_all();
             }
             Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
@@ -79,6 +78,29 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
     Ok(())
 }
 
+/// What brings updates to the store: sockets and their threads.
+pub trait Source: Send {
+    /// Adds what it has counted to a page.
+    fn metrics(&self, page: &mut Page);
+
+    /// Reads again what lies in files.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, as a message; what was there before holds on.
+    fn reload(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Writes what it keeps beside the store.
+    fn flush(&self) {}
+
+    /// Takes nothing any more, and ends when what was taken is answered.
+    fn stop(&mut self);
+}
+
+type Sources = Arc<Mutex<Vec<Box<dyn Source>>>>;
+
 struct Daemon {
     config: Config,
     log: Log,
@@ -86,8 +108,8 @@ struct Daemon {
     rrdcached: Arc<Rrdcached>,
     /// Sockets that were there before the daemon, and what is spoken there.
     handed: Vec<(String, Socket)>,
-    servers: Vec<Server>,
-    collectd: Option<Collectd>,
+    sources: Sources,
+    metrics: Option<Server>,
 }
 
 impl Daemon {
@@ -102,49 +124,42 @@ impl Daemon {
     /// Begins to listen.
     fn listen(&mut self) -> Result<(), String> {
         let told = |error: io::Error| reason(&error);
-        let mut connections = None;
         let sockets = self.sockets("rrdcached", &self.config.rrdcached)?;
         if !sockets.is_empty() {
-            let shared = Arc::clone(&self.rrdcached);
             let most = self.config.rrdcached.connections;
-            let serve = move |stream| shared.serve(stream);
-            let server = Server::start("rrdcached", sockets, most, serve).map_err(told)?;
-            connections = Some(Arc::clone(server.connections()));
-            self.servers.push(server);
+            let source = rrdcached::Source::start(&self.rrdcached, sockets, most).map_err(told)?;
+            lock(&self.sources).push(Box::new(source));
         }
         if let Some(options) = &self.config.collectd {
             let sockets = self.sockets("unixsock", &options.unixsock)?;
-            let collectd = Collectd::start(options, sockets, &self.store, &self.log)?;
-            self.collectd = Some(collectd);
+            let source = Collectd::start(options, sockets, &self.store, &self.log)?;
+            lock(&self.sources).push(Box::new(source));
         }
-        let collectd = self.collectd.as_ref().map(Collectd::page);
         let sockets = self.sockets("metrics", &self.config.metrics)?;
         if !sockets.is_empty() {
-            let rrdcached = Arc::clone(&self.rrdcached);
-            let page = move || {
+            let (store, sources) = (Arc::clone(&self.store), Arc::clone(&self.sources));
+            let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(move || {
                 let mut page = Page::default();
-                page.store(rrdcached.store());
-                page.counter(
-                    "rrdcached_commands_total",
-                    "Commands of rrdcached's protocol.",
-                    rrdcached.commands.load(Relaxed),
-                );
-                if let Some(connections) = &connections {
-                    page.connections("rrdcached", connections);
-                }
-                if let Some(collectd) = &collectd {
-                    collectd(&mut page);
-                }
+                page.store(&store);
+                let sources = lock(&sources);
+                sources.iter().for_each(|source| source.metrics(&mut page));
                 page.process();
                 page
-            };
-            let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(page);
+            });
             let most = self.config.metrics.connections;
             let serve = move |stream| metrics::serve(stream, &page);
-            let server = Server::start("metrics", sockets, most, serve).map_err(told)?;
-            self.servers.push(server);
+            self.metrics = Some(Server::start("metrics", sockets, most, serve).map_err(told)?);
         }
         Ok(())
+    }
+
+    /// Listens no more.
+    fn stop(&mut self) {
+        if let Some(mut metrics) = self.metrics.take() {
+            metrics.stop();
+        }
+        let sources = std::mem::take(&mut *lock(&self.sources));
+        sources.into_iter().for_each(|mut source| source.stop());
     }
 
     /// The sockets where something is spoken.
@@ -206,27 +221,21 @@ impl Daemon {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
             (self.log)(text);
         }
-        if let Some(Err(problem)) = self.collectd.as_ref().map(Collectd::reload) {
-            (self.log)(&problem);
+        for source in lock(&self.sources).iter() {
+            if let Err(problem) = source.reload() {
+                (self.log)(&problem);
+            }
         }
         if before.rrdcached != now.rrdcached
             || before.metrics != now.metrics
             || before.collectd != now.collectd
         {
-            self.stop_serving();
+            self.stop();
             if let Err(problem) = self.listen() {
                 (self.log)(&problem);
             }
         }
         (self.log)("the configuration was read again");
-    }
-
-    /// Answers what has come, and serves nobody any more.
-    fn stop_serving(&mut self) {
-        self.servers.drain(..).for_each(|mut server| server.stop());
-        if let Some(mut collectd) = self.collectd.take() {
-            collectd.stop();
-        }
     }
 
     /// Tells systemd, if it has started the daemon.
@@ -238,7 +247,7 @@ impl Daemon {
 
     /// Answers what has come, writes all that is pending, and ends.
     fn end(&mut self) {
-        self.stop_serving();
+        self.stop();
         self.store.close();
         if let Some(path) = &self.config.pid_file {
             // Somebody else may have removed it.
@@ -286,4 +295,8 @@ fn options(config: &Config, log: &Log) -> Options {
         journal: config.journal.clone(),
         log: Arc::clone(log),
     }
+}
+
+fn lock(sources: &Sources) -> MutexGuard<'_, Vec<Box<dyn Source>>> {
+    sources.lock().unwrap_or_else(PoisonError::into_inner)
 }

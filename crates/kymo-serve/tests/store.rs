@@ -213,13 +213,24 @@ fn forgotten_updates_do_not_come_back() {
     store.create(&path, &definition()).unwrap();
     give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
     let kept = store.known(&path).unwrap();
-    let mut group = Group::new();
-    assert!(store.forget(&path, Some(&mut group)));
-    store.commit(&mut group).unwrap();
-    assert!(!store.forget(&path, None));
+    assert!(store.forget(&path).unwrap());
+    assert!(!store.forget(&path).unwrap());
     let (update, _) = Update::from_text(b"1600000000:1").unwrap();
     assert_eq!(store.accept(&kept, &update, None), Err(Refused::Forgotten));
     assert_eq!(store.pending_bytes(), 0);
+    // As after it was killed.
+    let again = tempfile::tempdir().unwrap();
+    let journal = again.path().join("journal");
+    std::fs::create_dir(&journal).unwrap();
+    for entry in std::fs::read_dir(directory.path().join("journal")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), journal.join(entry.file_name())).unwrap();
+    }
+    let mut copied = options;
+    copied.journal.as_mut().unwrap().directory = journal;
+    let replayed = Store::open(copied).unwrap();
+    assert_eq!(replayed.pending_bytes(), 0);
+    replayed.close();
     store.close();
     assert_eq!(last(&store, "a.rrd").0, Time::from_seconds(START));
 }
@@ -258,6 +269,19 @@ fn paths_stay_below_the_base() {
         assert!(store.create(&path, &definition()).is_err(), "{word}");
     }
     assert!(store.allows(&store.path(b"a..b/..c.rrd")));
+    // One file has one database.
+    let base = store.options().base.display().to_string();
+    for word in [
+        "a/b.rrd",
+        "./a//b.rrd",
+        "a/./b.rrd",
+        &format!("{base}//a/b.rrd/"),
+    ] {
+        let path = String::from_utf8(store.path(word.as_bytes())).unwrap();
+        assert_eq!(path, format!("{base}/a/b.rrd"), "{word}");
+    }
+    assert_eq!(store.path(b"/"), b"");
+    assert!(!store.allows(format!("{base}x/a.rrd").as_bytes()));
     store.close();
 }
 

@@ -5,6 +5,7 @@ mod commands;
 mod ctf;
 mod engine;
 mod rrd;
+mod serve;
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,11 @@ pub(crate) use engine::{same, update};
 pub(crate) fn run(mut args: Args) -> Outcome {
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    if !["ctf", "rrd", "engine", "commands"].into_iter().any(wanted) {
-        return Err("`--only` is `ctf`, `rrd`, `engine` or `commands`".into());
+    if !["ctf", "rrd", "engine", "commands", "serve"]
+        .into_iter()
+        .any(wanted)
+    {
+        return Err("`--only` is `ctf`, `rrd`, `engine`, `commands` or `serve`".into());
     }
     let databases: PathBuf = args.value("--databases")?.unwrap_or_else(rrd::databases);
     let tool = if wanted("ctf") {
@@ -47,6 +51,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("commands") {
         counts.add(commands::run(&commands)?);
+    }
+    if wanted("serve") {
+        counts.add(serve::run(&kymo)?);
     }
     println!("{} passed, {} failed", counts.passed, counts.failed);
     if counts.failed == 0 {

@@ -186,10 +186,9 @@ impl Receiver {
         &self.shared.counters
     }
 
-    /// What adds to a page of metrics.
-    pub fn page(&self) -> impl Fn(&mut Page) + Send + Sync + 'static {
-        let shared = Arc::clone(&self.shared);
-        move |page| shared.page(page)
+    /// Adds what was received to a page of metrics.
+    pub fn metrics(&self, page: &mut Page) {
+        self.shared.metrics(page);
     }
 
     /// The addresses at which it receives.
@@ -227,7 +226,7 @@ impl Drop for Receiver {
 }
 
 impl Shared {
-    fn page(&self, page: &mut Page) {
+    fn metrics(&self, page: &mut Page) {
         let counters = &self.counters;
         for (name, help, counter) in [
             ("total", "Datagrams received.", &counters.datagrams),

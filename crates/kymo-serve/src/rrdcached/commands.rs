@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Batch, Client, Goes, Words};
+use super::{Batch, Client, Goes, Words, not_in_journal};
 use crate::store::{Flushed, Refused, Update};
 
 /// A command.
@@ -216,13 +216,17 @@ impl<S: io::Read + io::Write> Client<'_, S> {
             },
             _ if !store.allows(&path) => self.refuse(format_args!("{shown}: Permission denied")),
             Kind::Flush => self.flush(&path)?,
-            Kind::Forget => match store.known(&path) {
-                Some(_) => {
-                    store.forget(&path, Some(&mut self.group));
-                    self.acknowledge("Gone!");
+            Kind::Forget if store.known(&path).is_none() => {
+                self.refuse("No such file or directory");
+            }
+            Kind::Forget => {
+                // What was asked before is in the journal before this.
+                self.commit();
+                match self.shared.store.forget(&path) {
+                    Ok(_) => self.done("Gone!"),
+                    Err(error) => self.refuse(not_in_journal(&error)),
                 }
-                None => self.refuse("No such file or directory"),
-            },
+            }
             Kind::Info => self.info(&path),
             Kind::Last => self.last(&path),
             Kind::First => match words.next() {

@@ -11,7 +11,7 @@ use kymo_rrdtool::{Defaults, Failure, Session, reason, run};
 use kymo_text::Line;
 
 use super::commands::Command;
-use super::{Client, PIECE, Words};
+use super::{Client, PIECE, Words, not_in_journal};
 use crate::store::{Flushed, path_of};
 
 /// The kinds of archives.
@@ -175,8 +175,11 @@ impl<S: io::Read + Write> Client<'_, S> {
             Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
             Ok(_) => {
                 // What is pending was meant for the one before.
-                store.forget(path, Some(&mut self.group));
-                self.acknowledge("RRD created OK");
+                self.commit();
+                match self.shared.store.forget(path) {
+                    Ok(_) => self.done("RRD created OK"),
+                    Err(error) => self.refuse(not_in_journal(&error)),
+                }
             }
         }
     }

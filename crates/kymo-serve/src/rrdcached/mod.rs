@@ -19,9 +19,12 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
+use crate::daemon;
 use crate::lines::{Lines, Told};
-use crate::listen::Stream;
+use crate::listen::{Server, Socket, Stream};
+use crate::metrics::Page;
 use crate::store::{Group, Store};
 use words::Words;
 
@@ -54,16 +57,49 @@ impl Rrdcached {
         }
     }
 
-    /// The store.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
     /// Answers the lines of a connection until it ends.
     pub fn serve(&self, stream: Stream) {
         let mut client = Client::new(self, stream);
         // A client that is gone needs not be told.
         let _ = client.serve();
+    }
+}
+
+/// The sockets at which the protocol is spoken.
+#[derive(Debug)]
+pub struct Source {
+    shared: Arc<Rrdcached>,
+    server: Server,
+}
+
+impl Source {
+    /// Serves the clients of sockets, so many at a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn start(shared: &Arc<Rrdcached>, sockets: Vec<Socket>, most: usize) -> io::Result<Self> {
+        let serving = Arc::clone(shared);
+        let serve = move |stream| serving.serve(stream);
+        Ok(Self {
+            shared: Arc::clone(shared),
+            server: Server::start("rrdcached", sockets, most, serve)?,
+        })
+    }
+}
+
+impl daemon::Source for Source {
+    fn metrics(&self, page: &mut Page) {
+        page.counter(
+            "rrdcached_commands_total",
+            "Commands of rrdcached's protocol.",
+            self.shared.commands.load(Relaxed),
+        );
+        page.connections("rrdcached", self.server.connections());
+    }
+
+    fn stop(&mut self) {
+        self.server.stop();
     }
 }
 
@@ -94,6 +130,12 @@ struct Batch {
     lines: u64,
     errors: Vec<u8>,
     count: u64,
+}
+
+/// What is said where the journal does not take something.
+fn not_in_journal(error: &io::Error) -> String {
+    let reason = kymo_rrdtool::reason(error);
+    format!("the journal cannot be written: {reason}")
 }
 
 /// Whether the connection goes on.
@@ -157,10 +199,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         let Err(error) = done else {
             return;
         };
-        let reason = format!(
-            "the journal cannot be written: {}",
-            kymo_rrdtool::reason(&error)
-        );
+        let reason = not_in_journal(&error);
         let mut out = Vec::new();
         let mut end = 0;
         for acknowledged in acknowledged {

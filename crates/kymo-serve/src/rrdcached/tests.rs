@@ -40,6 +40,10 @@ struct Daemon {
 
 impl Daemon {
     fn new() -> Self {
+        Self::with_journal_of(1 << 20)
+    }
+
+    fn with_journal_of(most_bytes: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let hour = Duration::from_secs(3600);
         let options = Options {
@@ -56,7 +60,7 @@ impl Daemon {
             target: Target::Native(Machine::native()),
             journal: Some(journal::Options {
                 directory: directory.path().join("journal"),
-                most_bytes: 1 << 20,
+                most_bytes,
                 durable: false,
             }),
             log: Arc::new(|_| {}),
@@ -307,6 +311,22 @@ fn definitions() {
         (CREATE, "0 RRD created OK"),
         ("PENDING a.rrd", "0 updates pending"),
     ]);
+}
+
+/// What cannot be written to the journal is not acknowledged, and only that is told.
+#[test]
+fn a_journal_that_is_full() {
+    let daemon = Daemon::with_journal_of(0);
+    let problem = "the journal cannot be written: the journal is too long";
+    daemon.expect(&[(CREATE, &format!("-1 {problem}"))]);
+    let lines = "PING\nUPDATE a.rrd 1000000010:1:2\nPING\nUPDATE a.rrd x\n\
+        UPDATE a.rrd 1000000020:1:2\nBATCH\nUPDATE a.rrd 1000000030:1:2\nFOO\n.\nPING";
+    let expected = format!(
+        "0 PONG\n-1 {problem}\n0 PONG\n-1 Cannot find timestamp in 'x'!\n-1 {problem}\n\
+         0 Go ahead.  End with dot '.' on its own line.\n\
+         2 errors\n2 Unknown command: FOO\n1 {problem}\n0 PONG\n"
+    );
+    assert_eq!(daemon.ask(lines), expected);
 }
 
 #[test]

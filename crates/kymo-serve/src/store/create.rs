@@ -12,7 +12,7 @@ use kymo_rrd::convert::Conversion;
 use kymo_rrd::engine::{Definition, create};
 use kymo_rrd::modify::Changed;
 
-use super::{Group, Store, path_of};
+use super::{Store, path_of};
 
 impl Store {
     /// Makes a database at an absolute path, and the directories above it. Where there is one, it is
@@ -47,9 +47,7 @@ impl Store {
             // As rrdtool gives it to new databases.
             file.set_permissions(PermissionsExt::from_mode(0o644))
         })?;
-        let mut group = Group::new();
-        self.forget(path, Some(&mut group));
-        self.commit(&mut group)
+        self.forget(path).map(drop)
     }
 
     /// Makes the directories above a path.

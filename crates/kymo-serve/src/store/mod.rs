@@ -260,19 +260,35 @@ impl Store {
         &self.options
     }
 
-    /// The absolute path that a word means: one that is not absolute is below the base.
+    /// The absolute path that a word means: one that is not absolute is below the base. Where it can be
+    /// written in several ways, by `//` and `/./`, this is the shortest.
     pub fn path(&self, word: &[u8]) -> Vec<u8> {
-        match word {
-            [b'/', ..] => word.to_vec(),
-            _ => [bytes_of(&self.options.base), b"/", word].concat(),
+        let base = match word {
+            [b'/', ..] => b"",
+            _ => self.base(),
+        };
+        let mut path = Vec::with_capacity(base.len() + 1 + word.len());
+        path.extend_from_slice(base);
+        for name in word.split(|byte| *byte == b'/') {
+            if !name.is_empty() && name != b"." {
+                path.push(b'/');
+                path.extend_from_slice(name);
+            }
         }
+        path
+    }
+
+    /// What paths in the base begin with, before a `/`.
+    fn base(&self) -> &[u8] {
+        let base = bytes_of(&self.options.base);
+        base.strip_suffix(b"/").unwrap_or(base)
     }
 
     /// Whether a path may be used: below the base and without `..`, or any.
     pub fn allows(&self, path: &[u8]) -> bool {
         let below = || {
-            let rest = path.strip_prefix(bytes_of(&self.options.base))?;
-            rest.starts_with(b"/").then_some(())?;
+            let rest = path.strip_prefix(self.base())?;
+            (rest.is_empty() || rest.starts_with(b"/")).then_some(())?;
             let mut names = rest.split(|byte| *byte == b'/');
             (!names.any(|name| name == b"..")).then_some(())
         };
@@ -429,14 +445,23 @@ impl Store {
         told.iter().for_each(drop);
     }
 
-    /// Forgets what is known of a path; what is pending is lost. Tells whether it was known. A source that
-    /// acknowledges this puts it in a group.
-    pub fn forget(&self, path: &[u8], group: Option<&mut Group>) -> bool {
-        if let Some(group) = group
-            && self.journal.is_some()
-        {
+    /// Forgets what is known of a path; what is pending is lost. Tells whether it was known.
+    ///
+    /// # Errors
+    ///
+    /// Where the journal cannot be written: then nothing is forgotten.
+    pub fn forget(&self, path: &[u8]) -> io::Result<bool> {
+        if let Some(journal) = &self.journal {
+            // Before anything is accepted that comes after this.
+            let mut group = Group::new();
             journal::forget(path, &mut group.bytes);
+            journal.append(&mut group.bytes)?;
         }
+        Ok(self.forget_in_memory(path))
+    }
+
+    /// The same, of what the journal says.
+    fn forget_in_memory(&self, path: &[u8]) -> bool {
         let Some(database) = self.shard(path).remove(path) else {
             return false;
         };

@@ -123,7 +123,7 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
         let bytes = Bytes::open(path, Access::Sequential)?;
         let told = replay(&bytes, |entry| match entry {
             Entry::Forget(path) => {
-                store.forget(path, None);
+                store.forget_in_memory(path);
             }
             Entry::Update(path, record) => match store.database(path) {
                 Ok(database) => {

@@ -1,0 +1,427 @@
+//! `kymo serve`, as its clients and its system see it.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const BEGIN: u64 = 1_500_000_000;
+
+/// A daemon, which is killed where a test fails.
+struct Daemon {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Daemon {
+    /// Begins with these words, and waits until it listens at `sock` of the directory.
+    fn begin(directory: &Path, words: &[&str]) -> Self {
+        Self::begin_with(directory, words, |command| command)
+    }
+
+    fn begin_with(
+        directory: &Path,
+        words: &[&str],
+        with: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
+        command.arg("serve").args(words).current_dir(directory);
+        let child = with(command.stdin(Stdio::null()).stderr(Stdio::null()));
+        let daemon = Self {
+            child: child.spawn().unwrap(),
+            socket: directory.join("sock"),
+        };
+        let end = Instant::now() + Duration::from_secs(60);
+        while UnixStream::connect(&daemon.socket).is_err() {
+            assert!(Instant::now() < end, "it does not listen");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        daemon
+    }
+
+    fn client(&self) -> Client {
+        let stream = UnixStream::connect(&self.socket).unwrap();
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).unwrap();
+        Client(BufReader::new(stream))
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Has it end, and tells its exit code.
+    fn end(mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn send(&mut self, text: &str) {
+        self.0.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        self.send(&format!("{line}\n"));
+        self.line()
+    }
+
+    fn ok(&mut self, line: &str) {
+        let answer = self.ask(line);
+        assert!(answer.starts_with("0 "), "{line}: {answer}");
+    }
+}
+
+fn create(name: &str) -> String {
+    format!("CREATE {name} -b {BEGIN} -s 1 DS:a:GAUGE:600:U:U RRA:LAST:0:1:100000")
+}
+
+const WORDS: [&str; 4] = ["--data", "data", "--rrdcached", "unix:sock"];
+
+#[test]
+fn help_is_complete() {
+    let help = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(["help", "serve"])
+        .output();
+    insta::assert_snapshot!(String::from_utf8(help.unwrap().stdout).unwrap());
+}
+
+#[test]
+fn a_signal_ends_it_when_all_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = [&WORDS[..], &["--pid-file", "pid", "--jitter", "1.5"]].concat();
+    let daemon = Daemon::begin(directory.path(), &words);
+    let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
+    assert_eq!(pid, format!("{}\n", daemon.child.id()));
+    let mut client = daemon.client();
+    client.ok(&create("host/a.rrd"));
+    client.ok(&format!(
+        "UPDATE host/a.rrd {}:1 {}:2",
+        BEGIN + 1,
+        BEGIN + 2
+    ));
+    assert_eq!(client.ask("LAST host/a.rrd"), format!("0 {BEGIN}"));
+    daemon.signal("-USR1");
+    let end = Instant::now() + Duration::from_secs(30);
+    while client.ask("LAST host/a.rrd") != format!("0 {}", BEGIN + 2) {
+        assert!(Instant::now() < end);
+    }
+    client.ok(&format!("UPDATE host/a.rrd {}:3", BEGIN + 3));
+    assert_eq!(daemon.end(), Some(0));
+    for name in ["pid", "sock"] {
+        assert!(!directory.path().join(name).exists(), "{name}");
+    }
+    let daemon = Daemon::begin(directory.path(), &WORDS);
+    assert_eq!(
+        daemon.client().ask("LAST host/a.rrd"),
+        format!("0 {}", BEGIN + 3)
+    );
+}
+
+/// Killed at any moment, it loses nothing that it has acknowledged. `KYMO_KILLS` tells how often this
+/// is tried.
+#[test]
+fn what_is_acknowledged_survives_kill_9() {
+    const FILES: u64 = 3;
+    let kills = std::env::var("KYMO_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    // Files are written and journals begun anew all the time.
+    let timing = [
+        "--write-timeout",
+        "0.02",
+        "--flush",
+        "0.05",
+        "--journal",
+        "journal",
+    ];
+    let words = [&WORDS[..], &timing].concat();
+    let mut next = [BEGIN + 1; FILES as usize];
+    let mut acknowledged = 0;
+    for round in 0..kills {
+        let mut daemon = Daemon::begin(directory.path(), &words);
+        let mut client = daemon.client();
+        if round == 0 {
+            (0..FILES).for_each(|file| client.ok(&create(&format!("{file}.rrd"))));
+        }
+        let stream = client.0.get_ref().try_clone().unwrap();
+        let first = next;
+        let sender = std::thread::spawn(move || {
+            let mut next = first;
+            let mut stream = stream;
+            // Each line once, many at a time; some in batches.
+            for turn in 0.. {
+                let mut text = String::new();
+                let file = turn % FILES;
+                let batch = turn % 4 == 3;
+                text += if batch { "BATCH\n" } else { "" };
+                for _ in 0..20 {
+                    let time = &mut next[file as usize];
+                    text += &format!("UPDATE {file}.rrd {time}:{}\n", *time - BEGIN);
+                    *time += 1;
+                }
+                text += if batch { ".\n" } else { "" };
+                if stream.write_all(text.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        });
+        let child = daemon.child.id();
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(3 + round * 37 % 120));
+            let pid = child.to_string();
+            Command::new("kill").args(["-KILL", &pid]).status().unwrap()
+        });
+        // The answers come in the order of the lines.
+        let mut line = String::new();
+        'answers: for turn in 0_u64.. {
+            let file = (turn % FILES) as usize;
+            let batch = turn % 4 == 3;
+            for _ in 0..if batch { 2 } else { 20 } {
+                line.clear();
+                if client.0.read_line(&mut line).unwrap_or(0) == 0 || !line.ends_with('\n') {
+                    break 'answers;
+                }
+                assert!(line.starts_with("0 "), "{line}");
+                next[file] += if batch { 0 } else { 1 };
+            }
+            next[file] += if batch { 20 } else { 0 };
+        }
+        killer.join().unwrap();
+        sender.join().unwrap();
+        daemon.child.wait().unwrap();
+
+        let daemon = Daemon::begin(directory.path(), &words);
+        let mut client = daemon.client();
+        for file in 0..FILES {
+            let end = next[file as usize] - 1;
+            let rows = end - BEGIN;
+            acknowledged += rows;
+            client.ok(&format!("FLUSH {file}.rrd"));
+            let answer = client.ask(&format!("LAST {file}.rrd"));
+            let last: u64 = answer.strip_prefix("0 ").unwrap().parse().unwrap();
+            assert!(
+                last >= end,
+                "round {round}, file {file}: {last}, acknowledged {end}"
+            );
+            let head = client.ask(&format!("FETCH {file}.rrd LAST {BEGIN} {end}"));
+            assert!(head.ends_with(" Success"), "{head}");
+            let count: u64 = head.split(' ').next().unwrap().parse().unwrap();
+            for _ in 0..6 {
+                client.line();
+            }
+            for row in 1..=count - 6 {
+                let line = client.line();
+                let (_, value) = line.split_once(": ").unwrap();
+                if row <= rows {
+                    let value: f64 = value.parse().unwrap();
+                    assert_eq!(value, row as f64, "round {round}, file {file}: {line}");
+                }
+            }
+            // What was not acknowledged may be there, too.
+            next[file as usize] = last + 1;
+        }
+        assert_eq!(daemon.end(), Some(0));
+        let left = std::fs::read_dir(directory.path().join("journal")).unwrap();
+        assert_eq!(left.count(), 1, "all is written, and only the lock is left");
+    }
+    assert!(acknowledged > 0 || kills == 0);
+}
+
+#[test]
+fn a_slow_reader_holds_up_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::begin(directory.path(), &WORDS);
+    let mut client = daemon.client();
+    client.ok(&create("a.rrd"));
+    // It asks for some hundred megabytes, and reads none of them.
+    let mut slow = daemon.client();
+    let text = format!("FETCH a.rrd LAST {BEGIN} {}\n", BEGIN + 100_000).repeat(100);
+    slow.send(&text);
+    for second in 1..100 {
+        client.ok(&format!("UPDATE a.rrd {}:1", BEGIN + second));
+    }
+    let statm = std::fs::read_to_string(format!("/proc/{}/statm", daemon.child.id()));
+    if let Ok(statm) = statm {
+        let resident: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(resident * 4096 < 100 << 20, "{statm}");
+    }
+    // It is not waited for at the end, either.
+    assert_eq!(daemon.end(), Some(0));
+    assert_eq!(slow.line(), "100007 Success");
+}
+
+#[test]
+fn the_configuration_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(directory.path().join("config.toml"), text).unwrap();
+    write("data = 'data'\n[rrdcached]\nlisten = 'unix:sock'\n");
+    let system = UnixDatagram::bind(directory.path().join("notify")).unwrap();
+    system
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let path = directory.path().join("notify");
+    let daemon = Daemon::begin_with(directory.path(), &["--config", "config.toml"], |command| {
+        command.env("NOTIFY_SOCKET", path)
+    });
+    let told = || {
+        let mut text = [0; 1000];
+        let count = system.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..count]).into_owned()
+    };
+    assert_eq!(told(), "READY=1\n");
+    let mut client = daemon.client();
+    client.ok(&create("a.rrd"));
+    client.ok(&format!("UPDATE a.rrd {}:1", BEGIN + 1));
+
+    // What is wrong changes nothing.
+    write("data = 'data'\nx = 1\n");
+    daemon.signal("-HUP");
+    assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(told(), "READY=1\n");
+    client.ok("PING");
+
+    write(
+        "data = 'data'\n[rrdcached]\nlisten = ['unix:sock', 'unix:other']\n[write]\ntimeout = 0.001\n",
+    );
+    daemon.signal("-HUP");
+    assert!(told().starts_with("RELOADING=1\n"));
+    assert_eq!(told(), "READY=1\n");
+    let mut other = UnixStream::connect(directory.path().join("other")).unwrap();
+    other.write_all(b"PING\n").unwrap();
+    let mut answer = [0; 7];
+    other.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"0 PONG\n");
+    // Nothing is lost, and what is pending is written at the new times.
+    let mut client = daemon.client();
+    let end = Instant::now() + Duration::from_secs(30);
+    while client.ask("LAST a.rrd") != format!("0 {}", BEGIN + 1) {
+        assert!(Instant::now() < end);
+    }
+    assert_eq!(daemon.end(), Some(0));
+    assert_eq!(told(), "STOPPING=1\n");
+}
+
+#[test]
+fn metrics() {
+    let directory = tempfile::tempdir().unwrap();
+    // A port that is free now is nearly always free at once.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let words = [&WORDS[..], &["--metrics", &address]].concat();
+    let daemon = Daemon::begin(directory.path(), &words);
+    let mut client = daemon.client();
+    client.ok(&create("a.rrd"));
+    client.ok(&format!("UPDATE a.rrd {}:1 {}:2", BEGIN + 1, BEGIN + 2));
+    let get = |request: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let page = get("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    for line in [
+        "# TYPE kymo_updates_accepted_total counter",
+        "kymo_updates_accepted_total 2",
+        "kymo_databases 1",
+        "kymo_rrdcached_connections 1",
+        "kymo_rrdcached_commands_total 2",
+    ] {
+        // The connection by which it was waited for may not have ended.
+        let found = page.lines().any(|found| found == line);
+        assert!(
+            found || line.starts_with("kymo_rrdcached_connections"),
+            "{line}\n{page}"
+        );
+    }
+    assert!(get("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(get("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(8200));
+    assert!(get(&long).starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn what_is_wrong_is_told_before_it_begins() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(
+        directory.path().join("wrong.toml"),
+        "data = 'data'\nx = 1\n",
+    )
+    .unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
+        command
+            .arg("serve")
+            .args(words)
+            .current_dir(directory.path());
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    for (words, code, text) in [
+        (
+            &["--config", "wrong.toml"][..],
+            2,
+            "'wrong.toml': line 2, column 1: found `x`",
+        ),
+        (
+            &["--config", "none.toml"],
+            2,
+            "'none.toml': No such file or directory",
+        ),
+        (
+            &["--data", "data", "--durable"],
+            2,
+            "--durable needs --journal",
+        ),
+        (&["--data", "data", "--rrdcached", "a:b"], 2, "HOST:PORT"),
+        (
+            &["--data", "data", "--write-timeout=-1"],
+            2,
+            "write-timeout",
+        ),
+        (&[], 2, "--config"),
+        (
+            &["--data", "data", "--rrdcached", "unix:none/sock"],
+            3,
+            "unix:none/sock: No such file",
+        ),
+        (&["--data", "wrong.toml"], 3, "File exists"),
+    ] {
+        let (found, told) = run(words);
+        assert_eq!(found, Some(code), "{words:?} {told}");
+        assert!(told.contains(text), "{words:?} {told}");
+    }
+    // Two do not use one journal.
+    let words = [&WORDS[..], &["--journal", "journal"]].concat();
+    let _daemon = Daemon::begin(directory.path(), &words);
+    let (code, told) = run(&["--data", "data", "--journal", "journal"]);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("another program uses it"), "{told}");
+}
