@@ -4,9 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kymo_collectd::network::Security;
 use kymo_serve::config::{Config, JOURNAL_BYTES};
+use kymo_serve::listen::Address;
+use kymo_serve::network::Listen;
 use kymo_serve::store::Log;
-use kymo_serve::{daemon, journal};
+use kymo_serve::{conf, csv, daemon, journal};
 
 use crate::args::serve::Serve;
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -62,6 +65,7 @@ fn configuration(args: &Serve) -> Result<Config, String> {
         .metrics
         .addresses
         .extend(args.metrics.iter().cloned());
+    collectd(args, &mut config)?;
     let write = &mut config.write;
     write.timeout = args.write_timeout.unwrap_or(write.timeout);
     write.jitter = args.jitter.unwrap_or(write.jitter);
@@ -72,4 +76,45 @@ fn configuration(args: &Serve) -> Result<Config, String> {
         config.pid_file.clone_from(&args.pid_file);
     }
     Ok(config)
+}
+
+/// What the command line says of collectd's clients.
+fn collectd(args: &Serve, config: &mut Config) -> Result<(), String> {
+    let is_asked = !args.collectd.is_empty()
+        || args.unixsock.is_some()
+        || args.csv.is_some()
+        || args.collectd_conf.is_some();
+    if config.collectd.is_none() && !is_asked {
+        return match args.types_db.is_empty() {
+            true => Ok(()),
+            false => Err("--types-db needs --collectd, --unixsock or --collectd-conf".into()),
+        };
+    }
+    let options = config.collectd.get_or_insert_default();
+    if let Some(path) = &args.collectd_conf {
+        let ignored = conf::read(path, options)?;
+        options.ignored.extend(ignored);
+    }
+    if !args.types_db.is_empty() {
+        options.types_db.clone_from(&args.types_db);
+    }
+    for (host, port) in &args.collectd {
+        options.network.listen.push(Listen {
+            port: *port,
+            level: args.security.unwrap_or_default(),
+            auth_file: args.auth_file.clone(),
+            ..Listen::new(host)
+        });
+    }
+    if args.auth_file.is_none() && args.security.is_some_and(|level| level > Security::None) {
+        return Err("--security sign and encrypt need --auth-file".into());
+    }
+    let socket = args.unixsock.iter().cloned().map(Address::Unix);
+    options.unixsock.addresses.extend(socket);
+    if let Some(directory) = &args.csv {
+        let rates = options.csv.as_ref().is_some_and(|csv| csv.rates);
+        let directory = directory.clone();
+        options.csv = Some(csv::Options { directory, rates });
+    }
+    Ok(())
 }

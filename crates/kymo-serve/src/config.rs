@@ -12,6 +12,7 @@
 //!
 //! What is not known is an error, with its line and column.
 
+mod collectd;
 mod section;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use crate::{journal, rrdcached};
 pub(crate) use section::Section;
 
 /// What the daemon shall do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The directory that databases are in; relative paths of clients are below it.
     pub data: PathBuf,
@@ -44,6 +45,8 @@ pub struct Config {
     pub rrdcached: Listen,
     /// The daemon's own metrics, by HTTP.
     pub metrics: Listen,
+    /// collectd's clients, if there are any.
+    pub collectd: Option<crate::collectd::Options>,
 }
 
 /// How updates are written.
@@ -75,7 +78,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    fn nowhere(mode: u32) -> Self {
+    pub(crate) fn nowhere(mode: u32) -> Self {
         Self {
             addresses: Vec::new(),
             mode,
@@ -113,6 +116,7 @@ impl Config {
             journal: None,
             rrdcached: Listen::nowhere(0o660),
             metrics: Listen::nowhere(0o660),
+            collectd: None,
         }
     }
 
@@ -182,20 +186,31 @@ impl Config {
             ("rrdcached", Some(rrdcached::PORT), &mut config.rrdcached),
             ("metrics", None, &mut config.metrics),
         ] {
-            if let Some(mut table) = section.section(name)? {
-                listen.addresses = table.addresses("listen", port)?;
-                table.set("mode", &mut listen.mode, |section, name| {
-                    Ok(section.count(name, 0..=0o777)?.map(|mode| mode as u32))
-                })?;
-                table.set("connections", &mut listen.connections, |section, name| {
-                    section.count(name, 1..=100_000)
-                })?;
-                table.end()?;
+            if let Some(table) = section.section(name)? {
+                self::listen(table, port, listen)?;
             }
+        }
+        if let Some(table) = section.section("collectd")? {
+            config.collectd = Some(collectd::read(table)?);
         }
         section.end()?;
         Ok(config)
     }
+}
+
+/// Reads where a protocol is spoken.
+fn listen(mut table: Section<'_>, port: Option<u16>, listen: &mut Listen) -> Result<(), String> {
+    let addresses = table.addresses("listen", port)?;
+    if !addresses.is_empty() {
+        listen.addresses = addresses;
+    }
+    table.set("mode", &mut listen.mode, |section, name| {
+        Ok(section.count(name, 0..=0o777)?.map(|mode| mode as u32))
+    })?;
+    table.set("connections", &mut listen.connections, |section, name| {
+        section.count(name, 1..=100_000)
+    })?;
+    table.end()
 }
 
 #[cfg(test)]
@@ -257,6 +272,7 @@ mod tests {
                 addresses: vec![address("localhost:9104")],
                 ..Listen::nowhere(0o660)
             },
+            collectd: None,
         };
         assert_eq!(config, Ok(expected));
         let least = Config::parse("data = '/data'");
@@ -269,7 +285,7 @@ mod tests {
             ("", "there is no `data`, the directory of databases"),
             (
                 "data = 'a'\nx = 1",
-                "line 2, column 1: found `x`, expected one of `anywhere`, `data`, `format`, `journal`, `metrics`, `pid-file`, `rrdcached`, `write`",
+                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `journal`, `metrics`, `pid-file`, `rrdcached`, `write`",
             ),
             (
                 "data = 1",

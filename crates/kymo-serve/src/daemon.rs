@@ -10,6 +10,7 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
 use crate::listen::{Server, Socket};
 use crate::metrics::{self, Page};
@@ -65,7 +66,10 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
         match wish {
             Err(RecvTimeoutError::Timeout) => daemon.notify(&[NotifyState::Watchdog]),
             Ok(SIGHUP) => daemon.reload(configure),
-            Ok(SIGUSR1) => daemon.store.flush_all(),
+            Ok(SIGUSR1) => {
+                lock(&daemon.sources).iter().for_each(|it| it.flush());
+                daemon.store.flush_all();
+            }
             Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
@@ -78,6 +82,18 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
 pub trait Source: Send {
     /// Adds what it has counted to a page.
     fn metrics(&self, page: &mut Page);
+
+    /// Reads again what lies in files.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, as a message; what was there before holds on.
+    fn reload(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Writes what it keeps beside the store.
+    fn flush(&self) {}
 
     /// Takes nothing any more, and ends when what was taken is answered.
     fn stop(&mut self);
@@ -112,6 +128,11 @@ impl Daemon {
         if !sockets.is_empty() {
             let most = self.config.rrdcached.connections;
             let source = rrdcached::Source::start(&self.rrdcached, sockets, most).map_err(told)?;
+            lock(&self.sources).push(Box::new(source));
+        }
+        if let Some(options) = &self.config.collectd {
+            let sockets = self.sockets("unixsock", &options.unixsock)?;
+            let source = Collectd::start(options, sockets, &self.store, &self.log)?;
             lock(&self.sources).push(Box::new(source));
         }
         let sockets = self.sockets("metrics", &self.config.metrics)?;
@@ -200,7 +221,15 @@ impl Daemon {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
             (self.log)(text);
         }
-        if before.rrdcached != now.rrdcached || before.metrics != now.metrics {
+        for source in lock(&self.sources).iter() {
+            if let Err(problem) = source.reload() {
+                (self.log)(&problem);
+            }
+        }
+        if before.rrdcached != now.rrdcached
+            || before.metrics != now.metrics
+            || before.collectd != now.collectd
+        {
             self.stop();
             if let Err(problem) = self.listen() {
                 (self.log)(&problem);
@@ -237,6 +266,7 @@ fn handed() -> Vec<(String, Socket)> {
         // systemd calls those without a name after the unit, such as `kymo.socket`.
         let name = match names.next() {
             Some("metrics") => "metrics",
+            Some("unixsock") => "unixsock",
             _ => "rrdcached",
         };
         if let Ok(Some(listener)) = handed.take_unix_listener(index) {

@@ -4,12 +4,17 @@
 //! * [`journal`]: what was acknowledged, for when the program is killed;
 //! * [`listen`]: sockets, and a thread for each connection; [`lines`]: what is read from these;
 //! * [`rrdcached`]: rrdcached's protocol;
+//! * [`collectd`]: collectd's clients: [`network`] receives datagrams, [`plain`] serves the text protocol;
+//!   [`ingest`] gives their lists to databases, defined as in [`definitions`], and to files ([`csv`]);
+//!   [`conf`] reads a `collectd.conf`;
 //! * [`metrics`]: what the daemon tells of itself;
 //! * [`config`], [`daemon`]: what it shall do, and its life.
 //!
 //! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
 //! those of the standard library, and sockets block: a slow client holds up its own thread only.
 
+pub mod collectd;
+pub mod conf;
 pub mod config;
 pub mod csv;
 pub mod daemon;

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use kymo_collectd::network::Security;
 use kymo_rrd::convert::Target;
 use kymo_serve::listen::Address;
 
 /// Take metrics and keep them in round-robin databases
 ///
-/// A daemon that speaks rrdcached's protocol. Updates wait in memory, and are written together; with a
+/// A daemon that speaks rrdcached's protocol, and collectd's: datagrams and lines of text. Updates wait in memory, and are written together; with a
 /// journal, what was acknowledged survives that the daemon is killed. It stays in the foreground.
 ///
 /// SIGTERM and SIGINT write all that is pending and end it, SIGHUP has it read its configuration
@@ -24,6 +25,7 @@ Exit status:
 Examples:
   kymo serve --data /var/lib/rrd --rrdcached unix:/run/rrdcached.sock --journal /var/lib/kymo
   kymo serve --config /etc/kymo/serve.toml
+  kymo serve --data /var/lib/collectd/rrd --collectd 127.0.0.1 --unixsock /run/collectd.sock
   rrdtool fetch --daemon unix:/run/rrdcached.sock load.rrd AVERAGE")]
 pub(crate) struct Serve {
     /// The file of configuration (TOML). What is said on the command line counts more.
@@ -41,6 +43,71 @@ pub(crate) struct Serve {
     /// 42217 unless told otherwise.
     #[arg(long, value_name = "ADDRESS", value_parser = rrdcached)]
     pub(crate) rrdcached: Vec<Address>,
+
+    /// Receive collectd's datagrams at an address: HOST, HOST:PORT, [IPv6]:PORT, or a group of multicast. Can
+    /// be given several times.
+    ///
+    /// The port is 25826 unless told otherwise. The databases are those that collectd's rrdtool plugin
+    /// would make, DIR/HOST/PLUGIN/TYPE.rrd.
+    #[arg(long, value_name = "ADDRESS", value_parser = datagrams, help_heading = "collectd")]
+    pub(crate) collectd: Vec<(String, u16)>,
+
+    /// Take only datagrams that are protected so far: none, sign or encrypt.
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_parser = level,
+        requires = "collectd",
+        help_heading = "collectd"
+    )]
+    pub(crate) security: Option<Security>,
+
+    /// A file with the passwords of senders: lines `USER: PASSWORD`.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = clap::ValueHint::FilePath,
+        requires = "collectd",
+        help_heading = "collectd"
+    )]
+    pub(crate) auth_file: Option<PathBuf>,
+
+    /// Speak collectd's text protocol at a socket.
+    #[arg(
+        long,
+        value_name = "PATH",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "collectd"
+    )]
+    pub(crate) unixsock: Option<PathBuf>,
+
+    /// What types of values there are; /usr/share/collectd/types.db unless told otherwise, and where there is
+    /// none, what senders say. Can be given several times.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "collectd"
+    )]
+    pub(crate) types_db: Vec<PathBuf>,
+
+    /// Write the values of collectd to files of comma-separated values, too.
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = clap::ValueHint::DirPath,
+        help_heading = "collectd"
+    )]
+    pub(crate) csv: Option<PathBuf>,
+
+    /// Do what a collectd.conf says of its plugins network, unixsock, rrdtool, rrdcached and csv.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "collectd"
+    )]
+    pub(crate) collectd_conf: Option<PathBuf>,
 
     /// Tell metrics about the daemon at http://HOST:PORT/metrics. Can be given several times.
     #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
@@ -84,6 +151,17 @@ pub(crate) struct Serve {
 
 fn rrdcached(text: &str) -> Result<Address, String> {
     address(text, Some(kymo_serve::rrdcached::PORT))
+}
+
+fn datagrams(text: &str) -> Result<(String, u16), String> {
+    match Address::parse(text, Some(kymo_collectd::network::PORT)) {
+        Some(Address::Tcp(host, port)) => Ok((host, port)),
+        _ => Err("expected HOST, HOST:PORT or [IPv6]:PORT".into()),
+    }
+}
+
+fn level(name: &str) -> Result<Security, String> {
+    Security::from_name(name).ok_or_else(|| "expected none, sign or encrypt".into())
 }
 
 fn metrics(text: &str) -> Result<Address, String> {

@@ -206,6 +206,81 @@ impl<'t> Section<'t> {
         all.into_iter().map(read).collect()
     }
 
+    /// What is wrong with the table.
+    pub(crate) fn here(&self, problem: &str) -> String {
+        self.problem(self.begin..self.begin, problem)
+    }
+
+    /// Paths: one, or a list.
+    pub(crate) fn paths(&mut self, name: &'static str) -> Result<Vec<PathBuf>, String> {
+        let read = |value: &Spanned<DeValue<'_>>| value.get_ref().as_str().map(PathBuf::from);
+        self.list(name, "a path, or a list of them", read)
+    }
+
+    /// Counts within bounds: one, or a list.
+    pub(crate) fn counts(
+        &mut self,
+        name: &'static str,
+        bounds: RangeInclusive<usize>,
+    ) -> Result<Vec<usize>, String> {
+        let expected = format!("{} to {}, or a list of such", bounds.start(), bounds.end());
+        self.list(name, &expected, |value| {
+            let number = value.get_ref().as_integer()?;
+            let number = usize::from_str_radix(number.as_str(), number.radix()).ok();
+            number.filter(|number| bounds.contains(number))
+        })
+    }
+
+    fn list<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl Fn(&Spanned<DeValue<'t>>) -> Option<T>,
+    ) -> Result<Vec<T>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(Vec::new());
+        };
+        let all = match value.get_ref() {
+            DeValue::Array(all) => all.iter().collect(),
+            _ => vec![value],
+        };
+        let read = |value| read(value).ok_or_else(|| self.wrong(name, value, expected));
+        all.into_iter().map(read).collect()
+    }
+
+    /// A number from 0 to below 1.
+    pub(crate) fn fraction(&mut self, name: &'static str) -> Result<Option<f64>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        let number: Option<f64> = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str().parse().ok(),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            _ => None,
+        };
+        match number.filter(|number| (0.0..1.0).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.wrong(name, value, "a number from 0 to below 1")),
+        }
+    }
+
+    /// The tables of a list.
+    pub(crate) fn sections(&mut self, name: &'static str) -> Result<Vec<Section<'t>>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(Vec::new());
+        };
+        let expected = "a list of tables";
+        let found = value.get_ref().type_str();
+        let wrong = || self.found(name, value.span(), found, expected);
+        let all = value.get_ref().as_array().ok_or_else(wrong)?;
+        let prefix = format!("{}{name}.", self.prefix);
+        let read = |value: &'t Spanned<DeValue<'t>>| {
+            let table = value.get_ref().as_table().ok_or_else(wrong)?;
+            Ok(Section::new(self.text, &prefix, table, value.span().start))
+        };
+        all.iter().map(read).collect()
+    }
+
     /// A table in this one.
     pub(crate) fn section(&mut self, name: &'static str) -> Result<Option<Section<'t>>, String> {
         let Some(value) = self.take(name) else {

@@ -55,7 +55,7 @@ pub struct Options {
 }
 
 /// Databases of values.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Databases {
     /// Their directory (`DataDir`): a word for the store, which may be empty.
     pub directory: PathBuf,

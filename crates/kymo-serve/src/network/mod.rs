@@ -15,11 +15,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use kymo_collectd::network::{Item, Repeats, Security};
+use kymo_collectd::network::{Item, PORT, Repeats, Security};
 use kymo_time::CdTime;
 
 use crate::ingest::{Ingest, Session};
 use crate::listen::{Running, stop};
+use crate::metrics::Page;
 use crate::store::Log;
 use listener::Listener;
 use queue::{Batch, Queue};
@@ -40,6 +41,20 @@ pub struct Listen {
     /// Protected lists whose times are further from now, and protected datagrams that were received
     /// before, are refused, if there is such a window.
     pub replay_window: Option<CdTime>,
+}
+
+impl Listen {
+    /// At a host, where everything is taken.
+    pub fn new(host: &str) -> Self {
+        Self {
+            host: host.to_string(),
+            port: PORT,
+            level: Security::None,
+            auth_file: None,
+            interface: None,
+            replay_window: None,
+        }
+    }
 }
 
 /// How datagrams are received.
@@ -171,9 +186,9 @@ impl Receiver {
         &self.shared.counters
     }
 
-    /// Bytes that wait to be decoded.
-    pub fn waiting(&self) -> usize {
-        self.shared.queues.iter().map(Queue::bytes).sum()
+    /// Adds what was received to a page of metrics.
+    pub fn metrics(&self, page: &mut Page) {
+        self.shared.metrics(page);
     }
 
     /// The addresses at which it receives.
@@ -207,6 +222,48 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+impl Shared {
+    fn metrics(&self, page: &mut Page) {
+        let counters = &self.counters;
+        for (name, help, counter) in [
+            ("total", "Datagrams received.", &counters.datagrams),
+            (
+                "bytes_total",
+                "Bytes of datagrams received.",
+                &counters.bytes,
+            ),
+            (
+                "dropped_total",
+                "Datagrams lost: no room in the queues.",
+                &counters.dropped,
+            ),
+            (
+                "kernel_dropped_total",
+                "Datagrams lost: no room in the kernel.",
+                &counters.kernel_dropped,
+            ),
+            (
+                "faults_total",
+                "What was wrong with datagrams.",
+                &counters.faults,
+            ),
+            (
+                "repeated_lists_total",
+                "Lists that had come before.",
+                &counters.repeated,
+            ),
+        ] {
+            page.counter(&format!("datagrams_{name}"), help, counter.load(Relaxed));
+        }
+        let waiting: usize = self.queues.iter().map(Queue::bytes).sum();
+        page.gauge(
+            "datagrams_waiting_bytes",
+            "Bytes of datagrams that wait to be decoded.",
+            waiting,
+        );
     }
 }
 

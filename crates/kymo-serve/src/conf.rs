@@ -1,0 +1,439 @@
+//! A `collectd.conf`, as far as it says what the daemon does, too.
+//!
+//! Of the plugins network, unixsock, rrdtool, rrdcached and csv, where they are loaded. Whatever else
+//! is in the file is told with its line, and not followed.
+
+use std::path::Path;
+
+use kymo_collectd::config::{self, Argument, Item};
+use kymo_collectd::network::{PORT, Security};
+use kymo_rrdtool::reason;
+use kymo_text::diagnostic::Diagnostic;
+
+use crate::collectd::Options;
+use crate::csv;
+use crate::ingest::Databases;
+use crate::listen::Address;
+use crate::network::Listen;
+
+type Wrong = Box<Diagnostic>;
+
+/// Where collectd's socket is unless told otherwise.
+const SOCKET: &str = "/var/run/collectd-unixsock";
+
+/// Reads a file into options. What is in it and not followed is given back, a line each.
+///
+/// # Errors
+///
+/// A file that cannot be read, or is wrong: as a message that shows where.
+pub fn read(path: &Path, options: &mut Options) -> Result<Vec<String>, String> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| format!("'{name}': {}", reason(&error)))?;
+    parse(&text, &name, options)
+}
+
+/// Reads a text; `name` is that of its file.
+///
+/// # Errors
+///
+/// What is wrong with it: as a message that shows where.
+pub fn parse(text: &str, name: &str, options: &mut Options) -> Result<Vec<String>, String> {
+    let mut reader = Reader {
+        text,
+        name,
+        ignored: Vec::new(),
+        plugins: Vec::new(),
+        loads_all: false,
+    };
+    let read = config::parse(text).and_then(|items| reader.file(&items, options));
+    match read {
+        Ok(()) => Ok(reader.ignored),
+        Err(wrong) => Err(wrong.render(name, text, false)),
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    name: &'t str,
+    ignored: Vec<String>,
+    /// Those that are loaded, in lower case.
+    plugins: Vec<String>,
+    /// Whether a plugin is loaded by its block.
+    loads_all: bool,
+}
+
+impl Reader<'_> {
+    /// Notes that something is not followed.
+    fn ignore(&mut self, item: &Item, why: &str) {
+        let before = self.text.get(..item.range.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let (name, key) = (self.name, &item.key);
+        self.ignored
+            .push(format!("{name}: line {line}: `{key}` {why}"));
+    }
+
+    fn file(&mut self, items: &[Item], options: &mut Options) -> Result<(), Wrong> {
+        if let Some(interval) = config::interval(items)? {
+            options.interval = interval;
+        }
+        for item in items {
+            if item.is("LoadPlugin") {
+                let plugin = item.first_text()?.to_ascii_lowercase();
+                for below in item.children() {
+                    self.ignore(below, "is not followed");
+                }
+                match KNOWN.contains(&plugin.as_str()) {
+                    true => self.plugins.push(plugin),
+                    false => self.ignore(item, &format!("of `{plugin}` is not followed")),
+                }
+            } else if item.is("AutoLoadPlugin") {
+                self.loads_all = item.boolean()?;
+            }
+        }
+        // Without a plugin that writes them, there are no databases.
+        let has = |plugins: &[&str]| self.plugins.iter().any(|it| plugins.contains(&it.as_str()));
+        options.databases = has(&["rrdtool", "rrdcached"]).then(Databases::default);
+        let sockets = has(&["unixsock"]);
+        for item in items {
+            match item.key.to_ascii_lowercase().as_str() {
+                "interval" | "loadplugin" | "autoloadplugin" => {}
+                "hostname" => options.host = Some(item.text()?.to_string()),
+                "typesdb" => {
+                    for argument in &item.arguments {
+                        match &argument.argument {
+                            Argument::Text(path) => options.types_db.push(path.into()),
+                            _ => return Err(wrong(item, "texts")),
+                        }
+                    }
+                }
+                "plugin" if item.items.is_some() => self.plugin(item, options)?,
+                _ => self.ignore(item, "is not followed"),
+            }
+        }
+        if sockets && options.unixsock.addresses.is_empty() {
+            options
+                .unixsock
+                .addresses
+                .push(Address::Unix(SOCKET.into()));
+        }
+        Ok(())
+    }
+
+    fn plugin(&mut self, block: &Item, options: &mut Options) -> Result<(), Wrong> {
+        let name = block.first_text()?.to_ascii_lowercase();
+        if !KNOWN.contains(&name.as_str()) {
+            self.ignore(block, &format!("of `{name}` is not followed"));
+            return Ok(());
+        }
+        if !self.plugins.contains(&name) {
+            if !self.loads_all {
+                self.ignore(
+                    block,
+                    &format!("of `{name}` is not followed: it is not loaded"),
+                );
+                return Ok(());
+            }
+            self.plugins.push(name.clone());
+        }
+        match name.as_str() {
+            "network" => self.network(block, options),
+            "unixsock" => self.unixsock(block, options),
+            "csv" => self.csv(block, options),
+            _ => {
+                let databases = options.databases.get_or_insert_with(Databases::default);
+                self.databases(block, databases)
+            }
+        }
+    }
+
+    fn network(&mut self, block: &Item, options: &mut Options) -> Result<(), Wrong> {
+        for item in block.children() {
+            if !item.is("Listen") {
+                let why = match item.is("Server") {
+                    true => "is not followed: nothing is sent on",
+                    false => "is not followed",
+                };
+                self.ignore(item, why);
+                continue;
+            }
+            let mut listen = Listen::new(item.first_text()?);
+            listen.port = match item.arguments.get(1).map(|it| &it.argument) {
+                None => PORT,
+                Some(Argument::Text(port)) => port.parse().map_err(|_| wrong(item, "a port"))?,
+                Some(Argument::Number(port)) if (0.0..65_536.0).contains(port) => *port as u16,
+                Some(_) => return Err(wrong(item, "a port")),
+            };
+            for option in item.children() {
+                match option.key.to_ascii_lowercase().as_str() {
+                    "securitylevel" => {
+                        listen.level = Security::from_name(option.text()?)
+                            .ok_or_else(|| wrong(option, "None, Sign or Encrypt"))?;
+                    }
+                    "authfile" => listen.auth_file = Some(option.text()?.into()),
+                    "interface" => listen.interface = Some(option.text()?.to_string()),
+                    _ => self.ignore(option, "is not followed"),
+                }
+            }
+            if listen.level > Security::None && listen.auth_file.is_none() {
+                let error = Diagnostic::error("the level of security needs an `AuthFile`");
+                return Err(Box::new(error.at(item.range.clone(), "it has none")));
+            }
+            options.network.listen.push(listen);
+        }
+        Ok(())
+    }
+
+    fn unixsock(&mut self, block: &Item, options: &mut Options) -> Result<(), Wrong> {
+        for item in block.children() {
+            match item.key.to_ascii_lowercase().as_str() {
+                "socketfile" => {
+                    options.unixsock.addresses = vec![Address::Unix(item.text()?.into())];
+                }
+                "socketperms" => {
+                    let mode = u32::from_str_radix(item.text()?, 8).ok();
+                    let mode = mode.filter(|mode| *mode <= 0o777);
+                    options.unixsock.mode = mode.ok_or_else(|| wrong(item, "a mode in octal"))?;
+                }
+                // A socket at which nobody listens any more is always replaced.
+                "deletesocket" => {
+                    item.boolean()?;
+                }
+                _ => self.ignore(item, "is not followed"),
+            }
+        }
+        Ok(())
+    }
+
+    fn csv(&mut self, block: &Item, options: &mut Options) -> Result<(), Wrong> {
+        let (mut directory, mut rates) = (None, false);
+        for item in block.children() {
+            match item.key.to_ascii_lowercase().as_str() {
+                "datadir" => match item.text()? {
+                    "stdout" | "stderr" => return Err(wrong(item, "a directory")),
+                    path => directory = Some(path.into()),
+                },
+                "storerates" => rates = item.boolean()?,
+                _ => self.ignore(item, "is not followed"),
+            }
+        }
+        let Some(directory) = directory else {
+            let error = Diagnostic::error("there is no `DataDir`");
+            return Err(Box::new(
+                error.at(block.range.clone(), "expected in this block"),
+            ));
+        };
+        options.csv = Some(csv::Options { directory, rates });
+        Ok(())
+    }
+
+    fn databases(&mut self, block: &Item, databases: &mut Databases) -> Result<(), Wrong> {
+        let mut timespans = Vec::new();
+        let definitions = &mut databases.definitions;
+        for item in block.children() {
+            match item.key.to_ascii_lowercase().as_str() {
+                "datadir" => databases.directory = item.text()?.into(),
+                // As in collectd, 0 is none.
+                "stepsize" => definitions.step = count(item, 0)?.filter(|step| *step > 0),
+                "heartbeat" => definitions.heartbeat = count(item, 0)?.filter(|it| *it > 0),
+                "rrarows" => definitions.rows = count(item, 1)?.unwrap_or(definitions.rows),
+                "rratimespan" => timespans.extend(count(item, 1)?),
+                "xff" => {
+                    let xff = item.number()?;
+                    if !(0.0..1.0).contains(&xff) {
+                        return Err(wrong(item, "a number from 0 to below 1"));
+                    }
+                    definitions.xff = xff;
+                }
+                _ => self.ignore(item, "is not followed"),
+            }
+        }
+        if !timespans.is_empty() {
+            timespans.sort_unstable();
+            definitions.timespans = timespans;
+        }
+        Ok(())
+    }
+}
+
+/// Plugins that do what the daemon does.
+const KNOWN: [&str; 5] = ["network", "unixsock", "rrdtool", "rrdcached", "csv"];
+
+/// A whole number, which is given as a number or a text.
+fn count(item: &Item, least: u64) -> Result<Option<u64>, Wrong> {
+    let number = match item.arguments.as_slice() {
+        [only] => match &only.argument {
+            Argument::Number(number) => Some(*number),
+            Argument::Text(text) => text.parse().ok(),
+            Argument::Boolean(_) => None,
+        },
+        _ => None,
+    };
+    let number = number.filter(|it| *it >= least as f64 && *it <= 4_294_967_295.0);
+    match number {
+        Some(number) => Ok(Some(number as u64)),
+        None => Err(wrong(
+            item,
+            &format!("one number from {least} to 4294967295"),
+        )),
+    }
+}
+
+fn wrong(item: &Item, expected: &str) -> Wrong {
+    let message = format!("`{}` expects {expected}", item.key);
+    let error = Diagnostic::error(message);
+    Box::new(error.at(item.range.clone(), format!("expected {expected}")))
+}
+
+/// What an item begins with.
+trait First {
+    fn first_text(&self) -> Result<&str, Wrong>;
+}
+
+impl First for Item {
+    fn first_text(&self) -> Result<&str, Wrong> {
+        match self.arguments.first().map(|it| &it.argument) {
+            Some(Argument::Text(text)) => Ok(text),
+            _ => Err(wrong(self, "a text")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_one(text: &str) -> Result<(Options, Vec<String>), String> {
+        let mut options = Options::default();
+        let ignored = parse(text, "x.conf", &mut options)?;
+        Ok((options, ignored))
+    }
+
+    #[test]
+    fn what_the_daemon_does_is_taken() {
+        let text = r#"
+            Hostname "vm"
+            Interval 0.5
+            TypesDB "/a" "/b"
+            LoadPlugin network
+            LoadPlugin rrdtool
+            LoadPlugin csv
+            LoadPlugin unixsock
+            <Plugin network>
+              Listen "127.0.0.1"
+              <Listen "::1" "99">
+                SecurityLevel Sign
+                AuthFile "/auth"
+                Interface "eth0"
+              </Listen>
+            </Plugin>
+            <Plugin rrdtool>
+              DataDir "rrd"
+              StepSize 10
+              HeartBeat 25
+              RRARows 100
+              RRATimespan 7200
+              RRATimespan 3600
+              XFF 0.5
+            </Plugin>
+            <Plugin csv>
+              DataDir "/csv"
+              StoreRates true
+            </Plugin>
+            <Plugin unixsock>
+              SocketFile "/run/x"
+              SocketPerms "0600"
+              DeleteSocket true
+            </Plugin>
+        "#;
+        let (options, ignored) = parse_one(text).unwrap();
+        assert_eq!(ignored, Vec::<String>::new());
+        let expected = Options {
+            types_db: vec!["/a".into(), "/b".into()],
+            interval: kymo_time::CdTime::from_millis(500).unwrap(),
+            host: Some("vm".to_string()),
+            databases: Some(Databases {
+                directory: "rrd".into(),
+                definitions: crate::definitions::Definitions {
+                    step: Some(10),
+                    heartbeat: Some(25),
+                    rows: 100,
+                    timespans: vec![3600, 7200],
+                    xff: 0.5,
+                },
+            }),
+            csv: Some(csv::Options {
+                directory: "/csv".into(),
+                rates: true,
+            }),
+            network: crate::network::Options {
+                listen: vec![
+                    Listen::new("127.0.0.1"),
+                    Listen {
+                        port: 99,
+                        level: Security::Sign,
+                        auth_file: Some("/auth".into()),
+                        interface: Some("eth0".to_string()),
+                        ..Listen::new("::1")
+                    },
+                ],
+                ..Default::default()
+            },
+            unixsock: crate::config::Listen {
+                addresses: vec![Address::Unix("/run/x".into())],
+                mode: 0o600,
+                ..options.unixsock.clone()
+            },
+            ..Options::default()
+        };
+        assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn what_is_not_followed_is_told_with_its_line() {
+        let text = "FQDNLookup false\nLoadPlugin cpu\nLoadPlugin network\n<Plugin network>\n\
+            Server \"h\"\nTimeToLive 3\n</Plugin>\n<Plugin csv>\nDataDir \"/x\"\n</Plugin>\n\
+            <Plugin cpu>\nReportByState true\n</Plugin>\n";
+        let (options, ignored) = parse_one(text).unwrap();
+        let expected = [
+            "x.conf: line 2: `LoadPlugin` of `cpu` is not followed",
+            "x.conf: line 1: `FQDNLookup` is not followed",
+            "x.conf: line 5: `Server` is not followed: nothing is sent on",
+            "x.conf: line 6: `TimeToLive` is not followed",
+            "x.conf: line 8: `Plugin` of `csv` is not followed: it is not loaded",
+            "x.conf: line 11: `Plugin` of `cpu` is not followed",
+        ];
+        assert_eq!(ignored, expected);
+        assert!(options.csv.is_none() && options.databases.is_none());
+        // Unless all are.
+        let (options, _) = parse_one(&format!("AutoLoadPlugin true\n{text}")).unwrap();
+        assert!(options.csv.is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown() {
+        for (block, message) in [
+            (
+                "<Plugin network>\n<Listen \"h\">\nSecurityLevel High\n</Listen>",
+                "None, Sign or Encrypt",
+            ),
+            (
+                "<Plugin network>\n<Listen \"h\">\nSecurityLevel Sign\n</Listen>",
+                "needs an `AuthFile`",
+            ),
+            ("<Plugin network>\nListen \"h\" \"x\"", "a port"),
+            ("<Plugin rrdtool>\nXFF 1", "from 0 to below 1"),
+            ("<Plugin rrdtool>\nRRARows 0", "from 1 to 4294967295"),
+            ("<Plugin unixsock>\nSocketPerms \"0888\"", "a mode in octal"),
+            ("<Plugin csv>\nStoreRates true", "there is no `DataDir`"),
+            ("<Plugin csv>\nDataDir \"stdout\"", "a directory"),
+        ] {
+            let text = format!("AutoLoadPlugin true\n{block}\n</Plugin>\n");
+            let problem = parse_one(&text).unwrap_err();
+            assert!(
+                problem.contains(message) && problem.contains("x.conf:"),
+                "{problem}"
+            );
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! What the file says of collectd's clients: the table `collectd`.
+//!
+//! ```toml
+//! [collectd]
+//! types-db = "/usr/share/collectd/types.db"
+//!
+//! [[collectd.listen]]
+//! host = "0.0.0.0"
+//! security = "encrypt"
+//! auth-file = "/etc/kymo/passwords"
+//!
+//! [collectd.unixsock]
+//! listen = "unix:/run/kymo/collectd.sock"
+//!
+//! [collectd.csv]
+//! directory = "/var/lib/kymo-csv"
+//! ```
+
+use std::time::Duration;
+
+use kymo_collectd::network::{PORT, Security};
+use kymo_time::CdTime;
+
+use super::{MIB, Section};
+use crate::collectd::Options;
+use crate::ingest::Databases;
+use crate::network::Listen;
+use crate::{conf, csv};
+
+/// Levels of security, as they are written.
+const LEVELS: &str = "none, sign or encrypt";
+
+/// Reads the table.
+pub(super) fn read(mut section: Section<'_>) -> Result<Options, String> {
+    let mut options = Options::default();
+    // What is said here counts more than what the file says that it names.
+    if let Some(path) = section.path("config")? {
+        options.ignored = conf::read(&path, &mut options)?;
+    }
+    let types_db = section.paths("types-db")?;
+    if !types_db.is_empty() {
+        options.types_db = types_db;
+    }
+    section.set("interval", &mut options.interval, interval)?;
+    if let Some((host, _)) = section.string("host")? {
+        options.host = Some(host.to_string());
+    }
+    section.set("most-series", &mut options.most_series, |section, name| {
+        section.count(name, 1..=100_000_000)
+    })?;
+    let network = &mut options.network;
+    section.set("threads", &mut network.workers, |section, name| {
+        section.count(name, 1..=64)
+    })?;
+    section.set("queue-mib", &mut network.queue, mib)?;
+    section.set("receive-buffer-mib", &mut network.receive_buffer, mib)?;
+    if let Some(room) = section.count("deduplicate", 0..=100_000_000)? {
+        network.deduplicate = (room > 0).then_some(room);
+    }
+    for listen in section.sections("listen")? {
+        network.listen.push(self::listen(listen)?);
+    }
+    if let Some(table) = section.section("unixsock")? {
+        super::listen(table, None, &mut options.unixsock)?;
+    }
+    let mut wants_databases = options.databases.is_some();
+    section.set("databases", &mut wants_databases, Section::boolean)?;
+    options.databases = match wants_databases {
+        true => Some(options.databases.unwrap_or_default()),
+        false => None,
+    };
+    if let Some(table) = section.section("rrd")? {
+        match &mut options.databases {
+            Some(databases) => rrd(table, databases)?,
+            None => return Err(table.here("there are no databases: `databases` is false")),
+        }
+    }
+    if let Some(mut table) = section.section("csv")? {
+        let directory = table.path("directory")?;
+        let mut rates = false;
+        table.set("rates", &mut rates, Section::boolean)?;
+        let directory = directory.ok_or_else(|| table.missing("directory"))?;
+        options.csv = Some(csv::Options { directory, rates });
+        table.end()?;
+    }
+    section.end()?;
+    Ok(options)
+}
+
+fn listen(mut table: Section<'_>) -> Result<Listen, String> {
+    let mut listen = Listen::new("");
+    let host = table.string("host")?;
+    listen.host = host.ok_or_else(|| table.missing("host"))?.0.to_string();
+    listen.port = match table.count("port", 0..=65_535)? {
+        Some(port) => port as u16,
+        None => PORT,
+    };
+    if let Some((text, place)) = table.string("security")? {
+        listen.level = Security::from_name(text)
+            .ok_or_else(|| table.problem(place, &format!("found `{text}`, expected {LEVELS}")))?;
+    }
+    listen.auth_file = table.path("auth-file")?;
+    if listen.level > Security::None && listen.auth_file.is_none() {
+        return Err(table.missing("auth-file"));
+    }
+    listen.interface = table.string("interface")?.map(|it| it.0.to_string());
+    listen.replay_window = match table.seconds("replay-window")? {
+        Some(window) => Some(cdtime(window)?),
+        None => None,
+    };
+    table.end()?;
+    Ok(listen)
+}
+
+fn rrd(mut table: Section<'_>, databases: &mut Databases) -> Result<(), String> {
+    table.set("directory", &mut databases.directory, Section::path)?;
+    let definitions = &mut databases.definitions;
+    let seconds = 1..=31_622_400;
+    if let Some(step) = table.count("step", seconds.clone())? {
+        definitions.step = Some(step as u64);
+    }
+    if let Some(heartbeat) = table.count("heartbeat", seconds.clone())? {
+        definitions.heartbeat = Some(heartbeat as u64);
+    }
+    if let Some(rows) = table.count("rows", 1..=1 << 24)? {
+        definitions.rows = rows as u64;
+    }
+    let timespans = table.counts("timespans", 1..=1 << 34)?;
+    if !timespans.is_empty() {
+        definitions.timespans = timespans.into_iter().map(|span| span as u64).collect();
+    }
+    table.set("xff", &mut definitions.xff, |table, name| {
+        table.fraction(name)
+    })?;
+    table.end()
+}
+
+fn mib(section: &mut Section<'_>, name: &'static str) -> Result<Option<usize>, String> {
+    let mib = section.count(name, 1..=1 << 20)?;
+    Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
+}
+
+fn interval(section: &mut Section<'_>, name: &'static str) -> Result<Option<CdTime>, String> {
+    match section.seconds(name)? {
+        Some(Duration::ZERO) => Err(section.here(&format!("`{name}` is 0, expected more"))),
+        Some(interval) => Ok(Some(cdtime(interval)?)),
+        None => Ok(None),
+    }
+}
+
+fn cdtime(seconds: Duration) -> Result<CdTime, String> {
+    CdTime::from_timespec(seconds.as_secs(), seconds.subsec_nanos())
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use crate::csv;
+    use crate::definitions::Definitions;
+    use crate::listen::Address;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        let config = Config::parse(&format!("data = '/data'\n[collectd]\n{text}"))?;
+        Ok(config.collectd.unwrap())
+    }
+
+    #[test]
+    fn all_that_can_be_said() {
+        let options = parse(
+            r#"
+            types-db = ["/a", "/b"]
+            interval = 0.1
+            host = "vm"
+            most-series = 5
+            threads = 3
+            queue-mib = 1
+            receive-buffer-mib = 2
+            deduplicate = 1000
+            [[collectd.listen]]
+            host = "::1"
+            [[collectd.listen]]
+            host = "239.192.74.66"
+            port = 1
+            security = "encrypt"
+            auth-file = "/auth"
+            interface = "eth0"
+            replay-window = 60
+            [collectd.unixsock]
+            listen = "/run/x"
+            mode = 0o600
+            [collectd.rrd]
+            directory = "rrd"
+            step = 1
+            heartbeat = 2
+            rows = 3
+            timespans = [4, 5]
+            xff = 0.25
+            [collectd.csv]
+            directory = "/csv"
+            rates = true
+            "#,
+        )
+        .unwrap();
+        let expected = Options {
+            types_db: vec!["/a".into(), "/b".into()],
+            interval: CdTime::from_millis(100).unwrap(),
+            host: Some("vm".to_string()),
+            most_series: 5,
+            databases: Some(Databases {
+                directory: "rrd".into(),
+                definitions: Definitions {
+                    step: Some(1),
+                    heartbeat: Some(2),
+                    rows: 3,
+                    timespans: vec![4, 5],
+                    xff: 0.25,
+                },
+            }),
+            csv: Some(csv::Options {
+                directory: "/csv".into(),
+                rates: true,
+            }),
+            network: crate::network::Options {
+                listen: vec![
+                    Listen::new("::1"),
+                    Listen {
+                        port: 1,
+                        level: Security::Encrypt,
+                        auth_file: Some("/auth".into()),
+                        interface: Some("eth0".to_string()),
+                        replay_window: Some(CdTime::from_seconds(60).unwrap()),
+                        ..Listen::new("239.192.74.66")
+                    },
+                ],
+                workers: 3,
+                queue: 1 << 20,
+                receive_buffer: 2 << 20,
+                deduplicate: Some(1000),
+            },
+            unixsock: crate::config::Listen {
+                addresses: vec![Address::Unix("/run/x".into())],
+                mode: 0o600,
+                connections: 1000,
+            },
+            ignored: Vec::new(),
+        };
+        assert_eq!(options, expected);
+        assert_eq!(parse(""), Ok(Options::default()));
+        let none = parse("databases = false").unwrap();
+        assert_eq!(none.databases, None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (text, problem) in [
+            (
+                "x = 1",
+                "line 3, column 1: found `collectd.x`, expected one of ",
+            ),
+            (
+                "interval = 0",
+                "line 2, column 1: `interval` is 0, expected more",
+            ),
+            (
+                "listen = 1",
+                "line 3, column 10: `collectd.listen`: found integer, expected a list of tables",
+            ),
+            (
+                "[[collectd.listen]]\nport = 1",
+                "line 3, column 1: `collectd.listen`: there is no `host`",
+            ),
+            (
+                "[[collectd.listen]]\nhost = 'h'\nsecurity = 'high'",
+                "line 5, column 12: found `high`, expected none, sign or encrypt",
+            ),
+            (
+                "[[collectd.listen]]\nhost = 'h'\nsecurity = 'sign'",
+                "line 3, column 1: `collectd.listen`: there is no `auth-file`",
+            ),
+            (
+                "[collectd.csv]",
+                "line 3, column 1: `collectd.csv`: there is no `directory`",
+            ),
+            (
+                "databases = false\n[collectd.rrd]",
+                "line 4, column 1: there are no databases",
+            ),
+            (
+                "[collectd.rrd]\nxff = 1",
+                "line 4, column 7: `collectd.rrd.xff`: found 1, expected a number from 0 to below 1",
+            ),
+            ("config = '/nonexistent/file'", "'/nonexistent/file': "),
+        ] {
+            let found = parse(text).unwrap_err();
+            assert!(found.starts_with(problem), "{found}");
+        }
+    }
+}
