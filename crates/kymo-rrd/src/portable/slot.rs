@@ -214,37 +214,33 @@ fn put_scratch(
 
 /// Checks that the state is one of this file.
 fn check_shape(layout: &Layout, state: &State) -> Result<(), Error> {
-    let check = |what: &str, found: u64, expected: u64, right: bool| {
-        if right {
-            return Ok(());
-        }
+    // Texts are made only of what is wrong, since each update comes by here.
+    let wrong = |what: String, found: u64, expected: u64| {
         Err(Error::Shape(ShapeError {
-            what: what.to_owned(),
+            what,
             found,
             expected: expected.to_string(),
         }))
     };
-    let equal = |what: &str, found: usize, expected: u64| {
-        check(what, found as u64, expected, found as u64 == expected)
-    };
-    let archives = layout.archives.len() as u64;
-    equal(
-        "states of data sources",
-        state.sources.len(),
-        layout.sources,
-    )?;
-    equal("states of archives", state.archives.len(), archives)?;
+    let sources = state.sources.len() as u64;
+    if sources != layout.sources {
+        return wrong("states of data sources".to_owned(), sources, layout.sources);
+    }
+    let (archives, expected) = (state.archives.len() as u64, layout.archives.len() as u64);
+    if archives != expected {
+        return wrong("states of archives".to_owned(), archives, expected);
+    }
     for (index, (ring, archive)) in layout.archives.iter().zip(&state.archives).enumerate() {
-        let what = format!("preparations of archive {index}");
-        equal(&what, archive.scratch.len(), layout.sources)?;
+        let prepared = archive.scratch.len() as u64;
+        if prepared != layout.sources {
+            let what = format!("preparations of archive {index}");
+            return wrong(what, prepared, layout.sources);
+        }
         let last = u64::from(ring.rows) - 1;
-        let what = format!("current row of archive {index}, at most the last");
-        check(
-            &what,
-            archive.current_row,
-            last,
-            archive.current_row <= last,
-        )?;
+        if archive.current_row > last {
+            let what = format!("current row of archive {index}, at most the last");
+            return wrong(what, archive.current_row, last);
+        }
     }
     Ok(())
 }
