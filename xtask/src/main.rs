@@ -27,7 +27,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|rrd|engine|commands] [--tool SCRIPT] [--events N] [--databases DIR]
+  interop [--only ctf|perfetto|rrd|engine|commands] [--python PROGRAM] [--tool SCRIPT] [--events N] [--databases DIR]
           [--rounds N] [--seed N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
       Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on

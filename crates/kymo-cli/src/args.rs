@@ -4,6 +4,9 @@ pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod machine;
 pub(crate) mod rrd;
+pub(crate) mod send;
+#[cfg(unix)]
+pub(crate) mod serve;
 pub(crate) mod time;
 
 use std::path::PathBuf;
@@ -44,10 +47,14 @@ Examples:
   kymo check trace/                      is it whole?
   kymo latency --start irq_entry --end irq_exit --track cpu_id trace/
                                          how long it takes from one to the other
+  kymo send values.txt unix:/run/collectd-unixsock
+                                         values to a server of collectd
   kymo machine list                      how machines write numbers
   kymo time 1927637038649001053          a time of collectd as seconds and as a date
   kymo rrd convert DIR --in-place --to arm64
-                                         databases of RRDtool on another machine",
+                                         databases of RRDtool on another machine
+  kymo serve --data DIR --rrdcached unix:/run/kymo.sock
+                                         keep databases for clients of rrdcached",
     arg_required_else_help = true,
     subcommand_required = true,
     // So that an alias with options can be given other ones.
@@ -71,6 +78,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) enum Command {
     Print(Print),
     Convert(Box<convert::Convert>),
+    Send(Box<send::Send>),
     Info(Info),
     Stats(Stats),
     Check(Check),
@@ -80,6 +88,8 @@ pub(crate) enum Command {
     Machine(machine::Machine),
     Time(time::Time),
     Rrd(rrd::Rrd),
+    #[cfg(unix)]
+    Serve(Box<serve::Serve>),
     Completions(Completions),
     Man(Man),
 }
@@ -299,10 +309,11 @@ pub(crate) struct Print {
     )]
     pub(crate) names: Option<pretty::Names>,
 
-    /// Which facts of the trace and the event class are shown: trace, trace:hostname,
-    /// trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all.
+    /// Which facts of the recording, the trace and the event class are shown: recording, trace,
+    /// trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all.
     ///
-    /// Default: trace:hostname,trace:procname,trace:vpid.
+    /// Default: trace:hostname,trace:procname,trace:vpid. `all` is all but `recording`, the path,
+    /// which is always shown of several recordings that are not all traces.
     #[arg(
         short,
         long,

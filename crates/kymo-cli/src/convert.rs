@@ -11,12 +11,12 @@ use std::sync::Arc;
 use kymo::AnyRecording;
 use kymo::convert::chrome::Chrome;
 use kymo::convert::cpel::{self, Cpel, CpelOptions, Keep};
+use kymo::convert::jsonl::Jsonl;
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
 use kymo::convert::{Losses, MarkOptions, Marks, UnknownField};
 use kymo::filter::{Filter, Query};
 use kymo::pipeline::{self, Output, Summary};
-use kymo::show::json::Json;
 use kymo::show::{Assembler, WallOptions};
 use kymo_cpel::write;
 use kymo_io::{Replace, replace};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     };
     let of = &inputs.recordings;
     let done = match to {
-        To::Jsonl => job.stream(&mut Json::new(wall)),
+        To::Jsonl => job.stream(&mut Jsonl::new(of, wall)),
         To::Csv => job.stream(&mut csv(&args.selection.event, of, wall)),
         To::Perfetto => {
             let marks = job.marks()?;
@@ -150,8 +150,15 @@ fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
     } else {
         let exists = output.symlink_metadata().is_ok();
         let path = output.display();
-        (exists && !args.force)
-            .then(|| format!("{path}: there is a file already; --force overwrites it"))
+        match exists && !args.force {
+            _ if output.is_dir() => Some(format!(
+                "{path}: it is a directory, and the output is a file"
+            )),
+            true => Some(format!(
+                "{path}: there is a file already; --force overwrites it"
+            )),
+            false => None,
+        }
     };
     match problem {
         Some(problem) => Err(Failure::Usage(format!("error: {problem}"))),

@@ -15,6 +15,9 @@ mod print;
 mod progress;
 mod report;
 mod rrd;
+mod send;
+#[cfg(unix)]
+mod serve;
 mod terminal;
 mod time;
 
@@ -45,12 +48,15 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),
         Command::Stats(args) => report::stats(&args, &terminal),
+        Command::Send(args) => send::run(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
         Command::States(args) => analysis::states(&args, &terminal),
         Command::Latency(args) => analysis::latency(&args, &terminal),
         Command::Profile(args) => analysis::profile(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
         Command::Time(args) => time::run(&args, &terminal),
+        #[cfg(unix)]
+        Command::Serve(args) => serve::run(&args, &terminal),
         Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),

@@ -39,7 +39,9 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
                 fields: args.fields.unwrap_or_default(),
                 colors: palette(args.color),
             };
-            show(args, terminal, |_| pretty::Pretty::new(options.clone()))
+            show(args, terminal, |recordings| {
+                pretty::Pretty::new(options.for_recordings(recordings))
+            })
         }
         Format::Details if args.follow => Err(Failure::Usage(
             "error: `--format details` shows whole recordings: it cannot follow growing ones"

@@ -42,14 +42,10 @@ fn read(text: &str) -> Result<CdTime, CdTimeError> {
     if let Some(digits) = text.strip_suffix("cd") {
         return count(digits).map(CdTime::from_ticks);
     }
-    if let Some(digits) = text.strip_suffix("ms") {
-        return CdTime::from_millis(count(digits)?);
-    }
-    if let Some(digits) = text.strip_suffix("us") {
-        return CdTime::from_micros(count(digits)?);
-    }
-    if let Some(digits) = text.strip_suffix("ns") {
-        return CdTime::from_nanos(count(digits)?);
+    for (unit, places) in [("ms", 3), ("us", 6), ("ns", 9)] {
+        if let Some(digits) = text.strip_suffix(unit) {
+            return parts(digits, places);
+        }
     }
     if let Some(number) = text.strip_suffix('s') {
         return seconds(number);
@@ -59,6 +55,17 @@ fn read(text: &str) -> Result<CdTime, CdTimeError> {
         Err(CdTimeError::TooLarge) => Err(CdTimeError::TooLarge),
         _ => seconds(text),
     }
+}
+
+/// Decimal digits of a unit so many places below the second, to the nearest count.
+fn parts(digits: &str, places: usize) -> Result<CdTime, CdTimeError> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(CdTimeError::NotANumber);
+    }
+    let whole = format!("{whole:0>width$}", width = places + 1);
+    let (seconds, parts) = whole.split_at(whole.len() - places);
+    CdTime::from_decimal(&format!("{seconds}.{parts}{fraction}"))
 }
 
 /// Decimal digits exactly, any other number as C reads it.

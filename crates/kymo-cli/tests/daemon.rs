@@ -206,3 +206,25 @@ fn the_form_of_new_databases_comes_before_the_daemon() {
     let bytes = std::fs::read(real.join("a.rrd")).unwrap();
     assert!(bytes.starts_with(b"\x8dPRRD"), "{bytes:x?}");
 }
+
+/// A daemon runs in a directory of its own.
+#[test]
+fn a_daemon_is_told_whole_paths_of_sources() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap();
+    let (address, told) = daemon(&real, &[("create ", "0 RRD created OK")]);
+    std::fs::write(real.join("old.rrd"), b"").unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(["rrd", "create", "a.rrd", "-d", &address, "-b", "1600000000"])
+        .args(["-r", "old.rrd", "-t", "old.rrd", "RRA:LAST:0:1:1"])
+        .current_dir(&real)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let real = real.display();
+    let expected = format!(
+        "create {real}/a.rrd -b 1600000000 -r {real}/old.rrd -t {real}/old.rrd RRA:LAST:0:1:1"
+    );
+    let told = told.recv().unwrap();
+    assert!(told.contains(&expected), "{told:?}");
+}

@@ -138,6 +138,12 @@ fn clocks_are_told_or_guessed() {
         "be_basic.cpel",
     ]);
     assert!(later.starts_with("{\"timestamp\":8000009306,"), "{later}");
+    let (code, _, error) = kymo(&["info", "--clock-offset", "9300000000", "be_basic.cpel"]);
+    assert_eq!(code, 3);
+    assert!(
+        error.contains("`be_basic.cpel` cannot be placed: the moment is too far away"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -339,4 +345,80 @@ fn elogs_are_dumped_and_merged_as_vpp_does() {
     assert_eq!((code, &*out), (2, ""));
     let hint = "an elog file: `--format cpeldump` is for CPEL and Gist files; hint: `--format elog_dump` shows it";
     assert!(err.contains(hint), "{err}");
+}
+
+#[test]
+fn lines_name_their_recordings_where_not_all_are_traces() {
+    let (trace, database) = (
+        "../../../../examples/lttng-small/ust/uid/0/64-bit",
+        "../../../kymo-rrd/tests/data/amd64/tiny.rrd",
+    );
+    let merged = good(&["print", trace, "symtab_k.cpel", database]);
+    for path in [trace, "symtab_k.cpel", database] {
+        let of_path = merged
+            .lines()
+            .filter(|line| line.contains(&format!(") {path}: ")));
+        let alone = good(&["print", "--no-delta", path]);
+        let beside: Vec<String> = of_path
+            .map(|line| {
+                let (time, rest) = line.split_once(" (").unwrap();
+                let (_, rest) = rest.split_once(&format!(") {path}: ")).unwrap();
+                format!("{time} {rest}")
+            })
+            .collect();
+        assert!(!beside.is_empty());
+        assert_eq!(beside, alone.lines().collect::<Vec<_>>());
+    }
+    assert!(!good(&["print", trace, trace]).contains("64-bit: "));
+    let named = good(&["print", "--fields", "recording", "symtab_k.cpel"]);
+    assert!(named.lines().all(|line| line.contains(") symtab_k.cpel: ")));
+}
+
+#[test]
+fn logs_become_lines_and_logs_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (lines, back) = (path("a.jsonl"), path("a.cpel"));
+    for log in ["be_basic.cpel", "unsorted.cpel", "multi_strtab.cpel"] {
+        good(&["convert", log, "-o", &lines, "--force"]);
+        good(&["convert", &lines, "-o", &back, "--force"]);
+        let [before, after] = [logs().join(log), (&back).into()].map(std::fs::read);
+        assert!(before.unwrap() == after.unwrap(), "{log}");
+        let dump = |log: &str| good(&["print", "--format", "cpeldump", log]);
+        assert_eq!(dump(&lines), dump(log));
+    }
+    let chosen = [
+        "convert",
+        "be_basic.cpel",
+        "-o",
+        &lines,
+        "--force",
+        "--event",
+        "counter",
+    ];
+    good(&chosen);
+    good(&["convert", &lines, "-o", &back, "--force"]);
+    let dump = ["print", "--format", "cpeldump", "--event", "counter"];
+    let events = |log: &str| {
+        let dump = good(&[&dump[..], &[log]].concat());
+        // Times count from the first event that there is.
+        let events = dump.lines().map(|line| line.split_once(' ').unwrap().1);
+        events.map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(events(&back), events("be_basic.cpel"));
+    assert_eq!(good(&["print", &back]).lines().count(), events(&back).len());
+    let shown = good(&["print", "--format", "json", "be_basic.cpel"]);
+    std::fs::write(&lines, shown).unwrap();
+    let (code, _, error) = kymo(&["info", &lines]);
+    assert_eq!(code, 3);
+    assert!(
+        error.contains("a.jsonl: line 1, column 1: no line before tells"),
+        "{error}"
+    );
+    let (code, _, error) = kymo(&["convert", "be_basic.cpel", "-o", &path(""), "--to", "cpel"]);
+    assert_eq!(code, 2);
+    assert!(
+        error.contains("it is a directory, and the output is a file"),
+        "{error}"
+    );
 }

@@ -40,6 +40,8 @@ fn one_time_written_in_many_ways() {
     let ways = [
         "1439981652.8018607656",
         "1439981652801860766ns",
+        "1439981652801.8607656ms",
+        "1439981652801860.7656us",
         "1546168526406004689",
         "1546168526406004689cd",
         "2015-08-19T10:54:12.801860766Z",
@@ -88,4 +90,15 @@ fn what_is_no_time_is_said() {
         assert_eq!((code, out.as_str()), (Some(2), ""), "{value}");
         assert!(err.contains(message), "{err}");
     }
+}
+
+#[test]
+fn parts_of_small_units_count() {
+    let (code, out, _) = run(&["1.5ms", "0.001500s"]);
+    assert_eq!(code, Some(0));
+    let (first, second) = out.split_once("\n\n").expect("two times");
+    assert_eq!(format!("{first}\n"), second);
+    let (code, _, errors) = run(&["1.5.2ms"]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("expected a number"), "{errors}");
 }

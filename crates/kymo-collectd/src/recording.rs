@@ -279,25 +279,38 @@ const UINT: FieldKind = FieldKind::Uint {
 };
 
 /// Fields of lists of values; what follows the values comes behind their four kinds.
-mod list_field {
+pub mod list_field {
     use kymo_model::FieldId;
-    pub(super) const TIME: FieldId = FieldId(1);
-    pub(super) const INTERVAL: FieldId = FieldId(2);
-    pub(super) const ID: FieldId = FieldId(3);
-    pub(super) const VALUES: FieldId = FieldId(4);
-    pub(super) const VALUE: FieldId = FieldId(5);
-    pub(super) const FIRST_KIND: u32 = 6;
-    pub(super) const SECURITY: FieldId = FieldId(10);
+    /// The time as collectd counts it.
+    pub const TIME: FieldId = FieldId(1);
+    /// From one list to the next, likewise; 0 where it was not told.
+    pub const INTERVAL: FieldId = FieldId(2);
+    /// The name as text.
+    pub const ID: FieldId = FieldId(3);
+    /// The values.
+    pub const VALUES: FieldId = FieldId(4);
+    /// One of them: a variant, of which each option is a kind.
+    pub const VALUE: FieldId = FieldId(5);
+    /// The number of the first option's field; those of the others follow, in the order of the
+    /// numbers of kinds on the wire.
+    pub const FIRST_KIND: u32 = 6;
+    /// How it was protected.
+    pub const SECURITY: FieldId = FieldId(10);
 }
 
 /// Fields of messages.
-mod message_field {
+pub mod message_field {
     use kymo_model::FieldId;
-    pub(super) const TIME: FieldId = FieldId(1);
-    pub(super) const SEVERITY: FieldId = FieldId(2);
-    pub(super) const ID: FieldId = FieldId(3);
-    pub(super) const MESSAGE: FieldId = FieldId(4);
-    pub(super) const SECURITY: FieldId = FieldId(5);
+    /// The time as collectd counts it.
+    pub const TIME: FieldId = FieldId(1);
+    /// How bad it is, by its name.
+    pub const SEVERITY: FieldId = FieldId(2);
+    /// What it is about, as text.
+    pub const ID: FieldId = FieldId(3);
+    /// What people read.
+    pub const MESSAGE: FieldId = FieldId(4);
+    /// How it was protected.
+    pub const SECURITY: FieldId = FieldId(5);
 }
 
 fn class(id: u64, name: &str, schema: Schema) -> EventClass {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use kymo_text::Line;
+use kymo_text::{Line, Stamp};
 
 /// The longest string that is shown, in bytes.
 pub const MOST_TEXT: usize = 64 << 10;
@@ -67,55 +67,142 @@ impl Shape {
 /// Appends what a format makes of a number. Of more than `most` bytes the first ones are kept,
 /// and what follows them says so.
 pub fn write(format: &[u8], value: u32, names: &impl Names, out: &mut Line, most: usize) {
-    run(format, Pieces { format, at: 0 }, value, names, out, most);
+    let begin = out.len();
+    for piece in (Pieces { format, at: 0 }) {
+        out.push(format.get(piece.begin..piece.end).unwrap_or_default());
+        if let Some(spec) = &piece.spec {
+            spec.write(value, names, out);
+        }
+        if !has_room(begin, out, most) {
+            return;
+        }
+    }
 }
 
 /// A short format that has been read.
 #[derive(Clone, Debug)]
-pub struct Program(Box<[Piece]>);
+pub struct Program(Box<[Step]>);
+
+/// A part of a format that has been read: text that stands for itself, and what comes after it.
+#[derive(Clone, Debug)]
+struct Step {
+    text: Stamp,
+    put: Put,
+}
+
+/// What a conversion writes: the usual ones apart, which are most.
+#[derive(Clone, Copy, Debug)]
+enum Put {
+    Nothing,
+    /// `%u`
+    Unsigned,
+    /// `%d`
+    Signed,
+    /// `%x`, `%08x`: at least so many digits.
+    Hexadecimal(u8),
+    /// `%s`
+    String,
+    Other(Spec),
+}
 
 impl Program {
     /// Reads a format; `None` of one that is long, which [`write()`] has to read each time: what is
     /// kept of a format has a bound.
     pub fn new(format: &[u8]) -> Option<Self> {
         let pieces: Vec<Piece> = Pieces { format, at: 0 }.take(MOST_PIECES + 1).collect();
-        (pieces.len() <= MOST_PIECES).then(|| Self(pieces.into()))
+        let step = |piece: &Piece| {
+            let text = Stamp::new(format.get(piece.begin..piece.end)?);
+            let put = piece.spec.map_or(Put::Nothing, Put::new);
+            text.is_short().then_some(Step { text, put })
+        };
+        if pieces.len() > MOST_PIECES {
+            return None;
+        }
+        let steps: Option<Vec<Step>> = pieces.iter().map(step).collect();
+        steps.map(|steps| Self(steps.into()))
     }
 
     /// Does with the format that was read what [`write()`] does.
     #[inline]
-    pub fn write(
-        &self,
-        format: &[u8],
-        value: u32,
-        names: &impl Names,
-        out: &mut Line,
-        most: usize,
-    ) {
-        run(format, self.0.iter().copied(), value, names, out, most);
+    pub fn write(&self, value: u32, names: &impl Names, out: &mut Line, most: usize) {
+        let begin = out.len();
+        for step in &self.0 {
+            step.write(value, names, out);
+            if !has_room(begin, out, most) {
+                return;
+            }
+        }
     }
 }
 
+impl Step {
+    // In the loop of its caller, the compiler would make all digits that the value could have before
+    // it looks at which are wanted.
+    #[inline(never)]
+    fn write(&self, value: u32, names: &impl Names, out: &mut Line) {
+        let text = &self.text;
+        match &self.put {
+            Put::Nothing => out.stamp(text),
+            Put::Unsigned => out.compose_after(text, |room| room.decimal(value.into())),
+            Put::Signed => out.compose_after(text, |room| room.signed((value as i32).into())),
+            Put::Hexadecimal(least) => {
+                out.compose_after(text, |room| room.hex_digits(value, (*least).into()));
+            }
+            Put::String => {
+                out.stamp(text);
+                string(value, names, out);
+            }
+            Put::Other(spec) => {
+                out.stamp(text);
+                spec.write(value, names, out);
+            }
+        }
+    }
+}
+
+impl Put {
+    fn new(spec: Spec) -> Self {
+        let Spec {
+            left,
+            plus,
+            space,
+            zero,
+            alternate,
+            width,
+            precision,
+            bits,
+            conversion,
+        } = spec;
+        if left || plus || space || alternate || precision.is_some() || bits != 32 {
+            return Self::Other(spec);
+        }
+        match (conversion, width) {
+            (b'u', 0) => Self::Unsigned,
+            (b'd' | b'i', 0) => Self::Signed,
+            (b's', 0) => Self::String,
+            (b'x', 0) => Self::Hexadecimal(1),
+            (b'x', 1..=8) if zero => Self::Hexadecimal(width as u8),
+            _ => Self::Other(spec),
+        }
+    }
+}
+
+/// Whether what was written from `begin` on is no longer than `most`; what is longer is cut.
 #[inline]
-fn run(
-    format: &[u8],
-    pieces: impl Iterator<Item = Piece>,
-    value: u32,
-    names: &impl Names,
-    out: &mut Line,
-    most: usize,
-) {
-    let begin = out.len();
-    for piece in pieces {
-        out.push(format.get(piece.begin..piece.end).unwrap_or_default());
-        if let Some(spec) = &piece.spec {
-            spec.write(value, names, out);
-        }
-        if out.len() - begin > most {
-            out.truncate(begin + most);
-            out.push(b"<more>");
-            return;
-        }
+fn has_room(begin: usize, out: &mut Line, most: usize) -> bool {
+    if out.len() - begin <= most {
+        return true;
+    }
+    out.truncate(begin + most);
+    out.push(b"<more>");
+    false
+}
+
+/// Appends the string at an offset.
+fn string(offset: u32, names: &impl Names, out: &mut Line) {
+    match names.string(offset) {
+        Some(text) => out.push(text),
+        None => bad_offset(offset, out),
     }
 }
 
@@ -510,6 +597,11 @@ mod tests {
     fn show(format: &str, value: u32) -> String {
         let mut line = Line::new();
         write(format.as_bytes(), value, &Some3, &mut line, MOST_TEXT);
+        if let Some(program) = Program::new(format.as_bytes()) {
+            let mut other = Line::new();
+            program.write(value, &Some3, &mut other, MOST_TEXT);
+            assert_eq!(other.as_bytes(), line.as_bytes(), "{format} of {value}");
+        }
         String::from_utf8_lossy(line.as_bytes()).into_owned()
     }
 
@@ -624,6 +716,11 @@ mod tests {
             let mut line = Line::new();
             write(format.as_bytes(), value, &Some3, &mut line, 100);
             prop_assert!(line.len() <= 106);
+            if let Some(program) = Program::new(format.as_bytes()) {
+                let mut other = Line::new();
+                program.write(value, &Some3, &mut other, 100);
+                prop_assert_eq!(other.as_bytes(), line.as_bytes());
+            }
             if let Shape::Constant = Shape::of(format.as_bytes()) {
                 prop_assert_eq!(line.as_bytes(), format.as_bytes());
             }

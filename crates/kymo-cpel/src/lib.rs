@@ -7,7 +7,7 @@
 //!
 //! [`recording`] and [`elog`] offer them as recordings of `kymo-model`. [`write`](mod@write) makes
 //! CPEL files, [`rewrite`] copies one with everything in it that nobody knows, [`convert`] makes
-//! one of an elog file.
+//! one of an elog file, [`json`] of JSON lines, to which it turns others.
 //!
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
@@ -19,6 +19,7 @@ pub mod elog;
 pub mod entries;
 pub mod file;
 pub mod format;
+pub mod json;
 mod lookup;
 pub mod probe;
 pub mod recording;

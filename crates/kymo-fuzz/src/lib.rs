@@ -9,6 +9,7 @@ mod collectd;
 mod logs;
 mod portable_rrd;
 mod rrd;
+mod rrd_words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub const CHECKS: &[Check] = &[
     ("portable_rrd", portable_rrd),
     ("rrd", rrd),
     ("rrd_xml", rrd_xml),
+    ("rrd_words", rrd_words),
     ("cpel", cpel),
     ("elog", elog),
     ("gist", gist),
@@ -48,6 +50,11 @@ pub const CHECKS: &[Check] = &[
     ("collectd_files", collectd_files),
     ("collectd_capture", collectd_capture),
 ];
+
+/// What command lines of round-robin databases are made of, a word a line.
+pub fn rrd_words(data: &[u8]) {
+    rrd_words::words(data);
+}
 
 /// A datagram of collectd, behind a byte that tells how it is received.
 pub fn collectd_network(data: &[u8]) {

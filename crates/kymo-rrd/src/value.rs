@@ -64,7 +64,10 @@ impl Value {
 impl From<f64> for Value {
     #[inline]
     fn from(number: f64) -> Self {
-        Self::from_bits(number.to_bits())
+        match number.is_nan() {
+            true => Self::UNKNOWN,
+            false => Self(number.to_bits()),
+        }
     }
 }
 
@@ -101,19 +104,14 @@ impl Text {
         Self(bytes[..length.unwrap_or(bytes.len())].to_vec())
     }
 
-    /// Makes it the text of other bytes, in the same memory.
-    pub(crate) fn set(&mut self, bytes: &[u8]) {
-        let length = bytes.iter().position(|&byte| byte == 0);
+    /// Makes it the first of these bytes, in the same memory. There is no NUL among them.
+    #[inline]
+    pub(crate) fn set_padded<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
+        debug_assert!(!bytes[..length].contains(&0));
+        // All are copied, since so many as are known beforehand need no loop.
         self.0.clear();
-        self.0
-            .extend_from_slice(&bytes[..length.unwrap_or(bytes.len())]);
-    }
-
-    /// Makes it this text, in which there is no NUL.
-    pub(crate) fn set_printable(&mut self, text: &[u8]) {
-        debug_assert!(!text.contains(&0));
-        self.0.clear();
-        self.0.extend_from_slice(text);
+        self.0.extend_from_slice(bytes);
+        self.0.truncate(length);
     }
 
     /// The bytes, of which none is a NUL.

@@ -284,6 +284,72 @@ fn a_full_disk_is_survived() {
     }
 }
 
+/// A disk that can be full.
+struct Disk(Common, Rc<Cell<bool>>);
+
+impl Source for Disk {
+    fn length(&self) -> io::Result<u64> {
+        self.0.length()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_at(offset, buffer)
+    }
+}
+
+impl Storage for Disk {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        match self.1.get() {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => self.0.write_at(offset, bytes),
+        }
+    }
+
+    fn set_length(&mut self, length: u64) -> io::Result<()> {
+        self.0.set_length(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is read again after an error may be another database.
+#[test]
+fn definitions_may_change_after_an_error() {
+    let definition = Definition::parse(
+        Time::from_seconds(START),
+        10,
+        &["DS:x:GAUGE:20:U:U", "RRA:LAST:0.5:1:3"],
+        &Smoothing::default(),
+    );
+    let database = create(&definition.unwrap(), |_, _| 0).unwrap();
+    let other = portable::create(&database, None, &Default::default(), Vec::new()).unwrap();
+    let other = other.into_storage();
+    let other = kymo_rrd::Source::open(&other, None).unwrap();
+    for form in FORMS.into_iter().flatten() {
+        let common = Common(Rc::new(RefCell::new(file(Some(form), 20))));
+        let full = Rc::new(Cell::new(false));
+        let mut rrd = Rrd::open(Disk(common.clone(), full.clone())).unwrap();
+        update(&mut rrd, 5).unwrap();
+        full.set(true);
+        update(&mut rrd, 8).unwrap_err();
+        full.set(false);
+        let target = Target::Native(Machine::find(form).unwrap());
+        *common.0.borrow_mut() = convert(&other, target).unwrap().bytes;
+        let expected = matches!(update(&mut rrd, 15), Err(UpdateError::Count { .. }));
+        assert!(expected, "{form}: two readings, and one data source");
+        rrd.update(&Sample {
+            time: Time::from_seconds(START + 15),
+            values: &[Measurement::Float(3.0)],
+        })
+        .unwrap();
+        let length = common.0.borrow().len();
+        let expected = convert(&other, target).unwrap().bytes.len();
+        assert_eq!(length, expected, "{form}");
+    }
+}
+
 #[test]
 fn syncs_that_fail_are_told() {
     for form in FORMS {

@@ -1,22 +1,62 @@
 //! Databases that stay open for the next update.
 
+use std::fmt;
 use std::io;
 
 use foldhash::{HashMap, HashMapExt};
 use kymo_io::{Locking, Shared};
 use kymo_machine::Machine;
-use kymo_rrd::engine::Rrd;
+use kymo_rrd::engine::{Rrd, StoreError};
 
 use crate::Failure;
 use crate::failure::reason;
 use crate::open::cannot_open;
 use crate::path::{path, shown};
 
+/// Why a file cannot be worked on.
+#[derive(Debug)]
+pub enum FileError {
+    /// It cannot be opened, or not be locked: `WouldBlock` where another program writes it.
+    Open(io::Error),
+    /// It is no database, or a damaged one.
+    Database(StoreError),
+    /// Its lock cannot be ended.
+    Unlock(io::Error),
+}
+
+impl FileError {
+    /// What rrdtool says of it, where it says something.
+    pub(crate) fn told(&self, word: &[u8]) -> Failure {
+        match self {
+            Self::Open(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
+                _ => cannot_open(word, error),
+            },
+            Self::Database(error) => Failure::new(format!("'{}': {error}", shown(word))),
+            Self::Unlock(error) => Failure::new(format!("'{}': {}", shown(word), reason(error))),
+        }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                f.write_str("another program writes it")
+            }
+            Self::Open(error) | Self::Unlock(error) => f.write_str(&reason(error)),
+            Self::Database(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
 /// Databases that stay open for the next update, by the words that told them. Nothing is locked
 /// between updates, and what others have done meanwhile is seen: that they have changed a file, or
 /// put another in its place.
 #[derive(Debug)]
-pub(crate) struct Files {
+pub struct Files {
     places: HashMap<Vec<u8>, usize>,
     files: Vec<Open>,
     /// How many may be open.
@@ -35,7 +75,7 @@ struct Open {
 
 impl Files {
     /// No files, and room for so many, at least one.
-    pub(crate) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self {
             places: HashMap::new(),
             files: Vec::new(),
@@ -45,12 +85,12 @@ impl Files {
     }
 
     /// Makes room for so many files, at least one.
-    pub(crate) fn set_room(&mut self, most: usize) {
+    pub fn set_room(&mut self, most: usize) {
         self.most = most.max(1);
     }
 
     /// Closes all.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.places.clear();
         self.files.clear();
     }
@@ -60,13 +100,13 @@ impl Files {
     /// # Errors
     ///
     /// Where it cannot be opened or locked, or is no database or a damaged one.
-    pub(crate) fn with<T>(
+    pub fn with<T>(
         &mut self,
         word: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
         work: impl FnOnce(&mut Rrd<Shared>) -> T,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, FileError> {
         let place = match self.places.get(word).copied() {
             Some(place) if self.renew(place, word, machine, locking)? => place,
             Some(place) => {
@@ -81,11 +121,7 @@ impl Files {
             Ok(()) => Ok(done),
             Err(error) => {
                 self.remove(place);
-                Err(Failure::new(format!(
-                    "'{}': {}",
-                    shown(word),
-                    reason(&error)
-                )))
+                Err(FileError::Unlock(error))
             }
         }
     }
@@ -98,13 +134,13 @@ impl Files {
         word: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, FileError> {
         let open = &mut self.files[place];
         if open.machine != machine {
             return Ok(false);
         }
         let locked = open.rrd.storage_mut().lock_at(&path(word), locking);
-        if !locked.map_err(|error| cannot_lock(word, &error))? {
+        if !locked.map_err(FileError::Open)? {
             return Ok(false);
         }
         // What cannot be read any more is opened anew, which tells what is wrong with it.
@@ -117,7 +153,7 @@ impl Files {
         word: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, FileError> {
         if self.files.len() >= self.most {
             // Who goes round more files than there is room for needs next what was not needed for
             // the longest time: any other is a better one to close.
@@ -126,9 +162,8 @@ impl Files {
             self.remove(place);
         }
         let file = Shared::open_locked(&path(word), locking);
-        let file = file.map_err(|error| cannot_lock(word, &error))?;
-        let rrd = Rrd::open_as(file, machine)
-            .map_err(|error| Failure::new(format!("'{}': {error}", shown(word))))?;
+        let file = file.map_err(FileError::Open)?;
+        let rrd = Rrd::open_as(file, machine).map_err(FileError::Database)?;
         let place = self.files.len();
         self.places.insert(word.to_vec(), place);
         self.files.push(Open {
@@ -147,13 +182,5 @@ impl Files {
         {
             *its = place;
         }
-    }
-}
-
-/// What rrdtool says of a file that cannot be opened to write, or that another writes.
-fn cannot_lock(word: &[u8], error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
-        _ => cannot_open(word, error),
     }
 }

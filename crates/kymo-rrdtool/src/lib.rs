@@ -33,6 +33,7 @@ mod zone;
 
 pub use commands::{COMMANDS, find, knows, makes_databases, run, target};
 pub use failure::{Failure, reason};
+pub use files::{FileError, Files};
 pub use pipe::pipe;
 pub use session::{Defaults, Session};
 pub use usage::usage;

@@ -65,9 +65,10 @@ pub(crate) fn long_decimal(value: u64) -> ([u8; 24], usize) {
     (text, len + 8)
 }
 
-/// The eight hexadecimal digits of a number, the first one in the highest byte.
+/// The eight hexadecimal digits of a number, the first one in the highest byte; `ten` is the
+/// letter that stands for ten.
 #[inline]
-pub(crate) fn eight_hex(value: u32) -> u64 {
+pub(crate) fn eight_hex(value: u32, ten: u8) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     // One digit in each byte.
     let mut digits = u64::from(value);
@@ -76,7 +77,7 @@ pub(crate) fn eight_hex(value: u32) -> u64 {
     digits = (digits | digits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
     // Those from 10 on carry into the fifth bit when 6 is added.
     let letters = ((digits + 6 * ONES) >> 4) & ONES;
-    digits + u64::from(b'0') * ONES + letters * u64::from(b'A' - b'0' - 10)
+    digits + u64::from(b'0') * ONES + letters * u64::from(ten - b'0' - 10)
 }
 
 /// Number of decimal digits of a value.

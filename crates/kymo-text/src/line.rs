@@ -214,6 +214,12 @@ impl Stamp {
         self.len == 0 && self.long.is_none()
     }
 
+    /// Whether it is copied as one block, and takes no memory beside itself.
+    #[inline]
+    pub const fn is_short(&self) -> bool {
+        self.long.is_none()
+    }
+
     /// A short text: a block and how much of it counts.
     #[inline(always)]
     pub(crate) fn short(&self) -> Option<(&[u8; Self::SHORT], usize)> {

@@ -3,6 +3,22 @@
 use crate::integer::{digits, eight, eight_hex, four, long_decimal};
 use crate::{Line, Stamp};
 
+/// The numbers 000 to 999.
+static THREE: [[u8; 4]; 1000] = {
+    let mut numbers = [[0; 4]; 1000];
+    let mut number = 0;
+    while number < 1000 {
+        let digits = [number / 100, number / 10 % 10, number % 10];
+        let mut place = 0;
+        while place < 3 {
+            numbers[number][place] = b'0' + digits[place] as u8;
+            place += 1;
+        }
+        number += 1;
+    }
+    numbers
+};
+
 /// Room for a short text at the end of a line: see [`Line::compose`].
 #[derive(Debug)]
 pub struct Room<'l> {
@@ -52,13 +68,21 @@ impl Line {
 
 impl Room<'_> {
     /// Number of bytes.
-    pub const SIZE: usize = 96;
+    pub const SIZE: usize = 128;
 
     /// Appends the first `len` bytes of a block.
     #[inline(always)]
     pub(crate) fn piece<const N: usize>(&mut self, block: &[u8; N], len: usize) {
         self.bytes[self.len..self.len + N].copy_from_slice(block);
         self.len += len;
+    }
+
+    /// Appends a prepared piece that [is short](Stamp::is_short), and nothing of a long one.
+    #[inline(always)]
+    pub fn stamp(&mut self, stamp: &Stamp) {
+        if let Some((block, len)) = stamp.short() {
+            self.piece(block, len);
+        }
     }
 
     /// Appends text of a length that the compiler knows.
@@ -123,14 +147,31 @@ impl Room<'_> {
     pub fn hexadecimal(&mut self, value: u64) {
         self.text(b"0x");
         let len = (67 - (value | 1).leading_zeros() as usize) / 4;
-        let low = eight_hex(value as u32);
+        let low = eight_hex(value as u32, b'A');
         if len <= 8 {
             self.piece(&(low << (8 * (8 - len))).to_be_bytes(), len);
         } else {
-            let high = eight_hex((value >> 32) as u32) << (8 * (16 - len));
+            let high = eight_hex((value >> 32) as u32, b'A') << (8 * (16 - len));
             self.piece(&high.to_be_bytes(), len - 8);
             self.piece(&low.to_be_bytes(), 8);
         }
+    }
+
+    /// Appends a number in lower-case hexadecimal with at least `least` digits, up to eight, and
+    /// nothing before it: as C's `%0LEASTx`.
+    #[inline(always)]
+    pub fn hex_digits(&mut self, value: u32, least: u32) {
+        let len = (32 - value.leading_zeros()).div_ceil(4).max(least).min(8);
+        let digits = eight_hex(value, b'a');
+        // Shifted by all of its bits where there are no digits.
+        let shift = 8 * (8 - len);
+        self.piece(&digits.unbounded_shl(shift).to_be_bytes(), len as usize);
+    }
+
+    /// Appends the last three digits of a number.
+    #[inline(always)]
+    pub fn three(&mut self, value: u32) {
+        self.piece(&THREE[value as usize % THREE.len()], 3);
     }
 
     /// Appends nine digits: the part of a second in nanoseconds. The number is less than a
@@ -146,6 +187,31 @@ impl Room<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_filled_up() {
+        for (value, least) in [
+            (0, 0),
+            (0, 1),
+            (0xab, 1),
+            (0xab, 2),
+            (0x1f, 8),
+            (u32::MAX, 3),
+        ] {
+            let mut line = Line::new();
+            line.compose(|room| room.hex_digits(value, least));
+            let digits = match (value, least) {
+                (0, 0) => String::new(),
+                _ => format!("{value:0width$x}", width = least as usize),
+            };
+            assert_eq!(line.as_bytes(), digits.as_bytes());
+        }
+        for value in [0, 7, 40, 999] {
+            let mut line = Line::new();
+            line.compose(|room| room.three(value));
+            assert_eq!(line.as_bytes(), format!("{value:03}").as_bytes());
+        }
+    }
 
     #[test]
     fn the_longest_pieces_fit_together() {

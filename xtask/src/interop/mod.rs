@@ -4,6 +4,7 @@
 mod commands;
 mod ctf;
 mod engine;
+mod perfetto;
 mod rrd;
 
 use std::path::{Path, PathBuf};
@@ -20,15 +21,19 @@ pub(crate) use engine::{same, update};
 pub(crate) fn run(mut args: Args) -> Outcome {
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    if !["ctf", "rrd", "engine", "commands"].into_iter().any(wanted) {
-        return Err("`--only` is `ctf`, `rrd`, `engine` or `commands`".into());
+    if !["ctf", "perfetto", "rrd", "engine", "commands"]
+        .into_iter()
+        .any(wanted)
+    {
+        return Err("`--only` is `ctf`, `perfetto`, `rrd`, `engine` or `commands`".into());
     }
     let databases: PathBuf = args.value("--databases")?.unwrap_or_else(rrd::databases);
-    let tool = if wanted("ctf") {
+    let tool = if wanted("ctf") || wanted("perfetto") {
         Some(tool(&mut args)?)
     } else {
         None
     };
+    let python: Option<PathBuf> = args.value("--python")?;
     let events: u64 = args.value("--events")?.unwrap_or(20_000);
     let rounds: u64 = args.value("--rounds")?.unwrap_or(500);
     let seed: u64 = args.value("--seed")?.unwrap_or(1);
@@ -36,8 +41,14 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     args.finish()?;
     let kymo = build_kymo(false)?;
     let mut counts = Counts::default();
-    if let Some(tool) = tool {
-        counts.add(ctf::run(&kymo, &tool, events)?);
+    if let Some(tool) = &tool {
+        if wanted("ctf") {
+            counts.add(ctf::run(&kymo, tool, events)?);
+        }
+        if wanted("perfetto") {
+            let python = perfetto::python(python)?;
+            counts.add(perfetto::run(&kymo, &python, tool, events)?);
+        }
     }
     if wanted("rrd") {
         counts.add(rrd::run(&kymo, &databases)?);

@@ -164,7 +164,7 @@ pub(crate) enum To {
     Perfetto,
     /// JSON for Chrome's tracing, which other viewers open too
     Chrome,
-    /// A JSON object a line, as `kymo print --format json` shows
+    /// A JSON object a line, as `kymo print --format json` shows; CPEL files can be made of theirs again
     Jsonl,
     /// Comma-separated values, as `kymo print --format csv` shows
     Csv,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use kymo_time::CdTime;
+use sha2::{Digest, Sha256};
 
 use super::keys::Key;
 use super::{DATAGRAM, ENCRYPTION, HEADER, IV, LONGEST_MESSAGE, SIGNATURE, part};
@@ -36,6 +37,20 @@ pub enum Protection {
         /// Gives bytes that nobody can guess: other ones for each datagram.
         random: Box<dyn FnMut() -> [u8; IV] + Send>,
     },
+}
+
+/// Initial vectors for [`Protection::Encrypt`], made of 32 bytes that nobody can guess and that
+/// are used once: hashes of them and a number that counts up.
+pub fn initial_vectors(seed: [u8; 32]) -> Box<dyn FnMut() -> [u8; IV] + Send> {
+    let mut count = 0u64;
+    Box::new(move || {
+        count = count.wrapping_add(1);
+        let hash = Sha256::new()
+            .chain_update(seed)
+            .chain_update(count.to_be_bytes())
+            .finalize();
+        hash.first_chunk().copied().unwrap_or_default()
+    })
 }
 
 /// How datagrams are made.

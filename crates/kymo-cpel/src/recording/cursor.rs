@@ -115,10 +115,9 @@ impl LogEvent<'_, '_> {
             DatumText::Made {
                 format, program, ..
             } => {
-                let format = names.slice(format);
                 self.made(visitor, |room| match program {
-                    Some(program) => program.write(format, datum, names, room, MOST_TEXT),
-                    None => write(format, datum, names, room, MOST_TEXT),
+                    Some(program) => program.write(datum, names, room, MOST_TEXT),
+                    None => write(names.slice(format), datum, names, room, MOST_TEXT),
                 });
             }
             DatumText::Bad(offset) => self.made(visitor, |room| bad_offset(*offset, room)),

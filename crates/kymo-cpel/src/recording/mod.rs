@@ -11,6 +11,7 @@
 
 mod classes;
 mod cursor;
+mod scan;
 mod tally;
 
 use std::fmt;
@@ -27,9 +28,10 @@ use kymo_model::{
 use kymo_text::Line;
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
-use self::classes::{DatumText, OTHER_CODES, event_class};
+use self::classes::{DatumText, event_class};
 pub(crate) use self::classes::{field, schema};
 pub use self::cursor::{LogCursor, LogEvent};
+use self::tally::Counts;
 use crate::clock::{ClockChoice, Place, Rate};
 use crate::definitions::{Definitions, EventSection, InFile};
 use crate::entries::{ENTRY_SIZE, Entries, Entry};
@@ -42,12 +44,6 @@ const CHUNK: usize = 1 << 16;
 const ENTRY_BITS: u64 = ENTRY_SIZE as u64 * 8;
 /// Bytes of an event's name.
 const MOST_NAME: usize = 1024;
-/// Codes without a definition that become classes of their own.
-const MOST_UNDEFINED: usize = 1 << 16;
-
-/// Codes below it are looked at quickly when a file is opened.
-const LIMITS: usize = 256;
-
 /// How logs are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -93,6 +89,8 @@ struct Log {
     place: Place,
     /// The positions of events in the order of time, where the file has another order.
     order: Option<Box<[u32]>>,
+    /// The events of each chunk by their classes, where that was counted when the file was opened.
+    counts: Box<[Option<Counts>]>,
 }
 
 /// A file that is open.
@@ -196,11 +194,12 @@ impl Recording {
                 rate,
                 offset_nanos: options.offset_nanos,
             };
-            let is_sorted = self.scan(&section, &mut findings);
+            let scan = self.scan(&section, &mut findings);
             let entries = Entries::new(&self.bytes[section.entries.clone()], order);
             let log = Log {
                 place,
-                order: (!is_sorted).then(|| by_time(entries)),
+                order: (!scan.is_sorted).then(|| by_time(entries)),
+                counts: scan.counts,
                 section,
             };
             let last = entries.len().checked_sub(1);
@@ -261,72 +260,6 @@ impl Recording {
         }
     }
 
-    /// Of each small code the number from which on a datum has to be looked at: where it refers to
-    /// a table of so many bytes of strings, their number; of a code without a class, zero.
-    fn limits(&self, strings: u64) -> Vec<u64> {
-        let mut limits = vec![0; LIMITS];
-        for (code, limit) in (0..).zip(&mut limits) {
-            if let Some(class) = self.definitions.event_at.get(code) {
-                *limit = match self.datums[class as usize].has_strings() {
-                    true => strings,
-                    false => u64::MAX,
-                };
-            }
-        }
-        limits
-    }
-
-    /// Looks at all events of a section: makes classes of codes without a definition, tells of
-    /// strings that do not exist, and whether the events are in the order of time.
-    fn scan(&mut self, section: &EventSection, findings: &mut Vec<Finding>) -> bool {
-        let entries = Entries::new(&self.bytes[section.entries.clone()], self.byte_order());
-        let strings = section.strings.len() as u64;
-        let mut limits = self.limits(strings);
-        let (mut is_sorted, mut last) = (true, 0);
-        let mut bad = None;
-        let mut bad_count = 0u64;
-        for (position, entry) in entries.iter().enumerate() {
-            is_sorted &= last <= entry.time;
-            last = entry.time;
-            let limit = limits.get(entry.code as usize).copied().unwrap_or(0);
-            if u64::from(entry.datum) < limit {
-                continue;
-            }
-            let class = match self.definitions.event_at.get(entry.code) {
-                Some(class) => class as usize,
-                None => {
-                    let class = undefined(
-                        entry.code,
-                        &mut self.definitions,
-                        &mut self.classes,
-                        &mut self.datums,
-                    );
-                    // No datum of it is looked at.
-                    if let Some(limit) = limits.get_mut(entry.code as usize) {
-                        *limit = u64::MAX;
-                    }
-                    class
-                }
-            };
-            if u64::from(entry.datum) >= strings && self.datums[class].has_strings() {
-                bad.get_or_insert((position, entry.datum));
-                bad_count += 1;
-            }
-        }
-        if let Some((position, datum)) = bad {
-            findings.push(Finding {
-                code: FaultCode::StringOffset,
-                offset: (section.entries.start + position * ENTRY_SIZE) as u64,
-                section: Some(section.section as u64),
-                message: format!(
-                    "{bad_count} events refer to strings beyond the {strings} bytes of their string table, \
-                     the first one is event {position} with offset {datum}"
-                ),
-            });
-        }
-        is_sorted
-    }
-
     /// The byte order of the file.
     pub fn byte_order(&self) -> ByteOrder {
         self.header.map_or(ByteOrder::Big, |header| header.order)
@@ -345,6 +278,25 @@ impl Recording {
     /// Tracks, symbols and events that are defined.
     pub fn definitions(&self) -> &Definitions {
         &self.definitions
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The section of the file that a stream is.
+    pub fn section(&self, stream: usize) -> usize {
+        self.logs.get(stream).map_or(0, |log| log.section.section)
+    }
+
+    /// Where the events of a chunk lie in their section, where that is in another order than that
+    /// of time.
+    pub fn positions(&self, chunk: &Chunk) -> Option<&[u32]> {
+        let order = self.logs.get(chunk.stream)?.order.as_ref()?;
+        let first = chunk.number.checked_mul(CHUNK)?;
+        let rest = order.get(first..)?;
+        Some(&rest[..rest.len().min(CHUNK)])
     }
 
     /// Number of bytes of the file.
@@ -381,30 +333,6 @@ impl Recording {
         let bytes = self.bytes.get(log.section.entries.clone());
         Entries::new(bytes.unwrap_or_default(), self.byte_order())
     }
-}
-
-/// The class of a code that is not defined: makes one, unless there are very many.
-#[cold]
-fn undefined(
-    code: u32,
-    definitions: &mut Definitions,
-    classes: &mut Vec<EventClass>,
-    datums: &mut Vec<DatumText>,
-) -> usize {
-    let undefined = classes.len() - definitions.events.len();
-    let class = classes.len();
-    if undefined < MOST_UNDEFINED {
-        definitions.event_at.insert(code, class as u32);
-        classes.push(event_class(code.into(), format!("E{}", code as i32).into()));
-        datums.push(DatumText::Empty);
-        return class;
-    }
-    if undefined == MOST_UNDEFINED {
-        classes.push(event_class(OTHER_CODES, "E%d".into()));
-        datums.push(DatumText::Empty);
-        return class;
-    }
-    class - 1
 }
 
 /// The positions of events in the order of time; those of the same time in the order of the file.

@@ -6,11 +6,32 @@ use super::{CHUNK, ENTRY_BITS, Recording};
 
 /// What is known of a class within a chunk: how many events, and the positions of the first and
 /// the last one.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    events: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) events: u32,
     first: u32,
     last: u32,
+}
+
+/// The classes that were met in a chunk.
+pub(super) type Counts = Box<[(u32, Seen)]>;
+
+impl Seen {
+    /// Adds an event.
+    #[inline(always)]
+    pub(super) fn add(&mut self, position: u32) {
+        if self.events == 0 {
+            self.first = position;
+        }
+        self.again(position);
+    }
+
+    /// Adds an event that is not the first one.
+    #[inline(always)]
+    pub(super) fn again(&mut self, position: u32) {
+        self.events += 1;
+        self.last = position;
+    }
 }
 
 impl Recording {
@@ -25,30 +46,34 @@ impl Recording {
         chunk.end_time?;
         let entries = self.entries(log);
         let first = chunk.number.checked_mul(CHUNK)?;
-        let chunk_entries = entries.slice(first, CHUNK);
-        let mut seen = vec![Seen::default(); self.classes.len()];
-        let other = self.classes.len().checked_sub(1)?;
-        for (position, code) in (0..).zip(chunk_entries.codes()) {
-            let class = self.definitions.event_at.get(code);
-            let seen = &mut seen[class.map_or(other, |class| class as usize)];
-            if seen.events == 0 {
-                seen.first = position;
-            }
-            seen.events += 1;
-            seen.last = position;
-        }
         let time = |position: u32| {
-            let entry = chunk_entries.get(position as usize)?;
+            let entry = entries.get(first + position as usize)?;
             log.place.timestamp(entry.time)
         };
-        let tally = |(class, seen): (usize, &Seen)| Tally {
-            class,
+        let tally = |&(class, seen): &(u32, Seen)| Tally {
+            class: class as usize,
             events: seen.events.into(),
             bits: u64::from(seen.events) * ENTRY_BITS,
             first: time(seen.first),
             last: time(seen.last),
         };
-        let met = seen.iter().enumerate().filter(|(_, seen)| seen.events > 0);
-        Some(met.map(tally).collect())
+        match log.counts.get(chunk.number)? {
+            Some(counts) => Some(counts.iter().map(tally).collect()),
+            None => Some(self.count_large(chunk)?.iter().map(tally).collect()),
+        }
+    }
+
+    /// The same of a chunk that was not counted when the file was opened.
+    fn count_large(&self, chunk: &Chunk) -> Option<Counts> {
+        let log = self.logs.get(chunk.stream)?;
+        let first = chunk.number.checked_mul(CHUNK)?;
+        let other = self.classes.len().checked_sub(1)?;
+        let mut all = vec![Seen::default(); self.classes.len()];
+        for (position, code) in (0..).zip(self.entries(log).slice(first, CHUNK).codes()) {
+            let class = self.definitions.event_at.get(code);
+            all[class.map_or(other, |class| class as usize)].add(position);
+        }
+        let met = (0..).zip(all).filter(|(_, seen)| seen.events > 0);
+        Some(met.collect())
     }
 }

@@ -31,6 +31,7 @@
 mod change;
 mod create;
 mod define;
+mod direct;
 mod error;
 mod fetch;
 mod plan;
@@ -155,12 +156,8 @@ impl Engine {
         template.check(sample.values.len())?;
         let span = Span::new(plan, last, time);
         let name = |source: usize| names[source].clone();
-        let passes = if plan.computes || span.open_step(plan.step).is_some() {
-            points.measure(plan, name, state, &span, template, sample.values)?;
-            points.close(plan, name, state, &span, now as f64)?
-        } else {
-            points.measure_and_close(plan, name, state, &span, template, sample.values)?
-        };
+        points.measure(plan, name, state, &span, template, sample.values)?;
+        let passes = points.close(plan, name, state, &span, now as f64)?;
 
         // From here on nothing is refused.
         template.keep(state, sample.values, usize::MAX);

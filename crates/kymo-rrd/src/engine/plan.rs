@@ -16,8 +16,6 @@ pub(super) struct Plan {
     /// Whether the file tells over what part of a season is smoothed.
     pub(super) tells_window: bool,
     pub(super) sources: Vec<Source>,
-    /// Whether some data source is computed.
-    pub(super) computes: bool,
     pub(super) archives: Vec<Ring>,
     /// Whether some archive does more than consolidate, so that archives look at each other.
     pub(super) predicts: bool,
@@ -25,23 +23,21 @@ pub(super) struct Plan {
     pub(super) measured: Vec<usize>,
 }
 
-/// A data source.
-#[derive(Clone, Debug)]
-pub(super) struct Source {
-    /// The longest time between readings; those of computed data sources never come.
-    pub(super) heartbeat: f64,
-    pub(super) kind: Kind,
-}
-
 /// Where the values of a data source come from.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
-    Measured {
-        reading: Reading,
-        min: f64,
-        max: f64,
-    },
+pub(super) enum Source {
+    Measured(Meter),
     Computed(Program),
+}
+
+/// What readings of a data source are, and what they may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meter {
+    pub(super) reading: Reading,
+    /// The longest time between readings.
+    pub(super) heartbeat: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
 }
 
 /// An archive.
@@ -124,15 +120,13 @@ impl Plan {
         let archives: Vec<Ring> = archives
             .map(|(index, archive)| Ring::new(database, index, archive))
             .collect::<Result<_, _>>()?;
-        let computed = |source: &Source| matches!(source.kind, Kind::Computed(_));
         let consolidates = |ring: &Ring| matches!(ring.role, Role::Consolidate { .. });
         Ok(Self {
             step: database.step,
-            computes: sources.iter().any(computed),
             whole_seconds: database.version < 3,
             tells_window: database.version >= 4,
             measured: (0..sources.len())
-                .filter(|index| matches!(sources[*index].kind, Kind::Measured { .. }))
+                .filter(|index| matches!(sources[*index], Source::Measured(_)))
                 .collect(),
             sources,
             predicts: !archives.iter().all(consolidates),
@@ -149,14 +143,12 @@ impl Source {
                 heartbeat,
                 min,
                 max,
-            } => Ok(Self {
+            } => Ok(Self::Measured(Meter {
+                reading: *reading,
                 heartbeat: *heartbeat as f64,
-                kind: Kind::Measured {
-                    reading: *reading,
-                    min: min.to_f64(),
-                    max: max.to_f64(),
-                },
-            }),
+                min: min.to_f64(),
+                max: max.to_f64(),
+            })),
             SourceKind::Compute(program) => {
                 // What needs a series fails when values arrive, and not here: readers of old files
                 // shall not be kept from the other archives.
@@ -170,10 +162,7 @@ impl Source {
                         let found = format!("data source {place}");
                         Err(Error::new(field, None, found, "one before its own"))
                     }
-                    None => Ok(Self {
-                        heartbeat: f64::INFINITY,
-                        kind: Kind::Computed(program.clone()),
-                    }),
+                    None => Ok(Self::Computed(program.clone())),
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Primary data points: what readings add, and what a point is when its step ends.
 
-use super::plan::{Kind, Plan, Source};
+use super::plan::{Meter, Plan, Source};
 use super::{Measurement, ReadingProblem, Template, UpdateError};
 use crate::model::{SourceState, State};
 use crate::rpn::Stack;
@@ -16,7 +16,7 @@ pub(super) struct Span {
     /// Those after it.
     after: f64,
     /// Steps that end.
-    steps: u64,
+    pub(super) steps: u64,
     /// The number of the step that ends first, counted from 1970.
     first_step: u64,
     /// When the last of them ends, in seconds since 1970.
@@ -39,9 +39,9 @@ pub(super) struct Pass {
 
 /// What is known of the point of a data source, while it is computed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Point {
-    unknown_seconds: u64,
-    value: f64,
+pub(super) struct Point {
+    pub(super) unknown_seconds: u64,
+    pub(super) value: f64,
 }
 
 /// Computes points. It keeps its memory from update to update.
@@ -57,14 +57,27 @@ pub(super) struct Points {
 impl Span {
     /// The seconds from the last update to this one, which is after it.
     pub(super) fn new(plan: &Plan, last: Time, time: Time) -> Self {
-        let ((last, last_micros), (time, micros)) = (last.to_micros(), time.to_micros());
+        let (last, time) = (last.to_micros(), time.to_micros());
         // Both times are between 0 and `LATEST`, and so is the step.
         let step = plan.step as i64;
+        let (first, now) = (last.0 / step, time.0 / step);
+        Self {
+            first_step: first as u64,
+            ..Self::of((now - first) as u64, now * step, last, time)
+        }
+    }
+
+    /// The seconds between two times, in which so many steps end, counted from that of the first
+    /// time; the last of them ends at `end`.
+    #[inline]
+    pub(super) fn of(
+        steps: u64,
+        end: i64,
+        (last, last_micros): (i64, u32),
+        (time, micros): (i64, u32),
+    ) -> Self {
         let seconds = |micros: u32| f64::from(micros) / 1e6;
         let interval = (time - last) as f64 + (f64::from(micros) - f64::from(last_micros)) / 1e6;
-        let (first, now) = (last / step, time / step);
-        let steps = (now - first) as u64;
-        let end = now * step;
         Self {
             interval,
             before: match steps {
@@ -76,7 +89,7 @@ impl Span {
                 _ => (time - end) as f64 + seconds(micros),
             },
             steps,
-            first_step: first as u64,
+            first_step: 0,
             end: end as u64,
         }
     }
@@ -100,27 +113,25 @@ impl Pass {
     }
 }
 
-/// What a reading adds to its data source. NaN where that cannot be known, or the rate is beyond its
-/// limits.
-#[inline]
-fn amount(
-    source: &Source,
-    before: &SourceState,
-    span: &Span,
-    given: Measurement<'_>,
-) -> Result<f64, ReadingProblem> {
-    let Kind::Measured { reading, min, max } = source.kind else {
-        return Ok(f64::NAN);
-    };
-    if source.heartbeat < span.interval {
-        return Ok(f64::NAN);
+impl Meter {
+    /// What a reading adds. NaN where that cannot be known, or the rate is beyond its limits.
+    #[inline]
+    pub(super) fn amount(
+        &self,
+        before: &SourceState,
+        span: &Span,
+        given: &Measurement<'_>,
+    ) -> Result<f64, ReadingProblem> {
+        if self.heartbeat < span.interval {
+            return Ok(f64::NAN);
+        }
+        let before = before.last_reading.as_bytes();
+        let amount = given.amount(self.reading, before, span.interval)?;
+        let rate = amount / span.interval;
+        // Comparisons with a limit that is not set do not hold.
+        let outside = rate > self.max || rate < self.min;
+        Ok(if outside { f64::NAN } else { amount })
     }
-    let before = before.last_reading.as_bytes();
-    let amount = given.amount(reading, before, span.interval)?;
-    let rate = amount / span.interval;
-    // Comparisons with a limit that is not set do not hold.
-    let outside = rate > max || rate < min;
-    Ok(if outside { f64::NAN } else { amount })
 }
 
 /// That a reading cannot be one of its data source.
@@ -128,7 +139,7 @@ fn amount(
 fn refused(
     source: usize,
     names: &impl Fn(usize) -> crate::Text,
-    given: Measurement<'_>,
+    given: &Measurement<'_>,
     problem: ReadingProblem,
 ) -> UpdateError {
     UpdateError::Reading {
@@ -158,46 +169,14 @@ impl Points {
         let sources = plan.sources.iter().zip(&state.sources);
         for (index, (source, before)) in sources.enumerate() {
             let given = template.of(index, values);
-            let amount = amount(source, before, span, given);
+            let amount = match source {
+                Source::Measured(meter) => meter.amount(before, span, given),
+                Source::Computed(_) => Ok(f64::NAN),
+            };
             let amount = amount.map_err(|problem| refused(index, &names, given, problem))?;
             self.amounts.push(amount);
         }
         Ok(())
-    }
-
-    /// Does what [`measure`](Self::measure) and [`close`](Self::close) do where no data source is
-    /// computed and there is one pass at most: one data source after the other.
-    ///
-    /// # Errors
-    ///
-    /// The first reading that cannot be one of its data source.
-    pub(super) fn measure_and_close(
-        &mut self,
-        plan: &Plan,
-        names: impl Fn(usize) -> crate::Text,
-        state: &State,
-        span: &Span,
-        template: &Template,
-        values: &[Measurement<'_>],
-    ) -> Result<usize, UpdateError> {
-        let pass = &mut self.passes[0];
-        pass.begin(span);
-        self.points.resize(plan.sources.len(), Point::default());
-        pass.rates.resize(plan.sources.len(), f64::NAN);
-        let computed = self.points.iter_mut().zip(&mut pass.rates);
-        let sources = plan.sources.iter().zip(&state.sources).zip(computed);
-        for (index, ((source, before), (point, rate))) in sources.enumerate() {
-            let given = template.of(index, values);
-            let amount = amount(source, before, span, given);
-            let amount = amount.map_err(|problem| refused(index, &names, given, problem))?;
-            *point = Point::of(before);
-            if span.steps == 0 {
-                point.add(amount, span.interval);
-            } else {
-                *rate = point.end(amount, span, plan.step, source.heartbeat);
-            }
-        }
-        Ok(usize::from(span.steps > 0))
     }
 
     /// Computes the points that end, in one pass or two. The state stays as it is.
@@ -217,7 +196,7 @@ impl Points {
         self.points.extend(state.sources.iter().map(Point::of));
         if span.steps == 0 {
             for (point, &amount) in self.points.iter_mut().zip(&self.amounts) {
-                point.add(amount, span.interval);
+                point.add(amount, span);
             }
             return Ok(0);
         }
@@ -270,10 +249,15 @@ impl Points {
         pass.begin(span);
         pass.rates.clear();
         for (index, source) in plan.sources.iter().enumerate() {
-            let rate = points[index].end(amounts[index], span, plan.step, source.heartbeat);
-            let rate = match &source.kind {
-                Kind::Measured { .. } => rate,
-                Kind::Computed(program) => {
+            // Readings of what is computed never come, so no time between them is too long.
+            let heartbeat = match source {
+                Source::Measured(meter) => meter.heartbeat,
+                Source::Computed(_) => f64::INFINITY,
+            };
+            let rate = points[index].end(amounts[index], span, plan.step, heartbeat);
+            let rate = match source {
+                Source::Measured(_) => rate,
+                Source::Computed(program) => {
                     let result = program.evaluate(&pass.rates, now, stack);
                     result.map_err(|error| UpdateError::Computed {
                         source: index,
@@ -295,25 +279,31 @@ impl Points {
     /// Puts what is known of the points into the state.
     pub(super) fn store(&self, state: &mut State) {
         for (source, point) in state.sources.iter_mut().zip(&self.points) {
-            source.unknown_seconds = point.unknown_seconds;
-            source.value = Value::from(point.value);
+            point.store(source);
         }
     }
 }
 
 impl Point {
     #[inline]
-    fn of(state: &SourceState) -> Self {
+    pub(super) fn of(state: &SourceState) -> Self {
         Self {
             unknown_seconds: state.unknown_seconds,
             value: state.value.to_f64(),
         }
     }
 
+    #[inline]
+    pub(super) fn store(&self, state: &mut SourceState) {
+        state.unknown_seconds = self.unknown_seconds;
+        state.value = Value::from(self.value);
+    }
+
     /// Adds what happened within a step.
-    fn add(&mut self, amount: f64, interval: f64) {
+    #[inline]
+    pub(super) fn add(&mut self, amount: f64, span: &Span) {
         if amount.is_nan() {
-            self.unknown_seconds = self.unknown_seconds.wrapping_add(interval as u64);
+            self.unknown_seconds = self.unknown_seconds.wrapping_add(whole(span.interval));
         } else if self.value.is_nan() {
             self.value = amount;
         } else {
@@ -323,7 +313,8 @@ impl Point {
 
     /// Ends the step, with the steps that end with it, and begins the next one. Gives the rate.
     #[inline]
-    fn end(&mut self, amount: f64, span: &Span, step: u64, heartbeat: f64) -> f64 {
+    pub(super) fn end(&mut self, amount: f64, span: &Span, step: u64, heartbeat: f64) -> f64 {
+        let rate = amount / span.interval;
         let mut unknown_before = 0.0;
         if amount.is_nan() {
             unknown_before = span.before;
@@ -331,26 +322,34 @@ impl Point {
             if self.value.is_nan() {
                 self.value = 0.0;
             }
-            self.value += amount / span.interval * span.before;
+            self.value += rate * span.before;
         }
-        let unknown = self.unknown_seconds;
-        let rate = if span.interval > heartbeat || step as f64 / 2.0 < unknown as f64 {
+        // More than half of a step, which is the same where that is rounded down.
+        let ended = if span.interval > heartbeat || self.unknown_seconds > step / 2 {
             f64::NAN
         } else {
-            let seconds = span.steps.wrapping_mul(step).wrapping_sub(unknown);
+            // Less than a time, of which `LATEST` is the last.
+            let seconds = (span.steps * step - self.unknown_seconds) as i64;
             self.value / (seconds as f64 - unknown_before)
         };
         *self = if amount.is_nan() {
             Self {
-                unknown_seconds: span.after as u64,
+                unknown_seconds: whole(span.after),
                 value: f64::NAN,
             }
         } else {
             Self {
                 unknown_seconds: 0,
-                value: amount / span.interval * span.after,
+                value: rate * span.after,
             }
         };
-        rate
+        ended
     }
+}
+
+/// Whole seconds: rarely asked for, and a long way for a processor.
+#[cold]
+#[inline(never)]
+fn whole(seconds: f64) -> u64 {
+    seconds as u64
 }

@@ -25,12 +25,28 @@ pub enum Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Puts the text as files keep it, which is cut off where native files have no more room.
-    pub(super) fn keep(self, last: &mut Text) {
-        match self {
-            Self::Unknown => last.set_printable(b"U"),
-            Self::Text(text) => last.set(&text[..text.len().min(LAST_READING - 1)]),
-            number => number.with_text(|text| last.set_printable(text)),
+    /// Puts the text as files keep it.
+    #[inline]
+    pub(super) fn keep(&self, kept: &mut Kept) {
+        if let Self::Float(number) = *self {
+            // Up to here numbers may have a fraction. Zero may have a minus.
+            const FRACTIONS: f64 = (1_u64 << 52) as f64;
+            let size = number.abs();
+            let is_whole = size + FRACTIONS - FRACTIONS == size;
+            if size > 0.0 && size < FRACTIONS && !is_whole {
+                let mut buffer = zmij::Buffer::new();
+                return kept.set(buffer.format_finite(number).as_bytes());
+            }
+        }
+        self.keep_any(kept);
+    }
+
+    /// Puts any text.
+    #[inline(never)]
+    fn keep_any(&self, kept: &mut Kept) {
+        match *self {
+            Self::Text(text) => kept.set(until_nul(text)),
+            number => number.with_text(|text| kept.set(text)),
         }
     }
 
@@ -38,12 +54,16 @@ impl Measurement<'_> {
     /// cannot be known.
     #[inline]
     pub(super) fn amount(
-        self,
+        &self,
         reading: Reading,
         before: &[u8],
         interval: f64,
     ) -> Result<f64, ReadingProblem> {
-        let number = match self {
+        // The most usual first.
+        if let (Self::Float(number), Reading::Gauge) = (self, reading) {
+            return Ok(number * interval);
+        }
+        let number = match *self {
             Self::Unknown => return Ok(f64::NAN),
             Self::Text(text) => return amount_of_text(reading, text, before, interval),
             Self::Float(number) => number,
@@ -79,6 +99,10 @@ impl Measurement<'_> {
                 true => lend(b"inf"),
                 false => lend(b"-inf"),
             },
+            Self::Float(number) if number as i64 as f64 == number && number.abs() < EXACT => {
+                let minus = number.is_sign_negative();
+                lend(Digits::of(number.abs() as u64, minus).text())
+            }
             Self::Float(number) => {
                 let mut buffer = zmij::Buffer::new();
                 let text = buffer.format_finite(number).as_bytes();
@@ -87,6 +111,48 @@ impl Measurement<'_> {
             Self::Unsigned(number) => lend(Digits::of(number, false).text()),
             Self::Signed(number) => lend(Digits::of(number.unsigned_abs(), number < 0).text()),
         }
+    }
+}
+
+/// Integers below this are numbers of their own, and their digits are their shortest text.
+const EXACT: f64 = (1_u64 << 53) as f64;
+
+/// The text up to the first NUL.
+fn until_nul(text: &[u8]) -> &[u8] {
+    let length = text.iter().position(|&byte| byte == 0);
+    &text[..length.unwrap_or(text.len())]
+}
+
+/// A reading as files keep it: a text without NULs, cut off where native files have no more room, and
+/// NULs behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kept {
+    pub(super) bytes: [u8; LAST_READING],
+    length: usize,
+}
+
+impl Kept {
+    /// Makes it this text.
+    #[inline]
+    fn set(&mut self, text: &[u8]) {
+        self.length = text.len().min(LAST_READING - 1);
+        self.bytes = [0; LAST_READING];
+        let text = &text[..self.length];
+        // Two halves that overlap are copied at once, since so many bytes are known beforehand.
+        const HALF: usize = 16;
+        match (text.first_chunk::<HALF>(), text.last_chunk::<HALF>()) {
+            (Some(first), Some(last)) => {
+                self.bytes[..HALF].copy_from_slice(first);
+                self.bytes[self.length - HALF..self.length].copy_from_slice(last);
+            }
+            _ => self.bytes[..self.length].copy_from_slice(text),
+        }
+    }
+
+    /// Puts it in the place of the last one.
+    #[inline]
+    pub(super) fn store(&self, last: &mut Text) {
+        last.set_padded(&self.bytes, self.length);
     }
 }
 
@@ -323,7 +389,9 @@ mod tests {
             (Signed(7), "7"),
         ] {
             let mut kept = Text::from("before");
-            number.keep(&mut kept);
+            let mut text_of = Kept::default();
+            number.keep(&mut text_of);
+            text_of.store(&mut kept);
             assert_eq!(kept, Text::from(text));
             if text.len() > 15 {
                 // rrdtool's reading of texts rounds more than once.

@@ -18,6 +18,14 @@ pub(super) struct Cut {
 }
 
 impl Cut {
+    /// A point that ends a row.
+    pub(super) const LAST_POINT: Self = Self {
+        first: 1,
+        rest: 0,
+        rows: 1,
+        steps: 1,
+    };
+
     #[inline]
     pub(super) fn new(ring: &Ring, first_step: u64, steps: u64) -> Self {
         Self::of(ring.points, ring.rows, first_step, steps)
@@ -99,7 +107,7 @@ pub(super) fn go_on(scratch: &mut Scratch, function: Consolidation, steps: u64, 
         let unknown = &mut scratch.0[Scratch::UNKNOWN_POINTS];
         *unknown = unknown.wrapping_add(steps);
     } else {
-        let value = scratch.value(Scratch::VALUE).to_f64();
+        let value = f64::from_bits(scratch.0[Scratch::VALUE]);
         let value = accumulated(function, value, rate, steps);
         scratch.set_value(Scratch::VALUE, Value::from(value));
     }
@@ -141,19 +149,18 @@ pub(super) fn end(
 
 /// The value of a row under way, with so many points more.
 #[inline]
-fn accumulated(function: Consolidation, value: f64, rate: f64, points: u64) -> f64 {
-    let whole = match function {
-        Consolidation::Average => rate * points as f64,
-        _ => rate,
-    };
+pub(super) fn accumulated(function: Consolidation, value: f64, rate: f64, points: u64) -> f64 {
+    if function == Consolidation::Average {
+        let whole = rate * points as f64;
+        return if value.is_nan() { whole } else { value + whole };
+    }
     if value.is_nan() {
-        return whole;
+        return rate;
     }
     match function {
-        Consolidation::Average => value + whole,
         Consolidation::Min => lesser(value, rate),
         Consolidation::Max => greater(value, rate),
-        Consolidation::Last => rate,
+        _ => rate,
     }
 }
 

@@ -3,6 +3,7 @@
 use kymo_io::Storage;
 use kymo_machine::Machine;
 
+use super::direct::Direct;
 use super::written::{Noted, Written};
 use super::{Applied, Change, Engine, Sample, StoreError, Template, TemplateError, UpdateError};
 use crate::Value;
@@ -17,6 +18,8 @@ use crate::portable::{self, Durability, Update};
 #[derive(Debug)]
 pub struct Rrd<S> {
     engine: Engine,
+    /// What usual updates need, where there can be such.
+    direct: Option<Direct>,
     file: File<S>,
     now: Option<i64>,
     durability: Durability,
@@ -64,8 +67,10 @@ impl<S: Storage> Rrd<S> {
             let file = InPlace::open_from(storage, beginning, machine)?;
             File::Native(Box::new(file))
         };
+        let (engine, direct) = file.ready()?;
         Ok(Self {
-            engine: Engine::new(file.database())?,
+            engine,
+            direct,
             file,
             now: None,
             durability: Durability::Buffered,
@@ -119,7 +124,7 @@ impl<S: Storage> Rrd<S> {
             File::Native(file) => file.reload()?,
             File::Portable(file) => file.reload()?,
         }
-        self.engine = Engine::new(self.file.database())?;
+        (self.engine, self.direct) = self.file.ready()?;
         Ok(())
     }
 
@@ -133,7 +138,7 @@ impl<S: Storage> Rrd<S> {
         match &mut self.file {
             File::Native(file) => {
                 if file.refresh()? {
-                    self.engine = Engine::new(file.database())?;
+                    (self.engine, self.direct) = self.file.ready()?;
                 }
             }
             File::Portable(file) => file.refresh()?,
@@ -214,6 +219,30 @@ impl<S: Storage> Rrd<S> {
         smooth: &mut bool,
         last: bool,
     ) -> Result<(), UpdateError> {
+        // Only the general way tells which rows it writes.
+        if let (Some(direct), File::Native(file), None) =
+            (&mut self.direct, &mut self.file, &self.written)
+        {
+            let template = options.template.unwrap_or(&self.engine.everything);
+            if direct.update(file, sample, template)? {
+                return Ok(());
+            }
+        }
+        self.take_generally(sample, options, smooth, last)
+    }
+
+    /// Takes any sample.
+    #[inline(never)]
+    fn take_generally(
+        &mut self,
+        sample: &Sample<'_>,
+        options: &UpdateOptions<'_>,
+        smooth: &mut bool,
+        last: bool,
+    ) -> Result<(), UpdateError> {
+        if matches!(&self.file, File::Native(file) if file.is_stale()) {
+            self.reload()?;
+        }
         let call = Call {
             sample,
             template: options.template,
@@ -325,6 +354,16 @@ impl Call<'_> {
 }
 
 impl<S: Storage> File<S> {
+    /// What updates it.
+    fn ready(&self) -> Result<(Engine, Option<Direct>), StoreError> {
+        let engine = Engine::new(self.database())?;
+        let direct = match self {
+            Self::Native(file) => Direct::new(&engine.plan, file),
+            Self::Portable(_) => None,
+        };
+        Ok((engine, direct))
+    }
+
     fn database(&self) -> &Database {
         match self {
             Self::Native(file) => file.database(),
@@ -361,3 +400,6 @@ impl<S: Storage> Change for Update<'_, S> {
         Ok(Update::rewrite(self, archive, values)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

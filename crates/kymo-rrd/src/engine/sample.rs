@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::reading::Kept;
 use super::{Measurement, UpdateError};
 use crate::Time;
 use crate::model::State;
@@ -45,6 +46,8 @@ pub struct Template {
     count: usize,
     /// Of each data source the place of its reading.
     readings: Vec<Option<usize>>,
+    /// Whether each data source has the reading in its own place.
+    in_order: bool,
 }
 
 impl Template {
@@ -56,6 +59,7 @@ impl Template {
         }
         Self {
             count: places.len(),
+            in_order: places.iter().copied().eq(0..sources),
             readings,
         }
     }
@@ -78,19 +82,27 @@ impl Template {
 
     /// Puts the readings of the first data sources, so many at most, where the last ones are.
     pub(super) fn keep(&self, state: &mut State, values: &[Measurement<'_>], count: usize) {
+        let mut kept = Kept::default();
         let count = count.min(state.sources.len());
         for (index, source) in state.sources[..count].iter_mut().enumerate() {
-            self.of(index, values).keep(&mut source.last_reading);
+            self.of(index, values).keep(&mut kept);
+            kept.store(&mut source.last_reading);
         }
     }
 
     /// The reading of a data source.
     #[inline]
-    pub(super) fn of<'a>(&self, source: usize, values: &[Measurement<'a>]) -> Measurement<'a> {
-        match self.readings.get(source) {
-            Some(&Some(reading)) => values[reading],
-            _ => Measurement::Unknown,
-        }
+    pub(super) fn of<'v, 'a>(
+        &self,
+        source: usize,
+        values: &'v [Measurement<'a>],
+    ) -> &'v Measurement<'a> {
+        let reading = match self.in_order {
+            true => Some(source),
+            false => self.readings.get(source).copied().flatten(),
+        };
+        let given = reading.and_then(|reading| values.get(reading));
+        given.unwrap_or(&Measurement::Unknown)
     }
 }
 

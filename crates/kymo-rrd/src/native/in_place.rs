@@ -3,18 +3,17 @@
 use std::io;
 
 use kymo_io::Storage;
-use kymo_machine::float::is_nan;
-use kymo_machine::{ByteOrder, FloatOrder, Machine, Width, integer};
+use kymo_machine::{Machine, integer};
 
 use super::detect::locate;
 use super::layout::Layout;
 use super::read::{self, Beginning};
-use super::structs::{LAST_READING, SLOT, SLOTS};
-use super::{Header, MOST_HEADERS, read_beginning};
+use super::structs::{LAST_READING, SLOT};
+use super::{Coding, Header, MOST_HEADERS, Numbers, read_beginning};
 use crate::engine::{Change, StoreError};
 use crate::fault::{Error, Findings};
 use crate::judge::judge;
-use crate::model::{Archive, ArchiveKind, Database, Scratch, Slot, State};
+use crate::model::{Database, Scratch, State};
 use crate::{Time, Value};
 
 /// A native file that is updated in place: rows at once, the state by [`InPlace::commit`], in which
@@ -30,8 +29,6 @@ pub struct InPlace<S> {
     layout: Layout,
     database: Database,
     coding: Coding,
-    /// Of each archive what it prepares, in the file.
-    prepared: Vec<Prepared>,
     /// The bytes of all but the values.
     image: Vec<u8>,
     /// Those that others may have left in the file.
@@ -40,6 +37,15 @@ pub struct InPlace<S> {
     rows: Vec<u8>,
     /// Whether something failed, so that the file may hold another state.
     stale: bool,
+}
+
+/// What an update changes.
+pub(crate) struct Parts<'a, S> {
+    pub(crate) storage: &'a mut S,
+    pub(crate) coding: &'a Coding,
+    pub(crate) state: &'a mut State,
+    /// The bytes of all but the values, as they are in the file too when an update is done.
+    pub(crate) image: &'a mut [u8],
 }
 
 /// Bytes of rows that are written at once, unless a row is larger.
@@ -69,7 +75,6 @@ impl<S: Storage> InPlace<S> {
             storage,
             length,
             machine,
-            prepared: prepared(&header.database, &header.layout),
             layout: header.layout,
             database: header.database,
             coding: Coding::of(machine),
@@ -91,7 +96,6 @@ impl<S: Storage> InPlace<S> {
         self.length = self.storage.length()?;
         let beginning = read_beginning(&self.storage, MOST_HEADERS)?;
         let (header, image) = examine(&self.storage, beginning, Some(self.machine))?;
-        self.prepared = prepared(&header.database, &header.layout);
         self.layout = header.layout;
         self.database = header.database;
         self.image = image;
@@ -140,13 +144,34 @@ impl<S: Storage> InPlace<S> {
         &self.database
     }
 
-    /// Checks that the machine can hold a time, and that the state is that of the file: after an
-    /// error it is read again.
+    /// Where everything is.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How numbers are written.
+    pub(crate) fn coding(&self) -> &Coding {
+        &self.coding
+    }
+
+    /// What an update changes, unless it is not known what is in the file.
     #[inline]
-    pub(crate) fn fits(&mut self, time: Time) -> Result<(), StoreError> {
-        if self.stale {
-            self.reload()?;
-        }
+    pub(crate) fn parts(&mut self) -> Option<Parts<'_, S>> {
+        (!self.stale).then_some(Parts {
+            storage: &mut self.storage,
+            coding: &self.coding,
+            state: &mut self.database.state,
+            image: &mut self.image,
+        })
+    }
+
+    /// Whether something failed, so that the file is to be read again.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// Checks that the machine can hold a time.
+    pub(crate) fn fits(&self, time: Time) -> Result<(), StoreError> {
         let (seconds, _) = time.to_micros();
         match integer::fits_sint(seconds, self.coding.time) {
             true => Ok(()),
@@ -210,10 +235,10 @@ impl<S: Storage> InPlace<S> {
         let Self { coding, image, .. } = self;
         let state = &self.database.state;
         let (seconds, micros) = state.last_update.to_micros();
-        coding.integer(image, self.layout.live(), coding.time, seconds as u64);
+        coding.time(image, self.layout.live(), seconds);
         if let Some(at) = self.layout.micros() {
             let micros = state.stray_micros.unwrap_or(i64::from(micros));
-            coding.integer(image, at, coding.long, micros as u64);
+            coding.long(image, at, micros as u64);
         }
         let structs = self.layout.structs().source_state;
         let mut at = self.layout.source_state(0);
@@ -226,27 +251,30 @@ impl<S: Storage> InPlace<S> {
             }
             if let ([unknown, value, ..], _) = image[at + structs.slots..].as_chunks_mut() {
                 coding.count(unknown, source.unknown_seconds);
-                *value = coding.value(source.value.to_bits());
+                *value = coding.value(source.value);
             }
             at += structs.size;
         }
     }
 
-    /// Puts what an archive prepares into the image, as any machine holds it.
-    #[inline(never)]
-    fn encode(&mut self, archive: usize) {
+    /// Puts what an archive prepares into the image: all of it where a row has ended.
+    fn encode(&mut self, archive: usize, ended: bool) {
         let Self { coding, image, .. } = self;
+        let kind = &self.database.archives[archive].kind;
         let state = &self.database.state.archives[archive];
-        let place = &self.prepared[archive];
-        let mut at = place.slots;
-        for scratch in &state.scratch {
+        let under_way = Scratch::VALUE..=Scratch::UNKNOWN_POINTS;
+        let structs = self.layout.structs().archive_state;
+        for (source, scratch) in state.scratch.iter().enumerate() {
+            let at = self.layout.archive_state(archive, source) + structs.slots;
             let slots = image[at..].as_chunks_mut().0;
-            for &(slot, kind) in &place.used {
-                coding.slot(&mut slots[slot], kind, scratch.0[slot]);
+            for (slot, (bytes, &bits)) in slots.iter_mut().zip(&scratch.0).enumerate() {
+                if ended || under_way.contains(&slot) {
+                    coding.slot(bytes, kind.slot(slot), bits);
+                }
             }
-            at += place.stride;
         }
-        coding.integer(image, place.pointer, coding.long, state.current_row);
+        let pointer = self.layout.pointer(archive);
+        coding.long(image, pointer, state.current_row);
     }
 
     /// Bytes of a row.
@@ -283,19 +311,6 @@ impl<S: Storage> InPlace<S> {
         Ok(())
     }
 
-    /// Writes so many rows after the current one.
-    #[inline(never)]
-    fn write_many(&mut self, archive: usize, count: u64, values: &[Value]) -> io::Result<()> {
-        let rows = self.database.archives[archive].rows;
-        let current = self.database.state.archives[archive].current_row;
-        let first = (current + 1) % rows;
-        let before_end = count.min(rows - first);
-        self.fill(archive, first, before_end, values)?;
-        self.fill(archive, 0, count - before_end, values)?;
-        self.database.state.archives[archive].current_row = (current + count) % rows;
-        Ok(())
-    }
-
     /// Writes the same row so many times, up to the end of the ring at most.
     fn fill(&mut self, archive: usize, row: u64, count: u64, values: &[Value]) -> io::Result<()> {
         if count == 0 {
@@ -305,9 +320,7 @@ impl<S: Storage> InPlace<S> {
         let at_once = count.min((AT_ONCE / row_size).max(1) as u64);
         self.rows.clear();
         for _ in 0..at_once {
-            let doubles = values
-                .iter()
-                .map(|value| self.coding.value(value.to_bits()));
+            let doubles = values.iter().map(|value| self.coding.value(*value));
             self.rows.extend(doubles.flatten());
         }
         let mut done = 0;
@@ -337,115 +350,6 @@ fn examine<S: Storage>(
     Ok((header, bytes))
 }
 
-/// Where the file holds what an archive prepares.
-#[derive(Clone, Debug)]
-struct Prepared {
-    /// The slots of the first data source.
-    slots: usize,
-    /// From there to those of the next one.
-    stride: usize,
-    pointer: usize,
-    /// Whether it consolidates on a machine of [plain](Coding::plain) numbers.
-    plain: bool,
-    /// The slots that are used, and what they hold.
-    used: Vec<(usize, Slot)>,
-}
-
-/// Where the archives' preparations are.
-fn prepared(database: &Database, layout: &Layout) -> Vec<Prepared> {
-    let coding = Coding::of(layout.structs().machine);
-    let used = |archive: &Archive| {
-        let slots = (0..SLOTS).map(|slot| (slot, archive.kind.slot(slot)));
-        slots.filter(|(_, kind)| *kind != Slot::Unused).collect()
-    };
-    let structs = layout.structs().archive_state;
-    let archives = database.archives.iter().enumerate();
-    let prepared = archives.map(|(index, archive)| Prepared {
-        slots: layout.archive_state(index, 0) + structs.slots,
-        stride: structs.size,
-        pointer: layout.pointer(index),
-        plain: coding.plain && matches!(archive.kind, ArchiveKind::Consolidated { .. }),
-        used: used(archive),
-    });
-    prepared.collect()
-}
-
-/// How a machine writes numbers.
-#[derive(Clone, Copy, Debug)]
-struct Coding {
-    order: ByteOrder,
-    floats: FloatOrder,
-    long: Width,
-    time: Width,
-    nan: u64,
-    /// Whether everything in a slot is a little-endian number of 64 bits, as on most machines.
-    plain: bool,
-}
-
-impl Coding {
-    fn of(machine: &Machine) -> Self {
-        let (order, floats) = (machine.byte_order(), machine.float_order());
-        let little = order == ByteOrder::Little && floats == FloatOrder::Little;
-        Self {
-            order,
-            floats,
-            long: machine.long(),
-            time: machine.time(),
-            nan: machine.file_nan(),
-            plain: little && machine.long() == Width::W64,
-        }
-    }
-
-    /// The bytes of a value.
-    #[inline]
-    fn value(&self, bits: u64) -> [u8; SLOT] {
-        let bits = if is_nan(bits) { self.nan } else { bits };
-        match self.plain {
-            true => bits.to_le_bytes(),
-            false => self.floats.write(bits),
-        }
-    }
-
-    /// Writes a count into a slot, of which it may leave something.
-    #[inline]
-    fn count(&self, bytes: &mut [u8; SLOT], count: u64) {
-        match self.plain {
-            true => *bytes = count.to_le_bytes(),
-            false => self.integer(bytes, 0, self.long, count),
-        }
-    }
-
-    /// Writes a slot. What an integer leaves of it stays.
-    #[inline]
-    fn slot(&self, bytes: &mut [u8; SLOT], kind: Slot, bits: u64) {
-        match kind {
-            Slot::Value => *bytes = self.value(bits),
-            Slot::Counter => self.count(bytes, bits),
-            Slot::History => *bytes = bits.to_le_bytes(),
-            Slot::Unused => {}
-        }
-    }
-
-    /// Writes the low bits of an integer, as C programs of the machine do.
-    #[inline]
-    fn integer(&self, image: &mut [u8], at: usize, width: Width, value: u64) {
-        if self.plain && width == Width::W64 {
-            if let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-                *bytes = value.to_le_bytes();
-            }
-            return;
-        }
-        self.narrow(image, at, width, value);
-    }
-
-    /// As [`Coding::integer`], where it is not plain.
-    #[inline(never)]
-    fn narrow(&self, image: &mut [u8], at: usize, width: Width, value: u64) {
-        let written = integer::write(image, at, width, self.order, value);
-        debug_assert!(written.is_some(), "the layout has room for its members");
-    }
-}
-
 impl<S: Storage> Change for InPlace<S> {
     fn state(&mut self) -> &mut State {
         &mut self.database.state
@@ -461,48 +365,18 @@ impl<S: Storage> Change for InPlace<S> {
         count: u64,
         values: &[Value],
     ) -> Result<(), StoreError> {
-        if let (1, [value]) = (count, values) {
-            let rows = self.database.archives[archive].rows;
-            let current = &mut self.database.state.archives[archive].current_row;
-            let next = *current + 1;
-            let row = if next < rows { next } else { 0 };
-            let offset = self.layout.values(archive) + row * SLOT as u64;
-            let bytes = self.coding.value(value.to_bits());
-            self.storage.write_at(offset, &bytes)?;
-            *current = row;
-            return Ok(());
-        }
-        Ok(self.write_many(archive, count, values)?)
+        let rows = self.database.archives[archive].rows;
+        let current = self.database.state.archives[archive].current_row;
+        let first = (current + 1) % rows;
+        let before_end = count.min(rows - first);
+        self.fill(archive, first, before_end, values)?;
+        self.fill(archive, 0, count - before_end, values)?;
+        self.database.state.archives[archive].current_row = (current + count) % rows;
+        Ok(())
     }
 
-    #[inline]
     fn prepared(&mut self, archive: usize, ended: bool) {
-        let place = &self.prepared[archive];
-        if !place.plain {
-            return self.encode(archive);
-        }
-        let state = &self.database.state.archives[archive];
-        let value = |slot: usize, scratch: &Scratch| {
-            let bits = scratch.0[slot];
-            if is_nan(bits) { self.coding.nan } else { bits }.to_le_bytes()
-        };
-        let mut at = place.slots;
-        for scratch in &state.scratch {
-            let bytes = self.image[at..].first_chunk_mut::<{ SLOTS * SLOT }>();
-            if let Some(bytes) = bytes {
-                let slots = bytes.as_chunks_mut().0;
-                slots[Scratch::VALUE] = value(Scratch::VALUE, scratch);
-                slots[Scratch::UNKNOWN_POINTS] = scratch.0[Scratch::UNKNOWN_POINTS].to_le_bytes();
-                if ended {
-                    slots[Scratch::PRIMARY] = value(Scratch::PRIMARY, scratch);
-                    slots[Scratch::SECONDARY] = value(Scratch::SECONDARY, scratch);
-                }
-            }
-            at += place.stride;
-        }
-        if ended && let Some(pointer) = self.image[place.pointer..].first_chunk_mut() {
-            *pointer = state.current_row.to_le_bytes();
-        }
+        self.encode(archive, ended);
     }
 
     fn values(&mut self, archive: usize) -> Result<Vec<Value>, StoreError> {
@@ -513,9 +387,7 @@ impl<S: Storage> Change for InPlace<S> {
     }
 
     fn rewrite(&mut self, archive: usize, values: Vec<Value>) -> Result<(), StoreError> {
-        let doubles = values
-            .iter()
-            .map(|value| self.coding.value(value.to_bits()));
+        let doubles = values.iter().map(|value| self.coding.value(*value));
         self.rows.clear();
         self.rows.extend(doubles.flatten());
         let offset = self.layout.values(archive);

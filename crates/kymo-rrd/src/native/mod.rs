@@ -4,6 +4,7 @@
 //! machine puts each member, [`Detection`] tells the machine of a file, [`Header`] and [`File`]
 //! read, [`Image`] and [`write()`] write. `docs/formats/rrd.md` describes the format.
 
+mod coding;
 mod detect;
 mod foreign;
 mod in_place;
@@ -19,8 +20,10 @@ use std::io;
 use kymo_io::Source;
 use kymo_machine::Machine;
 
+pub(crate) use coding::{Coding, CodingKind, Numbers};
 pub use detect::{Confidence, Detection};
 pub use in_place::InPlace;
+pub(crate) use in_place::Parts;
 pub use layout::Layout;
 pub use patch::Patch;
 pub use write::{Image, WriteError, write};

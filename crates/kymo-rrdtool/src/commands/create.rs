@@ -6,8 +6,9 @@ use kymo_rrd::engine::{Defined, Definition, Smoothing};
 use kymo_rrd::modify::{Filling, Giver};
 use kymo_rrd::{Form, Source, Time};
 
-use super::{MACHINE, define, machine, target};
+use super::{FIRST_ROW, FORMAT, MACHINE, define, format, machine};
 use crate::failure::reason;
+use crate::graph::EARLIEST;
 use crate::make::{self, FirstRows};
 use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
@@ -58,19 +59,8 @@ pub(super) const COMMAND: Command = Command {
             "ADDRESS",
             "Have the daemon at this address make the database, as rrdcached does.",
         ),
-        Opt::with(
-            None,
-            "format",
-            "MACHINE|portable",
-            "The machine that shall read the file, or `portable`; where neither this nor KYMO_RRD_FORMAT \
-             nor the configuration tells it, this machine.",
-        ),
-        Opt::with(
-            None,
-            "first-row",
-            "N[,N...]",
-            "The row of each archive before the one that is written first; any, unless told.",
-        ),
+        FORMAT,
+        FIRST_ROW,
         MACHINE,
     ],
     examples: &[
@@ -81,8 +71,6 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// No entry may be before 1980.
-const EARLIEST: i64 = 315_360_000;
 /// Seconds of a data point.
 const STEP: u64 = 300;
 
@@ -113,16 +101,11 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     if words.has("no-overwrite") {
         make::is_free(file)?;
     }
-    let format = words.value("format").map(target).transpose()?;
-    let format = format.unwrap_or(session.defaults.format);
+    let format = format(session, words)?;
     let first_rows = FirstRows::read(words.value("first-row"))?;
     // A daemon makes files of its own form.
     let usual = matches!(format, Target::Native(machine) if machine == Machine::native());
     let here = words.has("format") || !usual || !first_rows.is_random();
-    if !here && by_daemon(session, words)? {
-        return Ok(());
-    }
-
     let plan = Plan {
         file,
         texts,
@@ -131,6 +114,9 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         format,
         first_rows,
     };
+    if !here && plan.by_daemon(session, words)? {
+        return Ok(());
+    }
     let files: Vec<_> = words
         .values("source")
         .chain(words.value("template"))
@@ -220,6 +206,40 @@ impl Plan<'_> {
         let source = created.source(Form::Xml, Vec::new());
         make::write(session, self.file, &source, self.format)
     }
+
+    /// Has a daemon make the database, if one is told that answers. One that the command line names
+    /// has to; without the one that the environment names, the database is made here.
+    fn by_daemon(&self, session: &mut Session<'_>, words: &Words<'_>) -> Result<bool, Failure> {
+        let client = match daemon::connect(session, words) {
+            Ok(Some(client)) => client,
+            Ok(None) => return Ok(false),
+            Err(failure) if words.has("daemon") => return Err(failure),
+            Err(failure) => {
+                session.warn(failure);
+                return Ok(false);
+            }
+        };
+        let mut request = vec![b"create".to_vec(), client.path(self.file)?];
+        let mut add = |option: &str, value: Vec<u8>| request.extend([option.into(), value]);
+        if let Some(start) = self.start {
+            add("-b", start.to_string().into());
+        }
+        for (option, value) in words.options() {
+            match option {
+                "step" => add("-s", value.to_vec()),
+                "source" => add("-r", client.path(value)?),
+                "template" => add("-t", client.path(value)?),
+                _ => {}
+            }
+        }
+        if words.has("no-overwrite") {
+            request.push(b"-O".to_vec());
+        }
+        request.extend(self.texts.iter().map(|text| text.to_vec()));
+        let request: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();
+        client.ask(&request)?;
+        Ok(true)
+    }
 }
 
 /// The time that `--start` tells.
@@ -236,40 +256,4 @@ fn time(session: &Session<'_>, text: &[u8]) -> Result<i64, Failure> {
             "the first entry to the RRD should be after 1980",
         )),
     }
-}
-
-/// Has a daemon make the database, if one is told that answers. One that the command line names has
-/// to; without the one that the environment names, the database is made here.
-fn by_daemon(session: &mut Session<'_>, words: &Words<'_>) -> Result<bool, Failure> {
-    let start = words.value("start").map(|text| time(session, text));
-    let start = start.transpose()?.map(|start| start.to_string());
-    let client = match daemon::connect(session, words) {
-        Ok(Some(client)) => client,
-        Ok(None) => return Ok(false),
-        Err(failure) if words.has("daemon") => return Err(failure),
-        Err(failure) => {
-            session.warn(failure);
-            return Ok(false);
-        }
-    };
-    let Some((&file, texts)) = words.operands.split_first() else {
-        return Ok(false);
-    };
-    let path = client.path(file)?;
-    let mut request: Vec<&[u8]> = vec![b"create", &path];
-    if let Some(start) = &start {
-        request.extend([b"-b".as_slice(), start.as_bytes()]);
-    }
-    for (option, value) in words.options() {
-        match option {
-            "step" => request.extend([b"-s", value]),
-            "source" => request.extend([b"-r", value]),
-            "template" => request.extend([b"-t", value]),
-            "no-overwrite" => request.push(b"-O"),
-            _ => {}
-        }
-    }
-    request.extend(texts);
-    client.ask(&request)?;
-    Ok(true)
 }

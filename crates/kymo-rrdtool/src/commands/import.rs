@@ -10,7 +10,7 @@ use kymo_rrd::model::SourceKind;
 use kymo_rrd::modify::{Filling, Giver};
 use kymo_rrd::{Form, Source, Text, Time, numbers, rrd4j};
 
-use super::{define, target};
+use super::{FIRST_ROW, FORMAT, define, format};
 use crate::csv::{Table, time};
 use crate::make::{self, FirstRows};
 use crate::options::{Command, Opt, Words};
@@ -51,19 +51,8 @@ pub(super) const COMMAND: Command = Command {
             "no-overwrite",
             "Leave a file that is there alone.",
         ),
-        Opt::with(
-            None,
-            "format",
-            "MACHINE|portable",
-            "The machine that shall read the file, or `portable`; where neither this nor KYMO_RRD_FORMAT \
-             nor the configuration tells it, this machine.",
-        ),
-        Opt::with(
-            None,
-            "first-row",
-            "N[,N...]",
-            "The row of each archive before the one that is written first; any, unless told.",
-        ),
+        FORMAT,
+        FIRST_ROW,
     ],
     examples: &[
         "import load.csv load.rrd --step 1m RRA:AVERAGE:0.5:1m:1w RRA:MAX:0.5:1h:1y",
@@ -85,7 +74,6 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     if words.has("no-overwrite") {
         make::is_free(output)?;
     }
-    let format = words.value("format").map(target).transpose()?;
     let step = words.value("step").map(times::duration).transpose();
     let import = Import {
         input,
@@ -94,7 +82,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         columns: words.value("columns"),
         time: words.value("time"),
         step: step.map_err(|error| Failure::new(format!("step size: {error}")))?,
-        format: format.unwrap_or(session.defaults.format),
+        format: format(session, words)?,
         first_rows: FirstRows::read(words.value("first-row"))?,
     };
     let bytes = open::bytes(input)?;

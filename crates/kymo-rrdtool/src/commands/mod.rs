@@ -82,7 +82,7 @@ pub fn knows(name: &[u8]) -> bool {
 /// Whether a command makes databases, so that it needs [`Defaults::format`](crate::Defaults::format);
 /// `-` does, as its lines may.
 pub fn makes_databases(name: &[u8]) -> bool {
-    [b"-".as_slice(), b"create", b"import", b"restore"].contains(&name)
+    name == b"-" || find(name).is_some_and(|command| command.options.contains(&FORMAT))
 }
 
 /// The command of a name.
@@ -107,6 +107,29 @@ const MACHINE: Opt = Opt::with(
     "MACHINE",
     "The machine that wrote the file, where it is not found or found wrong.",
 );
+
+/// The form of a new database.
+const FORMAT: Opt = Opt::with(
+    None,
+    "format",
+    "MACHINE|portable",
+    "The machine that shall read the file, or `portable`; where neither this nor KYMO_RRD_FORMAT \
+     nor the configuration tells it, this machine.",
+);
+
+/// Where the rows of a new database begin.
+const FIRST_ROW: Opt = Opt::with(
+    None,
+    "first-row",
+    "N[,N...]",
+    "The row of each archive before the one that is written first; any, unless told.",
+);
+
+/// The form of a new database that a command line tells, or else what else tells it.
+fn format(session: &Session<'_>, words: &Words<'_>) -> Result<Target, Failure> {
+    let told = words.value("format").map(target).transpose()?;
+    Ok(told.unwrap_or(session.defaults.format))
+}
 
 /// The machine that an option names.
 fn machine(words: &Words<'_>) -> Result<Option<&'static Machine>, Failure> {

@@ -6,7 +6,7 @@ use kymo_io::{Bytes, Replace, replace};
 use kymo_rrd::convert::convert;
 use kymo_rrd::xml::{RestoreOptions, restore};
 
-use super::target;
+use super::{FORMAT, format};
 use crate::failure::reason;
 use crate::open;
 use crate::options::{Command, Opt, Words};
@@ -26,13 +26,7 @@ pub(super) const COMMAND: Command = Command {
             "Values beyond the limits of their data source become unknown.",
         ),
         Opt::flag(Some('f'), "force-overwrite", "Overwrite the database."),
-        Opt::with(
-            None,
-            "format",
-            "MACHINE|portable",
-            "The machine that shall read the file, or `portable`; where neither this nor KYMO_RRD_FORMAT \
-             nor the configuration tells it, this machine.",
-        ),
+        FORMAT,
     ],
     examples: &[
         "restore load.xml load.rrd",
@@ -46,10 +40,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         let usage = "restore [--range-check|-r] [--force-overwrite|-f] <file.xml> <file.rrd>";
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));
     };
-    let target = match words.value("format") {
-        Some(name) => target(name)?,
-        None => session.defaults.format,
-    };
+    let target = format(session, words)?;
     let told = |word: &[u8], error: &dyn std::fmt::Display| {
         Failure::new(format!("'{}': {error}", shown(word)))
     };

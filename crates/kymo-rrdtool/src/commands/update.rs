@@ -136,7 +136,9 @@ fn take(
         moments: Moments::new(session.now, &session.zone),
     };
     let files = &mut session.files;
-    files.with(file, machine, locking, |rrd| line.take(rrd, readings, rows))?
+    files
+        .with(file, machine, locking, |rrd| line.take(rrd, readings, rows))
+        .map_err(|error| error.told(file))?
 }
 
 /// What a command line says beside its readings.

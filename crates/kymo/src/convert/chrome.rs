@@ -27,7 +27,7 @@ use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
 use crate::show::json::{FlatPen, Pen, Plan, float};
-use crate::show::packet::{PacketFields, Visible};
+use crate::show::packet::PacketFields;
 use crate::show::table::Table;
 use crate::show::wall::Wall;
 use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
@@ -305,20 +305,13 @@ impl Painter for ChromePainter<'_> {
             let plan = Plan::new(&fields.schema, &fields.hidden);
             StreamPlan { fields, plan }
         });
-        if !stream.fields.shown {
-            return Ok(());
-        }
-        of.visit_packet(
-            chunk,
-            &mut Visible {
-                hidden: &stream.fields.hidden,
-                to: &mut Pen {
-                    line: &mut self.packet,
-                    plan: &stream.plan,
-                    stack: &mut self.stack,
-                },
-            },
-        )
+        let mut pen = Pen {
+            line: &mut self.packet,
+            plan: &stream.plan,
+            stack: &mut self.stack,
+        };
+        let fields = &stream.fields;
+        fields.visit(&mut pen, |visitor| of.visit_packet(chunk, visitor))
     }
 
     #[inline]

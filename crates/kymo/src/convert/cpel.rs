@@ -36,7 +36,7 @@ use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::show::color::Palette;
 use crate::show::csv::{Column, Pen, Plan, header_hidden, names};
-use crate::show::packet::{PacketFields, Visible};
+use crate::show::packet::PacketFields;
 use crate::show::table::Table;
 use crate::show::wall::Wall;
 use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
@@ -91,13 +91,13 @@ pub fn copy(
     order: Option<ByteOrder>,
     out: &mut impl Write,
 ) -> Result<(), write::Error> {
-    let bytes = Bytes::open(of.path(), Access::Sequential)?;
     match of {
         AnyRecording::Cpel(log) => {
-            let file = File::open(&bytes).map_err(std::io::Error::other)?;
+            let file = File::open(log.bytes()).map_err(std::io::Error::other)?;
             Ok(rewrite(&file, order.unwrap_or(log.byte_order()), out)?)
         }
         _ => {
+            let bytes = Bytes::open(of.path(), Access::Sequential)?;
             let clock = of
                 .streams()
                 .first()
@@ -487,17 +487,10 @@ impl Painter for CpelPainter<'_> {
             }
         });
         self.packet_columns.clone_from(&packet.columns);
-        if !packet.fields.shown {
-            return Ok(());
-        }
         let Cells { text, ends } = &mut self.packet;
-        of.visit_packet(
-            chunk,
-            &mut Visible {
-                hidden: &packet.fields.hidden,
-                to: &mut Pen::new(&packet.plan, text, &mut self.stack, ends),
-            },
-        )
+        let mut pen = Pen::new(&packet.plan, text, &mut self.stack, ends);
+        let fields = &packet.fields;
+        fields.visit(&mut pen, |visitor| of.visit_packet(chunk, visitor))
     }
 
     #[inline]

@@ -2,13 +2,16 @@
 //!
 //! Each target is an [`Assembler`](crate::show::Assembler) for the [pipeline](crate::pipeline), so
 //! that filters, windows of time and the merging of several recordings are the same for all of
-//! them. JSON lines and CSV are what is [shown](crate::show) in these formats.
+//! them. JSON lines and CSV are what is [shown](crate::show) in these formats; JSON lines have beside
+//! that what makes the same CPEL file of them again.
 //!
 //! What a target cannot hold is decided by the options of that target, or counted in [`Losses`].
 
 mod carry;
 pub mod chrome;
 pub mod cpel;
+pub mod jsonl;
+pub mod lists;
 mod losses;
 mod marks;
 pub mod perfetto;

@@ -10,6 +10,7 @@
 //!   are looked at whose names end in `.rrd`.
 //! * A file that is what a CPEL, elog or Gist file is, is an event log. In directories that are
 //!   searched, files are looked at whose names end in `.cpel`, `.elog` or `.gist`.
+//! * A file of JSON lines that a CPEL file was converted to is that event log again. It is read whole.
 //! * A file that is a capture of a network (pcap, pcapng), or begins as datagrams of collectd do, is
 //!   a recording of those. Directories are not searched for them.
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
@@ -32,6 +33,7 @@ use kymo_collectd::recording::{
     OpenError as MetricsError, Options as MetricsOptions, Recording as Metrics, is_recording,
 };
 use kymo_cpel::elog::Recording as Elog;
+use kymo_cpel::json;
 use kymo_cpel::probe::{Kind, Likeness, probe};
 use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
@@ -84,26 +86,29 @@ impl Options {
         }
     }
 
-    /// What is added to the times of event logs and datagrams.
-    fn offset_nanos(&self) -> i64 {
-        let seconds = self.trace.clock_offset_seconds;
-        let nanos = seconds.saturating_mul(NANOS_PER_SECOND);
-        nanos.saturating_add(self.trace.clock_offset_nanos)
+    /// What is added to the times of the event log or the datagrams at a path.
+    fn offset_nanos(&self, path: &Path) -> Result<i64, Error> {
+        let seconds = i128::from(self.trace.clock_offset_seconds);
+        let nanos = seconds * i128::from(NANOS_PER_SECOND);
+        let nanos = nanos + i128::from(self.trace.clock_offset_nanos);
+        i64::try_from(nanos).map_err(|_| Error::TooFar {
+            path: path.to_path_buf(),
+        })
     }
 
-    fn logs(&self) -> LogOptions {
-        LogOptions {
+    fn logs(&self, path: &Path) -> Result<LogOptions, Error> {
+        Ok(LogOptions {
             clock: self.clock,
-            offset_nanos: self.offset_nanos(),
+            offset_nanos: self.offset_nanos(path)?,
             from_unix_epoch: self.trace.clocks_from_unix_epoch,
-        }
+        })
     }
 
-    fn metrics(&self) -> MetricsOptions {
-        MetricsOptions {
+    fn metrics(&self, path: &Path) -> Result<MetricsOptions, Error> {
+        Ok(MetricsOptions {
             keys: self.keys.clone(),
-            offset_nanos: self.offset_nanos(),
-        }
+            offset_nanos: self.offset_nanos(path)?,
+        })
     }
 }
 
@@ -134,6 +139,12 @@ pub enum Error {
         path: PathBuf,
         /// Whether it is a directory.
         is_directory: bool,
+    },
+    /// An event log or datagrams that shall lie farther from where they are than 64 bits of
+    /// nanoseconds reach.
+    TooFar {
+        /// Where it is.
+        path: PathBuf,
     },
     /// A trace that cannot be opened.
     Trace(OpenError),
@@ -166,6 +177,11 @@ impl fmt::Display for Error {
                 f,
                 "{}: not a recording: it is no round-robin database, no event log, no capture (pcap, pcapng) and no \
                  datagram of collectd, and there is no file named `{METADATA_NAME}` beside it, which would make it a part of a CTF trace",
+                path.display()
+            ),
+            Self::TooFar { path } => write!(
+                f,
+                "the recordings of `{}` cannot be placed: the moment is too far away",
                 path.display()
             ),
             Self::Trace(error) => write!(f, "{error}"),
@@ -420,6 +436,10 @@ impl Search {
                 return true;
             }
         };
+        if !damaged && json::begins(&bytes) {
+            self.lines(path, &bytes);
+            return true;
+        }
         let kind = match probe(&bytes) {
             Some(Likeness::Whole(kind)) => Some(kind),
             Some(Likeness::Beginning(kind)) if damaged => Some(kind),
@@ -433,11 +453,28 @@ impl Search {
         if !self.seen.insert(real) {
             return true;
         }
-        match open_log(path, bytes, kind, &self.options.logs()) {
-            Ok(recording) => self.add_other(recording),
-            Err(error) => self.errors.push(Error::Log(error)),
-        }
+        self.open_log(path, bytes, kind);
         true
+    }
+
+    fn open_log(&mut self, path: &Path, bytes: Bytes, kind: Kind) {
+        let log = self.options.logs(path);
+        match log.and_then(|options| open_log(path, bytes, kind, &options).map_err(Error::Log)) {
+            Ok(recording) => self.add_other(recording),
+            Err(error) => self.errors.push(error),
+        }
+    }
+
+    /// Opens the event log that JSON lines tell of, unless a link has led to them before.
+    fn lines(&mut self, path: &Path, text: &[u8]) {
+        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if !self.seen.insert(real) {
+            return;
+        }
+        match json::read(text) {
+            Ok(log) => self.open_log(path, log.into(), Kind::Cpel),
+            Err(error) => self.errors.push(Error::Log(LogError::wrong(path, &error))),
+        }
     }
 
     /// Opens datagrams of collectd, unless a link has led to them before. `false` where there are
@@ -453,9 +490,11 @@ impl Search {
         if !self.seen.insert(real) {
             return true;
         }
-        match Metrics::new(path, &bytes, &self.options.metrics()) {
+        let metrics = self.options.metrics(path);
+        let open = |options| Metrics::new(path, &bytes, &options).map_err(Error::Metrics);
+        match metrics.and_then(open) {
             Ok(metrics) => self.add_other(AnyRecording::Metrics(metrics)),
-            Err(error) => self.errors.push(Error::Metrics(error)),
+            Err(error) => self.errors.push(error),
         }
         true
     }

@@ -255,6 +255,9 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
             }
             return Ok(true);
         }
+        if head.info.by_stream {
+            return self.hand_over_batch(head);
+        }
         while let Some(&entry) = head.batch.entries.get(head.next) {
             let message = Message {
                 kind: MessageKind::Event,
@@ -279,6 +282,20 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
             }
         }
         Ok(true)
+    }
+
+    /// Hands over the text of all events of a batch that are left, as it is. `false` ends the run.
+    fn hand_over_batch(&mut self, head: &mut Head<'r>) -> io::Result<bool> {
+        let left = (head.batch.entries.len() - head.next) as u64;
+        let limit = self.options.limit.unwrap_or(u64::MAX);
+        let events = left.min(limit - self.summary.events);
+        head.next += events as usize;
+        self.summary.events += events;
+        let end = head.batch.entries[head.next - 1].text_end;
+        let begin = std::mem::replace(&mut head.text_begin, end);
+        self.flush()?;
+        self.output.text(&head.batch.text.as_bytes()[begin..end])?;
+        Ok(self.summary.events < limit)
     }
 
     #[inline]

@@ -8,6 +8,7 @@ use crate::AnyRecording;
 /// Facts of a recording, of its trace environment above all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
+    pub(super) path: String,
     pub(super) name: Option<String>,
     pub(super) uid: Option<String>,
     pub(super) hostname: Option<String>,
@@ -23,6 +24,7 @@ impl Facts {
             EnvironmentValue::Text(text) => Some(text.clone()),
         };
         Self {
+            path: recording.path().display().to_string(),
             name: recording.name().map(str::to_owned),
             uid: recording.uid().map(str::to_owned),
             hostname: environment("hostname"),

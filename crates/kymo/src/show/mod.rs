@@ -104,7 +104,8 @@ pub trait Assembler {
     }
 
     /// Whether streams come one after the other, in the order of the recordings, and are not
-    /// merged by time.
+    /// merged by time. The text of their events is what painters made of them: no messages tell
+    /// of them, and many are written at once.
     fn is_by_stream(&self) -> bool {
         false
     }

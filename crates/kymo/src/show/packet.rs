@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kymo_model::{FieldId, Recording, Schema, Scope, Visitor};
+use kymo_model::{Fault, FieldId, Recording, Schema, Scope, Visitor};
 
 /// Which fields of a stream's packets are shown.
 #[derive(Debug)]
@@ -43,6 +43,21 @@ impl PacketFields {
     }
 }
 
+impl PacketFields {
+    /// Hands what is shown of a packet to a visitor: `visit` decodes the packet.
+    pub(crate) fn visit<V>(
+        &self,
+        to: &mut V,
+        visit: impl FnOnce(&mut Visible<'_, V>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if !self.shown {
+            return Ok(());
+        }
+        let hidden = &self.hidden;
+        visit(&mut Visible { hidden, to })
+    }
+}
+
 /// Of each field, whether none of its siblings that are shown comes before it.
 pub(crate) fn leading(schema: &Schema, hidden: &[bool]) -> Vec<bool> {
     let fields = schema.fields();
@@ -60,8 +75,8 @@ pub(crate) fn leading(schema: &Schema, hidden: &[bool]) -> Vec<bool> {
 
 /// Hands on what is not left out.
 pub(crate) struct Visible<'a, V> {
-    pub(crate) hidden: &'a [bool],
-    pub(crate) to: &'a mut V,
+    hidden: &'a [bool],
+    to: &'a mut V,
 }
 
 macro_rules! hand_on {

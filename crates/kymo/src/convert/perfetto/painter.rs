@@ -12,7 +12,7 @@ use crate::convert::losses::Losses;
 use crate::convert::marks::Porter;
 use crate::convert::samples::{self, SamplesPen};
 use crate::show::Painter;
-use crate::show::packet::{PacketFields, Visible};
+use crate::show::packet::PacketFields;
 use crate::show::table::Table;
 use crate::{AnyRecording, EntryKind};
 
@@ -94,22 +94,15 @@ impl Painter for PerfettoPainter<'_> {
             let plan = Plan::new(&fields.schema, numbers, names);
             StreamPlan { fields, plan }
         });
-        if !stream.fields.shown {
-            return Ok(());
-        }
-        of.visit_packet(
-            chunk,
-            &mut Visible {
-                hidden: &stream.fields.hidden,
-                to: &mut Pen {
-                    line: &mut self.packet,
-                    plan: &stream.plan,
-                    open: &mut self.open,
-                    names,
-                    losses: &self.losses,
-                },
-            },
-        )
+        let mut pen = Pen {
+            line: &mut self.packet,
+            plan: &stream.plan,
+            open: &mut self.open,
+            names,
+            losses: &self.losses,
+        };
+        let fields = &stream.fields;
+        fields.visit(&mut pen, |visitor| of.visit_packet(chunk, visitor))
     }
 
     #[inline]

@@ -278,19 +278,9 @@ impl CsvPainter {
             }
         });
         self.packet_columns.clone_from(&packet.columns);
-        if !packet.fields.shown {
-            return Ok(());
-        }
-        let cells = &mut self.packet;
-        visit(&mut Visible {
-            hidden: &packet.fields.hidden,
-            to: &mut Pen::new(
-                &packet.plan,
-                &mut cells.text,
-                &mut self.stack,
-                &mut cells.ends,
-            ),
-        })
+        let Cells { text, ends } = &mut self.packet;
+        let mut pen = Pen::new(&packet.plan, text, &mut self.stack, ends);
+        packet.fields.visit(&mut pen, visit)
     }
 }
 

@@ -15,7 +15,7 @@ use self::fields::{Pen, Plan};
 use self::metadata::Times;
 use self::text::Text;
 use super::facts::stream_id;
-use super::packet::{PacketFields, Visible};
+use super::packet::PacketFields;
 use super::table::Table;
 use super::{Assembler, Message, MessageKind, Painter};
 use crate::AnyRecording;
@@ -112,11 +112,8 @@ impl Details {
             plan,
             counters: &mut Vec::new(),
         };
-        let mut visible = Visible {
-            hidden: &fields.hidden,
-            to: &mut pen,
-        };
-        if of.visit_packet(&chunk, &mut visible).is_err() {
+        let shown = fields.visit(&mut pen, |visitor| of.visit_packet(&chunk, visitor));
+        if shown.is_err() {
             // The pipeline reports it; what was read before it is shown.
             self.text.newline();
         }

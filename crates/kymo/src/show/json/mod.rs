@@ -162,6 +162,9 @@ struct ClassPlan {
 }
 
 impl JsonPainter {
+    /// What lines end with.
+    pub(crate) const END: &[u8] = b"}\n";
+
     fn new() -> Self {
         Self {
             classes: Table::default(),
@@ -187,17 +190,12 @@ impl JsonPainter {
         self.stack.clear();
         let plan = self.streams.get(recording, stream, plan);
         self.head.push(&plan.header);
-        if !plan.fields.shown {
-            return Ok(());
-        }
-        visit(&mut Visible {
-            hidden: &plan.fields.hidden,
-            to: &mut Pen {
-                line: &mut self.packet,
-                plan: &plan.plan,
-                stack: &mut self.stack,
-            },
-        })
+        let mut pen = Pen {
+            line: &mut self.packet,
+            plan: &plan.plan,
+            stack: &mut self.stack,
+        };
+        plan.fields.visit(&mut pen, visit)
     }
 }
 
@@ -302,7 +300,7 @@ impl Painter for JsonPainter {
             Form::Flat | Form::Metrics => event.visit(&mut FlatPen(pen))?,
             Form::Event | Form::Sample => event.visit(&mut pen)?,
         }
-        out.push(b"}\n");
+        out.push(Self::END);
         Ok(())
     }
 }

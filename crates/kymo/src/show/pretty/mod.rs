@@ -6,7 +6,9 @@
 //!
 //! The text is the same byte for byte, except where that one is wrong: times before the
 //! origin are always shown as seconds (there only the first one is), and several labels of
-//! a value come in the order of their declaration (there in that of a hash table).
+//! a value come in the order of their declaration (there in that of a hash table). What that one
+//! cannot show at all, several recordings that are not all traces, have their paths before the
+//! host.
 
 mod options;
 mod pen;
@@ -110,12 +112,12 @@ impl Pretty {
             self.wall.write(time, line, warnings);
             time.map(|time| time.as_nanos() as u64)
         };
-        if let Some(now) = now {
-            if self.last != u64::MAX {
-                self.delta = now.wrapping_sub(self.last);
-            }
-            self.last = now;
-        }
+        // The time since an event is not known where one of the two is not.
+        self.delta = match now {
+            Some(now) if self.last != u64::MAX => now.wrapping_sub(self.last),
+            _ => u64::MAX,
+        };
+        self.last = now.unwrap_or(u64::MAX);
         if colored {
             line.push(self.palette.reset.as_bytes());
         }
@@ -224,7 +226,7 @@ struct Source {
 /// What the events of a class have in common.
 #[derive(Debug)]
 struct ClassPlan {
-    /// From the trace fields to the name.
+    /// From the recording to the name.
     header: Vec<u8>,
     /// The same and the packet context, for the chunk with this number.
     begin: Stamp,
@@ -264,19 +266,14 @@ impl PrettyPainter {
             has_clock,
             has_packet: fields.shown,
         };
-        if !fields.shown {
-            return Ok(());
-        }
-        visit(&mut Visible {
-            hidden: &fields.hidden,
-            to: &mut Pen {
-                line: &mut self.packet,
-                plan,
-                stack: &mut self.stack,
-                indexes: &self.indexes,
-                reset: self.palette.reset,
-            },
-        })
+        let mut pen = Pen {
+            line: &mut self.packet,
+            plan,
+            stack: &mut self.stack,
+            indexes: &self.indexes,
+            reset: self.palette.reset,
+        };
+        fields.visit(&mut pen, visit)
     }
 }
 
@@ -348,7 +345,7 @@ impl ClassPlan {
     }
 }
 
-/// The text from the trace fields to the name.
+/// The text from the recording to the name.
 fn header(
     class: &EventClass,
     facts: &Facts,
@@ -362,6 +359,20 @@ fn header(
     // names, or without a time, there is none.
     let comma = named && has_clock;
     let mut line = Line::new();
+    if fields.recording {
+        if comma {
+            line.push(b", ");
+        }
+        if named {
+            plan::name("recording", palette.key, palette, &mut line);
+        }
+        line.push(visible(&facts.path).as_bytes());
+        match (named, comma) {
+            (true, true) => {}
+            (true, false) => line.push(b", "),
+            (false, _) => line.push(b": "),
+        }
+    }
     if fields.trace {
         if comma {
             line.push(b", ");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::AnyRecording;
 use crate::show::{Palette, WallOptions};
 
 /// How events are shown.
@@ -31,6 +32,17 @@ impl Default for Options {
             fields: Fields::default(),
             colors: None,
         }
+    }
+}
+
+impl Options {
+    /// The same for these recordings: of several that are not all traces, each event names its
+    /// recording. babeltrace2, which knows traces only, names none.
+    #[must_use]
+    pub fn for_recordings(mut self, recordings: &[AnyRecording]) -> Self {
+        let all_traces = recordings.iter().all(|of| of.as_ctf().is_some());
+        self.fields.recording |= recordings.len() > 1 && !all_traces;
+        self
     }
 }
 
@@ -112,6 +124,8 @@ impl Names {
 /// Which fields of the trace and of the event class are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
+    /// Path of the recording. babeltrace2 does not have it.
+    pub recording: bool,
     /// Name of the trace.
     pub trace: bool,
     /// Host the trace is of.
@@ -141,6 +155,7 @@ impl Default for Fields {
 
 impl Fields {
     const KNOWN: &'static [&'static str] = &[
+        "recording",
         "trace",
         "trace:hostname",
         "trace:domain",
@@ -154,6 +169,7 @@ impl Fields {
 
     const fn all(shown: bool) -> Self {
         Self {
+            recording: false,
             trace: shown,
             hostname: shown,
             domain: shown,
@@ -164,9 +180,10 @@ impl Fields {
         }
     }
 
-    /// Reads a list of words separated by commas: `trace`, `trace:hostname`,
-    /// `trace:domain`, `trace:procname`, `trace:vpid`, `loglevel`, `emf`, `all`. `callsite`
-    /// is taken too, but no recording has any. An empty list stands for the default.
+    /// Reads a list of words separated by commas: `recording`, `trace`, `trace:hostname`,
+    /// `trace:domain`, `trace:procname`, `trace:vpid`, `loglevel`, `emf`, `all`, which is all that
+    /// babeltrace2 has, and so all but `recording`. `callsite` is taken too, but no recording has
+    /// any. An empty list stands for the default.
     ///
     /// # Errors
     ///
@@ -176,10 +193,15 @@ impl Fields {
         if named.is_empty() {
             return Ok(Self::default());
         }
+        let recording = named.contains(&"recording");
         if named.contains(&"all") {
-            return Ok(Self::all(true));
+            return Ok(Self {
+                recording,
+                ..Self::all(true)
+            });
         }
         Ok(Self {
+            recording,
             trace: named.contains(&"trace"),
             hostname: named.contains(&"trace:hostname"),
             domain: named.contains(&"trace:domain"),
@@ -237,6 +259,7 @@ mod tests {
         assert_eq!(Fields::parse("callsite"), Ok(Fields::all(false)));
         assert_eq!(Fields::parse("all,trace"), Ok(Fields::all(true)));
         assert!(Fields::parse("trace:domain,emf").unwrap().emf);
+        assert!(Fields::parse("recording,all").unwrap().recording);
         assert!(Fields::parse("none").is_err());
     }
 }

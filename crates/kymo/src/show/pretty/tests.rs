@@ -6,6 +6,7 @@ fn show(options: Options) -> String {
     let mut pretty = Pretty::new(options);
     let mut painter = pretty.painter();
     painter.facts.get(0, 0, || Facts {
+        path: "some/trace".into(),
         name: Some("vm/ust".into()),
         hostname: Some("vm".into()),
         domain: Some("ust".into()),
@@ -99,6 +100,24 @@ fn all_fields_without_names() {
     });
     let expected = "[00:00:00.000000000] vm/ustvm:ust:(12):TRACE_DEBUG_LINE (13) app:every: ";
     assert!(shown.starts_with(expected), "{shown}");
+}
+
+#[test]
+fn recordings_are_named() {
+    let shown = |names| {
+        show(Options {
+            names: Names::parse(names).unwrap(),
+            fields: Fields::parse("recording,trace:hostname").unwrap(),
+            ..gmt()
+        })
+    };
+    let expected = "[00:00:00.000000000] (+?.?????????) some/trace: vm app:every: ";
+    let text = shown("");
+    assert!(text.starts_with(expected), "{text}");
+    let expected = "timestamp = 00:00:00.000000000, delta = +?.?????????, \
+        recording = some/trace, trace:hostname = vm, name = app:every, ";
+    let text = shown("header");
+    assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]

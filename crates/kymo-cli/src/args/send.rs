@@ -1,0 +1,103 @@
+//! What can be written behind `kymo send`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::{Input, Selection};
+use crate::send::Target;
+
+/// Send values to a collectd server
+///
+/// What is sent are lines of collectd's text protocol (`PUTVAL`, `PUTNOTIF`) in a file or on
+/// standard input, or the samples of recordings: datagrams of collectd in captures, with their own
+/// times; and rows of round-robin databases, as levels named after the files,
+/// `HOST/PLUGIN/TYPE.rrd`, of the archive with the shortest rows unless --event names others.
+///
+/// At the end it is told on standard error how much was sent. Whatever the server or the protocol
+/// does not take is told where it happens, and makes the exit status 1.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo send values.txt unix:/run/collectd-unixsock
+  kymo send - collectd://192.0.2.1 --username alice --password-file secret < values.txt
+  kymo send capture.pcap collectd://localhost:25826 --rate 1000
+  kymo send /var/lib/collectd/rrd/ collectd://[::1] --begin 10:00")]
+pub(crate) struct Send {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// Where to: `collectd://HOST[:PORT]`, whose network plugin listens at UDP port 25826 unless
+    /// told, or `unix:PATH`, the socket of its unixsock plugin, which replies to each line.
+    #[arg(value_name = "TARGET", value_parser = Target::parse)]
+    pub(crate) target: Target,
+
+    /// The name of the database, `HOST/PLUGIN-INSTANCE/TYPE-INSTANCE`, where its path does not tell
+    /// it.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+
+    /// Send N lists of values a second at most; 0 for as many as there are.
+    ///
+    /// Unless told, 50,000 a second are sent as datagrams, of which nobody tells that they are lost,
+    /// and as many as there are to a socket.
+    #[arg(long, value_name = "N")]
+    pub(crate) rate: Option<u32>,
+
+    /// What types of values there are, to read PUTVAL lines for datagrams; can be given several
+    /// times. A server with a socket knows its own.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/usr/share/collectd/types.db",
+        value_hint = ValueHint::FilePath
+    )]
+    pub(crate) types_db: Vec<PathBuf>,
+
+    /// How datagrams are protected; encrypt where a user is told.
+    #[arg(long, value_enum, value_name = "LEVEL", help_heading = "Datagrams")]
+    pub(crate) security: Option<Level>,
+
+    /// The user that signs and encrypts.
+    #[arg(
+        long,
+        value_name = "USER",
+        requires = "password_file",
+        help_heading = "Datagrams"
+    )]
+    pub(crate) username: Option<String>,
+
+    /// A file that holds the user's password in its first line.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "username",
+        value_hint = ValueHint::FilePath,
+        help_heading = "Datagrams"
+    )]
+    pub(crate) password_file: Option<PathBuf>,
+
+    /// The size in bytes that no datagram exceeds, 1024 to 65507.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = kymo_collectd::network::DATAGRAM,
+        help_heading = "Datagrams"
+    )]
+    pub(crate) packet_size: usize,
+
+    // Behind it, options would be under its heading.
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+}
+
+/// How datagrams are protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Level {
+    /// Not at all
+    None,
+    /// By a signature
+    Sign,
+    /// By encryption
+    Encrypt,
+}

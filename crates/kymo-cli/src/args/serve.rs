@@ -1,0 +1,108 @@
+//! What can be written behind `kymo serve`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kymo_rrd::convert::Target;
+use kymo_serve::listen::Address;
+
+/// Take metrics and keep them in round-robin databases
+///
+/// A daemon that speaks rrdcached's protocol. Updates wait in memory, and are written together; with a
+/// journal, what was acknowledged survives that the daemon is killed. It stays in the foreground.
+///
+/// SIGTERM and SIGINT write all that is pending and end it, SIGHUP has it read its configuration
+/// again, SIGUSR1 has it write all that is pending. Under systemd it may have sockets handed over, and
+/// tells that it is ready (Type=notify).
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit status:
+  0  a signal has ended it, and all was written
+  2  the command line or the configuration is wrong
+  3  it cannot begin
+
+Examples:
+  kymo serve --data /var/lib/rrd --rrdcached unix:/run/rrdcached.sock --journal /var/lib/kymo
+  kymo serve --config /etc/kymo/serve.toml
+  rrdtool fetch --daemon unix:/run/rrdcached.sock load.rrd AVERAGE")]
+pub(crate) struct Serve {
+    /// The file of configuration (TOML). What is said on the command line counts more.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The directory of the databases; clients name no files outside of it.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, required_unless_present = "config")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Speak rrdcached's protocol at an address: unix:PATH, HOST, HOST:PORT or [IPv6]:PORT. Can be given
+    /// several times.
+    ///
+    /// Nobody is asked who they are: whoever reaches a port can change and remove databases. The port is
+    /// 42217 unless told otherwise.
+    #[arg(long, value_name = "ADDRESS", value_parser = rrdcached)]
+    pub(crate) rrdcached: Vec<Address>,
+
+    /// Tell metrics about the daemon at http://HOST:PORT/metrics. Can be given several times.
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
+    pub(crate) metrics: Vec<Address>,
+
+    /// Write what is acknowledged to a journal in this directory first.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) journal: Option<PathBuf>,
+
+    /// Acknowledge nothing before it is on the disk, so that it survives that the machine stops.
+    ///
+    /// It needs a journal.
+    #[arg(long)]
+    pub(crate) durable: bool,
+
+    /// Keep updates in memory for so many seconds; 300 unless told otherwise.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) write_timeout: Option<std::time::Duration>,
+
+    /// And up to so many seconds more, so that not all files are written at the same time.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) jitter: Option<std::time::Duration>,
+
+    /// Write everything and begin a new journal every so many seconds; 3600 unless told otherwise.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) flush: Option<std::time::Duration>,
+
+    /// Write with so many threads; 2 unless told otherwise.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) threads: Option<u8>,
+
+    /// The form of new databases: portable, or a machine of `kymo machine list`; that of this machine unless
+    /// told otherwise.
+    #[arg(long, value_name = "FORM", value_parser = target)]
+    pub(crate) format: Option<Target>,
+
+    /// Write the number of the process to a file.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) pid_file: Option<PathBuf>,
+}
+
+fn rrdcached(text: &str) -> Result<Address, String> {
+    address(text, Some(kymo_serve::rrdcached::PORT))
+}
+
+fn metrics(text: &str) -> Result<Address, String> {
+    address(text, None)
+}
+
+fn address(text: &str, port: Option<u16>) -> Result<Address, String> {
+    let address = Address::parse(text, port);
+    address.ok_or_else(|| "expected unix:PATH, /PATH, HOST:PORT or [IPv6]:PORT".into())
+}
+
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number| (0.0..=31_622_400.0).contains(number));
+    number
+        .and_then(|number: f64| std::time::Duration::try_from_secs_f64(number).ok())
+        .ok_or_else(|| "expected seconds, 0 to 31622400".into())
+}
+
+fn target(name: &str) -> Result<Target, String> {
+    kymo_rrdtool::target(name.as_bytes()).map_err(|failure| failure.to_string())
+}

@@ -1,0 +1,159 @@
+//! CPEL files as JSON lines, from which the same file can be made again.
+//!
+//! A line tells of the file, one of each section, and one of each event:
+//!
+//! ```json
+//! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"file","byte_order":"big","unused":0,"date":0}
+//! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"section","section":0,"type":1,"text":"FileStrtab\u0000..."}
+//! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"section","section":1,"type":3,"strings":"FileStrtab","entries":[[5,11,19]]}
+//! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"section","section":2,"type":5,"strings":"FileStrtab","clock":1000000000}
+//! {"timestamp":10,"recording":"PATH","kind":"event","track":0,...,"event_class":5,"datum":7,...,"section":2,"ticks":10}
+//! ```
+//!
+//! A string table has its `text`, definitions have `entries`: the numbers of each. What is in a
+//! section of another type, or lies otherwise than it should, is there as hexadecimal `bytes`.
+//! [`describe`] writes the first lines; those of events are written where events are shown, with
+//! [`event_end`] at their ends. [`read`] makes the file of the lines.
+
+mod parse;
+mod read;
+
+use kymo_machine::ByteOrder;
+use kymo_text::Line;
+
+pub use self::read::{Error, begins, read};
+use crate::file::{File, TABLE_NAME_SIZE, kind};
+use crate::u32_at;
+
+/// The byte order as it is called.
+const fn order_name(order: ByteOrder) -> &'static str {
+    match order {
+        ByteOrder::Big => "big",
+        ByteOrder::Little => "little",
+    }
+}
+
+/// Numbers of each definition of a type of sections.
+const fn numbers_of(kind: u32) -> Option<usize> {
+    match kind {
+        kind::SYMBOLS | kind::TRACK_DEFINITIONS => Some(2),
+        kind::EVENT_DEFINITIONS => Some(3),
+        _ => None,
+    }
+}
+
+/// Appends the lines that tell everything of a file but its events. `recording` is what the
+/// recording is called in all lines.
+pub fn describe(file: &File<'_>, recording: &[u8], out: &mut Line) {
+    let begin = |what: &str, out: &mut Line| {
+        out.push(b"{\"timestamp\":null,\"recording\":");
+        out.json_string(recording);
+        out.push(b",\"kind\":\"notification\",\"cpel\":");
+        out.json_string(what.as_bytes());
+    };
+    let order = file.header.order;
+    begin("file", out);
+    member("byte_order", out);
+    out.json_string(order_name(order).as_bytes());
+    number("unused", file.header.unused.into(), out);
+    number("date", file.header.date.into(), out);
+    out.push(b"}\n");
+    for (position, section) in file.sections.iter().enumerate() {
+        begin("section", out);
+        number("section", position as u64, out);
+        number("type", section.kind.into(), out);
+        let data = file.data(section);
+        let clock = u32_at(data, TABLE_NAME_SIZE + 4, order);
+        match (section.kind, data.split_first_chunk(), clock) {
+            (kind::STRINGS, ..) => {
+                member("text", out);
+                out.json_string(data);
+            }
+            // Their events have lines of their own.
+            (kind::EVENTS, Some((field, _)), Some(clock)) => {
+                member("strings", out);
+                out.json_string(name(field));
+                number("clock", clock.into(), out);
+            }
+            (kind, Some((field, _)), _) if is_filled_up(field) => {
+                match definitions(kind, data, order) {
+                    Some((size, words)) => {
+                        member("strings", out);
+                        out.json_string(name(field));
+                        member("entries", out);
+                        entries(words, size, order, out);
+                    }
+                    None => hexadecimal(data, out),
+                }
+            }
+            _ => hexadecimal(data, out),
+        }
+        out.push(b"}\n");
+    }
+}
+
+/// Appends what the line of an event ends with: its section, its ticks, and its position in the
+/// section, which matters where that is not in the order of time.
+pub fn event_end(section: usize, ticks: u64, position: Option<u32>, out: &mut Line) {
+    number("section", section as u64, out);
+    number("ticks", ticks, out);
+    if let Some(position) = position {
+        number("position", position.into(), out);
+    }
+    out.push(b"}\n");
+}
+
+/// The name of a string table, with which sections begin that refer to one.
+fn name(field: &[u8; TABLE_NAME_SIZE]) -> &[u8] {
+    let len = memchr::memchr(0, field).unwrap_or(TABLE_NAME_SIZE);
+    &field[..len]
+}
+
+/// Whether nothing is behind the end of a name.
+fn is_filled_up(field: &[u8; TABLE_NAME_SIZE]) -> bool {
+    field[name(field).len()..].iter().all(|&byte| byte == 0)
+}
+
+/// How many numbers definitions have, and all of these, where they are as many as the section says.
+fn definitions(kind: u32, data: &[u8], order: ByteOrder) -> Option<(usize, &[[u8; 4]])> {
+    let size = numbers_of(kind)?;
+    let count = usize::try_from(u32_at(data, TABLE_NAME_SIZE, order)?).ok()?;
+    let (words, rest) = data.get(TABLE_NAME_SIZE + 4..)?.as_chunks::<4>();
+    let is_whole = rest.is_empty() && count.checked_mul(size) == Some(words.len());
+    is_whole.then_some((size, words))
+}
+
+fn entries(words: &[[u8; 4]], size: usize, order: ByteOrder, out: &mut Line) {
+    out.push_byte(b'[');
+    for (position, entry) in words.chunks(size).enumerate() {
+        out.push(if position == 0 { b"[" } else { b",[" });
+        for (position, word) in entry.iter().enumerate() {
+            if position > 0 {
+                out.push_byte(b',');
+            }
+            out.decimal(u32_at(word, 0, order).unwrap_or(0).into());
+        }
+        out.push_byte(b']');
+    }
+    out.push_byte(b']');
+}
+
+fn hexadecimal(data: &[u8], out: &mut Line) {
+    member("bytes", out);
+    out.push_byte(b'"');
+    for &byte in data {
+        out.hex_byte(byte);
+    }
+    out.push_byte(b'"');
+}
+
+fn number(name: &str, value: u64, out: &mut Line) {
+    member(name, out);
+    out.decimal(value);
+}
+
+fn member(name: &str, out: &mut Line) {
+    out.push_byte(b',');
+    out.json_string(name.as_bytes());
+    out.push_byte(b':');
+}

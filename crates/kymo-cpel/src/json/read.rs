@@ -1,0 +1,358 @@
+//! Makes a file of its lines.
+
+use std::fmt;
+
+use kymo_machine::ByteOrder;
+
+use super::parse::{Reader, Wrong};
+use super::{numbers_of, order_name};
+use crate::entries::Entry;
+use crate::file::{Header, SECTION_HEAD_SIZE, TABLE_NAME_SIZE, kind};
+use crate::u32_bytes;
+use crate::write::{MOST_EVENTS, section};
+
+/// What each line begins with.
+const BEGINNING: &[u8] = b"{\"timestamp\":";
+
+/// Whether some bytes begin as JSON lines of recordings do.
+pub fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(BEGINNING)
+}
+
+/// Why lines are no CPEL file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The byte of the line, counted from 1.
+    pub column: usize,
+    /// What was found or expected there.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            line,
+            column,
+            message,
+        } = self;
+        write!(f, "line {line}, column {column}: {message}")
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The CPEL file that lines tell of, in memory.
+///
+/// It is the one that was described, byte for byte, where the sections of events of that one were
+/// as long as they said; of damaged ones it has the events that were there. Lines of events may be
+/// missing.
+///
+/// # Errors
+///
+/// At the first line that is wrong, and where none tells of the file.
+pub fn read(text: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut making = Making::default();
+    let mut count = 0;
+    for line in text.split(|&byte| byte == b'\n') {
+        count += 1;
+        if !line.iter().all(u8::is_ascii_whitespace) {
+            let told = |wrong: Wrong| Error {
+                line: count,
+                column: wrong.at + 1,
+                message: wrong.message,
+            };
+            making.line(line).map_err(told)?;
+        }
+    }
+    making.finish().map_err(|message| Error {
+        line: count,
+        column: 1,
+        message,
+    })
+}
+
+/// A file in the making.
+#[derive(Default)]
+struct Making {
+    /// What the recording is called in all lines.
+    recording: Option<Vec<u8>>,
+    /// What the line of the file says.
+    header: Option<Header>,
+    sections: Vec<Section>,
+}
+
+/// A section in the making.
+struct Section {
+    kind: u32,
+    content: Content,
+}
+
+enum Content {
+    Bytes(Vec<u8>),
+    Events {
+        strings: [u8; TABLE_NAME_SIZE],
+        clock: u32,
+        /// Each with its position.
+        entries: Vec<(u32, Entry)>,
+    },
+}
+
+/// What a line says.
+#[derive(Default)]
+struct Told {
+    recording: Option<Vec<u8>>,
+    /// What the line is of, where it is no event.
+    cpel: Option<Vec<u8>>,
+    order: Option<ByteOrder>,
+    unused: Option<u8>,
+    date: Option<u32>,
+    section: Option<u64>,
+    kind: Option<u32>,
+    text: Option<Vec<u8>>,
+    strings: Option<[u8; TABLE_NAME_SIZE]>,
+    clock: Option<u32>,
+    entries: Option<(usize, Vec<u32>)>,
+    bytes: Option<Vec<u8>>,
+    track: Option<u32>,
+    event_class: Option<u64>,
+    code: Option<u32>,
+    datum: Option<u32>,
+    ticks: Option<u64>,
+    position: Option<u32>,
+}
+
+impl Told {
+    fn read(line: &[u8]) -> Result<Self, Wrong> {
+        let mut told = Self::default();
+        let mut reader = Reader::new(line);
+        reader.object(|reader, name| told.member(name, reader))?;
+        reader.end()?;
+        Ok(told)
+    }
+
+    fn member(&mut self, name: &[u8], reader: &mut Reader<'_>) -> Result<(), Wrong> {
+        match name {
+            b"recording" => self.recording = Some(reader.text()?.into_owned()),
+            b"cpel" => self.cpel = Some(reader.text()?.into_owned()),
+            b"byte_order" => {
+                let wrong = reader.expected("`big` or `little`");
+                let name = reader.text()?;
+                let orders = [ByteOrder::Big, ByteOrder::Little].into_iter();
+                let mut named = orders.filter(|&order| order_name(order).as_bytes() == &*name);
+                self.order = Some(named.next().ok_or(wrong)?);
+            }
+            b"unused" => {
+                let wrong = reader.expected("a whole number from 0 to 255");
+                self.unused = Some(u8::try_from(reader.number()?).map_err(|_| wrong)?);
+            }
+            b"date" => self.date = Some(reader.word()?),
+            b"section" => self.section = Some(reader.number()?),
+            b"type" => self.kind = Some(reader.word()?),
+            // That of an event is made of its datum, and not looked at.
+            b"text" => self.text = Some(reader.text()?.into_owned()),
+            b"strings" => {
+                let wrong = reader.expected("a name of at most 64 bytes without a zero");
+                let name = reader.text()?;
+                let mut field = [0; TABLE_NAME_SIZE];
+                match field.get_mut(..name.len()) {
+                    Some(to) if !name.contains(&0) => to.copy_from_slice(&name),
+                    _ => return Err(wrong),
+                }
+                self.strings = Some(field);
+            }
+            b"clock" => self.clock = Some(reader.word()?),
+            b"entries" => self.entries = Some(entries(reader)?),
+            b"bytes" => self.bytes = Some(reader.bytes()?),
+            b"track" => self.track = Some(reader.word()?),
+            b"event_class" => self.event_class = Some(reader.number()?),
+            b"code" => self.code = Some(reader.word()?),
+            b"datum" => self.datum = Some(reader.word()?),
+            b"ticks" => self.ticks = Some(reader.number()?),
+            b"position" => self.position = Some(reader.word()?),
+            _ => reader.skip()?,
+        }
+        Ok(())
+    }
+}
+
+/// Numbers of definitions, each of which has as many.
+fn entries(reader: &mut Reader<'_>) -> Result<(usize, Vec<u32>), Wrong> {
+    let mut words = Vec::new();
+    let mut size = None;
+    reader.array(|reader| {
+        let before = words.len();
+        let wrong = reader.expected("as many numbers as in the entry before");
+        reader.array(|reader| {
+            words.push(reader.word()?);
+            Ok(())
+        })?;
+        match words.len() - before == *size.get_or_insert(words.len() - before) {
+            true => Ok(()),
+            false => Err(wrong),
+        }
+    })?;
+    Ok((size.unwrap_or(0), words))
+}
+
+/// That a line lacks something, or has something that does not fit the lines before it.
+fn wrong<T>(message: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong {
+        at: 0,
+        message: message.into(),
+    })
+}
+
+impl Making {
+    fn line(&mut self, line: &[u8]) -> Result<(), Wrong> {
+        let mut told = Told::read(line)?;
+        let recording = told.recording.take().unwrap_or_default();
+        let of = self.recording.get_or_insert_with(|| recording.clone());
+        if *of != recording {
+            return wrong(format!(
+                "a line of `{}` among those of `{}`: a log can be made of the lines of one CPEL file",
+                recording.escape_ascii(),
+                of.escape_ascii()
+            ));
+        }
+        match (told.cpel.as_deref(), self.header) {
+            (Some(b"file"), None) => {
+                let (Some(order), Some(unused), Some(date)) = (told.order, told.unused, told.date)
+                else {
+                    return wrong("expected `byte_order`, `unused` and `date`");
+                };
+                self.header = Some(Header {
+                    order,
+                    unused,
+                    sections: 0,
+                    date,
+                });
+                Ok(())
+            }
+            (Some(b"file"), Some(_)) => wrong("a second line tells of the file"),
+            (_, None) => wrong(
+                "no line before tells of the CPEL file (`\"cpel\":\"file\"`); \
+                 hint: `kymo convert --to jsonl` writes it",
+            ),
+            (Some(b"section"), Some(header)) => self.section(told, header.order),
+            (Some(_), Some(_)) => wrong("`cpel` is neither `file` nor `section`"),
+            (None, Some(_)) => self.event(&told),
+        }
+    }
+
+    fn section(&mut self, told: Told, order: ByteOrder) -> Result<(), Wrong> {
+        let next = self.sections.len();
+        if told.section != Some(next as u64) {
+            return wrong(format!("expected `section` {next}"));
+        }
+        if next == usize::from(u16::MAX) {
+            return wrong(format!("a file has at most {} sections", u16::MAX));
+        }
+        let Some(kind) = told.kind else {
+            return wrong("expected `type`");
+        };
+        let content = match (told.bytes, told.text, told.strings) {
+            (Some(bytes), ..) => Content::Bytes(bytes),
+            (None, Some(text), _) if kind == kind::STRINGS => Content::Bytes(text),
+            (None, None, Some(strings)) => match (told.entries, told.clock) {
+                (Some((size, words)), _) if words.is_empty() || numbers_of(kind) == Some(size) => {
+                    Content::Bytes(definitions(&strings, size, &words, order))
+                }
+                (None, Some(clock)) if kind == kind::EVENTS => Content::Events {
+                    strings,
+                    clock,
+                    entries: Vec::new(),
+                },
+                _ => return wrong("`entries` or `clock` do not fit the type of the section"),
+            },
+            _ => return wrong("expected what a section of this type has, or `bytes`"),
+        };
+        self.sections.push(Section { kind, content });
+        Ok(())
+    }
+
+    fn event(&mut self, told: &Told) -> Result<(), Wrong> {
+        let Told {
+            section: Some(section),
+            ticks: Some(time),
+            track: Some(track),
+            datum: Some(datum),
+            event_class: Some(class),
+            ..
+        } = *told
+        else {
+            return wrong("expected `track`, `event_class`, `datum`, `section` and `ticks`");
+        };
+        let Some(code) = told.code.or_else(|| u32::try_from(class).ok()) else {
+            return wrong("expected `code` beside so large an `event_class`");
+        };
+        let of = usize::try_from(section).ok();
+        let of = of.and_then(|section| self.sections.get_mut(section));
+        let Some(Content::Events { entries, .. }) = of.map(|of| &mut of.content) else {
+            return wrong(format!("section {section} is none of events"));
+        };
+        if entries.len() == MOST_EVENTS {
+            return wrong(format!("a section has at most {MOST_EVENTS} events"));
+        }
+        let entry = Entry {
+            time,
+            track,
+            code,
+            datum,
+        };
+        entries.push((told.position.unwrap_or(0), entry));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<u8>, String> {
+        let Some(header) = self.header else {
+            return Err("no line tells of a CPEL file".into());
+        };
+        let order = header.order;
+        let header = Header {
+            sections: self.sections.len() as u16,
+            ..header
+        };
+        let mut file = header.to_bytes().to_vec();
+        for (position, Section { kind, content }) in self.sections.into_iter().enumerate() {
+            let data = match content {
+                Content::Bytes(bytes) => bytes,
+                Content::Events {
+                    strings,
+                    clock,
+                    entries,
+                } => events(&strings, clock, entries, order),
+            };
+            file.reserve(SECTION_HEAD_SIZE + data.len());
+            section(&mut file, order, kind, data.len())
+                .map_err(|error| format!("section {position}: {error}"))?;
+            file.extend(data);
+        }
+        Ok(file)
+    }
+}
+
+/// The content of a section of definitions.
+fn definitions(strings: &[u8], size: usize, words: &[u32], order: ByteOrder) -> Vec<u8> {
+    let count = words.len() / size.max(1);
+    let mut data = strings.to_vec();
+    for word in std::iter::once(count as u32).chain(words.iter().copied()) {
+        data.extend(u32_bytes(word, order));
+    }
+    data
+}
+
+/// The content of a section of events.
+fn events(strings: &[u8], clock: u32, mut entries: Vec<(u32, Entry)>, order: ByteOrder) -> Vec<u8> {
+    // Those of a section that is in the order of time all have position 0.
+    entries.sort_by_key(|&(position, _)| position);
+    let mut data = strings.to_vec();
+    for word in [entries.len() as u32, clock] {
+        data.extend(u32_bytes(word, order));
+    }
+    for (_, entry) in entries {
+        data.extend(entry.to_bytes(order));
+    }
+    data
+}

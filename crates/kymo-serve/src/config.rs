@@ -1,0 +1,308 @@
+//! What the daemon shall do: a file in TOML.
+//!
+//! ```toml
+//! data = "/var/lib/kymo"
+//!
+//! [journal]
+//! directory = "/var/lib/kymo-journal"
+//!
+//! [rrdcached]
+//! listen = ["unix:/run/kymo/rrdcached.sock"]
+//! ```
+//!
+//! What is not known is an error, with its line and column.
+
+mod section;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kymo_machine::Machine;
+use kymo_rrd::convert::Target;
+use toml::de::DeTable;
+
+use crate::listen::Address;
+use crate::{journal, rrdcached};
+pub(crate) use section::Section;
+
+/// What the daemon shall do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The directory that databases are in; relative paths of clients are below it.
+    pub data: PathBuf,
+    /// Whether clients may name files outside of it.
+    pub anywhere: bool,
+    /// The form of new databases.
+    pub target: Target,
+    /// A file with the number of the process.
+    pub pid_file: Option<PathBuf>,
+    /// How updates are written.
+    pub write: Write,
+    /// Where what is acknowledged is written at once.
+    pub journal: Option<journal::Options>,
+    /// rrdcached's protocol.
+    pub rrdcached: Listen,
+    /// The daemon's own metrics, by HTTP.
+    pub metrics: Listen,
+}
+
+/// How updates are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// How long they are kept in memory.
+    pub timeout: Duration,
+    /// Up to so much longer.
+    pub jitter: Duration,
+    /// How often everything is written, and the journal begins anew.
+    pub flush: Duration,
+    /// The number of threads.
+    pub threads: usize,
+    /// How many files each of them keeps open.
+    pub open_files: usize,
+    /// How many bytes of updates may be kept.
+    pub most_pending: usize,
+}
+
+/// Where a protocol is spoken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// The addresses.
+    pub addresses: Vec<Address>,
+    /// Who may connect to sockets of this machine: the mode of their files.
+    pub mode: u32,
+    /// How many may be connected.
+    pub connections: usize,
+}
+
+impl Listen {
+    fn nowhere(mode: u32) -> Self {
+        Self {
+            addresses: Vec::new(),
+            mode,
+            connections: 1000,
+        }
+    }
+}
+
+impl Default for Write {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(300),
+            jitter: Duration::ZERO,
+            flush: Duration::from_secs(3600),
+            threads: 2,
+            open_files: 256,
+            most_pending: 256 << 20,
+        }
+    }
+}
+
+/// The journal is written anew above so many bytes.
+pub const JOURNAL_BYTES: u64 = 64 << 20;
+const MIB: u64 = 1 << 20;
+
+impl Config {
+    /// One for databases in a directory, that listens nowhere.
+    pub fn new(data: PathBuf) -> Self {
+        Self {
+            data,
+            anywhere: false,
+            target: Target::Native(Machine::native()),
+            pid_file: None,
+            write: Write::default(),
+            journal: None,
+            rrdcached: Listen::nowhere(0o660),
+            metrics: Listen::nowhere(0o660),
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// One that cannot be read, or says what is not known: as a message that begins with its path.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("'{}': {}", path.display(), kymo_rrdtool::reason(&error)))?;
+        Self::parse(&text).map_err(|problem| format!("'{}': {problem}", path.display()))
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and where.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let table = DeTable::parse(text).map_err(|error| {
+            let place = section::place(text, error.span().unwrap_or_default().start);
+            format!("{place}: {}", error.message())
+        })?;
+        let mut section = Section::new(text, "", table.get_ref(), 0);
+        let data = section.path("data")?;
+        let mut config = Self::new(data.ok_or("there is no `data`, the directory of databases")?);
+        section.set("anywhere", &mut config.anywhere, Section::boolean)?;
+        if let Some((name, place)) = section.string("format")? {
+            config.target = kymo_rrdtool::target(name.as_bytes())
+                .map_err(|failure| section.problem(place, &failure.to_string()))?;
+        }
+        config.pid_file = section.path("pid-file")?;
+        if let Some(mut write) = section.section("write")? {
+            let to = &mut config.write;
+            write.set("timeout", &mut to.timeout, Section::seconds)?;
+            write.set("jitter", &mut to.jitter, Section::seconds)?;
+            write.set("flush", &mut to.flush, Section::seconds)?;
+            write.set("threads", &mut to.threads, |section, name| {
+                section.count(name, 1..=64)
+            })?;
+            write.set("open-files", &mut to.open_files, |section, name| {
+                section.count(name, 1..=100_000)
+            })?;
+            write.set("most-pending-mib", &mut to.most_pending, |section, name| {
+                let mib = section.count(name, 1..=1 << 20)?;
+                Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
+            })?;
+            write.end()?;
+        }
+        if let Some(mut journal) = section.section("journal")? {
+            let directory = journal.path("directory")?;
+            let mut options = journal::Options {
+                directory: directory.ok_or_else(|| journal.missing("directory"))?,
+                most_bytes: JOURNAL_BYTES,
+                durable: false,
+            };
+            journal.set("most-mib", &mut options.most_bytes, |section, name| {
+                let mib = section.count(name, 1..=1 << 20)?;
+                Ok(mib.map(|mib| mib as u64 * MIB))
+            })?;
+            journal.set("durable", &mut options.durable, Section::boolean)?;
+            journal.end()?;
+            config.journal = Some(options);
+        }
+        for (name, port, listen) in [
+            ("rrdcached", Some(rrdcached::PORT), &mut config.rrdcached),
+            ("metrics", None, &mut config.metrics),
+        ] {
+            if let Some(mut table) = section.section(name)? {
+                listen.addresses = table.addresses("listen", port)?;
+                table.set("mode", &mut listen.mode, |section, name| {
+                    Ok(section.count(name, 0..=0o777)?.map(|mode| mode as u32))
+                })?;
+                table.set("connections", &mut listen.connections, |section, name| {
+                    section.count(name, 1..=100_000)
+                })?;
+                table.end()?;
+            }
+        }
+        section.end()?;
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_can_be_said() {
+        let config = Config::parse(
+            r#"
+            data = "/data"
+            anywhere = true
+            format = "portable"
+            pid-file = "/run/kymo.pid"
+            [write]
+            timeout = 10
+            jitter = 0.5
+            flush = 60
+            threads = 4
+            open-files = 10
+            most-pending-mib = 1
+            [journal]
+            directory = "/journal"
+            most-mib = 2
+            durable = true
+            [rrdcached]
+            listen = ["unix:/run/x", "[::1]"]
+            mode = 0o600
+            connections = 5
+            [metrics]
+            listen = ["localhost:9104"]
+            "#,
+        );
+        let address = |text| Address::parse(text, None).unwrap();
+        let expected = Config {
+            data: "/data".into(),
+            anywhere: true,
+            target: Target::Portable,
+            pid_file: Some("/run/kymo.pid".into()),
+            write: Write {
+                timeout: Duration::from_secs(10),
+                jitter: Duration::from_millis(500),
+                flush: Duration::from_secs(60),
+                threads: 4,
+                open_files: 10,
+                most_pending: 1 << 20,
+            },
+            journal: Some(journal::Options {
+                directory: "/journal".into(),
+                most_bytes: 2 << 20,
+                durable: true,
+            }),
+            rrdcached: Listen {
+                addresses: vec![address("/run/x"), address("[::1]:42217")],
+                mode: 0o600,
+                connections: 5,
+            },
+            metrics: Listen {
+                addresses: vec![address("localhost:9104")],
+                ..Listen::nowhere(0o660)
+            },
+        };
+        assert_eq!(config, Ok(expected));
+        let least = Config::parse("data = '/data'");
+        assert_eq!(least, Ok(Config::new("/data".into())));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (text, problem) in [
+            ("", "there is no `data`, the directory of databases"),
+            (
+                "data = 'a'\nx = 1",
+                "line 2, column 1: found `x`, expected one of `anywhere`, `data`, `format`, `journal`, `metrics`, `pid-file`, `rrdcached`, `write`",
+            ),
+            (
+                "data = 1",
+                "line 1, column 8: `data`: found integer, expected a path",
+            ),
+            (
+                "data = 'a'\n[write]\ntimeout = -1",
+                "line 3, column 11: `write.timeout`: found -1, expected seconds",
+            ),
+            (
+                "data = 'a'\n[write]\nthreads = 0",
+                "line 3, column 11: `write.threads`: found 0, expected 1 to 64",
+            ),
+            (
+                "data = 'a'\n[journal]\n",
+                "line 2, column 1: `journal`: there is no `directory`",
+            ),
+            (
+                "data = 'a'\nwrite = 1",
+                "line 2, column 9: `write`: found integer, expected a table",
+            ),
+            (
+                "data = 'a'\n[rrdcached]\nlisten = ['a:b']",
+                "line 3, column 11: `rrdcached.listen`: found `a:b`, expected unix:PATH, /PATH, HOST:PORT or [IPv6]:PORT",
+            ),
+            (
+                "data = 'a'\nformat = 'z80'",
+                "line 2, column 10: there is no machine 'z80'; `kymo machine list` tells which there are",
+            ),
+        ] {
+            assert_eq!(Config::parse(text), Err(problem.into()), "{text}");
+        }
+        let broken = Config::parse("data = [").unwrap_err();
+        assert!(broken.starts_with("line 1, column "), "{broken}");
+    }
+}

@@ -1,0 +1,247 @@
+//! A table of a file in TOML, whose values are taken one by one.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::listen::Address;
+
+/// A place in a text: offsets in bytes.
+pub(crate) type Place = Range<usize>;
+
+/// A table. What is not taken of it is an error at its [end](Section::end).
+pub(crate) struct Section<'t> {
+    text: &'t str,
+    /// The names of the tables that it is in, with a point behind each.
+    prefix: String,
+    table: &'t DeTable<'t>,
+    begin: usize,
+    /// The names that it may have.
+    asked: RefCell<Vec<&'static str>>,
+}
+
+/// The line and the column of an offset.
+pub(crate) fn place(text: &str, offset: usize) -> impl fmt::Display {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .chars()
+        .rev()
+        .take_while(|char| *char != '\n')
+        .count()
+        + 1;
+    format!("line {line}, column {column}")
+}
+
+impl<'t> Section<'t> {
+    pub(crate) fn new(text: &'t str, prefix: &str, table: &'t DeTable<'t>, begin: usize) -> Self {
+        Self {
+            text,
+            prefix: prefix.into(),
+            table,
+            begin,
+            asked: RefCell::default(),
+        }
+    }
+
+    /// A value, if there is one of the name.
+    fn take(&self, name: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.asked.borrow_mut().push(name);
+        self.table.get(name)
+    }
+
+    /// What is wrong at a place.
+    pub(crate) fn problem(&self, at: Place, problem: &str) -> String {
+        format!("{}: {problem}", place(self.text, at.start))
+    }
+
+    /// What is wrong with a value.
+    fn wrong(&self, name: &str, value: &Spanned<DeValue<'_>>, expected: &str) -> String {
+        let found = match value.get_ref() {
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.to_string(),
+            DeValue::String(text) => format!("`{text}`"),
+            other => other.type_str().to_owned(),
+        };
+        self.found(name, value.span(), &found, expected)
+    }
+
+    fn found(&self, name: &str, at: Place, found: &str, expected: &str) -> String {
+        let prefix = &self.prefix;
+        self.problem(
+            at,
+            &format!("`{prefix}{name}`: found {found}, expected {expected}"),
+        )
+    }
+
+    /// That a name must be there.
+    pub(crate) fn missing(&self, name: &str) -> String {
+        let prefix = self.prefix.trim_end_matches('.');
+        self.problem(
+            self.begin..self.begin,
+            &format!("`{prefix}`: there is no `{name}`"),
+        )
+    }
+
+    /// Puts a value where it belongs, if there is one.
+    pub(crate) fn set<T>(
+        &mut self,
+        name: &'static str,
+        to: &mut T,
+        read: impl FnOnce(&mut Self, &'static str) -> Result<Option<T>, String>,
+    ) -> Result<(), String> {
+        if let Some(value) = read(self, name)? {
+            *to = value;
+        }
+        Ok(())
+    }
+
+    /// A text, and where it is.
+    pub(crate) fn string(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<(&'t str, Place)>, String> {
+        self.text_of(name, "a text")
+    }
+
+    fn text_of(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+    ) -> Result<Option<(&'t str, Place)>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        match value.get_ref().as_str() {
+            Some(text) => Ok(Some((text, value.span()))),
+            None => {
+                let found = value.get_ref().type_str();
+                Err(self.found(name, value.span(), found, expected))
+            }
+        }
+    }
+
+    /// A path.
+    pub(crate) fn path(&mut self, name: &'static str) -> Result<Option<PathBuf>, String> {
+        Ok(self.text_of(name, "a path")?.map(|(text, _)| text.into()))
+    }
+
+    /// Whether something is so.
+    pub(crate) fn boolean(&mut self, name: &'static str) -> Result<Option<bool>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        match value.get_ref().as_bool() {
+            Some(is) => Ok(Some(is)),
+            None => Err(self.wrong(name, value, "true or false")),
+        }
+    }
+
+    /// A count within bounds.
+    pub(crate) fn count(
+        &mut self,
+        name: &'static str,
+        bounds: RangeInclusive<usize>,
+    ) -> Result<Option<usize>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        let number = value.get_ref().as_integer();
+        let number =
+            number.and_then(|number| usize::from_str_radix(number.as_str(), number.radix()).ok());
+        match number.filter(|number| bounds.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let expected = format!("{} to {}", bounds.start(), bounds.end());
+                Err(self.wrong(name, value, &expected))
+            }
+        }
+    }
+
+    /// Seconds, with a fraction or without.
+    pub(crate) fn seconds(&mut self, name: &'static str) -> Result<Option<Duration>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str().parse().ok(),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            _ => None,
+        };
+        // A year is more than anybody waits, and far less than clocks can hold.
+        let number = number.filter(|number| (0.0..=31_622_400.0).contains(number));
+        match number.and_then(|number: f64| Duration::try_from_secs_f64(number).ok()) {
+            Some(seconds) => Ok(Some(seconds)),
+            None => Err(self.wrong(name, value, "seconds")),
+        }
+    }
+
+    /// Addresses to listen at: one, or a list.
+    pub(crate) fn addresses(
+        &mut self,
+        name: &'static str,
+        port: Option<u16>,
+    ) -> Result<Vec<Address>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(Vec::new());
+        };
+        let all = match value.get_ref() {
+            DeValue::Array(all) => all.iter().collect(),
+            _ => vec![value],
+        };
+        let read = |value: &Spanned<DeValue<'_>>| {
+            let address = value.get_ref().as_str();
+            address
+                .and_then(|text| Address::parse(text, port))
+                .ok_or_else(|| {
+                    let expected = "unix:PATH, /PATH, HOST:PORT or [IPv6]:PORT";
+                    self.wrong(name, value, expected)
+                })
+        };
+        all.into_iter().map(read).collect()
+    }
+
+    /// A table in this one.
+    pub(crate) fn section(&mut self, name: &'static str) -> Result<Option<Section<'t>>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        match value.get_ref().as_table() {
+            Some(table) => {
+                let prefix = format!("{}{name}.", self.prefix);
+                let begin = value.span().start;
+                Ok(Some(Section::new(self.text, &prefix, table, begin)))
+            }
+            None => {
+                let found = value.get_ref().type_str();
+                Err(self.found(name, value.span(), found, "a table"))
+            }
+        }
+    }
+
+    /// Sees that there was nothing else.
+    pub(crate) fn end(self) -> Result<(), String> {
+        let mut asked = self.asked.take();
+        let mut names = self.table.keys();
+        let Some(other) = names.find(|name| !asked.contains(&name.get_ref().as_ref())) else {
+            return Ok(());
+        };
+        asked.sort_unstable();
+        let known: Vec<_> = asked.iter().map(|name| format!("`{name}`")).collect();
+        let problem = format!(
+            "found `{}{}`, expected one of {}",
+            self.prefix,
+            other.get_ref(),
+            known.join(", ")
+        );
+        Err(format!(
+            "{}: {problem}",
+            place(self.text, other.span().start)
+        ))
+    }
+}

@@ -1,0 +1,498 @@
+//! Lists of values of collectd, whichever way they come: what is known of each name, its database,
+//! and its file of comma-separated values.
+//!
+//! Each thread that receives has a [`Session`], which remembers the names it has met. A list takes the
+//! lock of its series and that of its database, and no other.
+
+mod series;
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use foldhash::fast::FixedState;
+use foldhash::{HashMap, HashMapExt};
+use kymo_collectd::{DataSource, Identifier, Kind, TypesDb, TypesMismatch, Value};
+use kymo_time::CdTime;
+
+use crate::csv;
+use crate::definitions::Definitions;
+use crate::quiet::Quiet;
+use crate::store::{Flushed, Group, Log, Store};
+pub use series::Series;
+
+/// Parts of the table of names, which threads look into at the same time.
+const SHARDS: usize = 32;
+/// How often lines are written and names looked at that are gone.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Lines of one name that are written at once.
+const LONG: usize = 1 << 16;
+/// Lines that are kept in all.
+const MOST_LINES: usize = 64 << 20;
+
+/// What becomes of values.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The types of values; those on the wire decide if there are none.
+    pub types: Option<TypesDb>,
+    /// From one list to the next, where senders do not tell.
+    pub interval: CdTime,
+    /// The name of this machine, for lists without a host.
+    pub host: String,
+    /// Databases, if there are any.
+    pub databases: Option<Databases>,
+    /// Files of comma-separated values, if there are any.
+    pub csv: Option<csv::Options>,
+    /// How many names may be known at a time.
+    pub most_series: usize,
+}
+
+/// Databases of values.
+#[derive(Clone, Debug)]
+pub struct Databases {
+    /// Their directory (`DataDir`): a word for the store, which may be empty.
+    pub directory: PathBuf,
+    /// What new ones are like.
+    pub definitions: Definitions,
+}
+
+/// What has come of lists of values.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Lists that were taken.
+    pub lists: AtomicU64,
+    /// Values in them.
+    pub values: AtomicU64,
+    /// Lists that were not: no such type, or other values than it has.
+    pub wrong_type: AtomicU64,
+    /// Lists that were not: there was no room, or they could not be kept.
+    pub dropped: AtomicU64,
+    /// Lists whose time was not after the last one of their name: no database takes them.
+    pub past: AtomicU64,
+    /// Databases that were made.
+    pub created: AtomicU64,
+    /// Times lines could not be written, and were lost.
+    pub lines_lost: AtomicU64,
+    /// Messages.
+    pub notifications: AtomicU64,
+}
+
+/// Why a list is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It is not of its type.
+    Type(TypesMismatch),
+    /// Its name cannot be kept.
+    Name(kymo_collectd::NameError),
+    /// There are as many names as may be known.
+    TooMany,
+    /// It cannot be kept, for this reason.
+    Failed(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type(problem) => problem.fmt(f),
+            Self::Name(problem) => problem.fmt(f),
+            Self::TooMany => f.write_str("there are too many names"),
+            Self::Failed(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+type Shard = Mutex<HashMap<Box<[u8]>, Arc<Series>>>;
+
+/// Where lists of values go.
+#[derive(Debug)]
+pub struct Ingest {
+    options: Options,
+    store: Arc<Store>,
+    shards: [Shard; SHARDS],
+    known: AtomicUsize,
+    /// Series with lines that are not yet in their files.
+    unwritten: Mutex<Vec<Arc<Series>>>,
+    unwritten_bytes: AtomicUsize,
+    quiet: Quiet,
+    /// What has come.
+    pub counters: Counters,
+    ends: AtomicBool,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Ingest {
+    /// Begins to take values.
+    ///
+    /// # Errors
+    ///
+    /// A directory of databases that the store does not allow; those of starting a thread.
+    pub fn start(options: Options, store: Arc<Store>, log: Log) -> io::Result<Arc<Self>> {
+        if let Some(databases) = &options.databases {
+            let path = store.path(databases.directory.join("x").as_os_str().as_bytes());
+            if !store.allows(&path) {
+                let directory = databases.directory.display();
+                let base = store.options().base.display();
+                let problem = format!("{directory}: databases must be below {base}");
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+            }
+        }
+        let ingest = Arc::new(Self {
+            options,
+            store,
+            shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
+            known: AtomicUsize::new(0),
+            unwritten: Mutex::default(),
+            unwritten_bytes: AtomicUsize::new(0),
+            quiet: Quiet::new(log),
+            counters: Counters::default(),
+            ends: AtomicBool::new(false),
+            keeper: Mutex::default(),
+        });
+        let kept = Arc::clone(&ingest);
+        let thread = std::thread::Builder::new().name("lists".into());
+        *lock(&ingest.keeper) = Some(thread.spawn(move || kept.keep())?);
+        Ok(ingest)
+    }
+
+    /// Writes all lines, and ends its thread. The store is closed by who has opened it.
+    pub fn close(&self) {
+        self.ends.store(true, Relaxed);
+        if let Some(keeper) = lock(&self.keeper).take() {
+            keeper.thread().unpark();
+            // A thread that panicked has told so.
+            let _ = keeper.join();
+        }
+        self.write_lines();
+    }
+
+    /// What becomes of values.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Where databases are.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// A session for one thread.
+    pub fn session(self: &Arc<Self>) -> Session {
+        Session {
+            ingest: Arc::clone(self),
+            met: HashMap::new(),
+            key: Vec::new(),
+            touched: Vec::new(),
+            group: Group::new(),
+        }
+    }
+
+    /// How many names are known.
+    pub fn known(&self) -> usize {
+        self.known.load(Relaxed)
+    }
+
+    /// All series that have had a list in the last two of their intervals, by name.
+    pub fn live(&self) -> Vec<Arc<Series>> {
+        let now = Instant::now();
+        let mut live = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            live.extend(shard.values().filter(|series| series.is_live(now)).cloned());
+        }
+        live.sort_by(|a, b| a.name().cmp(b.name()));
+        live
+    }
+
+    /// The series of a name, if it has had a list in the last two of its intervals.
+    pub fn find(&self, id: &Identifier<'_>) -> Option<Arc<Series>> {
+        let mut key = Vec::new();
+        key_of(id, &mut key);
+        let found = self.shard(&key).get(&*key).map(Arc::clone)?;
+        found.is_live(Instant::now()).then_some(found)
+    }
+
+    /// Writes what waits of a name, or of all, to the files, and waits for it. Tells why it could not
+    /// be done.
+    ///
+    /// # Errors
+    ///
+    /// The reason why a file could not be written.
+    pub fn flush(&self, id: Option<&Identifier<'_>>) -> Result<(), String> {
+        let Some(id) = id else {
+            self.write_lines();
+            self.store.flush_all();
+            return Ok(());
+        };
+        // As in collectd, there may be nothing to write.
+        let Some(series) = self.find(id) else {
+            return Ok(());
+        };
+        self.write_lines_of(&series)?;
+        match series.database() {
+            Some(database) => match self.store.flush(&database) {
+                Flushed::Failed(reason) => Err(reason),
+                Flushed::Written | Flushed::Nothing => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a message, and tells it.
+    pub fn notify(&self, message: fmt::Arguments<'_>) {
+        self.counters.notifications.fetch_add(1, Relaxed);
+        self.quiet.tell(message);
+    }
+
+    /// Tells a message that anybody can cause.
+    pub(crate) fn complain(&self, message: fmt::Arguments<'_>) {
+        self.quiet.tell(message);
+    }
+
+    fn shard(&self, key: &[u8]) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Series>>> {
+        let hash = FixedState::default().hash_one(key);
+        lock(&self.shards[hash as usize % SHARDS])
+    }
+
+    /// The series of a name, which is made the first time.
+    fn series(
+        &self,
+        key: &[u8],
+        id: &Identifier<'_>,
+        values: &[Value],
+    ) -> Result<Arc<Series>, Problem> {
+        let mut shard = self.shard(key);
+        if let Some(series) = shard.get(key) {
+            return Ok(Arc::clone(series));
+        }
+        if self.known.load(Relaxed) >= self.options.most_series {
+            return Err(Problem::TooMany);
+        }
+        let sources = self.sources(id.type_name, values).map_err(Problem::Type)?;
+        let series = Arc::new(Series::new(id.path().map_err(Problem::Name)?, sources));
+        shard.insert(key.into(), Arc::clone(&series));
+        self.known.fetch_add(1, Relaxed);
+        Ok(series)
+    }
+
+    /// What the values of a type are.
+    fn sources(&self, name: &str, values: &[Value]) -> Result<Vec<DataSource>, TypesMismatch> {
+        if let Some(types) = &self.options.types {
+            types.check(name, values.iter().map(|value| value.kind()))?;
+            return Ok(types.get(name).unwrap_or_default().to_vec());
+        }
+        let name = |place: usize| match values.len() {
+            1 => "value".to_string(),
+            _ => format!("value{place}"),
+        };
+        let source = |(place, value): (usize, &Value)| DataSource {
+            name: name(place),
+            kind: value.kind(),
+            min: None,
+            max: None,
+        };
+        Ok(values.iter().enumerate().map(source).collect())
+    }
+
+    /// Does what has to be done from time to time.
+    fn keep(&self) {
+        while !self.ends.load(Relaxed) {
+            std::thread::park_timeout(PERIOD);
+            self.write_lines();
+            self.forget();
+        }
+    }
+
+    /// Forgets names of which nothing has come for long.
+    fn forget(&self) {
+        let now = Instant::now();
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            let before = shard.len();
+            shard.retain(|_, series| series.is_live(now) || !series.end());
+            self.known.fetch_sub(before - shard.len(), Relaxed);
+        }
+    }
+
+    /// Writes all lines.
+    fn write_lines(&self) {
+        for series in std::mem::take(&mut *lock(&self.unwritten)) {
+            if let Err(reason) = self.write_lines_of(&series) {
+                self.quiet.tell(format_args!("{}: {reason}", series.name()));
+                lock(&self.unwritten).push(series);
+            }
+        }
+    }
+
+    /// Writes the lines of a name.
+    fn write_lines_of(&self, series: &Series) -> Result<(), String> {
+        let Some(options) = &self.options.csv else {
+            return Ok(());
+        };
+        let mut lines = series.lines();
+        let before = lines.len();
+        let path = options.directory.join(series.name());
+        let written = lines.write(&path, series.sources().iter().map(|it| it.name.as_str()));
+        if written.is_err() && self.unwritten_bytes.load(Relaxed) > MOST_LINES {
+            lines.clear();
+            self.counters.lines_lost.fetch_add(1, Relaxed);
+        }
+        self.unwritten_bytes
+            .fetch_sub(before - lines.len(), Relaxed);
+        written.map_err(|error| error.to_string())
+    }
+}
+
+/// What one thread gives to an [`Ingest`].
+#[derive(Debug)]
+pub struct Session {
+    ingest: Arc<Ingest>,
+    /// Names that were met, so that only the first list of each looks into the common table.
+    met: HashMap<Box<[u8]>, Arc<Series>>,
+    key: Vec<u8>,
+    /// Series with lines that are not acknowledged.
+    touched: Vec<Arc<Series>>,
+    group: Group,
+}
+
+impl Session {
+    /// Takes a list. Without an interval the daemon's own is meant. One that is to be acknowledged is safe
+    /// after [`commit`](Self::commit).
+    ///
+    /// # Errors
+    ///
+    /// Why it is not taken.
+    pub fn take(
+        &mut self,
+        id: &Identifier<'_>,
+        time: CdTime,
+        interval: CdTime,
+        values: &[Value],
+        acknowledged: bool,
+    ) -> Result<(), Problem> {
+        let taken = self.try_take(id, time, interval, values, acknowledged);
+        let counters = &self.ingest.counters;
+        match &taken {
+            Ok(()) => {
+                counters.lists.fetch_add(1, Relaxed);
+                counters.values.fetch_add(values.len() as u64, Relaxed);
+            }
+            Err(Problem::Type(_)) => {
+                counters.wrong_type.fetch_add(1, Relaxed);
+            }
+            Err(_) => {
+                counters.dropped.fetch_add(1, Relaxed);
+            }
+        }
+        taken
+    }
+
+    fn try_take(
+        &mut self,
+        id: &Identifier<'_>,
+        time: CdTime,
+        interval: CdTime,
+        values: &[Value],
+        acknowledged: bool,
+    ) -> Result<(), Problem> {
+        key_of(id, &mut self.key);
+        let ingest = &*self.ingest;
+        let interval = match interval {
+            CdTime::ZERO => ingest.options.interval,
+            interval => interval,
+        };
+        let group = acknowledged.then_some(&mut self.group);
+        if let Some(series) = self.met.get(&*self.key)
+            && let Some(taken) = series.take(ingest, time, interval, values, group)
+        {
+            if acknowledged && ingest.options.csv.is_some() {
+                self.touched.push(Arc::clone(series));
+            }
+            return taken;
+        }
+        // It was not met, or has ended meanwhile.
+        loop {
+            let series = ingest.series(&self.key, id, values)?;
+            let group = acknowledged.then_some(&mut self.group);
+            let Some(taken) = series.take(ingest, time, interval, values, group) else {
+                continue;
+            };
+            if acknowledged && ingest.options.csv.is_some() {
+                self.touched.push(Arc::clone(&series));
+            }
+            if self.met.len() > 2 * ingest.known() + SHARDS {
+                // Most of them have ended.
+                self.met.clear();
+            }
+            self.met.insert(self.key.as_slice().into(), series);
+            return taken;
+        }
+    }
+
+    /// Sees that all that is to be acknowledged survives that the program is killed.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be promised.
+    pub fn commit(&mut self) -> Result<(), String> {
+        let committed = self.ingest.store.commit(&mut self.group);
+        let written = self
+            .touched
+            .drain(..)
+            .try_for_each(|series| self.ingest.write_lines_of(&series));
+        committed.map_err(|error| error.to_string())?;
+        written
+    }
+}
+
+/// The bytes of a name: none of its five parts has a NUL.
+fn key_of(id: &Identifier<'_>, key: &mut Vec<u8>) {
+    key.clear();
+    for name in [
+        id.host,
+        id.plugin,
+        id.plugin_instance,
+        id.type_name,
+        id.type_instance,
+    ] {
+        key.extend_from_slice(name.as_bytes());
+        key.push(0);
+    }
+}
+
+/// The time of this moment; 1970 where the clock is before it.
+pub fn now() -> CdTime {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    CdTime::from_timespec(now.as_secs(), now.subsec_nanos()).unwrap_or(CdTime::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether values are of these kinds.
+fn fit(sources: &[DataSource], values: &[Value]) -> Result<(), TypesMismatch> {
+    if sources.len() != values.len() {
+        return Err(TypesMismatch::Count {
+            expected: sources.len(),
+            found: values.len(),
+        });
+    }
+    let kinds = values.iter().map(|value| value.kind());
+    let wrong = |(expected, found): &(Kind, Kind)| expected != found;
+    let both = sources.iter().map(|source| source.kind).zip(kinds);
+    match both.into_iter().find(wrong) {
+        Some((expected, found)) => Err(TypesMismatch::Kind { expected, found }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,326 @@
+//! The values of one name.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use kymo_collectd::{DataSource, Value};
+use kymo_rrd::Time;
+use kymo_time::CdTime;
+
+use super::{Ingest, LONG, MOST_LINES, Problem, fit, lock};
+use crate::csv::Lines;
+use crate::store::{Database, Group, Readings, Refused, Update};
+
+/// A database that cannot be opened or made is tried again after this.
+const RETRY: Duration = Duration::from_secs(10);
+/// No name is forgotten sooner, or kept longer without a list.
+const LEAST_LIFE: Duration = Duration::from_secs(2);
+const LONGEST_LIFE: Duration = Duration::from_secs(2 * 86_400);
+
+/// What is known of a name.
+#[derive(Debug)]
+pub struct Series {
+    /// As a path without suffix.
+    name: String,
+    sources: Vec<DataSource>,
+    state: Mutex<State>,
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The newest list.
+    time: CdTime,
+    interval: CdTime,
+    values: Vec<Value>,
+    rates: Vec<f64>,
+    /// When a list has come.
+    arrived: Instant,
+    database: Option<Arc<Database>>,
+    /// Why there is no database, and when that was.
+    failed: Option<(Instant, String)>,
+    /// Whether it was forgotten: it takes no lists any more.
+    is_gone: bool,
+}
+
+impl Series {
+    pub(super) fn new(name: String, sources: Vec<DataSource>) -> Self {
+        let unknown = vec![f64::NAN; sources.len()];
+        Self {
+            name,
+            sources,
+            state: Mutex::new(State {
+                time: CdTime::ZERO,
+                interval: CdTime::ZERO,
+                values: Vec::new(),
+                rates: unknown,
+                arrived: Instant::now(),
+                database: None,
+                failed: None,
+                is_gone: false,
+            }),
+            lines: Mutex::default(),
+        }
+    }
+
+    /// Its name as a path without suffix.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its values are.
+    pub fn sources(&self) -> &[DataSource] {
+        &self.sources
+    }
+
+    /// The time of its newest list.
+    pub fn time(&self) -> CdTime {
+        lock(&self.state).time
+    }
+
+    /// Its newest values: levels as they are, of what is counted how much it was in a second.
+    pub fn rates(&self) -> Vec<f64> {
+        lock(&self.state).rates.clone()
+    }
+
+    pub(super) fn database(&self) -> Option<Arc<Database>> {
+        lock(&self.state).database.clone()
+    }
+
+    pub(super) fn lines(&self) -> MutexGuard<'_, Lines> {
+        lock(&self.lines)
+    }
+
+    /// Whether a list has come in the last two intervals.
+    pub(super) fn is_live(&self, now: Instant) -> bool {
+        let state = lock(&self.state);
+        let two = Duration::from_nanos(state.interval.to_nanos().saturating_mul(2));
+        now.saturating_duration_since(state.arrived) <= two.clamp(LEAST_LIFE, LONGEST_LIFE)
+    }
+
+    /// Takes no lists any more, where none wait to be written. Tells whether that is so.
+    pub(super) fn end(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.is_gone = lock(&self.lines).is_empty();
+        state.is_gone
+    }
+
+    /// Takes a list. `None` where it has ended.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        ingest: &Ingest,
+        time: CdTime,
+        interval: CdTime,
+        values: &[Value],
+        group: Option<&mut Group>,
+    ) -> Option<Result<(), Problem>> {
+        if let Err(problem) = fit(&self.sources, values) {
+            return Some(Err(Problem::Type(problem)));
+        }
+        let mut state = lock(&self.state);
+        if state.is_gone {
+            return None;
+        }
+        state.interval = interval;
+        state.arrived = Instant::now();
+        let is_past = time <= state.time;
+        if is_past {
+            ingest.counters.past.fetch_add(1, Relaxed);
+        } else {
+            state.know(&self.sources, time, values);
+        }
+        let kept = self.keep(ingest, &mut state, time, interval, values, group);
+        let Some(csv) = &ingest.options.csv else {
+            return Some(kept);
+        };
+        if csv.rates && is_past {
+            // Of what is not after the last, no rate is known.
+            return Some(kept);
+        }
+        let rates = csv.rates.then(|| state.rates.clone());
+        let lines = lock(&self.lines);
+        drop(state);
+        let written = self.note(ingest, lines, time, values, rates.as_deref());
+        Some(kept.and(written))
+    }
+
+    /// Adds a list to the lines.
+    fn note<'s>(
+        self: &'s Arc<Self>,
+        ingest: &Ingest,
+        mut lines: MutexGuard<'s, Lines>,
+        time: CdTime,
+        values: &[Value],
+        rates: Option<&[f64]>,
+    ) -> Result<(), Problem> {
+        let was_empty = lines.is_empty();
+        if !lines.fits(time) || lines.len() > LONG {
+            drop(lines);
+            if let Err(reason) = ingest.write_lines_of(self)
+                && ingest.unwritten_bytes.load(Relaxed) > MOST_LINES
+            {
+                ingest.counters.lines_lost.fetch_add(1, Relaxed);
+                return Err(Problem::Failed(reason));
+            }
+            lines = self.lines();
+            if !lines.fits(time) {
+                // Those of the day before are in the way: only one day is kept.
+                ingest.counters.lines_lost.fetch_add(1, Relaxed);
+                let problem = "the lines of another day cannot be written";
+                return Err(Problem::Failed(problem.to_string()));
+            }
+        }
+        let before = lines.len();
+        lines.push(time, values, rates);
+        let added = lines.len() - before;
+        drop(lines);
+        ingest.unwritten_bytes.fetch_add(added, Relaxed);
+        if was_empty {
+            lock(&ingest.unwritten).push(Arc::clone(self));
+        }
+        Ok(())
+    }
+
+    /// Gives a list to the database.
+    fn keep(
+        &self,
+        ingest: &Ingest,
+        state: &mut State,
+        time: CdTime,
+        interval: CdTime,
+        values: &[Value],
+        mut group: Option<&mut Group>,
+    ) -> Result<(), Problem> {
+        if ingest.options.databases.is_none() {
+            return Ok(());
+        }
+        let update = Update {
+            time: Time::from_cdtime(time.ticks()),
+            interval: Some(interval),
+            readings: Readings::Values(values),
+        };
+        loop {
+            let database = match &state.database {
+                Some(database) => Arc::clone(database),
+                None => self.open(ingest, state, time, interval)?,
+            };
+            match ingest
+                .store
+                .accept(&database, &update, group.as_deref_mut())
+            {
+                // What is not after the last is counted by the store.
+                Ok(()) | Err(Refused::Past(_)) => return Ok(()),
+                Err(Refused::Forgotten) => state.database = None,
+                Err(full @ Refused::Full) => return Err(Problem::Failed(full.to_string())),
+            }
+        }
+    }
+
+    /// Opens the database, or makes it.
+    fn open(
+        &self,
+        ingest: &Ingest,
+        state: &mut State,
+        time: CdTime,
+        interval: CdTime,
+    ) -> Result<Arc<Database>, Problem> {
+        if let Some((when, reason)) = &state.failed
+            && when.elapsed() < RETRY
+        {
+            return Err(Problem::Failed(reason.clone()));
+        }
+        match self.find_or_make(ingest, time, interval) {
+            Ok(database) => {
+                state.failed = None;
+                state.database = Some(Arc::clone(&database));
+                Ok(database)
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                ingest.complain(format_args!("{}: no database: {reason}", self.name));
+                state.failed = Some((Instant::now(), reason.clone()));
+                Err(Problem::Failed(reason))
+            }
+        }
+    }
+
+    fn find_or_make(
+        &self,
+        ingest: &Ingest,
+        time: CdTime,
+        interval: CdTime,
+    ) -> io::Result<Arc<Database>> {
+        let Some(databases) = &ingest.options.databases else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let store = &ingest.store;
+        let path = databases.directory.join(format!("{}.rrd", self.name));
+        let path = store.path(path.as_os_str().as_bytes());
+        match store.database(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        let definition = databases
+            .definitions
+            .define(&self.sources, time, interval)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        store.create(&path, &definition)?;
+        ingest.counters.created.fetch_add(1, Relaxed);
+        store.database(&path)
+    }
+}
+
+impl State {
+    /// Notes the newest values, and what they are in a second.
+    fn know(&mut self, sources: &[DataSource], time: CdTime, values: &[Value]) {
+        let seconds = match self.values.is_empty() {
+            true => f64::NAN,
+            false => time.checked_sub(self.time).map_or(f64::NAN, CdTime::to_f64),
+        };
+        for (place, value) in values.iter().enumerate() {
+            let rate = match (value, self.values.get(place)) {
+                (Value::Gauge(level), _) => *level,
+                (Value::Absolute(count), _) => *count as f64 / seconds,
+                (Value::Derive(count), Some(Value::Derive(before))) => {
+                    (i128::from(*count) - i128::from(*before)) as f64 / seconds
+                }
+                (Value::Counter(count), Some(Value::Counter(before))) => {
+                    grown(*count, *before) as f64 / seconds
+                }
+                _ => f64::NAN,
+            };
+            let source = &sources[place];
+            let is_out = source.min.is_some_and(|min| rate < min)
+                || source.max.is_some_and(|max| rate > max);
+            self.rates[place] = if is_out { f64::NAN } else { rate };
+        }
+        self.time = time;
+        self.values.clear();
+        self.values.extend_from_slice(values);
+    }
+}
+
+/// How much a counter has grown, which may have gone round at 32 or at 64 bits.
+fn grown(count: u64, before: u64) -> u64 {
+    match count.checked_sub(before) {
+        Some(grown) => grown,
+        None if before <= u64::from(u32::MAX) => (1 << 32) - before + count,
+        None => count.wrapping_sub(before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_go_round() {
+        assert_eq!(grown(5, 3), 2);
+        assert_eq!(grown(1, u64::from(u32::MAX)), 2);
+        assert_eq!(grown(1, u64::MAX), 2);
+        assert_eq!(grown(0, 1 << 32), u64::MAX - (1 << 32) + 1);
+    }
+}

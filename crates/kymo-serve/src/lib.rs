@@ -1,0 +1,26 @@
+//! `kymo serve`: a daemon that takes metrics and keeps them in round-robin databases.
+//!
+//! * [`store`]: databases by their paths, what is not yet in their files, threads that write it;
+//! * [`journal`]: what was acknowledged, for when the program is killed;
+//! * [`listen`]: sockets, and a thread for each connection; [`lines`]: what is read from these;
+//! * [`rrdcached`]: rrdcached's protocol;
+//! * [`metrics`]: what the daemon tells of itself;
+//! * [`config`], [`daemon`]: what it shall do, and its life.
+//!
+//! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
+//! those of the standard library, and sockets block: a slow client holds up its own thread only.
+
+pub mod config;
+pub mod csv;
+pub mod daemon;
+pub mod definitions;
+pub mod ingest;
+pub mod journal;
+pub mod lines;
+pub mod listen;
+pub mod metrics;
+pub mod network;
+pub mod plain;
+mod quiet;
+pub mod rrdcached;
+pub mod store;

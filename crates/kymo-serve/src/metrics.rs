@@ -1,0 +1,202 @@
+//! What the daemon tells of itself: the text format of Prometheus, by HTTP.
+
+use std::fmt::{Display, Write as _};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+
+use crate::listen::{Connections, Stream};
+use crate::store::Store;
+
+/// A request is not longer than this.
+const LONGEST_REQUEST: usize = 8 << 10;
+/// Who asks has so long to do it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Metrics in the making.
+#[derive(Debug, Default)]
+pub struct Page(String);
+
+impl Page {
+    /// Adds what only grows; the name ends in `_total`.
+    pub fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.add(name, help, "counter", value);
+    }
+
+    /// Adds what may also shrink.
+    pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.add(name, help, "gauge", value);
+    }
+
+    fn add(&mut self, name: &str, help: &str, kind: &str, value: impl Display) {
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            self.0,
+            "# HELP kymo_{name} {help}\n# TYPE kymo_{name} {kind}\nkymo_{name} {value}"
+        );
+    }
+
+    /// Adds what a store has counted.
+    pub fn store(&mut self, store: &Store) {
+        let counters = &store.counters;
+        for (name, help, counter) in [
+            (
+                "updates_accepted_total",
+                "Updates taken.",
+                &counters.accepted,
+            ),
+            (
+                "updates_past_total",
+                "Updates not taken, as not after the last.",
+                &counters.past,
+            ),
+            (
+                "updates_dropped_total",
+                "Updates lost: no room, or no file.",
+                &counters.dropped,
+            ),
+            (
+                "updates_written_total",
+                "Updates written to databases.",
+                &counters.written,
+            ),
+            (
+                "updates_refused_total",
+                "Updates that databases refused.",
+                &counters.refused,
+            ),
+            (
+                "file_writes_total",
+                "Times a database was written.",
+                &counters.writes,
+            ),
+            (
+                "file_errors_total",
+                "Times a database could not be written.",
+                &counters.write_errors,
+            ),
+            (
+                "flushes_total",
+                "Requests to write a database.",
+                &counters.flushes,
+            ),
+        ] {
+            self.counter(name, help, counter.load(Relaxed));
+        }
+        self.gauge("databases", "Databases that are known.", store.count());
+        self.gauge(
+            "pending_bytes",
+            "Bytes of updates in memory.",
+            store.pending_bytes(),
+        );
+        self.gauge(
+            "queue_length",
+            "Databases that wait to be written now.",
+            store.queue().len(),
+        );
+        if let Some(journal) = store.journal() {
+            for (name, help, counter) in [
+                (
+                    "journal_bytes_total",
+                    "Bytes written to the journal.",
+                    &journal.bytes,
+                ),
+                (
+                    "journal_rotations_total",
+                    "Times the journal began anew.",
+                    &journal.rotations,
+                ),
+                (
+                    "journal_errors_total",
+                    "Times the journal could not be written.",
+                    &journal.errors,
+                ),
+            ] {
+                self.counter(name, help, counter.load(Relaxed));
+            }
+        }
+    }
+
+    /// Adds the connections of a server; its name stands in those of the metrics.
+    pub fn connections(&mut self, of: &str, connections: &Connections) {
+        let open = connections.count.load(Relaxed);
+        self.gauge(&format!("{of}_connections"), "Open connections.", open);
+        for (name, help, counter) in [
+            ("accepted", "Connections so far.", &connections.accepted),
+            (
+                "refused",
+                "Connections turned away, as there were too many.",
+                &connections.refused,
+            ),
+        ] {
+            self.counter(
+                &format!("{of}_connections_{name}_total"),
+                help,
+                counter.load(Relaxed),
+            );
+        }
+    }
+
+    /// Adds what the process has used.
+    pub fn process(&mut self) {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+            return;
+        };
+        let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
+        self.counter("cpu_seconds_total", "CPU time used.", cpu);
+        // Linux tells kilobytes.
+        let most = usage.max_rss().saturating_mul(1024);
+        self.gauge("most_resident_bytes", "The most memory used so far.", most);
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Answers one request: a page for `GET /metrics`.
+pub fn serve(mut stream: Stream, page: &Arc<dyn Fn() -> Page + Send + Sync>) {
+    // Who is gone needs no answer.
+    let _ = answer(&mut stream, page.as_ref());
+}
+
+fn answer(stream: &mut Stream, page: &dyn Fn() -> Page) -> io::Result<()> {
+    stream.set_patience(PATIENCE)?;
+    let mut request = vec![0; LONGEST_REQUEST];
+    let mut length = 0;
+    // The head ends with an empty line.
+    while !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = stream.read(&mut request[length..])?;
+        length += count;
+        if count == 0 || length == request.len() {
+            return respond(
+                stream,
+                "400 Bad Request",
+                "the request is cut off or too long\n",
+            );
+        }
+    }
+    let line = request[..length].split(|byte| *byte == b'\r').next();
+    let mut words = line.unwrap_or_default().split(|byte| *byte == b' ');
+    match (words.next(), words.next()) {
+        (Some(b"GET"), Some(b"/metrics")) => respond(stream, "200 OK", page().text()),
+        (Some(b"GET"), _) => respond(stream, "404 Not Found", "there is /metrics only\n"),
+        _ => respond(stream, "405 Method Not Allowed", "there is GET only\n"),
+    }
+}
+
+fn respond(stream: &mut Stream, status: &str, text: &str) -> io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(text.as_bytes())
+}

@@ -1,0 +1,411 @@
+//! Commands that look into files, or make them.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kymo_io::{Access, Bytes};
+use kymo_rrd::engine::{Fetched, Wanted, fetch};
+use kymo_rrd::{Form, Source, Value};
+use kymo_rrdtool::{Defaults, Failure, Session, reason, run};
+use kymo_text::Line;
+
+use super::commands::Command;
+use super::{Client, PIECE, Words};
+use crate::store::{Flushed, path_of};
+
+/// The kinds of archives.
+const FUNCTIONS: [&str; 10] = [
+    "AVERAGE",
+    "MIN",
+    "MAX",
+    "LAST",
+    "HWPREDICT",
+    "MHWPREDICT",
+    "SEASONAL",
+    "DEVPREDICT",
+    "DEVSEASONAL",
+    "FAILURES",
+];
+/// rrdtool makes no databases that begin before 1980.
+const EARLIEST: i64 = 315_360_000;
+/// The seconds of a day.
+const DAY: i64 = 86_400;
+
+impl<S: io::Read + Write> Client<'_, S> {
+    /// What rrdtool's command says, or why it does not.
+    fn run(&self, words: &[&[u8]]) -> Result<Vec<u8>, String> {
+        let (mut out, mut warnings) = (Vec::new(), Vec::new());
+        let defaults = Defaults {
+            format: self.shared.store.options().target,
+            ..Defaults::default()
+        };
+        let mut session = Session::new(&mut out, &mut warnings, defaults);
+        let done = run(&mut session, words);
+        match done.unwrap_or_else(|| Err(Failure::new("there is no such command"))) {
+            Ok(()) => Ok(out),
+            Err(failure) => Err(failure.to_string()),
+        }
+    }
+
+    pub(super) fn last(&mut self, path: &[u8]) {
+        let told = self.run(&[b"last", path]);
+        self.tell_number(told);
+    }
+
+    pub(super) fn first(&mut self, path: &[u8], index: &[u8]) {
+        let index = String::from_utf8_lossy(index);
+        if index.parse::<u32>().is_err() {
+            return self.refuse(format_args!("Invalid index specified ({index})"));
+        }
+        let told = self.run(&[b"first", b"--rraindex", index.as_bytes(), path]);
+        self.tell_number(told);
+    }
+
+    fn tell_number(&mut self, told: Result<Vec<u8>, String>) {
+        match told {
+            Ok(text) => self.done(String::from_utf8_lossy(&text).trim_end()),
+            Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
+        }
+    }
+
+    pub(super) fn info(&mut self, path: &[u8]) {
+        match self.run(&[b"info", path]) {
+            Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
+            Ok(text) => {
+                let lines = text.split(|byte| *byte == b'\n');
+                let lines: Vec<_> = lines.filter_map(fact).collect();
+                let path = String::from_utf8_lossy(path);
+                self.tell(format_args!("Info for {path} follows"), &lines);
+            }
+        }
+    }
+
+    pub(super) fn list(&mut self, command: &Command, mut words: Words<'_>) {
+        let mut word = words.next();
+        let recursive = word.as_deref() == Some(b"RECURSIVE");
+        if recursive {
+            word = words.next();
+        }
+        let Some(word) = word.filter(|word| word.starts_with(b"/")) else {
+            return self.refuse_usage(command);
+        };
+        let store = &self.shared.store;
+        // The base is the root.
+        let path = store.path(&word[1..]);
+        let shown = String::from_utf8_lossy(&path);
+        if !store.allows(&path) {
+            return self.refuse(format_args!("List {shown}: Permission denied"));
+        }
+        let file = match path_of(&path).metadata() {
+            Ok(file) => file,
+            Err(error) => return self.refuse(format_args!("List {shown}: {}", reason(&error))),
+        };
+        if file.is_file() {
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            return self.tell("RRDs", &[name.unwrap_or_default().to_vec()]);
+        }
+        let request: &[&[u8]] = match recursive {
+            true => &[b"list", b"--recursive", &path],
+            false => &[b"list", &path],
+        };
+        match self.run(request) {
+            Err(reason) => self.refuse(format_args!("List {reason}")),
+            Ok(text) => {
+                let lines = text.split(|byte| *byte == b'\n');
+                let lines = lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
+                let lines: Vec<_> = lines.collect();
+                self.tell("RRDs", &lines);
+            }
+        }
+    }
+
+    pub(super) fn create(&mut self, command: &Command, path: &[u8], words: Words<'_>) {
+        let words: Vec<Cow<'_, [u8]>> = words.collect();
+        let mut request: Vec<Cow<'_, [u8]>> = vec![b"create".into(), path.into()];
+        let mut rest = words.iter();
+        while let Some(option) = rest
+            .as_slice()
+            .first()
+            .filter(|word| word.starts_with(b"-"))
+        {
+            rest.next();
+            if option.as_ref() == b"-O" {
+                request.push(b"--no-overwrite".into());
+                continue;
+            }
+            let Some(value) = rest.next() else {
+                return self.refuse_usage(command);
+            };
+            match option.as_ref() {
+                b"-b" => {
+                    let start = number(value).filter(|start| *start >= EARLIEST);
+                    let Some(start) = start else {
+                        return self.refuse("The first entry must be after 1980.");
+                    };
+                    request.extend([b"--start".into(), start.to_string().into_bytes().into()]);
+                }
+                b"-s" => request.extend([b"--step".into(), value.clone()]),
+                b"-r" | b"-t" => {
+                    let store = &self.shared.store;
+                    let source = store.path(value);
+                    if !store.allows(&source) {
+                        let source = String::from_utf8_lossy(&source);
+                        return self.refuse(format_args!("{source}: Permission denied"));
+                    }
+                    let option: &[u8] = match option.as_ref() {
+                        b"-r" => b"--source",
+                        _ => b"--template",
+                    };
+                    request.extend([option.into(), source.into()]);
+                }
+                _ => return self.refuse_usage(command),
+            }
+        }
+        let is_definition =
+            |word: &Cow<'_, [u8]>| word.starts_with(b"DS:") || word.starts_with(b"RRA:");
+        if !rest.as_slice().iter().all(is_definition) {
+            return self.refuse_usage(command);
+        }
+        request.extend(rest.cloned());
+        let request: Vec<_> = request.iter().map(AsRef::as_ref).collect();
+        let store = &self.shared.store;
+        let made = store.make_directories(path).map_err(|error| reason(&error));
+        match made.and_then(|()| self.run(&request)) {
+            Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
+            Ok(_) => {
+                // What is pending was meant for the one before.
+                store.forget(path, Some(&mut self.group));
+                self.acknowledge("RRD created OK");
+            }
+        }
+    }
+
+    pub(super) fn fetch(
+        &mut self,
+        command: &Command,
+        path: &[u8],
+        mut words: Words<'_>,
+        binary: bool,
+    ) -> io::Result<()> {
+        let Some(function) = words.next() else {
+            self.refuse_usage(command);
+            return Ok(());
+        };
+        let now = now();
+        let (start, end) = match span(&mut words, now) {
+            Ok(span) => span,
+            Err(problem) => {
+                self.refuse(problem);
+                return Ok(());
+            }
+        };
+        let columns: Vec<_> = words.collect();
+        let known = FUNCTIONS
+            .iter()
+            .find(|known| known.as_bytes() == function.as_ref());
+        let Some(function) = known else {
+            let function = String::from_utf8_lossy(&function);
+            self.refuse(format_args!(
+                "rrd_fetch_r failed: unknown consolidation function '{function}'"
+            ));
+            return Ok(());
+        };
+        self.settle()?;
+        if let Some(database) = self.shared.store.known(path)
+            && let Flushed::Failed(reason) = self.shared.store.flush(&database)
+        {
+            let path = String::from_utf8_lossy(path);
+            self.refuse(format_args!("{path}: {reason}"));
+            return Ok(());
+        }
+        let wanted = Wanted {
+            function,
+            start,
+            end,
+            step: 1,
+        };
+        match self.rows(path, &wanted, &columns, binary)? {
+            Ok(()) => {}
+            Err(reason) => self.refuse(reason),
+        }
+        Ok(())
+    }
+
+    /// Tells rows, or why there are none.
+    fn rows(
+        &mut self,
+        path: &[u8],
+        wanted: &Wanted<'_>,
+        columns: &[Cow<'_, [u8]>],
+        binary: bool,
+    ) -> io::Result<Result<(), String>> {
+        let shown = String::from_utf8_lossy(path);
+        let failed = |problem: String| Ok(Err(format!("rrd_fetch_r failed: {problem}")));
+        if wanted.end < wanted.start {
+            let (start, end) = (wanted.start, wanted.end);
+            return failed(format!("the end ({end}) is before the start ({start})"));
+        }
+        let bytes = match Bytes::open(path_of(path), Access::Sequential) {
+            Ok(bytes) => bytes,
+            Err(error) => return failed(format!("opening '{shown}': {}", reason(&error))),
+        };
+        let whole = Source::complete(&bytes);
+        let source = match whole.as_ref().map(|whole| Source::open(whole, None)) {
+            Ok(Ok(source)) => source,
+            Ok(Err(error)) => return failed(format!("'{shown}': {error}")),
+            Err(error) => return failed(format!("'{shown}': {error}")),
+        };
+        let Some(fetched) = fetch(&source.database, &source.rows, wanted) else {
+            return failed("the RRD does not contain an RRA matching the chosen CF".into());
+        };
+        let names: Vec<_> = source
+            .database
+            .sources
+            .iter()
+            .map(|source| source.name.as_bytes())
+            .collect();
+        let mut places: Vec<usize> = (0..names.len()).collect();
+        if !columns.is_empty() {
+            places.clear();
+            for column in columns {
+                let Some(place) = names.iter().position(|name| *name == column.as_ref()) else {
+                    let column = String::from_utf8_lossy(column);
+                    return Ok(Err(format!("field {column} not found in {shown}")));
+                };
+                places.push(place);
+            }
+        }
+        let table = Table {
+            unknown: unknown(&source),
+            fetched,
+            names: places.iter().map(|place| names[*place]).collect(),
+            places,
+        };
+        match binary {
+            true => self.table_in_binary(&table)?,
+            false => self.table(&table)?,
+        }
+        Ok(Ok(()))
+    }
+
+    fn head(&mut self, table: &Table<'_>, lines: u64) {
+        let fetched = &table.fetched;
+        let _ = write!(
+            self.out,
+            "{lines} Success\nFlushVersion: 1\nStart: {}\nEnd: {}\nStep: {}\nDSCount: {}\n",
+            fetched.start,
+            fetched.end,
+            fetched.step,
+            table.places.len()
+        );
+    }
+
+    fn table(&mut self, table: &Table<'_>) -> io::Result<()> {
+        self.head(table, table.fetched.count().saturating_add(6));
+        let names = table.names.join(b" ".as_slice());
+        self.out
+            .extend([b"DSName: ".as_slice(), &names, b"\n"].concat());
+        let mut line = Line::new();
+        for (time, row) in table.fetched.iter() {
+            line.clear();
+            line.signed(time);
+            line.push_byte(b':');
+            for &place in &table.places {
+                line.push_byte(b' ');
+                let bits = row.and_then(|row| row.bits(place)).unwrap_or(table.unknown);
+                line.scientific(f64::from_bits(bits), 17);
+            }
+            line.push_byte(b'\n');
+            self.push_piece(line.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn table_in_binary(&mut self, table: &Table<'_>) -> io::Result<()> {
+        self.head(table, table.places.len() as u64 + 5);
+        let count = table.fetched.count();
+        for (name, &place) in table.names.iter().zip(&table.places) {
+            let form = format!(": BinaryData {count} 8 LITTLE\n");
+            self.push_piece(&[b"DSName-", *name, form.as_bytes()].concat())?;
+            for (_, row) in table.fetched.iter() {
+                let bits = row.and_then(|row| row.bits(place)).unwrap_or(table.unknown);
+                self.push_piece(&bits.to_le_bytes())?;
+            }
+            self.push_piece(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Appends a piece of an answer, and sends what there is when it is enough.
+    fn push_piece(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.extend_from_slice(bytes);
+        match self.out.len() < PIECE {
+            true => Ok(()),
+            false => self.settle(),
+        }
+    }
+}
+
+/// Rows that are told.
+struct Table<'a> {
+    fetched: Fetched<'a>,
+    /// Of the data sources that are told.
+    names: Vec<&'a [u8]>,
+    places: Vec<usize>,
+    /// The bits of what is not known.
+    unknown: u64,
+}
+
+/// The NaN of rows that an archive does not have: that of the machine that wrote the file.
+fn unknown(source: &Source<'_>) -> u64 {
+    match &source.form {
+        Form::Native(detection) => detection.machine.file_nan(),
+        _ => Value::UNKNOWN.to_bits(),
+    }
+}
+
+/// The start and the end that words tell: below one, before now.
+fn span(words: &mut Words<'_>, now: i64) -> Result<(i64, i64), String> {
+    let mut time = |which: &str, unless: i64| match words.next() {
+        None => Ok(unless),
+        Some(word) => match number(&word) {
+            Some(time @ 1..) => Ok(time),
+            Some(before) => Ok(now.saturating_add(before)),
+            None => {
+                let word = String::from_utf8_lossy(&word);
+                Err(format!(
+                    "Cannot parse {which} time `{word}': Only simple integers are allowed."
+                ))
+            }
+        },
+    };
+    Ok((time("start", now.saturating_sub(DAY))?, time("end", now)?))
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// `KEY = VALUE` as `KEY TYPE VALUE`: 0 for what is measured, 1 for counts, 2 for texts.
+fn fact(line: &[u8]) -> Option<Vec<u8>> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (key, value) = line.split_once(" = ")?;
+    let text = value
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    let (kind, value) = match text {
+        Some(text) => (2, text),
+        None if value.parse::<i64>().is_ok() || value.parse::<u64>().is_ok() => (1, value),
+        None => (0, value),
+    };
+    Some(format!("{key} {kind} {value}").into_bytes())
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}

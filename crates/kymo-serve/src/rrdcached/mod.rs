@@ -1,0 +1,258 @@
+//! rrdcached's protocol: a line asks, and lines answer.
+//!
+//! An answer begins with a number: that of lines which follow, or -1 where something is wrong.
+//! Between `BATCH` and `.` only what is wrong is answered, at the end and with the numbers of lines. What
+//! stands in the manual page of rrdcached under PROTOCOL is done as rrdcached 1.7.2 does it, and answered in
+//! its words; docs/serve.md tells the differences.
+//!
+//! * `commands`: what there is, and what needs the store only;
+//! * `files`: what looks into files;
+//! * `help`: what `HELP` tells.
+
+mod commands;
+mod files;
+mod help;
+mod words;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::lines::{Lines, Told};
+use crate::listen::Stream;
+use crate::store::{Group, Store};
+use words::Words;
+
+/// The port where none is told.
+pub const PORT: u16 = 42217;
+/// A line is shorter than this.
+const LONGEST_LINE: usize = 1 << 16;
+/// Answers are sent in pieces of about so many bytes.
+const PIECE: usize = 1 << 16;
+/// Of what is wrong in a batch, so many bytes are told.
+const MOST_ERRORS: usize = 1 << 20;
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Rrdcached {
+    store: Arc<Store>,
+    /// Commands to update a database.
+    pub updates: AtomicU64,
+    /// All commands.
+    pub commands: AtomicU64,
+}
+
+impl Rrdcached {
+    /// Gives clients a store.
+    pub fn new(store: Arc<Store>) -> Self {
+        Self {
+            store,
+            updates: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Answers the lines of a connection until it ends.
+    pub fn serve(&self, stream: Stream) {
+        let mut client = Client::new(self, stream);
+        // A client that is gone needs not be told.
+        let _ = client.serve();
+    }
+}
+
+/// A client.
+struct Client<'a, S> {
+    shared: &'a Rrdcached,
+    stream: S,
+    /// Answers that are not yet sent.
+    out: Vec<u8>,
+    /// What the journal must have before they are.
+    group: Group,
+    /// Those of the answers that say so.
+    acknowledged: Vec<Acknowledged>,
+    batch: Option<Batch>,
+}
+
+/// What says that the journal has something.
+enum Acknowledged {
+    /// An answer, by its place.
+    Answer(Range<usize>),
+    /// That nothing will be said of a line of a batch.
+    Line(u64),
+}
+
+/// What was sent since `BATCH`.
+#[derive(Default)]
+struct Batch {
+    lines: u64,
+    errors: Vec<u8>,
+    count: u64,
+}
+
+/// Whether the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goes {
+    On,
+    Away,
+}
+
+impl<'a, S: io::Read + Write> Client<'a, S> {
+    fn new(shared: &'a Rrdcached, stream: S) -> Self {
+        Self {
+            shared,
+            stream,
+            out: Vec::new(),
+            group: Group::new(),
+            acknowledged: Vec::new(),
+            batch: None,
+        }
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        let mut lines = Lines::new(LONGEST_LINE);
+        loop {
+            while let Some(told) = lines.next_line() {
+                let goes = match told {
+                    Told::Line(line) => self.line(line)?,
+                    Told::TooLong => {
+                        self.count_line();
+                        self.refuse(format_args!("the line has {LONGEST_LINE} bytes or more"));
+                        Goes::On
+                    }
+                };
+                if goes == Goes::Away {
+                    return self.settle();
+                }
+                if self.out.len() >= PIECE || self.group.len() >= PIECE {
+                    self.settle()?;
+                }
+            }
+            self.settle()?;
+            if !lines.read(&mut self.stream)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sees that the journal has what is acknowledged, and sends the answers.
+    fn settle(&mut self) -> io::Result<()> {
+        self.commit();
+        self.stream.write_all(&self.out)?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Sees that the journal has what is acknowledged. Where it cannot be written, errors take the place of
+    /// the answers.
+    fn commit(&mut self) {
+        let done = self.shared.store.commit(&mut self.group);
+        let acknowledged = std::mem::take(&mut self.acknowledged);
+        let Err(error) = done else {
+            return;
+        };
+        let reason = format!(
+            "the journal cannot be written: {}",
+            kymo_rrdtool::reason(&error)
+        );
+        let mut out = Vec::new();
+        let mut end = 0;
+        for acknowledged in acknowledged {
+            match acknowledged {
+                Acknowledged::Answer(range) => {
+                    out.extend_from_slice(&self.out[end..range.start]);
+                    out.extend_from_slice(format!("-1 {reason}\n").as_bytes());
+                    end = range.end;
+                }
+                Acknowledged::Line(line) => {
+                    if let Some(batch) = &mut self.batch {
+                        batch.add(line, &reason);
+                    }
+                }
+            }
+        }
+        out.extend_from_slice(&self.out[end..]);
+        self.out = out;
+    }
+
+    /// Counts a line of a batch.
+    fn count_line(&mut self) {
+        if let Some(batch) = &mut self.batch {
+            batch.lines += 1;
+        }
+    }
+
+    /// Answers that something is done. In a batch, nothing is said.
+    fn done(&mut self, text: impl Display) {
+        if self.batch.is_none() {
+            // Writing to memory cannot fail.
+            let _ = writeln!(self.out, "0 {text}");
+        }
+    }
+
+    /// The same, of what the journal must have.
+    fn acknowledge(&mut self, text: impl Display) {
+        let begin = self.out.len();
+        self.done(text);
+        if self.group.is_empty() {
+            return;
+        }
+        self.acknowledged.push(match &self.batch {
+            Some(batch) => Acknowledged::Line(batch.lines),
+            None => Acknowledged::Answer(begin..self.out.len()),
+        });
+    }
+
+    /// Answers what is wrong.
+    fn refuse(&mut self, text: impl Display) {
+        match &mut self.batch {
+            Some(batch) => batch.add(batch.lines, text),
+            None => {
+                let _ = writeln!(self.out, "-1 {text}");
+            }
+        }
+    }
+
+    /// Answers with lines.
+    fn tell(&mut self, text: impl Display, lines: &[Vec<u8>]) {
+        let _ = writeln!(self.out, "{} {text}", lines.len());
+        for line in lines {
+            self.out.extend_from_slice(line);
+            self.out.push(b'\n');
+        }
+    }
+
+    /// Ends a batch.
+    fn end_batch(&mut self) {
+        self.commit();
+        if let Some(batch) = self.batch.take() {
+            let _ = writeln!(self.out, "{} errors", batch.count);
+            self.out.extend_from_slice(&batch.errors);
+        }
+    }
+}
+
+impl Batch {
+    /// Notes what is wrong with a line.
+    fn add(&mut self, line: u64, text: impl Display) {
+        if self.errors.len() > MOST_ERRORS {
+            return;
+        }
+        // Writing to memory cannot fail.
+        let _ = writeln!(self.errors, "{line} {text}");
+        self.count += 1;
+        if self.errors.len() > MOST_ERRORS {
+            let _ = writeln!(self.errors, "{line} more errors are not told");
+            self.count += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,347 @@
+//! What clients are answered.
+
+use std::io::{self, Cursor, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kymo_machine::Machine;
+use kymo_rrd::convert::Target;
+
+use super::{Client, Rrdcached};
+use crate::journal;
+use crate::store::{Options, Store, Timing};
+
+/// A client that has sent all it will send, and keeps what it is answered.
+struct Talk {
+    sent: Cursor<Vec<u8>>,
+    answered: Vec<u8>,
+}
+
+impl Read for Talk {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.sent.read(buffer)
+    }
+}
+
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.answered.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Daemon {
+    directory: tempfile::TempDir,
+    shared: Rrdcached,
+}
+
+impl Daemon {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let hour = Duration::from_secs(3600);
+        let options = Options {
+            base: directory.path().join("data"),
+            anywhere: false,
+            timing: Timing {
+                write_timeout: hour,
+                jitter: Duration::ZERO,
+                flush_interval: hour,
+            },
+            writers: 1,
+            open_files: 8,
+            most_pending: 1 << 20,
+            target: Target::Native(Machine::native()),
+            journal: Some(journal::Options {
+                directory: directory.path().join("journal"),
+                most_bytes: 1 << 20,
+                durable: false,
+            }),
+            log: Arc::new(|_| {}),
+        };
+        let shared = Rrdcached::new(Store::open(options).unwrap());
+        Self { directory, shared }
+    }
+
+    /// What lines are answered; `BASE` stands for the directory.
+    fn ask(&self, lines: &str) -> String {
+        let talk = Talk {
+            sent: Cursor::new(format!("{lines}\n").into_bytes()),
+            answered: Vec::new(),
+        };
+        let mut client = Client::new(&self.shared, talk);
+        client.serve().unwrap();
+        let text = String::from_utf8_lossy(&client.stream.answered).into_owned();
+        let base = self.shared.store.options().base.display().to_string();
+        text.replace(&base, "BASE")
+    }
+
+    /// Asks line by line.
+    fn expect(&self, talk: &[(&str, &str)]) {
+        for (line, answer) in talk {
+            assert_eq!(self.ask(line), format!("{answer}\n"), "{line}");
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.shared.store.close();
+        assert!(self.directory.path().exists());
+    }
+}
+
+const CREATE: &str = "CREATE a.rrd -b 1000000000 -s 10 DS:a:GAUGE:20:U:U DS:b:GAUGE:20:0:U \
+    RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:2:5";
+
+#[test]
+fn updates() {
+    let daemon = Daemon::new();
+    daemon.expect(&[
+        (CREATE, "0 RRD created OK"),
+        (
+            "UPDATE a.rrd 1000000010:1:2",
+            "0 errors, enqueued 1 value(s).",
+        ),
+        (
+            "update a.rrd 1000000020:1:2 1000000030.5:2:3",
+            "0 errors, enqueued 2 value(s).",
+        ),
+        (
+            "UPDATE a.rrd 1000000030.25:1:2",
+            "-1 illegal attempt to update using time 1000000030.250000 when last update time is \
+             1000000030.500000 (minimum one second step)",
+        ),
+        // What comes before one that is refused is taken.
+        (
+            "UPDATE a.rrd 1000000040:3:4 N:3:4",
+            "-1 Cannot find timestamp in 'N:3:4'!",
+        ),
+        (
+            "UPDATE a.rrd 1000000050:1:2 ",
+            "-1 Cannot find timestamp in ''!",
+        ),
+        ("UPDATE a.rrd", "-1 No values updated."),
+        (
+            "UPDATE",
+            "-1 Usage: UPDATE <filename> <values> [<values> ...]",
+        ),
+        ("UPDATE c.rrd 1:2", "-1 No such file: BASE/c.rrd"),
+        ("UPDATE ../c.rrd 1:2", "-1 BASE/../c.rrd: Permission denied"),
+        (
+            "UPDATE /etc/passwd 1:2",
+            "-1 /etc/passwd: Permission denied",
+        ),
+        ("UPDATE a\\ b.rrd 1:2", "-1 No such file: BASE/a b.rrd"),
+        (
+            "PENDING a.rrd",
+            "5 updates pending\n1000000010:1:2\n1000000020:1:2\n1000000030.5:2:3\n1000000040:3:4\n\
+             1000000050:1:2",
+        ),
+        ("PENDING c.rrd", "0 updates pending"),
+        ("PENDING", "-1 Usage: PENDING <filename>"),
+        ("LAST a.rrd", "0 1000000000"),
+        ("FLUSH a.rrd", "0 Successfully flushed BASE/a.rrd."),
+        ("FLUSH a.rrd", "0 Successfully flushed BASE/a.rrd."),
+        ("FLUSH c.rrd", "-1 No such file: BASE/c.rrd."),
+        ("LAST a.rrd", "0 1000000050"),
+        ("FIRST a.rrd 0", "0 999999960"),
+        ("FIRST a.rrd", "-1 Usage: FIRST <filename> <rra index>"),
+        ("FIRST a.rrd 2", "-1 RRD Error: invalid rraindex number"),
+        ("FIRST a.rrd -1", "-1 Invalid index specified (-1)"),
+        ("FORGET a.rrd", "0 Gone!"),
+        ("FORGET a.rrd", "-1 No such file or directory"),
+        ("QUEUE", "0 in queue."),
+    ]);
+}
+
+#[test]
+fn suspended_databases_keep_their_updates() {
+    let daemon = Daemon::new();
+    daemon.expect(&[
+        (CREATE, "0 RRD created OK"),
+        ("SUSPEND a.rrd", "-1 BASE/a.rrd - No such file or directory"),
+        (
+            "UPDATE a.rrd 1000000010:1:2",
+            "0 errors, enqueued 1 value(s).",
+        ),
+        ("SUSPEND a.rrd", "0 BASE/a.rrd suspended"),
+        ("SUSPEND a.rrd", "0 BASE/a.rrd already suspended"),
+        ("FLUSH a.rrd", "0 Successfully flushed BASE/a.rrd."),
+        ("PENDING a.rrd", "1 updates pending\n1000000010:1:2"),
+        ("RESUME a.rrd", "0 BASE/a.rrd resumed"),
+        ("RESUME a.rrd", "0 BASE/a.rrd not suspended"),
+        ("SUSPENDALL", "0 1 rrds suspend"),
+        ("SUSPENDALL", "0 0 rrds suspend"),
+        ("RESUMEALL", "0 1 rrds resumed"),
+        ("FLUSH a.rrd", "0 Successfully flushed BASE/a.rrd."),
+        ("PENDING a.rrd", "0 updates pending"),
+    ]);
+}
+
+#[test]
+fn batches_tell_what_is_wrong_at_the_end() {
+    let daemon = Daemon::new();
+    let lines = format!(
+        "{CREATE}\nBATCH\nUPDATE a.rrd 1000000090:1:2\nUPDATE a.rrd 1000000090:1:2\nFOO\n\
+         PING\nFLUSH a.rrd\nBATCH\nFORGET nono.rrd\nUPDATE\n.\n.\nPING\nBATCH\n. x\nQUIT\nPING"
+    );
+    let expected = "0 RRD created OK\n\
+        0 Go ahead.  End with dot '.' on its own line.\n\
+        6 errors\n\
+        2 illegal attempt to update using time 1000000090.000000 when last update time is \
+        1000000090.000000 (minimum one second step)\n\
+        3 Unknown command: FOO\n\
+        4 Can't use 'PING' here.\n\
+        6 Can't use 'BATCH' here.\n\
+        7 No such file or directory\n\
+        8 Usage: UPDATE <filename> <values> [<values> ...]\n\
+        -1 Can't use '.' here.\n\
+        0 PONG\n\
+        0 Go ahead.  End with dot '.' on its own line.\n\
+        0 errors\n";
+    assert_eq!(daemon.ask(&lines), expected);
+}
+
+#[test]
+fn rows() {
+    let daemon = Daemon::new();
+    let head = "FlushVersion: 1\nStart: 1000000000\nEnd: 1000000030\nStep: 10";
+    daemon.expect(&[
+        (CREATE, "0 RRD created OK"),
+        (
+            "UPDATE a.rrd 1000000010:1:3.3 1000000020:2:1e10",
+            "0 errors, enqueued 2 value(s).",
+        ),
+        (
+            "FETCH a.rrd AVERAGE 1000000000 1000000020",
+            &format!(
+                "9 Success\n{head}\nDSCount: 2\nDSName: a b\n\
+                 1000000010: 1.00000000000000000e+00 3.29999999999999982e+00\n\
+                 1000000020: 2.00000000000000000e+00 1.00000000000000000e+10\n\
+                 1000000030: -nan -nan"
+            ),
+        ),
+        (
+            "FETCH a.rrd AVERAGE 1000000000 1000000020 b a b",
+            &format!(
+                "9 Success\n{head}\nDSCount: 3\nDSName: b a b\n\
+                 1000000010: 3.29999999999999982e+00 1.00000000000000000e+00 3.29999999999999982e+00\n\
+                 1000000020: 1.00000000000000000e+10 2.00000000000000000e+00 1.00000000000000000e+10\n\
+                 1000000030: -nan -nan -nan"
+            ),
+        ),
+        ("FETCH a.rrd AVERAGE 1000000000 1000000020 c", "-1 field c not found in BASE/a.rrd"),
+        ("FETCH a.rrd", "-1 Usage: FETCH <file> <CF> [<start> [<end>] [<column>...]]"),
+        ("FETCH a.rrd FOO", "-1 rrd_fetch_r failed: unknown consolidation function 'FOO'"),
+        (
+            "FETCH a.rrd HWPREDICT",
+            "-1 rrd_fetch_r failed: the RRD does not contain an RRA matching the chosen CF",
+        ),
+        (
+            "FETCH a.rrd AVERAGE x",
+            "-1 Cannot parse start time `x': Only simple integers are allowed.",
+        ),
+        (
+            "FETCH a.rrd AVERAGE 20 10",
+            "-1 rrd_fetch_r failed: the end (10) is before the start (20)",
+        ),
+        (
+            "FETCH c.rrd AVERAGE",
+            "-1 rrd_fetch_r failed: opening 'BASE/c.rrd': No such file or directory",
+        ),
+    ]);
+    let binary = daemon.ask("FETCHBIN a.rrd AVERAGE 1000000000 1000000020 a\nPING");
+    assert!(binary.starts_with(&format!(
+        "6 Success\n{head}\nDSCount: 1\nDSName-a: BinaryData 3 8 LITTLE\n"
+    )));
+    assert!(binary.ends_with("\n0 PONG\n"));
+}
+
+#[test]
+fn definitions() {
+    let daemon = Daemon::new();
+    daemon.expect(&[
+        (CREATE, "0 RRD created OK"),
+        (
+            "CREATE a.rrd -O DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10",
+            "-1 RRD Error: creating 'BASE/a.rrd': File exists",
+        ),
+        (
+            "CREATE",
+            "-1 Usage: CREATE <filename> [-b start] [-s step] [-O] <DS definitions> <RRA definitions>",
+        ),
+        ("CREATE b.rrd", "-1 RRD Error: you must define at least one Round Robin Archive"),
+        (
+            "CREATE b.rrd -b 1 DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10",
+            "-1 The first entry must be after 1980.",
+        ),
+        (
+            "CREATE b.rrd DS:a:GAUG:20:U:U RRA:AVERAGE:0.5:1:10",
+            "-1 RRD Error: invalid DS type specified (GAUG)",
+        ),
+        ("CREATE sub/b.rrd -t a.rrd", "0 RRD created OK"),
+        ("LIST /", "2 RRDs\na.rrd\nsub"),
+        ("LIST RECURSIVE /", "2 RRDs\na.rrd\nsub/b.rrd"),
+        ("LIST /sub/b.rrd", "1 RRDs\nb.rrd"),
+        ("LIST /none", "-1 List BASE/none: No such file or directory"),
+        ("LIST /sub/..", "-1 List BASE/sub/..: Permission denied"),
+        ("LIST sub", "-1 Usage: LIST [RECURSIVE] /[<path>]"),
+        ("LIST", "-1 Usage: LIST [RECURSIVE] /[<path>]"),
+        ("INFO c.rrd", "-1 RRD Error: opening 'BASE/c.rrd': No such file or directory"),
+    ]);
+    let info = daemon.ask("INFO a.rrd");
+    let begin = "39 Info for BASE/a.rrd follows\nfilename 2 BASE/a.rrd\nrrd_version 2 0003\nstep 1 10\n\
+        last_update 1 1000000000\n";
+    assert!(info.starts_with(begin), "{info}");
+    assert!(info.contains("\nds[b].min 0 0.0000000000e+00\n"), "{info}");
+    assert!(info.contains("\nds[a].max 0 NaN\n"), "{info}");
+    // A new database is not told what was meant for the one before.
+    daemon.expect(&[
+        (
+            "UPDATE a.rrd 1000000010:1:2",
+            "0 errors, enqueued 1 value(s).",
+        ),
+        (CREATE, "0 RRD created OK"),
+        ("PENDING a.rrd", "0 updates pending"),
+    ]);
+}
+
+#[test]
+fn hostile_lines() {
+    let daemon = Daemon::new();
+    let long = "x".repeat(1 << 17);
+    let answers = daemon.ask(&format!("{long}\nUPDATE {long}\nPING\0\n\n\\\nPING\r"));
+    assert_eq!(
+        answers,
+        "-1 the line has 65536 bytes or more\n-1 the line has 65536 bytes or more\n\
+         -1 Unknown command: PING\0\n-1 Unknown command: \n-1 Unknown command: \n0 PONG\n"
+    );
+    let errors = daemon.ask(&format!("BATCH\n{}.", "FOO\n".repeat(100_000)));
+    let lines: Vec<_> = errors.lines().collect();
+    let told = lines[1].strip_suffix(" errors").unwrap().parse();
+    assert_eq!(told, Ok(lines.len() - 2));
+    assert!(errors.len() < 2 << 20 && errors.ends_with("more errors are not told\n"));
+}
+
+#[test]
+fn help() {
+    let daemon = Daemon::new();
+    let overview = daemon.ask("HELP");
+    assert!(overview.starts_with(
+        "22 Command overview\nUPDATE <filename> <values> [<values> ...]\nFLUSH <filename>\n"
+    ));
+    assert_eq!(daemon.ask("HELP FOO"), overview);
+    for command in super::commands::COMMANDS {
+        let told = daemon.ask(&format!("help {}", command.name));
+        let (first, rest) = told.split_once('\n').unwrap();
+        let count: usize = first.split(' ').next().unwrap().parse().unwrap();
+        assert_eq!(rest.lines().count(), count, "{told}");
+        assert!(
+            rest.starts_with(&format!("Usage: {}\n", command.usage())),
+            "{told}"
+        );
+    }
+}

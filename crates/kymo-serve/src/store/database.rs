@@ -1,0 +1,108 @@
+//! A database: what is known of it, and the updates that are not yet in its file.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use kymo_rrd::Time;
+use kymo_time::CdTime;
+
+use super::update::{Record, records};
+
+/// A database of a [`Store`](super::Store). Sources keep it, so that they look for it once.
+#[derive(Debug)]
+pub struct Database {
+    path: Box<[u8]>,
+    /// The writer that its updates go to.
+    pub(super) writer: usize,
+    pub(super) state: Mutex<State>,
+    /// Tells that [`State::served`] has grown.
+    pub(super) served: Condvar,
+}
+
+/// What changes.
+#[derive(Debug)]
+pub(super) struct State {
+    /// Records, the oldest first.
+    pub(super) pending: Vec<u8>,
+    /// How many.
+    pub(super) count: usize,
+    /// The newest time.
+    pub(super) last: Time,
+    pub(super) interval: Option<CdTime>,
+    /// Whether the writer will look at it when its time has come.
+    pub(super) scheduled: bool,
+    /// Whether the writer is asked to write them now.
+    pub(super) urgent: bool,
+    /// Whether the writer has taken updates and is not done with them.
+    pub(super) writing: bool,
+    /// Whether updates are kept in memory until that ends.
+    pub(super) suspended: bool,
+    /// Whether it was forgotten: those who keep it have to look for it again.
+    pub(super) forgotten: bool,
+    /// How often the file was to be written, and how often it was or failed to be.
+    pub(super) wanted: u64,
+    pub(super) served: u64,
+    /// Why it could not be written the last time.
+    pub(super) failed: Option<String>,
+}
+
+impl Database {
+    pub(super) fn new(path: &[u8], writer: usize, last: Time) -> Self {
+        Self {
+            path: path.into(),
+            writer,
+            state: Mutex::new(State {
+                pending: Vec::new(),
+                count: 0,
+                last,
+                interval: None,
+                scheduled: false,
+                urgent: false,
+                writing: false,
+                suspended: false,
+                forgotten: false,
+                wanted: 0,
+                served: 0,
+                failed: None,
+            }),
+            served: Condvar::new(),
+        }
+    }
+
+    /// The path of its file, absolute.
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// The newest time that was accepted, or else that of the file.
+    pub fn last(&self) -> Time {
+        self.state().last
+    }
+
+    /// When the next update is expected after the last, where a source has told.
+    pub fn interval(&self) -> Option<CdTime> {
+        self.state().interval
+    }
+
+    /// The updates that are not yet in the file, as `TIME:VALUE[:VALUE...]`.
+    pub fn pending(&self) -> Vec<Vec<u8>> {
+        let state = self.state();
+        records(&state.pending)
+            .map(|record| record.text())
+            .collect()
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done with it leaves it in a state that others could not go on from.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Appends a record.
+    pub(super) fn push(&mut self, record: &Record<'_>) {
+        self.pending.extend_from_slice(record.bytes);
+        self.count += 1;
+        self.last = self.last.max(record.time);
+        self.interval = record.interval.or(self.interval);
+    }
+}

@@ -1,0 +1,558 @@
+//! Databases by their paths, each with the updates that are not yet in its file.
+//!
+//! Sources [accept](Store::accept) updates: what comes in order is kept in memory, where it waits for
+//! [`Options::write_timeout`], and then written with all that has come meanwhile. Each database has one
+//! of several writers, which keeps its file open.
+//!
+//! Sources that acknowledge put what was accepted into a [`Group`] and [commit](Store::commit) it before
+//! they answer: then the journal has it, and a program that is killed at any moment finds it
+//! there when it starts again.
+
+mod create;
+mod database;
+mod update;
+mod upkeep;
+mod writer;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use foldhash::fast::FixedState;
+use foldhash::{HashMap, HashMapExt};
+use kymo_io::Shared;
+use kymo_rrd::Time;
+use kymo_rrd::convert::Target;
+use kymo_rrd::engine::Rrd;
+
+use crate::journal::{self, Journal};
+pub use database::Database;
+use database::State;
+use update::records;
+pub use update::{Readings, Update};
+pub(crate) use update::{Record, first_record};
+use upkeep::Upkeep;
+use writer::Queue;
+
+/// Where messages for people go.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a store shall do.
+#[derive(Clone)]
+pub struct Options {
+    /// The directory that paths are relative to.
+    pub base: PathBuf,
+    /// Whether paths may lead outside of it.
+    pub anywhere: bool,
+    /// When updates are written.
+    pub timing: Timing,
+    /// The number of threads that write, at least one.
+    pub writers: usize,
+    /// How many files a writer keeps open.
+    pub open_files: usize,
+    /// How many bytes of updates may be kept.
+    pub most_pending: usize,
+    /// The form of new databases.
+    pub target: Target,
+    /// Where what is acknowledged is written at once; nowhere, if there is none.
+    pub journal: Option<journal::Options>,
+    /// Where messages go.
+    pub log: Log,
+}
+
+/// When updates are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long they are kept before.
+    pub write_timeout: Duration,
+    /// Up to so much longer, so that not all files are written at the same time.
+    pub jitter: Duration,
+    /// How often everything is written, and the journal begins anew.
+    pub flush_interval: Duration,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("base", &self.base)
+            .field("journal", &self.journal)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a store has done since it was opened.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Updates that were accepted.
+    pub accepted: AtomicU64,
+    /// Updates that were not: their times are not after the last.
+    pub past: AtomicU64,
+    /// Updates that were lost: there was no room for them, or their file is gone.
+    pub dropped: AtomicU64,
+    /// How often files were written, or were to be.
+    pub writes: AtomicU64,
+    /// Updates that were written.
+    pub written: AtomicU64,
+    /// Updates that their databases have refused.
+    pub refused: AtomicU64,
+    /// How often files could not be written.
+    pub write_errors: AtomicU64,
+    /// Requests to write a file.
+    pub flushes: AtomicU64,
+}
+
+/// Why an update is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Refused {
+    /// Its time is not after the last one, which this is.
+    Past(Time),
+    /// There is no room for it.
+    Full,
+    /// The database was forgotten, and is to be looked for again.
+    Forgotten,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Past(last) => {
+                let (seconds, micros) = last.to_micros();
+                write!(f, "the last update is of {seconds}.{micros:06}")
+            }
+            Self::Full => f.write_str("there is no room for more updates"),
+            Self::Forgotten => f.write_str("the database was forgotten"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What has become of a request to write a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// The file has all that was accepted before.
+    Written,
+    /// There was nothing to write, or it is kept in memory for now.
+    Nothing,
+    /// It cannot be written, for this reason; the updates are kept.
+    Failed(String),
+}
+
+/// What is acknowledged together.
+#[derive(Debug, Default)]
+pub struct Group {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Group {
+    /// Nothing.
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
+    /// Whether there is nothing to commit.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes it has.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+type Shard = Mutex<HashMap<Box<[u8]>, Arc<Database>>>;
+
+/// Databases and the updates that are not yet in their files.
+#[derive(Debug)]
+pub struct Store {
+    options: Options,
+    timing: RwLock<Timing>,
+    shards: [Shard; SHARDS],
+    queues: Vec<Queue>,
+    journal: Option<Journal>,
+    pending_bytes: AtomicUsize,
+    /// What it has done.
+    pub counters: Counters,
+    upkeep: Upkeep,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Parts of the table of databases, which threads look into at the same time.
+const SHARDS: usize = 32;
+
+impl Store {
+    /// Opens a store: what the journal has and the files have not is pending again.
+    ///
+    /// # Errors
+    ///
+    /// Where the directories cannot be made, another program uses the journal, or it cannot be read.
+    pub fn open(mut options: Options) -> io::Result<Arc<Self>> {
+        std::fs::create_dir_all(&options.base)?;
+        // Clients on this machine tell paths without links.
+        options.base = options.base.canonicalize()?;
+        let opened = options.journal.clone().map(Journal::open).transpose()?;
+        let (journal, left) = match opened {
+            Some((journal, left)) => (Some(journal), left),
+            None => (None, Vec::new()),
+        };
+        let writers = options.writers.max(1);
+        let store = Arc::new(Self {
+            timing: RwLock::new(options.timing),
+            options,
+            shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
+            queues: (0..writers).map(|_| Queue::default()).collect(),
+            journal,
+            pending_bytes: AtomicUsize::new(0),
+            counters: Counters::default(),
+            upkeep: Upkeep::default(),
+            threads: Mutex::default(),
+        });
+        upkeep::recover(&store, &left)?;
+        let mut threads = Vec::new();
+        for index in 0..writers {
+            let writing = Arc::clone(&store);
+            let thread = std::thread::Builder::new().name(format!("writer {index}"));
+            threads.push(thread.spawn(move || writer::run(&writing, index))?);
+        }
+        let kept = Arc::clone(&store);
+        let thread = std::thread::Builder::new().name("upkeep".into());
+        threads.push(thread.spawn(move || upkeep::run(&kept))?);
+        *lock(&store.threads) = threads;
+        Ok(store)
+    }
+
+    /// Writes everything, and ends the threads. What cannot be written stays in the journal.
+    pub fn close(&self) {
+        self.upkeep.stop();
+        self.resume_all();
+        self.flush_all_and_wait();
+        self.queues.iter().for_each(Queue::stop);
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            // A thread that panicked has told so.
+            let _ = thread.join();
+        }
+        if let Err(error) = upkeep::end(self) {
+            (self.options.log)(&format!("the journal cannot be ended: {error}"));
+        }
+    }
+
+    /// Has updates that come from now on written at other times.
+    pub fn set_timing(&self, timing: Timing) {
+        *self.timing.write().unwrap_or_else(PoisonError::into_inner) = timing;
+        // What was to be written in an hour may be due now.
+        self.upkeep.press();
+    }
+
+    /// When updates are written.
+    pub fn timing(&self) -> Timing {
+        *self.timing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it shall do.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The absolute path that a word means: one that is not absolute is below the base.
+    pub fn path(&self, word: &[u8]) -> Vec<u8> {
+        match word {
+            [b'/', ..] => word.to_vec(),
+            _ => [bytes_of(&self.options.base), b"/", word].concat(),
+        }
+    }
+
+    /// Whether a path may be used: below the base and without `..`, or any.
+    pub fn allows(&self, path: &[u8]) -> bool {
+        let below = || {
+            let rest = path.strip_prefix(bytes_of(&self.options.base))?;
+            rest.starts_with(b"/").then_some(())?;
+            let mut names = rest.split(|byte| *byte == b'/');
+            (!names.any(|name| name == b"..")).then_some(())
+        };
+        !path.contains(&0) && (self.options.anywhere || below().is_some())
+    }
+
+    /// The database at an absolute path, if it is known.
+    pub fn known(&self, path: &[u8]) -> Option<Arc<Database>> {
+        self.shard(path).get(path).map(Arc::clone)
+    }
+
+    /// The database at an absolute path. The first time, its file is looked at.
+    ///
+    /// # Errors
+    ///
+    /// `PermissionDenied` where the path may not be used, `NotFound` where there is no file,
+    /// `InvalidInput` where it is no regular one, `InvalidData` where it is no database; those of opening
+    /// it.
+    pub fn database(&self, path: &[u8]) -> io::Result<Arc<Database>> {
+        if let Some(database) = self.known(path) {
+            return Ok(database);
+        }
+        if !self.allows(path) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let file = path_of(path);
+        if !file.metadata()?.is_file() {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(error);
+        }
+        let rrd = Rrd::open(Shared::open(file)?)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        let last = rrd.database().state.last_update;
+        let mut shard = self.shard(path);
+        let entry = shard.entry(path.into());
+        let writer = (hash(path) >> 8) as usize % self.queues.len();
+        let database = entry.or_insert_with(|| Arc::new(Database::new(path, writer, last)));
+        Ok(Arc::clone(database))
+    }
+
+    /// Takes an update. One that will be acknowledged is put in a group beside.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not taken.
+    pub fn accept(
+        &self,
+        database: &Arc<Database>,
+        update: &Update<'_>,
+        group: Option<&mut Group>,
+    ) -> Result<(), Refused> {
+        let mut state = database.state();
+        if state.forgotten {
+            return Err(Refused::Forgotten);
+        }
+        // Files hold microseconds.
+        if update.time.to_micros() <= state.last.to_micros() {
+            self.counters.past.fetch_add(1, Relaxed);
+            return Err(Refused::Past(state.last));
+        }
+        let before = state.pending.len();
+        if self.pending_bytes.load(Relaxed) >= self.options.most_pending {
+            self.counters.dropped.fetch_add(1, Relaxed);
+            self.upkeep.press();
+            return Err(Refused::Full);
+        }
+        update.encode(&mut state.pending);
+        state.count += 1;
+        state.last = update.time;
+        state.interval = update.interval.or(state.interval);
+        let added = state.pending.len() - before;
+        if let Some(group) = group
+            && self.journal.is_some()
+        {
+            journal::update(database.path(), &state.pending[before..], &mut group.bytes);
+        }
+        if !state.scheduled && !state.suspended {
+            self.schedule(database, &mut state, self.timeout(database));
+        }
+        drop(state);
+        self.counters.accepted.fetch_add(1, Relaxed);
+        let pending = self.pending_bytes.fetch_add(added, Relaxed) + added;
+        if pending > self.options.most_pending / 2
+            && pending - added <= self.options.most_pending / 2
+        {
+            self.upkeep.press();
+        }
+        Ok(())
+    }
+
+    /// Sees that the journal has a group, which is then empty: its updates may be acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written: they may not.
+    pub fn commit(&self, group: &mut Group) -> io::Result<()> {
+        let Some(journal) = self.journal.as_ref().filter(|_| !group.is_empty()) else {
+            group.bytes.clear();
+            return Ok(());
+        };
+        let done = journal.append(&mut group.bytes);
+        group.bytes.clear();
+        if journal.is_long() {
+            self.upkeep.press();
+        }
+        done
+    }
+
+    /// Writes what is pending of a database, and waits for it.
+    pub fn flush(&self, database: &Arc<Database>) -> Flushed {
+        self.counters.flushes.fetch_add(1, Relaxed);
+        let mut state = database.state();
+        if state.suspended || (state.count == 0 && !state.writing) {
+            return Flushed::Nothing;
+        }
+        state.wanted += 1;
+        let wanted = state.wanted;
+        if !state.urgent {
+            state.urgent = true;
+            self.queues[database.writer].write(database, true);
+        }
+        while state.served < wanted {
+            state = database
+                .served
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        match &state.failed {
+            Some(reason) => Flushed::Failed(reason.clone()),
+            None => Flushed::Written,
+        }
+    }
+
+    /// Has everything written that is pending, and does not wait for it.
+    pub fn flush_all(&self) {
+        for database in self.databases() {
+            let mut state = database.state();
+            if state.count > 0 && !state.suspended && !state.urgent {
+                state.urgent = true;
+                self.queues[database.writer].write(&database, false);
+            }
+        }
+    }
+
+    /// The same, and waits until each was written or could not be.
+    pub fn flush_all_and_wait(&self) {
+        self.flush_all();
+        let (tell, told) = channel();
+        self.queues
+            .iter()
+            .for_each(|queue| queue.tell(tell.clone()));
+        drop(tell);
+        // Each writer tells once.
+        told.iter().for_each(drop);
+    }
+
+    /// Forgets what is known of a path; what is pending is lost. Tells whether it was known. A source that
+    /// acknowledges this puts it in a group.
+    pub fn forget(&self, path: &[u8], group: Option<&mut Group>) -> bool {
+        if let Some(group) = group
+            && self.journal.is_some()
+        {
+            journal::forget(path, &mut group.bytes);
+        }
+        let Some(database) = self.shard(path).remove(path) else {
+            return false;
+        };
+        let mut state = database.state();
+        state.forgotten = true;
+        state.count = 0;
+        let lost = std::mem::take(&mut state.pending);
+        self.pending_bytes.fetch_sub(lost.len(), Relaxed);
+        // A writer that has taken updates is waited for: none is written after this.
+        while state.writing {
+            state = database
+                .served
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// Keeps the updates of a database in memory. Tells whether they were not before.
+    pub fn suspend(&self, database: &Database) -> bool {
+        !std::mem::replace(&mut database.state().suspended, true)
+    }
+
+    /// Has them written again. Tells whether they were not.
+    pub fn resume(&self, database: &Arc<Database>) -> bool {
+        let mut state = database.state();
+        let was = std::mem::replace(&mut state.suspended, false);
+        if was && state.count > 0 && !state.scheduled {
+            self.schedule(database, &mut state, self.timeout(database));
+        }
+        was
+    }
+
+    /// Suspends all databases that are known, and tells how many were not.
+    pub fn suspend_all(&self) -> usize {
+        let databases = self.databases().into_iter();
+        databases.filter(|database| self.suspend(database)).count()
+    }
+
+    /// Has the updates of all written again, and tells of how many they were not.
+    pub fn resume_all(&self) -> usize {
+        let databases = self.databases().into_iter();
+        databases.filter(|database| self.resume(database)).count()
+    }
+
+    /// All databases that are known.
+    pub fn databases(&self) -> Vec<Arc<Database>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(lock(shard).values().cloned());
+        }
+        all
+    }
+
+    /// How many are known.
+    pub fn count(&self) -> usize {
+        self.shards.iter().map(|shard| lock(shard).len()).sum()
+    }
+
+    /// The databases that wait to be written now.
+    pub fn queue(&self) -> Vec<Arc<Database>> {
+        self.queues.iter().flat_map(Queue::waiting).collect()
+    }
+
+    /// Bytes of updates that are not yet written.
+    pub fn pending_bytes(&self) -> usize {
+        self.pending_bytes.load(Relaxed)
+    }
+
+    /// The journal, if there is one.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// Removes a database that was forgotten from the table, if it is still there.
+    fn remove(&self, database: &Arc<Database>) {
+        let mut shard = self.shard(database.path());
+        let there = shard.get(database.path());
+        if there.is_some_and(|there| Arc::ptr_eq(there, database)) {
+            shard.remove(database.path());
+        }
+    }
+
+    /// How long the updates of a database are kept.
+    fn timeout(&self, database: &Database) -> Duration {
+        let timing = self.timing();
+        let jitter = timing.jitter.as_millis() as u64;
+        let share = hash(database.path()).checked_rem(jitter).unwrap_or(0);
+        timing.write_timeout + Duration::from_millis(share)
+    }
+
+    fn schedule(&self, database: &Arc<Database>, state: &mut State, after: Duration) {
+        state.scheduled = true;
+        self.queues[database.writer].schedule(database, Instant::now() + after);
+    }
+
+    fn shard(&self, path: &[u8]) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Database>>> {
+        lock(&self.shards[hash(path) as usize % SHARDS])
+    }
+}
+
+fn hash(path: &[u8]) -> u64 {
+    use std::hash::BuildHasher;
+    FixedState::default().hash_one(path)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn bytes_of(path: &Path) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes()
+}
+
+pub(crate) fn path_of(path: &[u8]) -> &Path {
+    use std::os::unix::ffi::OsStrExt;
+    Path::new(std::ffi::OsStr::from_bytes(path))
+}

@@ -1,0 +1,273 @@
+//! Updates: as they come, and as bytes in memory and in the journal.
+//!
+//! A record is the length of what follows (4 bytes), seconds since 1970 (8), units of 2^-30 s (4), the
+//! interval in the same units (8, 0 where it is not known), a kind (1) and the readings: a text, or a
+//! kind and 8 bytes for each value. All numbers are little-endian.
+
+use kymo_collectd::Value;
+use kymo_rrd::engine::{self, Measurement};
+use kymo_rrd::{Time, numbers};
+use kymo_time::CdTime;
+use memchr::memchr;
+
+/// Readings of one moment for a database.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Update<'a> {
+    /// When. collectd's times are held exactly.
+    pub time: Time,
+    /// When the next is expected after it, where that is known.
+    pub interval: Option<CdTime>,
+    /// What was read.
+    pub readings: Readings<'a>,
+}
+
+/// Readings of all data sources that are measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Readings<'a> {
+    /// `TIME:VALUE[:VALUE...]`, as `rrdtool update` takes it.
+    Text(&'a [u8]),
+    /// Values of collectd.
+    Values(&'a [Value]),
+}
+
+impl<'a> Update<'a> {
+    /// What a text `TIME:VALUE[:VALUE...]` tells, and its time as it was written. `None` where it
+    /// does not begin with seconds since 1970 and a colon. The values are looked at when they are
+    /// written.
+    pub fn from_text(text: &'a [u8]) -> Option<(Self, f64)> {
+        let colon = memchr(b':', text)?;
+        let number = match digits(&text[..colon]) {
+            Some(seconds) => seconds as f64,
+            None => match numbers::prefix(&text[..colon]) {
+                Ok((number, end)) if end == colon && number.is_finite() => number,
+                _ => return None,
+            },
+        };
+        let update = Self {
+            time: engine::seconds(number)?,
+            interval: None,
+            readings: Readings::Text(text),
+        };
+        Some((update, number))
+    }
+
+    /// Appends the record.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let length = match self.readings {
+            Readings::Text(text) => text.len(),
+            Readings::Values(values) => values.len() * VALUE,
+        };
+        out.reserve(4 + HEAD + length);
+        // Lines and datagrams are far shorter than this.
+        out.extend(((HEAD + length) as u32).to_le_bytes());
+        out.extend(self.time.seconds().to_le_bytes());
+        out.extend(self.time.fraction().to_le_bytes());
+        out.extend(self.interval.map_or(0, CdTime::ticks).to_le_bytes());
+        match self.readings {
+            Readings::Text(text) => {
+                out.push(TEXT);
+                out.extend_from_slice(text);
+            }
+            Readings::Values(values) => {
+                out.push(VALUES);
+                for value in values {
+                    let (kind, bits) = match *value {
+                        Value::Counter(count) => (0, count),
+                        Value::Gauge(number) => (1, number.to_bits()),
+                        Value::Derive(count) => (2, count as u64),
+                        Value::Absolute(count) => (3, count),
+                    };
+                    out.push(kind);
+                    out.extend(bits.to_le_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// A short number of digits only, as nearly all times are.
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 15 {
+        return None;
+    }
+    text.iter().try_fold(0, |number, byte| {
+        byte.is_ascii_digit()
+            .then(|| number * 10 + u64::from(byte - b'0'))
+    })
+}
+
+/// The bytes of a record before its readings, without its length.
+const HEAD: usize = 8 + 4 + 8 + 1;
+/// The bytes of a value.
+const VALUE: usize = 9;
+const TEXT: u8 = 0;
+const VALUES: u8 = 1;
+
+/// A record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) time: Time,
+    pub(crate) interval: Option<CdTime>,
+    kind: u8,
+    readings: &'a [u8],
+    /// All of its bytes.
+    pub(crate) bytes: &'a [u8],
+}
+
+/// The first record, and what follows it. `None` where there is no whole one.
+pub(crate) fn first_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (body, rest) = rest.split_at_checked(length)?;
+    let (seconds, body) = body.split_first_chunk()?;
+    let (fraction, body) = body.split_first_chunk()?;
+    let (interval, body) = body.split_first_chunk()?;
+    let (&kind, readings) = body.split_first()?;
+    let interval = u64::from_le_bytes(*interval);
+    let record = Record {
+        time: Time::new(i64::from_le_bytes(*seconds), u32::from_le_bytes(*fraction))?,
+        interval: (interval > 0).then(|| CdTime::from_ticks(interval)),
+        kind,
+        readings,
+        bytes: &bytes[..4 + length],
+    };
+    let is_known = kind == TEXT || (kind == VALUES && readings.len().is_multiple_of(VALUE));
+    is_known.then_some((record, rest))
+}
+
+/// All records of bytes that hold nothing else.
+pub(crate) fn records(mut bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
+    std::iter::from_fn(move || {
+        let (record, rest) = first_record(bytes)?;
+        bytes = rest;
+        Some(record)
+    })
+}
+
+impl<'a> Record<'a> {
+    /// Appends the readings as the engine takes them.
+    pub(crate) fn measure(&self, measured: &mut Vec<Measurement<'a>>) {
+        if self.kind == TEXT {
+            let values = memchr(b':', self.readings).map_or(0, |colon| colon + 1);
+            let values = self.readings[values..].split(|byte| *byte == b':');
+            measured.extend(values.map(Measurement::Text));
+            return;
+        }
+        measured.extend(self.values().map(|value| match value {
+            Value::Counter(count) | Value::Absolute(count) => Measurement::Unsigned(count),
+            Value::Gauge(number) => Measurement::Float(number),
+            Value::Derive(count) => Measurement::Signed(count),
+        }));
+    }
+
+    fn values(&self) -> impl Iterator<Item = Value> + 'a {
+        self.readings.chunks_exact(VALUE).filter_map(|value| {
+            let (kind, bits) = value.split_first()?;
+            let bits = u64::from_le_bytes(*bits.first_chunk()?);
+            Some(match kind {
+                0 => Value::Counter(bits),
+                1 => Value::Gauge(f64::from_bits(bits)),
+                2 => Value::Derive(bits as i64),
+                _ => Value::Absolute(bits),
+            })
+        })
+    }
+
+    /// `TIME:VALUE[:VALUE...]`: as it came, or collectd's time with all its digits.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        if self.kind == TEXT {
+            return self.readings.to_vec();
+        }
+        let mut text = match self.time.to_cdtime() {
+            Some(ticks) => CdTime::from_ticks(ticks).lossless(),
+            None => self.time.seconds().to_string(),
+        };
+        for value in self.values() {
+            text += &match value {
+                Value::Gauge(number) if number.is_nan() => ":U".to_owned(),
+                Value::Gauge(number) => format!(":{number}"),
+                Value::Counter(count) | Value::Absolute(count) => format!(":{count}"),
+                Value::Derive(count) => format!(":{count}"),
+            };
+        }
+        text.into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_begin_with_a_time() {
+        for (text, seconds, fraction) in [
+            ("1000000010:1:2", 1_000_000_010, 0),
+            ("1000000010.5:", 1_000_000_010, 1 << 29),
+            ("1e9:U", 1_000_000_000, 0),
+            ("-10:1", -10, 0),
+        ] {
+            let (update, _) = Update::from_text(text.as_bytes()).unwrap();
+            assert_eq!(Time::new(seconds, fraction), Some(update.time), "{text}");
+        }
+        for text in [
+            "",
+            "1000000010",
+            "N:1",
+            ":1",
+            "0x10:1",
+            "inf:1",
+            "nan:1",
+            "1 :2",
+            "1e300:1",
+        ] {
+            assert_eq!(Update::from_text(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn records_hold_all_of_an_update() {
+        let interval = CdTime::from_seconds(10).unwrap();
+        let values = [
+            Value::Gauge(0.1),
+            Value::Counter(u64::MAX),
+            Value::Derive(-5),
+            Value::Gauge(f64::NAN),
+        ];
+        let (text, _) = Update::from_text(b"1000000010.5:1:U").unwrap();
+        let typed = Update {
+            time: Time::new(1_000_000_011, 1).unwrap(),
+            interval: Some(interval),
+            readings: Readings::Values(&values),
+        };
+        let mut bytes = Vec::new();
+        text.encode(&mut bytes);
+        typed.encode(&mut bytes);
+        let read: Vec<_> = records(&bytes).collect();
+        assert_eq!(read.len(), 2);
+        assert_eq!((read[0].time, read[0].interval), (text.time, None));
+        assert_eq!(
+            (read[1].time, read[1].interval),
+            (typed.time, Some(interval))
+        );
+        assert_eq!(read[0].text(), b"1000000010.5:1:U");
+        let told = String::from_utf8(read[1].text()).unwrap();
+        assert_eq!(told, "1000000011.0000000010:0.1:18446744073709551615:-5:U");
+        let mut measured = Vec::new();
+        read.iter().for_each(|record| record.measure(&mut measured));
+        assert_eq!(
+            measured[..5],
+            [
+                Measurement::Text(b"1"),
+                Measurement::Text(b"U"),
+                Measurement::Float(0.1),
+                Measurement::Unsigned(u64::MAX),
+                Measurement::Signed(-5),
+            ]
+        );
+        // What is cut off is no record.
+        for end in 0..bytes.len() {
+            let whole = records(&bytes[..end]).count();
+            assert_eq!(whole, usize::from(end >= read[0].bytes.len()), "{end}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Writers: threads that bring updates to the files, many of a file at once.
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kymo_io::{Locking, Shared};
+use kymo_rrd::Time;
+use kymo_rrd::engine::{Rrd, Sample, UpdateError, UpdateOptions};
+use kymo_rrdtool::{FileError, Files};
+
+use super::update::records;
+use super::{Database, Store};
+
+/// When a file is tried again that could not be written.
+const RETRY: Duration = Duration::from_secs(5);
+/// Memory of this size is kept for the next updates.
+const SMALL: usize = 1 << 10;
+/// So many updates that are refused are told.
+const TOLD: u64 = 100;
+
+/// What a writer is to do.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<Jobs>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Jobs {
+    /// What is to be done now, in order.
+    urgent: VecDeque<Job>,
+    /// Databases that are written when their time has come.
+    due: BinaryHeap<Due>,
+    stops: bool,
+}
+
+#[derive(Debug)]
+enum Job {
+    /// Write a database, because its time has come.
+    Due(Arc<Database>),
+    /// Write it, because somebody has asked for it.
+    Write(Arc<Database>),
+    /// Tell that all before is done.
+    Tell(Sender<()>),
+}
+
+/// A database and when it is written. The earliest is the greatest.
+#[derive(Debug)]
+struct Due(Instant, Arc<Database>);
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.0.cmp(&self.0)
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Due {}
+
+impl Queue {
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a database written at a time.
+    pub(super) fn schedule(&self, database: &Arc<Database>, when: Instant) {
+        let mut jobs = self.jobs();
+        let is_first = jobs.due.peek().is_none_or(|first| when < first.0);
+        jobs.due.push(Due(when, Arc::clone(database)));
+        drop(jobs);
+        if is_first {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Has a database written now: before all others, or after those that are to be written now.
+    pub(super) fn write(&self, database: &Arc<Database>, first: bool) {
+        let job = Job::Write(Arc::clone(database));
+        let mut jobs = self.jobs();
+        match first {
+            true => jobs.urgent.push_front(job),
+            false => jobs.urgent.push_back(job),
+        }
+        drop(jobs);
+        self.changed.notify_one();
+    }
+
+    /// Tells when all that is to be done now is done.
+    pub(super) fn tell(&self, done: Sender<()>) {
+        self.jobs().urgent.push_back(Job::Tell(done));
+        self.changed.notify_one();
+    }
+
+    /// The databases that wait to be written now.
+    pub(super) fn waiting(&self) -> Vec<Arc<Database>> {
+        let jobs = self.jobs();
+        let databases = jobs.urgent.iter().filter_map(|job| match job {
+            Job::Write(database) => Some(Arc::clone(database)),
+            Job::Due(_) | Job::Tell(_) => None,
+        });
+        databases.collect()
+    }
+
+    /// Ends the writer when it has done what is to be done now.
+    pub(super) fn stop(&self) {
+        self.jobs().stops = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits for something to do. `None` at the end.
+    fn next(&self) -> Option<Job> {
+        let mut jobs = self.jobs();
+        loop {
+            if let Some(job) = jobs.urgent.pop_front() {
+                return Some(job);
+            }
+            if jobs.stops {
+                return None;
+            }
+            let now = Instant::now();
+            let wait = jobs.due.peek().map(|first| first.0.duration_since(now));
+            jobs = match wait {
+                Some(Duration::ZERO) => {
+                    return jobs.due.pop().map(|Due(_, database)| Job::Due(database));
+                }
+                Some(wait) => match self.changed.wait_timeout(jobs, wait) {
+                    Ok((jobs, _)) => jobs,
+                    Err(poisoned) => poisoned.into_inner().0,
+                },
+                None => self
+                    .changed
+                    .wait(jobs)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+}
+
+/// What has become of updates.
+enum Outcome {
+    /// All were written or refused.
+    Settled,
+    /// The file cannot be written now; so many bytes of the records were settled.
+    Kept { settled: usize, reason: String },
+    /// There is no file any more.
+    Gone,
+}
+
+/// Does what a queue tells, until it ends.
+pub(super) fn run(store: &Store, index: usize) {
+    let queue = &store.queues[index];
+    let mut files = Files::new(store.options.open_files);
+    while let Some(job) = queue.next() {
+        match job {
+            Job::Due(database) => {
+                database.state().scheduled = false;
+                write(store, &database, &mut files);
+            }
+            Job::Write(database) => {
+                database.state().urgent = false;
+                write(store, &database, &mut files);
+            }
+            // Who does not wait any more needs not be told.
+            Job::Tell(done) => drop(done.send(())),
+        }
+    }
+}
+
+/// Writes what is pending of a database.
+fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
+    let mut state = database.state();
+    let wanted = state.wanted;
+    if state.suspended || state.count == 0 {
+        state.served = wanted;
+        database.served.notify_all();
+        return;
+    }
+    let count = std::mem::take(&mut state.count);
+    let mut pending = std::mem::take(&mut state.pending);
+    state.writing = true;
+    drop(state);
+
+    let taken = pending.len();
+    let outcome = write_records(store, database.path(), files, &pending);
+    let mut state = database.state();
+    let path = String::from_utf8_lossy(database.path());
+    match outcome {
+        Outcome::Settled => {
+            if state.failed.take().is_some() {
+                (store.options.log)(&format!("{path}: is written again"));
+            }
+            pending.clear();
+        }
+        Outcome::Kept { settled, reason } => {
+            pending.drain(..settled);
+            if state.failed.as_ref() != Some(&reason) {
+                (store.options.log)(&format!("{path}: is tried again later: {reason}"));
+            }
+            state.failed = Some(reason);
+            store.counters.write_errors.fetch_add(1, Relaxed);
+        }
+        Outcome::Gone => {
+            let text = "there is no such file any more";
+            (store.options.log)(&format!("{path}: {text}, {count} updates are lost"));
+            state.failed = Some(text.into());
+            store.counters.dropped.fetch_add(count as u64, Relaxed);
+            pending.clear();
+            state.forgotten = true;
+        }
+    }
+    if state.forgotten {
+        pending.clear();
+    }
+    store
+        .pending_bytes
+        .fetch_sub(taken - pending.len(), Relaxed);
+    if !pending.is_empty() {
+        // What is kept comes before what has come since.
+        state.count += records(&pending).count();
+        pending.extend_from_slice(&state.pending);
+        state.pending = pending;
+        if !state.scheduled {
+            store.schedule(database, &mut state, RETRY);
+        }
+    } else if state.pending.is_empty() && pending.capacity() <= SMALL {
+        // The memory is used again, if it is not much.
+        state.pending = pending;
+    }
+    state.writing = false;
+    state.served = wanted;
+    if state.forgotten {
+        store.remove(database);
+    }
+    drop(state);
+    database.served.notify_all();
+}
+
+/// Writes records to a file.
+fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) -> Outcome {
+    let mut measured = Vec::new();
+    let mut moments: Vec<(Time, Range<usize>)> = Vec::new();
+    // Where each record ends.
+    let mut ends = Vec::new();
+    let mut end = 0;
+    for record in records(pending) {
+        let first = measured.len();
+        record.measure(&mut measured);
+        moments.push((record.time, first..measured.len()));
+        end += record.bytes.len();
+        ends.push(end);
+    }
+    let samples = moments.into_iter().map(|(time, values)| Sample {
+        time,
+        values: &measured[values],
+    });
+    let samples: Vec<_> = samples.collect();
+    let counters = &store.counters;
+    counters.writes.fetch_add(1, Relaxed);
+    let done = files.with(path, None, Locking::Try, |rrd| {
+        take_all(store, path, rrd, &samples)
+    });
+    match done {
+        Ok(Ok(())) => Outcome::Settled,
+        Ok(Err((place, reason))) => Outcome::Kept {
+            settled: place.checked_sub(1).map_or(0, |last| ends[last]),
+            reason,
+        },
+        Err(FileError::Open(error)) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
+        Err(error) => Outcome::Kept {
+            settled: 0,
+            reason: error.to_string(),
+        },
+    }
+}
+
+/// Gives samples to a database; what it refuses is passed over.
+///
+/// # Errors
+///
+/// How many were settled before the file could not be written, and why it could not.
+fn take_all(
+    store: &Store,
+    path: &[u8],
+    rrd: &mut Rrd<Shared>,
+    samples: &[Sample<'_>],
+) -> Result<(), (usize, String)> {
+    let counters = &store.counters;
+    // What the file has already, it has from the journal.
+    let options = UpdateOptions {
+        skip_past: true,
+        ..UpdateOptions::default()
+    };
+    let mut settled = 0;
+    while settled < samples.len() {
+        match rrd.update_all(&samples[settled..], &options) {
+            Ok(taken) => {
+                counters.written.fetch_add(taken as u64, Relaxed);
+                return Ok(());
+            }
+            Err((place, UpdateError::Store(error))) => {
+                counters.written.fetch_add(place as u64, Relaxed);
+                return Err((settled + place, error.to_string()));
+            }
+            Err((place, error)) => {
+                counters.written.fetch_add(place as u64, Relaxed);
+                // The first is told; of a source that errs each time, all would be too many.
+                if counters.refused.fetch_add(1, Relaxed) < TOLD {
+                    let path = String::from_utf8_lossy(path);
+                    (store.options.log)(&format!("{path}: an update is refused: {error}"));
+                }
+                settled += place + 1;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What collectd sends, to a daemon that runs: datagrams, lines, databases and files.
+#![cfg(unix)]
+
+mod malformed;
+mod packets;
+mod unixsock;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use kymo_collectd::TypesDb;
+use kymo_collectd::network::Security;
+use kymo_machine::Machine;
+use kymo_rrd::convert::Target;
+use kymo_serve::definitions::Definitions;
+use kymo_serve::ingest::{Databases, Ingest, Options};
+use kymo_serve::network::{self, Listen, Receiver};
+use kymo_serve::store::{self, Log, Store, Timing};
+use kymo_serve::{csv, journal};
+use kymo_time::CdTime;
+use tempfile::TempDir;
+
+/// A daemon without its configuration.
+struct Daemon {
+    directory: TempDir,
+    ingest: Arc<Ingest>,
+}
+
+fn silent() -> Log {
+    Arc::new(|_| {})
+}
+
+impl Daemon {
+    fn new(types: Option<&str>) -> Self {
+        let directory = TempDir::new().unwrap();
+        let ingest = start(directory.path(), types);
+        Self { directory, ingest }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.directory.path().join(path)
+    }
+
+    /// Receives datagrams at a port of its own.
+    fn receive(&self, level: Security, auth: bool) -> (Receiver, SocketAddr) {
+        let auth_file = auth.then(|| self.path("auth"));
+        std::fs::write(self.path("auth"), "alice: s3cret pass\nbob: hunter2\n").unwrap();
+        let options = network::Options {
+            listen: vec![Listen {
+                host: "127.0.0.1".to_string(),
+                port: 0,
+                level,
+                auth_file,
+                interface: None,
+                replay_window: None,
+            }],
+            workers: 2,
+            ..network::Options::default()
+        };
+        let receiver = Receiver::start(&options, &self.ingest, &silent()).unwrap();
+        let address = receiver.addresses()[0];
+        (receiver, address)
+    }
+
+    /// Ends it: all is in files then.
+    fn close(&self) {
+        self.ingest.close();
+        self.ingest.store().close();
+    }
+}
+
+fn start(directory: &Path, types: Option<&str>) -> Arc<Ingest> {
+    let log = silent();
+    let store = Store::open(store::Options {
+        base: directory.join("data"),
+        anywhere: false,
+        timing: Timing {
+            write_timeout: Duration::from_secs(3600),
+            jitter: Duration::ZERO,
+            flush_interval: Duration::from_secs(3600),
+        },
+        writers: 2,
+        open_files: 100,
+        most_pending: 1 << 24,
+        target: Target::Native(Machine::native()),
+        journal: Some(journal::Options {
+            directory: directory.join("journal"),
+            most_bytes: 1 << 24,
+            durable: false,
+        }),
+        log: Arc::clone(&log),
+    })
+    .unwrap();
+    let options = Options {
+        types: types.map(|text| TypesDb::parse(text).unwrap()),
+        interval: CdTime::from_seconds(10).unwrap(),
+        host: "host.example".to_string(),
+        databases: Some(Databases {
+            directory: "rrd".into(),
+            definitions: Definitions::default(),
+        }),
+        csv: Some(csv::Options {
+            directory: directory.join("csv"),
+            rates: false,
+        }),
+        most_series: 1000,
+    };
+    Ingest::start(options, store, log).unwrap()
+}
+
+fn data(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../kymo-collectd/tests/data")
+        .join(path)
+}
+
+fn documentation(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(path);
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn send(to: SocketAddr, datagram: &[u8]) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(datagram, to).unwrap();
+}
+
+/// Waits until something has been counted.
+fn await_count(counter: &AtomicU64, expected: u64) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while counter.load(Relaxed) < expected {
+        assert!(
+            Instant::now() < end,
+            "{} of {expected}",
+            counter.load(Relaxed)
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,152 @@
+//! Datagrams that collectd has sent reach databases and files with all their digits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering::Relaxed;
+
+use kymo_collectd::network::{Packer, PackerOptions, Security};
+use kymo_collectd::{Identifier, Value};
+use kymo_rrd::Source;
+use kymo_time::CdTime;
+use serde_json::Value as Json;
+
+use crate::{Daemon, await_count, data, send};
+
+/// The lists that a table calls for: by name, the time and the values as text.
+fn expected(name: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let table = std::fs::read_to_string(data(&format!("packets/{name}.expected.jsonl"))).unwrap();
+    let mut lists: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in table.lines() {
+        let line: Json = serde_json::from_str(line).unwrap();
+        for list in line["decoded"].as_array().unwrap() {
+            let Some(id) = list["vl"].as_str() else {
+                continue;
+            };
+            let time = CdTime::from_ticks(list["time"].as_u64().unwrap()).lossless();
+            let values = list["values"].as_array().unwrap().iter();
+            let values = values.map(|value| match value[1].as_str() {
+                Some(text) => text.parse::<f64>().unwrap().to_string(),
+                None => value[1].to_string(),
+            });
+            let row = [time].into_iter().chain(values).collect::<Vec<_>>();
+            lists
+                .entry(id.to_string())
+                .or_default()
+                .insert(row.join(","));
+        }
+    }
+    lists
+}
+
+fn check(name: &str, level: Security) {
+    let daemon = Daemon::new(None);
+    let (mut receiver, address) = daemon.receive(level, true);
+    // From one socket, so that they stay in order.
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for number in 0..20 {
+        let datagram = std::fs::read(data(&format!("packets/{name}-{number:04}.bin"))).unwrap();
+        socket.send_to(&datagram, address).unwrap();
+    }
+    let counters = &daemon.ingest.counters;
+    await_count(&counters.lists, 428);
+    receiver.stop();
+    assert_eq!(receiver.counters().faults.load(Relaxed), 0);
+    assert_eq!(counters.lists.load(Relaxed), 428);
+    daemon.close();
+    let store = &daemon.ingest.store().counters;
+    assert_eq!(store.refused.load(Relaxed), 0);
+    assert_eq!(
+        store.written.load(Relaxed) + counters.past.load(Relaxed),
+        428,
+        "every list is in a database, unless it came out of order"
+    );
+    for (id, rows) in expected(name) {
+        let parsed = Identifier::parse(&id).unwrap();
+        let (host, path) = id.split_once('/').unwrap();
+        assert_eq!(host, parsed.host);
+        let (plugin, file) = path.split_once('/').unwrap();
+        let directory = daemon.path("csv").join(host).join(plugin);
+        let mut found = BTreeSet::new();
+        let begin = format!("{file}-20");
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_name().to_str().unwrap().starts_with(&begin) {
+                let text = std::fs::read_to_string(entry.path()).unwrap();
+                assert!(text.starts_with("epoch,value"), "{text}");
+                found.extend(text.lines().skip(1).map(str::to_string));
+            }
+        }
+        assert_eq!(found, rows, "{id}");
+        // The database has come to the last of them, to the microsecond.
+        let path = daemon.path("data/rrd").join(format!("{id}.rrd"));
+        let bytes = std::fs::read(&path).unwrap();
+        let database = Source::open(&bytes, None).unwrap().database;
+        let last = rows.last().unwrap().split(',').next().unwrap();
+        let last = CdTime::from_decimal(last).unwrap().to_micros();
+        let (seconds, micros) = database.state.last_update.to_micros();
+        assert_eq!(seconds as u64 * 1_000_000 + u64::from(micros), last, "{id}");
+    }
+}
+
+#[test]
+fn plain_ones() {
+    check("plain", Security::None);
+}
+
+#[test]
+fn signed_ones() {
+    check("signed", Security::Sign);
+}
+
+#[test]
+fn encrypted_ones() {
+    check("encrypted", Security::Encrypt);
+}
+
+#[test]
+fn types_decide_where_there_are_any() {
+    let daemon = Daemon::new(Some("gauge level:GAUGE:0:10\n"));
+    let (mut receiver, address) = daemon.receive(Security::None, false);
+    let mut packer = Packer::new(PackerOptions::default()).unwrap();
+    let time = CdTime::from_seconds(1_700_000_000).unwrap();
+    for (id, value) in [
+        ("h/p/gauge", Value::Gauge(1.5)),
+        ("h/p/gauge-derive", Value::Derive(1)),
+        ("h/p/other", Value::Gauge(1.5)),
+    ] {
+        let id = Identifier::parse(id).unwrap();
+        packer.values(&id, time, CdTime::ZERO, &[value]).unwrap();
+    }
+    send(address, &packer.flush().unwrap());
+    let counters = &daemon.ingest.counters;
+    await_count(&counters.wrong_type, 2);
+    receiver.stop();
+    assert_eq!(counters.lists.load(Relaxed), 1);
+    daemon.close();
+    let bytes = std::fs::read(daemon.path("data/rrd/h/p/gauge.rrd")).unwrap();
+    let database = Source::open(&bytes, None).unwrap().database;
+    assert_eq!(database.sources[0].name.to_string(), "level");
+    // The interval is the daemon's own.
+    assert_eq!(database.step, 10);
+}
+
+#[test]
+fn passwords_may_change() {
+    let daemon = Daemon::new(None);
+    let (mut receiver, address) = daemon.receive(Security::Sign, true);
+    let datagram = std::fs::read(data("packets/signed-0000.bin")).unwrap();
+    std::fs::write(daemon.path("auth"), "alice: another\n").unwrap();
+    receiver.reload().unwrap();
+    send(address, &datagram);
+    await_count(&receiver.counters().faults, 1);
+    // It is seen that the file has changed again.
+    std::fs::write(daemon.path("auth"), "alice: s3cret pass\n").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    send(address, &datagram);
+    await_count(&daemon.ingest.counters.lists, 1);
+    std::fs::write(daemon.path("auth"), "alice\n").unwrap();
+    assert!(receiver.reload().unwrap_err().contains("line 1"));
+    receiver.stop();
+    assert_eq!(receiver.counters().faults.load(Relaxed), 1);
+    daemon.close();
+}

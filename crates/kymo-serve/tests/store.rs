@@ -1,0 +1,292 @@
+//! A store, its files and its journal.
+#![cfg(unix)]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kymo_collectd::Value;
+use kymo_machine::Machine;
+use kymo_rrd::convert::Target;
+use kymo_rrd::engine::{Definition, Smoothing};
+use kymo_rrd::{Source, Time};
+use kymo_serve::journal;
+use kymo_serve::store::{Flushed, Group, Options, Readings, Refused, Store, Timing, Update};
+
+const START: i64 = 1_500_000_000;
+
+fn options(directory: &Path) -> Options {
+    Options {
+        base: directory.join("data"),
+        anywhere: false,
+        timing: Timing {
+            write_timeout: Duration::from_secs(3600),
+            jitter: Duration::ZERO,
+            flush_interval: Duration::from_secs(3600),
+        },
+        writers: 2,
+        open_files: 4,
+        most_pending: 1 << 20,
+        target: Target::Native(Machine::native()),
+        journal: Some(journal::Options {
+            directory: directory.join("journal"),
+            most_bytes: 1 << 20,
+            durable: false,
+        }),
+        log: Arc::new(|_| {}),
+    }
+}
+
+fn definition() -> Definition {
+    let texts = ["DS:a:GAUGE:600:U:U", "RRA:LAST:0.5:1:100"];
+    Definition::parse(Time::from_seconds(START), 1, &texts, &Smoothing::default()).unwrap()
+}
+
+/// Accepts and commits a text.
+fn give(store: &Arc<Store>, name: &str, text: &str) -> Result<(), Refused> {
+    let path = store.path(name.as_bytes());
+    let database = store.database(&path).unwrap();
+    let mut group = Group::new();
+    let (update, _) = Update::from_text(text.as_bytes()).unwrap();
+    store.accept(&database, &update, Some(&mut group))?;
+    store.commit(&mut group).unwrap();
+    Ok(())
+}
+
+/// The last update of a file, and the reading that it left.
+fn last(store: &Store, name: &str) -> (Time, String) {
+    let bytes = std::fs::read(store.options().base.join(name)).unwrap();
+    let state = Source::open(&bytes, None).unwrap().database.state;
+    (state.last_update, state.sources[0].last_reading.to_string())
+}
+
+fn journals(directory: &Path) -> usize {
+    let files = std::fs::read_dir(directory.join("journal")).unwrap();
+    files.count() - 1
+}
+
+#[test]
+fn updates_wait_until_they_are_flushed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"host/a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "host/a.rrd", &format!("{START}.5:1")).unwrap();
+    give(&store, "host/a.rrd", &format!("{}.25:2", START + 1)).unwrap();
+    let database = store.known(&path).unwrap();
+    let pending = [format!("{START}.5:1"), format!("{}.25:2", START + 1)];
+    assert_eq!(database.pending(), pending.map(String::into_bytes));
+    assert_eq!(
+        last(&store, "host/a.rrd"),
+        (Time::from_seconds(START), "U".into())
+    );
+
+    let values = [Value::Gauge(0.1)];
+    let update = Update {
+        time: Time::new(START + 2, 1 << 28).unwrap(),
+        interval: None,
+        readings: Readings::Values(&values),
+    };
+    store.accept(&database, &update, None).unwrap();
+    let refused = store.accept(&database, &update, None);
+    assert_eq!(refused, Err(Refused::Past(update.time)));
+    assert_eq!(store.flush(&database), Flushed::Written);
+    assert_eq!(last(&store, "host/a.rrd"), (update.time, "0.1".into()));
+    assert_eq!(store.flush(&database), Flushed::Nothing);
+    assert_eq!((store.pending_bytes(), database.pending().len()), (0, 0));
+    store.close();
+    assert_eq!(journals(directory.path()), 0);
+}
+
+/// What a database refuses does not take others with it.
+#[test]
+fn updates_are_judged_one_by_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    for (second, text) in ["1", "x", "1:2", "", "3"].iter().enumerate() {
+        give(
+            &store,
+            "a.rrd",
+            &format!("{}:{text}", START + 1 + second as i64),
+        )
+        .unwrap();
+    }
+    store.close();
+    assert_eq!(
+        last(&store, "a.rrd"),
+        (Time::from_seconds(START + 5), "3".into())
+    );
+    let refused = &store.counters.refused;
+    assert_eq!(refused.load(std::sync::atomic::Ordering::Relaxed), 3);
+}
+
+#[test]
+fn times_are_judged_when_they_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    // That of the file, too.
+    let refused = give(&store, "a.rrd", &format!("{START}:1"));
+    assert_eq!(refused, Err(Refused::Past(Time::from_seconds(START))));
+    give(&store, "a.rrd", &format!("{}:1", START + 9)).unwrap();
+    let refused = give(&store, "a.rrd", &format!("{}.9999991:1", START + 8));
+    assert_eq!(refused, Err(Refused::Past(Time::from_seconds(START + 9))));
+    store.close();
+}
+
+/// A store that is dropped without being closed is one that was killed.
+#[test]
+fn the_journal_has_what_was_committed() {
+    let directory = tempfile::tempdir().unwrap();
+    let killed = || {
+        let store = Store::open(options(directory.path())).unwrap();
+        store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+        store.create(&store.path(b"b.rrd"), &definition()).unwrap();
+        give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+        let a = store.known(&store.path(b"a.rrd")).unwrap();
+        assert_eq!(store.flush(&a), Flushed::Written);
+        give(&store, "a.rrd", &format!("{}:2", START + 2)).unwrap();
+        give(&store, "b.rrd", &format!("{}:3", START + 3)).unwrap();
+        // What a machine left that stopped while it wrote.
+        let journal = std::fs::read_dir(directory.path().join("journal")).unwrap();
+        let names = journal.map(|entry| entry.unwrap().path());
+        let file = names.filter(|path| !path.ends_with("lock")).max().unwrap();
+        let bytes = std::fs::read(&file).unwrap();
+        (file, bytes)
+    };
+    let (file, bytes) = killed();
+    for torn in [0, 1, 7, 8, 30] {
+        // The lock of the first is held by its threads, so another directory has the journal.
+        let again = tempfile::tempdir().unwrap();
+        let base = again.path().join("data");
+        std::fs::create_dir_all(&base).unwrap();
+        for name in ["a.rrd", "b.rrd"] {
+            std::fs::copy(directory.path().join("data").join(name), base.join(name)).unwrap();
+        }
+        let journal = again.path().join("journal");
+        std::fs::create_dir_all(&journal).unwrap();
+        let old = directory.path().as_os_str().as_encoded_bytes();
+        assert!(!old.is_empty());
+        let mut kept = bytes.clone();
+        let tail = bytes[8..8 + torn].to_vec();
+        kept.extend(tail);
+        std::fs::write(journal.join(file.file_name().unwrap()), kept).unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let mut options = options(again.path());
+        // The journal has the paths of the first.
+        options.base = directory.path().join("data");
+        options.log = {
+            let told = Arc::clone(&told);
+            Arc::new(move |text: &str| told.lock().unwrap().push(text.to_owned()))
+        };
+        let store = Store::open(options).unwrap();
+        let pending = |name: &[u8]| {
+            let path = store.path(name);
+            store.known(&path).map(|database| database.pending())
+        };
+        assert_eq!(
+            pending(b"a.rrd"),
+            Some(vec![format!("{}:2", START + 2).into_bytes()])
+        );
+        assert_eq!(
+            pending(b"b.rrd"),
+            Some(vec![format!("{}:3", START + 3).into_bytes()])
+        );
+        let warned = told
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|text| text.contains("whole group"));
+        assert_eq!(warned, torn > 0, "{told:?}");
+        // It is in the new journal, and the old one is gone.
+        assert_eq!(journals(again.path()), 1);
+    }
+}
+
+#[test]
+fn forgotten_updates_do_not_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let store = Store::open(options.clone()).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    let kept = store.known(&path).unwrap();
+    let mut group = Group::new();
+    assert!(store.forget(&path, Some(&mut group)));
+    store.commit(&mut group).unwrap();
+    assert!(!store.forget(&path, None));
+    let (update, _) = Update::from_text(b"1600000000:1").unwrap();
+    assert_eq!(store.accept(&kept, &update, None), Err(Refused::Forgotten));
+    assert_eq!(store.pending_bytes(), 0);
+    store.close();
+    assert_eq!(last(&store, "a.rrd").0, Time::from_seconds(START));
+}
+
+#[test]
+fn memory_is_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(directory.path());
+    options.most_pending = 100;
+    let store = Store::open(options).unwrap();
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    let database = store.database(&store.path(b"a.rrd")).unwrap();
+    store.suspend(&database);
+    let given: Vec<_> = (1..10)
+        .map(|second| give(&store, "a.rrd", &format!("{}:1", START + second)))
+        .collect();
+    let taken = given.iter().filter(|given| given.is_ok()).count();
+    assert!((1..9).contains(&taken), "{given:?}");
+    assert_eq!(given[taken..], vec![Err(Refused::Full); 9 - taken]);
+    // There is room again when they are written.
+    store.resume(&database);
+    store.flush(&database);
+    give(&store, "a.rrd", &format!("{}:1", START + 20)).unwrap();
+    store.close();
+}
+
+#[test]
+fn paths_stay_below_the_base() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    for word in ["../a.rrd", "b/../../a.rrd", "/etc/passwd", "a/..", "a\0b"] {
+        let path = store.path(word.as_bytes());
+        assert!(!store.allows(&path), "{word}");
+        let denied = store.database(&path).unwrap_err().kind();
+        assert_eq!(denied, std::io::ErrorKind::PermissionDenied, "{word}");
+        assert!(store.create(&path, &definition()).is_err(), "{word}");
+    }
+    assert!(store.allows(&store.path(b"a..b/..c.rrd")));
+    store.close();
+}
+
+/// A disk that is full comes back, and a file that another program writes is free again.
+#[test]
+fn files_that_cannot_be_written_are_tried_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    let database = store.known(&path).unwrap();
+    let file = store.options().base.join("a.rrd");
+    let locked = std::fs::File::options().write(true).open(&file).unwrap();
+    kymo_io::lock(&locked, kymo_io::Locking::Try).unwrap();
+    assert!(matches!(store.flush(&database), Flushed::Failed(_)));
+    give(&store, "a.rrd", &format!("{}:2", START + 2)).unwrap();
+    assert_eq!(database.pending().len(), 2);
+    drop(locked);
+    assert_eq!(store.flush(&database), Flushed::Written);
+    assert_eq!(
+        last(&store, "a.rrd"),
+        (Time::from_seconds(START + 2), "2".into())
+    );
+
+    // One that is removed is not waited for.
+    give(&store, "a.rrd", &format!("{}:3", START + 3)).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(matches!(store.flush(&database), Flushed::Failed(_)));
+    assert_eq!((store.count(), store.pending_bytes()), (0, 0));
+    store.close();
+}

@@ -1,0 +1,123 @@
+//! JSON lines.
+//!
+//! They are those that are [shown](crate::show::json). For CPEL files, from whose lines the same file
+//! can be made again, lines that tell of the file come before all others, and those of its events
+//! end with where the events lie: see [`kymo_cpel::json`].
+
+use kymo_cpel::file::File;
+use kymo_cpel::json::{describe, event_end};
+use kymo_cpel::recording::Recording as Log;
+use kymo_model::{Chunk, Event, Fault, Recording};
+use kymo_text::Line;
+
+use crate::AnyRecording;
+use crate::show::json::{Json, JsonPainter};
+use crate::show::{Assembler, Message, Painter, WallOptions};
+
+/// Puts lines together.
+#[derive(Debug)]
+pub struct Jsonl {
+    json: Json,
+    /// The lines that tell of files, until they are written.
+    files: Line,
+}
+
+impl Jsonl {
+    /// Lines of recordings; `wall` is how times are shown in warnings.
+    pub fn new(of: &[AnyRecording], wall: WallOptions) -> Self {
+        let mut files = Line::new();
+        for log in of.iter().filter_map(file) {
+            if let Ok(file) = File::open(log.bytes()) {
+                describe(&file, log.path().as_os_str().as_encoded_bytes(), &mut files);
+            }
+        }
+        Self {
+            json: Json::new(wall),
+            files,
+        }
+    }
+
+    fn write_files(&mut self, out: &mut Line) {
+        if !self.files.is_empty() {
+            let files = std::mem::take(&mut self.files);
+            out.push(files.as_bytes());
+        }
+    }
+}
+
+/// The log, where it is a CPEL file.
+fn file(of: &AnyRecording) -> Option<&Log> {
+    match of {
+        AnyRecording::Cpel(log) if log.header().is_some() => Some(log),
+        _ => None,
+    }
+}
+
+impl Assembler for Jsonl {
+    type Painter = JsonlPainter;
+
+    fn painter(&self) -> JsonlPainter {
+        JsonlPainter {
+            json: self.json.painter(),
+            place: None,
+        }
+    }
+
+    fn message(
+        &mut self,
+        message: &Message,
+        of: &[AnyRecording],
+        text: &[u8],
+        out: &mut Line,
+        warnings: &mut Vec<u8>,
+    ) {
+        self.write_files(out);
+        self.json.message(message, of, text, out, warnings);
+    }
+
+    fn finish(&mut self, out: &mut Line, _warnings: &mut Vec<u8>) {
+        self.write_files(out);
+    }
+}
+
+/// Writes what comes after the time.
+#[derive(Debug)]
+pub struct JsonlPainter {
+    json: JsonPainter,
+    /// Where the events of the chunk lie, where they are of a CPEL file.
+    place: Option<Place>,
+}
+
+/// Where events lie in a file.
+#[derive(Debug)]
+struct Place {
+    section: usize,
+    /// Their positions, where they do not lie in the order of time.
+    positions: Option<Box<[u32]>>,
+}
+
+impl Painter for JsonlPainter {
+    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+        self.place = file(of).map(|log| Place {
+            section: log.section(chunk.stream),
+            positions: log.positions(chunk).map(Box::from),
+        });
+        self.json.chunk(recording, of, chunk)
+    }
+
+    fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
+        self.json.event(event, out)?;
+        if let Some(Place { section, positions }) = &self.place {
+            let position = positions.as_ref().and_then(|positions| {
+                let place = usize::try_from(event.number()).ok()?;
+                positions.get(place).copied()
+            });
+            out.truncate(out.len() - JsonPainter::END.len());
+            event_end(*section, event.ticks().unwrap_or(0), position, out);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
