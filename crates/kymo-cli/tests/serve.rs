@@ -406,7 +406,7 @@ fn what_is_wrong_is_told_before_it_begins() {
             2,
             "write-timeout",
         ),
-        (&[], 2, "--config"),
+        (&[], 2, "--data"),
         (
             &["--data", "data", "--rrdcached", "unix:none/sock"],
             3,
