@@ -1,6 +1,7 @@
 //! kymo beside the programs whose files it reads and whose texts it prints, on files that
 //! these make now.
 
+mod collectd;
 mod commands;
 mod ctf;
 mod engine;
@@ -21,11 +22,11 @@ pub(crate) use engine::{same, update};
 pub(crate) fn run(mut args: Args) -> Outcome {
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    if !["ctf", "rrd", "engine", "commands", "serve"]
+    if !["ctf", "rrd", "engine", "commands", "serve", "collectd"]
         .into_iter()
         .any(wanted)
     {
-        return Err("`--only` is `ctf`, `rrd`, `engine`, `commands` or `serve`".into());
+        return Err("`--only` is `ctf`, `rrd`, `engine`, `commands`, `serve` or `collectd`".into());
     }
     let databases: PathBuf = args.value("--databases")?.unwrap_or_else(rrd::databases);
     let tool = if wanted("ctf") {
@@ -54,6 +55,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("serve") {
         counts.add(serve::run(&kymo)?);
+    }
+    if wanted("collectd") {
+        counts.add(collectd::run(&kymo)?);
     }
     println!("{} passed, {} failed", counts.passed, counts.failed);
     if counts.failed == 0 {
