@@ -314,3 +314,22 @@ fn files_that_cannot_be_written_are_tried_again() {
     assert_eq!((store.count(), store.pending_bytes()), (0, 0));
     store.close();
 }
+
+/// Everything is written, and the journal begun anew, again and again while it is closed.
+#[test]
+fn the_end_may_come_at_any_time() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..200 {
+        let mut options = options(directory.path());
+        options.timing.flush_interval = Duration::from_micros(round % 20 * 50);
+        let store = Store::open(options).unwrap();
+        if round == 0 {
+            store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+        }
+        let time = START + 1 + round as i64;
+        give(&store, "a.rrd", &format!("{time}:1")).unwrap();
+        store.close();
+        assert_eq!(last(&store, "a.rrd").0, Time::from_seconds(time));
+        assert_eq!(journals(directory.path()), 0);
+    }
+}

@@ -181,7 +181,13 @@ pub struct Store {
     /// What it has done.
     pub counters: Counters,
     upkeep: Upkeep,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Debug, Default)]
+struct Threads {
+    writers: Vec<JoinHandle<()>>,
+    upkeep: Option<JoinHandle<()>>,
 }
 
 /// Parts of the table of databases, which threads look into at the same time.
@@ -215,28 +221,30 @@ impl Store {
             threads: Mutex::default(),
         });
         upkeep::recover(&store, &left)?;
-        let mut threads = Vec::new();
         for index in 0..writers {
             let writing = Arc::clone(&store);
             let thread = std::thread::Builder::new().name(format!("writer {index}"));
-            threads.push(thread.spawn(move || writer::run(&writing, index))?);
+            let thread = thread.spawn(move || writer::run(&writing, index))?;
+            lock(&store.threads).writers.push(thread);
         }
         let kept = Arc::clone(&store);
         let thread = std::thread::Builder::new().name("upkeep".into());
-        threads.push(thread.spawn(move || upkeep::run(&kept))?);
-        *lock(&store.threads) = threads;
+        let thread = thread.spawn(move || upkeep::run(&kept))?;
+        lock(&store.threads).upkeep = Some(thread);
         Ok(store)
     }
 
     /// Writes everything, and ends the threads. What cannot be written stays in the journal.
     pub fn close(&self) {
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        // It may wait for the writers, and so ends before them. A thread that panicked has told so.
         self.upkeep.stop();
+        let _ = threads.upkeep.map(JoinHandle::join);
         self.resume_all();
         self.flush_all_and_wait();
         self.queues.iter().for_each(Queue::stop);
-        for thread in std::mem::take(&mut *lock(&self.threads)) {
-            // A thread that panicked has told so.
-            let _ = thread.join();
+        for writer in threads.writers {
+            let _ = writer.join();
         }
         if let Err(error) = upkeep::end(self) {
             (self.options.log)(&format!("the journal cannot be ended: {error}"));
