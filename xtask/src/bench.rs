@@ -4,6 +4,7 @@
 //! does other things at the same time, the clock on the wall tells about those. Wall time
 //! is only used to compare kymo's own threads.
 
+mod collectd;
 mod commands;
 mod engine;
 mod logs;
@@ -43,11 +44,12 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("logs") => return logs::run(args),
         Some("machine") => return machine::run(args),
         Some("rrd") => return rrd::run(args),
+        Some("collectd") => return collectd::run(args),
         Some("commands") => return commands::run(args),
         Some("serve") => return serve::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `commands`, `engine`, `logs`, `machine`, `rrd` or \
+                "what to measure: `bench ctf`, `collectd`, `commands`, `engine`, `logs`, `machine`, `rrd` or \
                  `serve`"
                     .into(),
             );

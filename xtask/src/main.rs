@@ -28,13 +28,15 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|perfetto|rrd|engine|commands|serve] [--python PROGRAM] [--tool SCRIPT] [--events N] [--databases DIR]
+  interop [--only ctf|perfetto|rrd|engine|commands|serve|collectd] [--python PROGRAM] [--tool SCRIPT] [--events N]
+          [--databases DIR]
           [--rounds N] [--seed N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
       Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
       databases that it makes now and on those of other machines, converted to this one; its
       engine with rrdtool on databases and updates that are made up; its command lines with
-      rrdtool's on those that are made up; and `kymo serve` with rrdcached.
+      rrdtool's on those that are made up; and `kymo serve` with rrdcached, and with what
+      collectd sends it.
       --only NAME   only one of the five
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
@@ -58,6 +60,10 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench commands [--runs N] [--files N]
       Measures rrdtool's command lines as kymo and rrdtool carry them out.
       --files N     files that are updated in turn (1000)
+  bench collectd [--runs N] [--rounds N]
+      Measures the decoding of collectd's datagrams, and `kymo serve` beside collectd with its
+      rrdtool plugin.
+      --rounds N    lists of each of 1000 names (1000)
   bench serve [--runs N] [--files N]
       Measures `kymo serve` beside rrdcached: updates in batches and one by one, and flushes.
       --files N     databases that are updated in turn (1000)

@@ -211,7 +211,7 @@ fn cost(daemon: &Daemon, work: impl FnOnce() -> Outcome) -> Outcome<Cost> {
 }
 
 /// The CPU time that a process has used, as Linux counts it: user and system, in ticks of 10 ms.
-fn cpu(process: u32) -> Outcome<Duration> {
+pub(super) fn cpu(process: u32) -> Outcome<Duration> {
     let path = format!("/proc/{process}/stat");
     let stat = std::fs::read_to_string(Path::new(&path))?;
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);

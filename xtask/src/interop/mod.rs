@@ -1,6 +1,7 @@
 //! kymo beside the programs whose files it reads and whose texts it prints, on files that
 //! these make now.
 
+mod collectd;
 mod commands;
 mod ctf;
 mod engine;
@@ -18,15 +19,17 @@ pub(crate) use commands::rotated;
 pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
+/// What `--only` chooses among.
+const PARTS: [&str; 7] = [
+    "ctf", "perfetto", "rrd", "engine", "commands", "serve", "collectd",
+];
+
 /// `cargo xtask interop`.
 pub(crate) fn run(mut args: Args) -> Outcome {
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    if !["ctf", "perfetto", "rrd", "engine", "commands", "serve"]
-        .into_iter()
-        .any(wanted)
-    {
-        return Err("`--only` is `ctf`, `perfetto`, `rrd`, `engine`, `commands` or `serve`".into());
+    if !PARTS.into_iter().any(wanted) {
+        return Err(format!("`--only` is one of {}", PARTS.join(", ")).into());
     }
     let databases: PathBuf = args.value("--databases")?.unwrap_or_else(rrd::databases);
     let tool = if wanted("ctf") || wanted("perfetto") {
@@ -62,6 +65,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("serve") {
         counts.add(serve::run(&kymo)?);
+    }
+    if wanted("collectd") {
+        counts.add(collectd::run(&kymo)?);
     }
     println!("{} passed, {} failed", counts.passed, counts.failed);
     if counts.failed == 0 {

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering::Relaxed;
 
-use kymo_collectd::network::{Packer, PackerOptions, Security};
+use kymo_collectd::network::{Packer, PackerOptions, Protection, Security};
 use kymo_collectd::{Identifier, Value};
 use kymo_rrd::Source;
+use kymo_serve::ingest::now;
+use kymo_serve::network::{self, Listen, Receiver};
 use kymo_time::CdTime;
 use serde_json::Value as Json;
 
-use crate::{Daemon, await_count, data, send};
+use crate::{Daemon, await_count, data, send, silent};
 
 /// The lists that a table calls for: by name, the time and the values as text.
 fn expected(name: &str) -> BTreeMap<String, BTreeSet<String>> {
@@ -148,5 +150,61 @@ fn passwords_may_change() {
     assert!(receiver.reload().unwrap_err().contains("line 1"));
     receiver.stop();
     assert_eq!(receiver.counters().faults.load(Relaxed), 1);
+    daemon.close();
+}
+
+#[test]
+fn what_comes_again_is_taken_once() {
+    let daemon = Daemon::new(None);
+    std::fs::write(daemon.path("auth"), "alice: s3cret pass\n").unwrap();
+    let listen = Listen {
+        port: 0,
+        auth_file: Some(daemon.path("auth")),
+        ..Listen::new("127.0.0.1")
+    };
+    let options = network::Options {
+        listen: vec![
+            listen.clone(),
+            Listen {
+                replay_window: Some(CdTime::from_seconds(60).unwrap()),
+                ..listen
+            },
+        ],
+        deduplicate: Some(1000),
+        ..network::Options::default()
+    };
+    let mut receiver = Receiver::start(&options, &daemon.ingest, &silent()).unwrap();
+    let [open, guarded] = receiver.addresses()[..] else {
+        panic!("two addresses");
+    };
+    let (counters, received) = (&daemon.ingest.counters, receiver.counters());
+    let datagram = std::fs::read(data("packets/signed-0001.bin")).unwrap();
+    send(open, &datagram);
+    await_count(&counters.lists, 1);
+    send(open, &datagram);
+    await_count(&received.repeated, 1);
+    // It was recorded long ago.
+    send(guarded, &datagram);
+    await_count(&received.faults, 1);
+    // What is of now is taken, but not when it is sent again.
+    let mut packer = Packer::new(PackerOptions {
+        protection: Protection::Sign {
+            user: "alice".to_string(),
+            password: b"s3cret pass".to_vec(),
+        },
+        ..PackerOptions::default()
+    })
+    .unwrap();
+    let id = Identifier::parse("h/p/gauge").unwrap();
+    let list = [Value::Gauge(1.0)];
+    packer.values(&id, now(), CdTime::ZERO, &list).unwrap();
+    let datagram = packer.flush().unwrap();
+    send(guarded, &datagram);
+    await_count(&counters.lists, 2);
+    send(guarded, &datagram);
+    await_count(&received.faults, 2);
+    receiver.stop();
+    assert_eq!(counters.lists.load(Relaxed), 2);
+    assert_eq!(receiver.counters().repeated.load(Relaxed), 1);
     daemon.close();
 }

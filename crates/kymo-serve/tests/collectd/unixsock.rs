@@ -287,7 +287,7 @@ fn a_database_that_is_there_goes_on() {
     let store = daemon.ingest.store();
     let word = path.to_str().unwrap().as_bytes();
     let database = store.known(word).unwrap();
-    assert!(store.forget(word, None));
+    assert!(store.forget(word).unwrap());
     let update = Update {
         time: kymo_rrd::Time::from_seconds(1_700_000_100),
         interval: None,

@@ -1,0 +1,291 @@
+//! collectd's values: what it costs to decode datagrams, and how many lists `kymo serve` and collectd
+//! take and bring into databases.
+
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use kymo_collectd::network::{
+    Decoder, Item, Keys, Packer, PackerOptions, Protection, Security, initial_vectors,
+};
+use kymo_collectd::{Identifier, Value};
+use kymo_time::CdTime;
+
+use super::machine::cpu_time;
+use super::median;
+use super::serve::cpu;
+use crate::Outcome;
+use crate::args::Args;
+use crate::process::{build_kymo, command, require, root};
+
+/// Names of lists.
+const SERIES: u64 = 1000;
+/// The first time, in seconds.
+const BEGIN: i64 = 1_700_000_000;
+/// Nothing is done any more when no CPU time was used for so long.
+const IDLE: Duration = Duration::from_millis(1500);
+
+/// `cargo xtask bench collectd`.
+pub(super) fn run(mut args: Args) -> Outcome {
+    let runs: usize = args.value("--runs")?.unwrap_or(3).max(1);
+    let rounds: u64 = args.value("--rounds")?.unwrap_or(1000).max(1);
+    args.finish()?;
+    require("collectd", "collectd-core")?;
+    let kymo = build_kymo(true)?;
+    decoding(runs)?;
+    println!(
+        "\n{SERIES} series, {rounds} lists of each (of collectd a tenth), {runs} alternating runs, medians: lists a \
+         second by the clock from the first to the last that is done, CPU time for each, lost ones\n"
+    );
+    let mut costs: [Vec<Cost>; 2] = Default::default();
+    for _ in 0..runs {
+        costs[0].push(one(Side::Kymo(&kymo), rounds)?);
+        costs[1].push(one(Side::Collectd, rounds.div_ceil(10))?);
+    }
+    let of = |side: usize, what: fn(&Cost) -> Duration| {
+        median(costs[side].iter().map(what).collect()).as_secs_f64()
+    };
+    for (side, name) in ["kymo serve", "collectd"].into_iter().enumerate() {
+        let lost: Vec<_> = costs[side]
+            .iter()
+            .map(|cost| cost.lost.to_string())
+            .collect();
+        println!(
+            "{name:<12} {:>10.0}/s {:>8.0} ns  lost {}",
+            1.0 / of(side, |cost| cost.wall),
+            of(side, |cost| cost.cpu) * 1e9,
+            lost.join(", ")
+        );
+    }
+    println!(
+        "ratio        {:>10.2}   {:>8.2}",
+        of(1, |cost| cost.wall) / of(0, |cost| cost.wall),
+        of(1, |cost| cost.cpu) / of(0, |cost| cost.cpu)
+    );
+    Ok(())
+}
+
+/// Datagrams of one round of all series.
+fn round(packer: &mut Packer, number: u64) -> Outcome<Vec<Vec<u8>>> {
+    let time = CdTime::from_seconds(BEGIN + 10 * number.cast_signed())?;
+    let interval = CdTime::from_seconds(10)?;
+    let mut datagrams = Vec::new();
+    for series in 0..SERIES {
+        let (plugin, instance) = ((series / 10).to_string(), (series % 10).to_string());
+        let id = Identifier {
+            host: "bench.example",
+            plugin: "load",
+            plugin_instance: &plugin,
+            type_name: "gauge",
+            type_instance: &instance,
+        };
+        let value = Value::Gauge((number * series) as f64 * 0.25);
+        datagrams.extend(packer.values(&id, time, interval, &[value])?);
+    }
+    datagrams.extend(packer.flush());
+    Ok(datagrams)
+}
+
+/// Decoding from memory.
+fn decoding(runs: usize) -> Outcome {
+    println!("decoding from memory, {runs} runs, medians of CPU time of one core\n");
+    let (user, password) = ("alice".to_string(), b"s3cret pass".to_vec());
+    for level in [Security::None, Security::Sign, Security::Encrypt] {
+        let (user, password) = (user.clone(), password.clone());
+        let protection = match level {
+            Security::None => Protection::None,
+            Security::Sign => Protection::Sign { user, password },
+            Security::Encrypt => Protection::Encrypt {
+                user,
+                password,
+                random: initial_vectors([7; 32]),
+            },
+        };
+        let mut packer = Packer::new(PackerOptions {
+            protection,
+            ..PackerOptions::default()
+        })?;
+        let datagrams = round(&mut packer, 1)?;
+        let keys = Keys::parse(b"alice: s3cret pass\n")?;
+        let keys = (level > Security::None).then_some(keys);
+        let decoder = Decoder { level, keys };
+        let repeats = 1000;
+        let mut times = Vec::new();
+        for _ in 0..runs {
+            let mut lists = 0;
+            times.push(cpu_time(1, || {
+                for _ in 0..repeats {
+                    for datagram in &datagrams {
+                        decoder.decode(black_box(datagram), &mut (), &mut |item| {
+                            lists += u64::from(matches!(black_box(item), Item::Values(_)));
+                        });
+                    }
+                }
+            })?);
+            if lists != repeats * SERIES {
+                return Err("not all was decoded".into());
+            }
+        }
+        let each = median(times).as_secs_f64() / (repeats * SERIES) as f64;
+        println!("{:<8} {:>6.1} M lists/s", level.as_str(), 1e-6 / each);
+    }
+    Ok(())
+}
+
+/// What a list costs, and how many were lost.
+struct Cost {
+    wall: Duration,
+    cpu: Duration,
+    lost: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Side<'a> {
+    Kymo(&'a Path),
+    Collectd,
+}
+
+/// A program that is ended with the run.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One run of one daemon.
+fn one(side: Side<'_>, rounds: u64) -> Outcome<Cost> {
+    let folder = root().join("target/bench/collectd");
+    if folder.is_dir() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
+    let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let running = begin(side, &folder, port, metrics)?;
+    let process = running.0.id();
+    std::thread::sleep(Duration::from_secs(1));
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(("127.0.0.1", port))?;
+    let mut packer = Packer::new(PackerOptions::default())?;
+    // The databases are made first.
+    for datagram in round(&mut packer, 0)? {
+        socket.send(&datagram)?;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    idle(process)?;
+    let all = (1..=rounds)
+        .map(|number| round(&mut packer, number))
+        .collect::<Outcome<Vec<_>>>()?;
+    let lists = rounds * SERIES;
+    let (before, begun) = (cpu(process)?, Instant::now());
+    for datagrams in all {
+        for datagram in datagrams {
+            socket.send(&datagram)?;
+            // What the socket has no room for would be lost: its reader is waited for.
+            while queued(port)? > 96 << 10 {
+                std::thread::yield_now();
+            }
+        }
+    }
+    let end = idle(process)?;
+    let wall = end.duration_since(begun);
+    let cpu = cpu(process)?.saturating_sub(before);
+    let lost = match side {
+        Side::Kymo(_) => (lists + SERIES).saturating_sub(taken(metrics)?),
+        Side::Collectd => 0,
+    } + dropped(port)?;
+    Ok(Cost {
+        wall: wall / u32::try_from(lists)?,
+        cpu: cpu / u32::try_from(lists)?,
+        lost,
+    })
+}
+
+fn begin(side: Side<'_>, folder: &Path, port: u16, metrics: u16) -> Outcome<Running> {
+    let shown = folder.display();
+    let (program, words) = match side {
+        Side::Kymo(kymo) => {
+            let words = format!(
+                "serve --data {shown}/rrd --collectd 127.0.0.1:{port} --metrics 127.0.0.1:{metrics} \
+                 --write-timeout 1"
+            );
+            (kymo.to_path_buf(), words)
+        }
+        Side::Collectd => {
+            let conf = format!(
+                "Hostname \"own.example\"\nFQDNLookup false\nBaseDir \"{shown}\"\n\
+                 PIDFile \"{shown}/pid\"\nTypesDB \"/usr/share/collectd/types.db\"\n\
+                 LoadPlugin network\n<Plugin network>\nListen \"127.0.0.1\" \"{port}\"\n</Plugin>\n\
+                 LoadPlugin rrdtool\n<Plugin rrdtool>\nDataDir \"{shown}/rrd\"\nCacheTimeout 1\n\
+                 CacheFlush 10\n</Plugin>\n"
+            );
+            std::fs::write(folder.join("collectd.conf"), conf)?;
+            let program = PathBuf::from("/usr/sbin/collectd");
+            (program, format!("-f -C {shown}/collectd.conf"))
+        }
+    };
+    let log = std::fs::File::create(folder.join("log"))?;
+    let child = command(&program)
+        .args(words.split(' '))
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    Ok(Running(child))
+}
+
+/// Waits until a process does nothing any more, and tells when it last did something.
+fn idle(process: u32) -> Outcome<Instant> {
+    let (mut used, mut since) = (cpu(process)?, Instant::now());
+    while since.elapsed() < IDLE {
+        std::thread::sleep(Duration::from_millis(10));
+        let now = cpu(process)?;
+        // A daemon that waits wakes up from time to time.
+        if now > used + Duration::from_millis(10) {
+            (used, since) = (now, Instant::now());
+        }
+    }
+    Ok(since)
+}
+
+/// The lists that kymo has taken.
+fn taken(metrics: u16) -> Outcome<u64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", metrics))?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    let number = page
+        .lines()
+        .find_map(|line| line.strip_prefix("kymo_lists_total "));
+    Ok(number.ok_or("no metric of lists")?.parse()?)
+}
+
+/// Bytes that wait in the socket of a port.
+fn queued(port: u16) -> Outcome<u64> {
+    let line = socket(port)?;
+    let queues = line.split_whitespace().nth(4).unwrap_or_default();
+    let (_, received) = queues.split_once(':').unwrap_or_default();
+    Ok(u64::from_str_radix(received, 16)?)
+}
+
+/// Datagrams that the socket of a port had no room for.
+fn dropped(port: u16) -> Outcome<u64> {
+    let line = socket(port)?;
+    let drops = line.split_whitespace().last().unwrap_or_default();
+    Ok(drops.parse()?)
+}
+
+/// What Linux tells of the socket that listens at a port.
+fn socket(port: u16) -> Outcome<String> {
+    let address = format!(" 0100007F:{port:04X} ");
+    let text = std::fs::read_to_string("/proc/net/udp")?;
+    let line = text.lines().find(|line| line.contains(&address));
+    Ok(line.ok_or("nobody listens")?.to_string())
+}
