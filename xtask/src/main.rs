@@ -35,9 +35,10 @@ usage: cargo xtask COMMAND [OPTIONS]
       Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
       databases that it makes now and on those of other machines, converted to this one; its
       engine with rrdtool on databases and updates that are made up; its command lines with
-      rrdtool's on those that are made up; and `kymo serve` with rrdcached, and with what
-      collectd sends it.
-      --only NAME   only one of the five
+      rrdtool's on those that are made up; what it makes for Perfetto with Perfetto's schema;
+      and `kymo serve` with rrdcached, and with what collectd sends it.
+      --only NAME   only one of these
+      --python PROGRAM  a Python with the package perfetto (target/perfetto/bin/python)
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
       --events N    events of each of two threads (20000)
       --databases DIR  where the databases of other machines are (../shared/data/rrd)

@@ -7,6 +7,7 @@ use kymo_cpel::convert::cpel_of_elog;
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::entries::ENTRY_SIZE;
 use kymo_cpel::file::File;
+use kymo_cpel::json;
 use kymo_cpel::probe::{Kind, Likeness, probe};
 use kymo_cpel::recording::{Options, Recording as Cpel};
 use kymo_cpel::rewrite::rewrite;
@@ -22,6 +23,11 @@ const MOST_TEXT: usize = (64 << 10) + 100;
 /// byte order; a whole file is copied byte for byte.
 pub(crate) fn cpel(data: &[u8]) {
     let _ = probe(data);
+    // The same bytes as JSON lines: what is made of them is a file.
+    if let Ok(made) = json::read(data) {
+        let file = File::open(&made).expect("what was made");
+        assert!(made.len() <= 2 * data.len() + 8 && file.findings.is_empty());
+    }
     let of = Cpel::new(Path::new("x"), bytes(data), &Options::default());
     let file = match File::open(data) {
         Ok(file) => file,
