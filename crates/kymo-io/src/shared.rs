@@ -117,6 +117,20 @@ impl Shared {
         Ok(std::mem::replace(&mut self.again, true) && self.locked)
     }
 
+    /// Maps the file, which is locked, where much is to be written to it at once. Without the lock
+    /// nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// Those of looking at the file.
+    pub fn map_now(&mut self) -> io::Result<()> {
+        if self.locked {
+            let now = self.file.metadata()?;
+            self.map(&now);
+        }
+        Ok(())
+    }
+
     /// Ends the lock.
     ///
     /// # Errors
@@ -264,6 +278,21 @@ mod tests {
         shared.unlock().unwrap();
         shared.write_at(0, b"x").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"x12abc6789");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_that_are_locked_are_mapped_when_it_is_asked_for() {
+        let (_folder, path) = file(b"0123456789");
+        let mut shared = Shared::open(&path).unwrap();
+        shared.map_now().unwrap();
+        assert!(shared.map.is_none());
+        shared.lock(Locking::Try).unwrap();
+        assert!(shared.mapped().is_none());
+        shared.map_now().unwrap();
+        assert!(shared.mapped().is_some());
+        shared.write_at(3, b"abc").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"012abc6789");
     }
 
     #[test]

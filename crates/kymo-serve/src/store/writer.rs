@@ -18,6 +18,8 @@ use super::{Database, Store};
 
 /// When a file is tried again that could not be written.
 const RETRY: Duration = Duration::from_secs(5);
+/// A file that gets so many updates at once is mapped for them.
+const MANY: usize = 4;
 /// Memory of this size is kept for the next updates.
 const SMALL: usize = 1 << 10;
 /// So many updates that are refused are told.
@@ -301,6 +303,10 @@ fn take_all(
     samples: &[Sample<'_>],
 ) -> Result<(), (usize, String)> {
     let counters = &store.counters;
+    if samples.len() >= MANY {
+        // Where it cannot be mapped, it is written all the same.
+        let _ = rrd.storage_mut().map_now();
+    }
     // What the file has already, it has from the journal.
     let options = UpdateOptions {
         skip_past: true,
