@@ -315,6 +315,35 @@ fn files_that_cannot_be_written_are_tried_again() {
     store.close();
 }
 
+/// A file that is damaged when the daemon starts may be mended later.
+#[test]
+fn the_journal_keeps_what_has_no_file_to_go_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = options(directory.path());
+    let store = Store::open(options.clone()).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    let database = store.known(&path).unwrap();
+    let file = store.options().base.join("a.rrd");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "damaged").unwrap();
+    assert!(matches!(store.flush(&database), Flushed::Failed(_)));
+    store.close();
+    drop((store, database));
+    for _ in 0..2 {
+        assert_eq!(journals(directory.path()), 1);
+        let store = Store::open(options.clone()).unwrap();
+        assert_eq!(store.count(), 0);
+        store.close();
+    }
+    std::fs::write(&file, whole).unwrap();
+    let store = Store::open(options).unwrap();
+    store.close();
+    assert_eq!(last(&store, "a.rrd").0, Time::from_seconds(START + 1));
+    assert_eq!(journals(directory.path()), 0);
+}
+
 /// Everything is written, and the journal begun anew, again and again while it is closed.
 #[test]
 fn the_end_may_come_at_any_time() {

@@ -1,8 +1,8 @@
 //! The journal: what was acknowledged and is not yet in the files of its databases.
 //!
 //! It is a directory of files with ascending numbers. One is appended to; when
-//! [everything is written](crate::store::Options::flush_interval), a new one takes its place and the
-//! others are removed. A file begins with [`MAGIC`]; then come groups: the length of what follows the
+//! [everything is written](crate::store::Timing::flush_interval), a new one takes its place and the
+//! others are removed. A file begins with `KYMOJRN1`; then come groups: the length of what follows the
 //! head (4 bytes), its CRC-32C (4), and entries. An entry is a kind (1), the length of a path (2), the
 //! path, and of updates a [record](crate::store). All numbers are little-endian.
 //!

@@ -1,7 +1,7 @@
 //! Databases by their paths, each with the updates that are not yet in its file.
 //!
 //! Sources [accept](Store::accept) updates: what comes in order is kept in memory, where it waits for
-//! [`Options::write_timeout`], and then written with all that has come meanwhile. Each database has one
+//! [`Timing::write_timeout`], and then written with all that has come meanwhile. Each database has one
 //! of several writers, which keeps its file open.
 //!
 //! Sources that acknowledge put what was accepted into a [`Group`] and [commit](Store::commit) it before
@@ -177,6 +177,8 @@ pub struct Store {
     shards: [Shard; SHARDS],
     queues: Vec<Queue>,
     journal: Option<Journal>,
+    /// What the journal has for files that are there and could not be opened, as a group.
+    unopened: Mutex<Vec<u8>>,
     pending_bytes: AtomicUsize,
     /// What it has done.
     pub counters: Counters,
@@ -215,6 +217,7 @@ impl Store {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             queues: (0..writers).map(|_| Queue::default()).collect(),
             journal,
+            unopened: Mutex::default(),
             pending_bytes: AtomicUsize::new(0),
             counters: Counters::default(),
             upkeep: Upkeep::default(),

@@ -92,6 +92,7 @@ fn carry_over(store: &Store, before: &[PathBuf]) -> io::Result<()> {
         return Ok(());
     };
     let mut group = Group::new();
+    group.bytes.clone_from(&lock(&store.unopened));
     for database in store.databases() {
         let state = database.state();
         for record in super::records(&state.pending) {
@@ -138,7 +139,12 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
                     }
                 }
                 Err(error) => {
-                    store.counters.dropped.fetch_add(1, Relaxed);
+                    if error.kind() == io::ErrorKind::NotFound {
+                        store.counters.dropped.fetch_add(1, Relaxed);
+                    } else {
+                        // It may be mended before the next start.
+                        journal::update(path, record.bytes, &mut lock(&store.unopened));
+                    }
                     if missing.insert(path.to_vec()) {
                         let path = String::from_utf8_lossy(path);
                         (store.options.log)(&format!(
@@ -166,8 +172,8 @@ pub(super) fn end(store: &Store) -> io::Result<()> {
     };
     let before = journal.rotate()?;
     carry_over(store, &before)?;
-    match store.pending_bytes() {
-        0 => journal.remove(),
-        _ => Ok(()),
+    match store.pending_bytes() == 0 && lock(&store.unopened).is_empty() {
+        true => journal.remove(),
+        false => Ok(()),
     }
 }
