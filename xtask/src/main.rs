@@ -63,7 +63,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       --files N     files that are updated in turn (1000)
   bench collectd [--runs N] [--rounds N]
       Measures the decoding of collectd's datagrams, and `kymo serve` beside collectd with its
-      rrdtool plugin.
+      rrdtool plugin; xtask itself must be built with --release.
       --rounds N    lists of each of 1000 names (1000)
   bench serve [--runs N] [--files N]
       Measures `kymo serve` beside rrdcached: updates in batches and one by one, and flushes.

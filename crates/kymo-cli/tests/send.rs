@@ -287,9 +287,12 @@ fn a_rate_is_kept() {
     let args = ["send", &file, &target, "--types-db", &types, "--rate", "20"];
     let (code, err) = said(&kymo(&args).output().expect("kymo runs"));
     assert!(begun.elapsed() >= Duration::from_millis(250));
-    // Nobody waits for a datagram to be full.
-    let told = "sent 6 values in 6 lists, in all 6 datagrams\n";
-    assert_eq!((code, err.as_str()), (Some(0), told));
+    // How many datagrams they are, depends on how late the machine is.
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        err.starts_with("sent 6 values in 6 lists, in all "),
+        "{err}"
+    );
 }
 
 #[test]

@@ -3,11 +3,10 @@
 //! A type of `types.db` is a data source for each of its values; archives of averages, least and
 //! greatest values cover an hour, a day, a week, a month and a year, each in `rows` rows or more.
 
-use std::fmt;
-
 use kymo_collectd::{DataSource, Kind};
-use kymo_rrd::Time;
 use kymo_rrd::engine::{DefineError, Definition, Smoothing};
+use kymo_rrd::model::SourceKind;
+use kymo_rrd::{Time, Value};
 use kymo_time::CdTime;
 
 /// What new databases are like. The names in parentheses are those of collectd's options.
@@ -73,10 +72,16 @@ impl Definitions {
         let mut definition = Definition::new(Time::from_seconds(start), step);
         let smoothing = Smoothing::default();
         for source in sources {
-            let (min, max) = (Bound(source.min), Bound(source.max));
             let (name, kind) = (&source.name, kind(source.kind));
-            let text = format!("DS:{name}:{kind}:{heartbeat}:{min}:{max}");
+            let text = format!("DS:{name}:{kind}:{heartbeat}:U:U");
             definition.add(&text, &smoothing)?;
+            // As text, long bounds would be cut off.
+            if let Some(SourceKind::Measured { min, max, .. }) =
+                definition.sources.last_mut().map(|it| &mut it.kind)
+            {
+                *min = source.min.map_or(*min, Value::from);
+                *max = source.max.map_or(*max, Value::from);
+            }
         }
         for (points, rows) in self.archives(step) {
             for function in FUNCTIONS {
@@ -108,25 +113,6 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Gauge => "GAUGE",
         Kind::Derive => "DERIVE",
         Kind::Absolute => "ABSOLUTE",
-    }
-}
-
-/// A least or greatest value, as rrdtool reads it.
-struct Bound(Option<f64>);
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(bound) => {
-                let text = format!("{bound:.6}");
-                // A database takes no longer text; what is so large needs no decimals.
-                match text.len() > 18 {
-                    true => write!(f, "{bound:e}"),
-                    false => f.write_str(&text),
-                }
-            }
-            None => f.write_str("U"),
-        }
     }
 }
 
@@ -172,7 +158,7 @@ mod tests {
     #[test]
     fn steps_and_heartbeats() {
         let millis = |millis| CdTime::from_millis(millis).unwrap();
-        let text = "t a:GAUGE:0:125000000000000 b:DERIVE:U:U";
+        let text = "t a:GAUGE:0:281474976710656 b:DERIVE:U:U";
         for (step, heartbeat, interval, expected) in [
             (None, None, millis(10_000), (10, 20)),
             (None, None, millis(500), (1, 2)),
@@ -187,13 +173,11 @@ mod tests {
                 ..Definitions::default()
             };
             let definition = define(text, &definitions, interval);
-            let kymo_rrd::model::SourceKind::Measured { heartbeat, max, .. } =
-                &definition.sources[0].kind
-            else {
+            let SourceKind::Measured { heartbeat, max, .. } = &definition.sources[0].kind else {
                 panic!("{definition:?}");
             };
             assert_eq!((definition.step, *heartbeat), expected);
-            assert_eq!(max.get(), Some(125e12));
+            assert_eq!(max.get(), Some(281_474_976_710_656.0));
             // Rounded as collectd does it, a second before.
             assert_eq!(definition.start, Time::from_seconds(1_700_000_000));
         }

@@ -33,6 +33,10 @@ pub(super) fn run(mut args: Args) -> Outcome {
     let runs: usize = args.value("--runs")?.unwrap_or(3).max(1);
     let rounds: u64 = args.value("--rounds")?.unwrap_or(1000).max(1);
     args.finish()?;
+    if cfg!(debug_assertions) {
+        let how = "cargo run --release -p xtask -- bench collectd";
+        return Err(format!("what is measured must be optimised: `{how}`").into());
+    }
     require("collectd", "collectd-core")?;
     let kymo = build_kymo(true)?;
     decoding(runs)?;

@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 
 use super::Counts;
 use crate::Outcome;
-use crate::process::{command, hear, require};
+use crate::process::{command, hear, require, root};
 
 /// How long collectd sends.
 const RUN: Duration = Duration::from_secs(20);
@@ -142,8 +142,12 @@ impl Daemon {
 pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
     require("collectd", "collectd-core")?;
     require("rrdtool", "rrdtool")?;
-    let folder = tempfile::tempdir()?;
-    let at = |name: &str| folder.path().join(name);
+    // collectd makes no directories below one whose name begins with a dot.
+    let folder = root().join("target/interop/collectd");
+    if folder.is_dir() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let at = |name: &str| folder.join(name);
     let signed = Daemon::begin(kymo, at("sign"), "sign")?;
     let encrypted = Daemon::begin(kymo, at("encrypt"), "encrypt")?;
     let whole = Daemon::begin(kymo, at("whole"), "none")?;
@@ -297,7 +301,7 @@ fn compare(daemon: Daemon, sent: &Lists, own: &Path, counts: &mut Counts) -> Out
     ] {
         let mut rrdtool = command("rrdtool");
         rrdtool.args(&words).args(["--daemon", &socket]);
-        rrdtool.arg("host.example/load/load.rrd");
+        rrdtool.arg(daemon.folder.join("rrd/host.example/load/load.rrd"));
         if words == ["fetch"] {
             rrdtool.arg("AVERAGE");
         }

@@ -178,7 +178,7 @@ fn what_comes_again_is_taken_once() {
         panic!("two addresses");
     };
     let (counters, received) = (&daemon.ingest.counters, receiver.counters());
-    let datagram = std::fs::read(data("packets/signed-0001.bin")).unwrap();
+    let datagram = std::fs::read(data("malformed/sign_ok.bin")).unwrap();
     send(open, &datagram);
     await_count(&counters.lists, 1);
     send(open, &datagram);
