@@ -36,7 +36,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, required_unless_present = "config")]
     pub(crate) data: Option<PathBuf>,
 
-    /// Speak rrdcached's protocol at an address: unix:PATH, HOST, HOST:PORT or [IPv6]:PORT. Can be given
+    /// Speak rrdcached's protocol at an address: unix:PATH, HOST, HOST:PORT or `[IPv6]:PORT`. Can be given
     /// several times.
     ///
     /// Nobody is asked who they are: whoever reaches a port can change and remove databases. The port is
@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS", value_parser = rrdcached)]
     pub(crate) rrdcached: Vec<Address>,
 
-    /// Receive collectd's datagrams at an address: HOST, HOST:PORT, [IPv6]:PORT, or a group of multicast. Can
+    /// Receive collectd's datagrams at an address: HOST, HOST:PORT, `[IPv6]:PORT`, or a group of multicast. Can
     /// be given several times.
     ///
     /// The port is 25826 unless told otherwise. The databases are those that collectd's rrdtool plugin
