@@ -3,6 +3,8 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
 use crate::map::WritableMap;
@@ -30,6 +32,12 @@ pub struct Shared {
     length: Option<u64>,
     #[cfg(target_os = "linux")]
     map: Option<WritableMap>,
+    /// Whether the mapping was written to since the lock was taken.
+    #[cfg(target_os = "linux")]
+    written: bool,
+    /// The second in which the system was last told that the file has changed.
+    #[cfg(target_os = "linux")]
+    told: u64,
 }
 
 /// Device and number of a file.
@@ -51,6 +59,10 @@ impl Shared {
             length: None,
             #[cfg(target_os = "linux")]
             map: None,
+            #[cfg(target_os = "linux")]
+            written: false,
+            #[cfg(target_os = "linux")]
+            told: 0,
         })
     }
 
@@ -150,7 +162,28 @@ impl Shared {
         if !std::mem::take(&mut self.locked) {
             return Ok(());
         }
+        #[cfg(target_os = "linux")]
+        if std::mem::take(&mut self.written) {
+            self.tell_time();
+        }
         unlock(&self.file)
+    }
+
+    /// Sees that the file's time of modification is of this second: what is written through a mapping
+    /// changes it when the system likes, and programs that copy what is new go by it.
+    #[cfg(target_os = "linux")]
+    fn tell_time(&mut self) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let second = since.unwrap_or_default().as_secs();
+        if self.told == second {
+            return;
+        }
+        let mut first = [0];
+        if self.map.as_ref().is_some_and(|map| map.read(0, &mut first)) {
+            // What was asked for is done, whether this works or not.
+            let _ = self.file.write_at(0, &first);
+            self.told = second;
+        }
     }
 
     /// Sees that the file, which is locked, is mapped as it is now, if it can be.
@@ -235,6 +268,7 @@ impl Storage for Shared {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if self.mapped().is_some_and(|map| map.write(offset, bytes)) {
+            self.written = true;
             return Ok(());
         }
         self.write_to_file(offset, bytes)
@@ -276,6 +310,28 @@ mod tests {
         shared.unlock().unwrap();
         assert!(shared.lock_at(path, Locking::Try).unwrap());
         shared
+    }
+
+    #[test]
+    fn the_time_of_a_file_follows_what_is_written() {
+        let (_folder, path) = file(b"0123456789");
+        let mut shared = mapped(&path);
+        shared.write_at(3, b"abc").unwrap();
+        shared.unlock().unwrap();
+        let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        let modified = || path.metadata().unwrap().modified().unwrap();
+        File::open(&path).unwrap().set_modified(long_ago).unwrap();
+        // As if a second had gone.
+        #[cfg(target_os = "linux")]
+        (shared.told = 0);
+        assert!(shared.lock_at(&path, Locking::Try).unwrap());
+        shared.unlock().unwrap();
+        assert_eq!(modified(), long_ago, "nothing was written");
+        assert!(shared.lock_at(&path, Locking::Try).unwrap());
+        shared.write_at(3, b"def").unwrap();
+        shared.unlock().unwrap();
+        assert!(modified() > long_ago);
+        assert_eq!(std::fs::read(&path).unwrap(), b"012def6789");
     }
 
     #[test]
