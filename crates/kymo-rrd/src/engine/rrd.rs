@@ -124,8 +124,24 @@ impl<S: Storage> Rrd<S> {
             File::Native(file) => file.reload()?,
             File::Portable(file) => file.reload()?,
         }
-        (self.engine, self.direct) = self.file.ready()?;
-        Ok(())
+        self.plan()
+    }
+
+    /// Makes ready for the definitions that the file has now. Where that fails, it is read again before it
+    /// is changed.
+    fn plan(&mut self) -> Result<(), StoreError> {
+        match self.file.ready() {
+            Ok(ready) => {
+                (self.engine, self.direct) = ready;
+                Ok(())
+            }
+            Err(error) => {
+                if let File::Native(file) = &mut self.file {
+                    file.forget();
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Sees whether others have changed the file, and reads what they have changed: where they have
@@ -136,14 +152,12 @@ impl<S: Storage> Rrd<S> {
     /// Those of [`Rrd::open`].
     pub fn refresh(&mut self) -> Result<(), StoreError> {
         match &mut self.file {
-            File::Native(file) => {
-                if file.refresh()? {
-                    (self.engine, self.direct) = self.file.ready()?;
-                }
-            }
-            File::Portable(file) => file.refresh()?,
+            File::Native(file) => match file.refresh()? {
+                true => self.plan(),
+                false => Ok(()),
+            },
+            File::Portable(file) => Ok(file.refresh()?),
         }
-        Ok(())
     }
 
     /// Where the file is.
@@ -286,7 +300,11 @@ impl<S: Storage> Rrd<S> {
     fn smooth(&mut self) -> Result<(), UpdateError> {
         match &mut self.file {
             File::Native(file) => {
-                self.engine.smooth(file.as_mut())?;
+                let smoothed = self.engine.smooth(file.as_mut());
+                if smoothed.is_err() {
+                    file.forget();
+                }
+                smoothed?;
                 file.commit(true)?;
             }
             File::Portable(file) => {
