@@ -153,8 +153,12 @@ impl<'a> Reader<'a> {
 
     /// What stands after a backslash, which is here.
     fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), Wrong> {
-        let wrong = self.expected("an escape of JSON");
-        let letter = self.text.get(self.at + 1).ok_or_else(|| wrong.clone())?;
+        let at = self.at;
+        let wrong = || Wrong {
+            at,
+            message: "expected an escape of JSON".into(),
+        };
+        let letter = self.text.get(self.at + 1).ok_or_else(wrong)?;
         self.at += 2;
         text.push(match letter {
             b'"' | b'\\' | b'/' => *letter,
@@ -164,7 +168,7 @@ impl<'a> Reader<'a> {
             b'r' => b'\r',
             b't' => b'\t',
             b'u' => {
-                let unit = self.unit().ok_or_else(|| wrong.clone())?;
+                let unit = self.unit().ok_or_else(wrong)?;
                 let number = match unit {
                     // A byte of text that is not UTF-8.
                     0xdc80..=0xdcff => {
@@ -172,16 +176,16 @@ impl<'a> Reader<'a> {
                         return Ok(());
                     }
                     0xd800..=0xdbff => {
-                        let low = self.low().ok_or_else(|| wrong.clone())?;
+                        let low = self.low().ok_or_else(wrong)?;
                         0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00)
                     }
                     _ => unit,
                 };
-                let character = char::from_u32(number).ok_or(wrong)?;
+                let character = char::from_u32(number).ok_or_else(wrong)?;
                 text.extend(character.encode_utf8(&mut [0; 4]).bytes());
                 return Ok(());
             }
-            _ => return Err(wrong),
+            _ => return Err(wrong()),
         });
         Ok(())
     }

@@ -233,7 +233,7 @@ impl Making {
             (Some(b"file"), Some(_)) => wrong("a second line tells of the file"),
             (_, None) => wrong(
                 "no line before tells of the CPEL file (`\"cpel\":\"file\"`); \
-                 hint: `kymo convert --to jsonl` writes it",
+                 hint: `kymo convert --to jsonl` writes it of one",
             ),
             (Some(b"section"), Some(header)) => self.section(told, header.order),
             (Some(_), Some(_)) => wrong("`cpel` is neither `file` nor `section`"),
