@@ -204,6 +204,53 @@ fn the_journal_has_what_was_committed() {
     }
 }
 
+/// The only file of a journal.
+fn journal(directory: &Path) -> Vec<u8> {
+    let files = std::fs::read_dir(directory.join("journal")).unwrap();
+    let mut files = files.map(|entry| entry.unwrap().path());
+    std::fs::read(files.find(|path| !path.ends_with("lock")).unwrap()).unwrap()
+}
+
+/// A store with the databases of another, and a journal that was left there.
+fn left(store: &Store, bytes: &[u8]) -> (tempfile::TempDir, Options) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(directory.path());
+    options.base.clone_from(&store.options().base);
+    let journal = directory.path().join("journal");
+    std::fs::create_dir(&journal).unwrap();
+    std::fs::write(journal.join("kymo.journal.000000000001"), bytes).unwrap();
+    (directory, options)
+}
+
+/// Clients go on while the journal begins anew: what is carried over stands behind what they sent.
+#[test]
+fn what_was_carried_over_may_stand_behind_newer_updates() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    let forgotten = journal(directory.path()).len();
+    let texts = [1, 2, 3].map(|second| format!("{}:{second}", START + second));
+    give(&store, "a.rrd", &texts[0]).unwrap();
+    give(&store, "a.rrd", &texts[1]).unwrap();
+    let old = journal(directory.path()).len();
+    give(&store, "a.rrd", &texts[2]).unwrap();
+    let bytes = journal(directory.path());
+    let (old, new) = (&bytes[forgotten..old], &bytes[old..]);
+    // And it was killed before, when all of it was carried over already.
+    let bytes = [&bytes[..forgotten], new, old, new, old].concat();
+    let (_directory, options) = left(&store, &bytes);
+    let again = Store::open(options).unwrap();
+    let database = again.known(&again.path(b"a.rrd")).unwrap();
+    assert_eq!(database.pending(), texts.map(String::into_bytes));
+    assert_eq!(database.last(), Time::from_seconds(START + 3));
+    again.close();
+    assert_eq!(again.pending_bytes(), 0);
+    assert_eq!(
+        last(&again, "a.rrd"),
+        (Time::from_seconds(START + 3), "3".into())
+    );
+}
+
 #[test]
 fn forgotten_updates_do_not_come_back() {
     let directory = tempfile::tempdir().unwrap();

@@ -119,7 +119,6 @@ fn sync_files(store: &Store) -> io::Result<()> {
 /// Makes pending again what a journal has and the files have not.
 pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
     let mut missing = HashSet::new();
-    let mut found = 0_u64;
     for path in left {
         let bytes = Bytes::open(path, Access::Sequential)?;
         let told = replay(&bytes, |entry| match entry {
@@ -129,13 +128,10 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
             Entry::Update(path, record) => match store.database(path) {
                 Ok(database) => {
                     let mut state = database.state();
+                    // The last is that of the file until all are there.
                     if record.time.to_micros() > state.last.to_micros() {
                         state.push(&record);
                         store.pending_bytes.fetch_add(record.bytes.len(), Relaxed);
-                        found += 1;
-                        if !state.scheduled {
-                            store.schedule(&database, &mut state, store.timeout(&database));
-                        }
                     }
                 }
                 Err(error) => {
@@ -157,6 +153,18 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
         if let Err(problem) = told {
             let path = path.display();
             (store.options.log)(&format!("{path}: {problem}; what follows is passed over"));
+        }
+    }
+    let mut found = 0;
+    for database in store.databases() {
+        let mut state = database.state();
+        let before = state.pending.len();
+        state.sort();
+        let doubled = before - state.pending.len();
+        store.pending_bytes.fetch_sub(doubled, Relaxed);
+        found += state.count;
+        if state.count > 0 {
+            store.schedule(&database, &mut state, store.timeout(&database));
         }
     }
     if found > 0 {
