@@ -245,8 +245,14 @@ impl Active {
             .append(true)
             .create_new(true)
             .open(&path)?;
-        file.write_all(MAGIC)?;
-        File::open(directory)?.sync_all()?;
+        let begun = file
+            .write_all(MAGIC)
+            .and_then(|()| File::open(directory)?.sync_all());
+        if let Err(error) = begun {
+            // The next try has the same number.
+            std::fs::remove_file(&path)?;
+            return Err(error);
+        }
         Ok(Self {
             file: Arc::new(file),
             number,
