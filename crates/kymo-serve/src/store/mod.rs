@@ -379,9 +379,10 @@ impl Store {
         if !state.scheduled && !state.suspended {
             self.schedule(database, &mut state, self.timeout(database));
         }
+        // Before a writer can take it, who subtracts it again.
+        let pending = self.pending_bytes.fetch_add(added, Relaxed) + added;
         drop(state);
         self.counters.accepted.fetch_add(1, Relaxed);
-        let pending = self.pending_bytes.fetch_add(added, Relaxed) + added;
         if pending > self.options.most_pending / 2
             && pending - added <= self.options.most_pending / 2
         {
