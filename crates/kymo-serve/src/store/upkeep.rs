@@ -83,11 +83,12 @@ fn write_all(store: &Store) -> io::Result<()> {
         None => Vec::new(),
     };
     store.flush_all_and_wait();
-    carry_over(store, &before)
+    carry_over(store)?;
+    before.iter().try_for_each(std::fs::remove_file)
 }
 
-/// Puts what is pending in the journal, and removes the files before it.
-fn carry_over(store: &Store, before: &[PathBuf]) -> io::Result<()> {
+/// Puts what is pending in the journal: the files before it are not needed any more then.
+fn carry_over(store: &Store) -> io::Result<()> {
     let Some(journal) = store.journal() else {
         return Ok(());
     };
@@ -107,7 +108,7 @@ fn carry_over(store: &Store, before: &[PathBuf]) -> io::Result<()> {
     if journal.options().durable {
         sync_files(store)?;
     }
-    before.iter().try_for_each(std::fs::remove_file)
+    Ok(())
 }
 
 /// Sees that what was written to databases is on the disk.
@@ -119,6 +120,7 @@ fn sync_files(store: &Store) -> io::Result<()> {
 /// Makes pending again what a journal has and the files have not.
 pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
     let mut missing = HashSet::new();
+    let mut damaged = HashSet::new();
     for path in left {
         let bytes = Bytes::open(path, Access::Sequential)?;
         let told = replay(&bytes, |entry| match entry {
@@ -151,8 +153,12 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
             },
         });
         if let Err(problem) = told {
-            let path = path.display();
-            (store.options.log)(&format!("{path}: {problem}; what follows is passed over"));
+            let shown = path.display();
+            (store.options.log)(&format!(
+                "{shown}: {problem}; what can be read is taken, and the file kept as \
+                 {shown}.damaged"
+            ));
+            damaged.insert(path);
         }
     }
     let mut found = 0;
@@ -170,7 +176,12 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
     if found > 0 {
         (store.options.log)(&format!("{found} updates were found in the journal"));
     }
-    carry_over(store, left)
+    carry_over(store)?;
+    left.iter()
+        .try_for_each(|path| match damaged.contains(path) {
+            true => journal::set_aside(path),
+            false => std::fs::remove_file(path),
+        })
 }
 
 /// Ends the journal when all threads have ended. Where something could not be written, it stays.
@@ -179,7 +190,8 @@ pub(super) fn end(store: &Store) -> io::Result<()> {
         return Ok(());
     };
     let before = journal.rotate()?;
-    carry_over(store, &before)?;
+    carry_over(store)?;
+    before.iter().try_for_each(std::fs::remove_file)?;
     match store.pending_bytes() == 0 && lock(&store.unopened).is_empty() {
         true => journal.remove(),
         false => Ok(()),
