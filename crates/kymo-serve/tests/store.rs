@@ -428,6 +428,27 @@ fn the_journal_keeps_what_has_no_file_to_go_to() {
     assert_eq!(journals(directory.path()), 0);
 }
 
+/// A database that takes the place of a damaged one gets nothing of it.
+#[test]
+fn a_new_database_gets_no_updates_of_a_damaged_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    std::fs::write(store.options().base.join("a.rrd"), "damaged").unwrap();
+    let (directory, options) = left(&store, &journal(directory.path()));
+    let again = Store::open(options.clone()).unwrap();
+    assert_eq!(again.count(), 0);
+    again.create(&path, &definition()).unwrap();
+    again.close();
+    drop(again);
+    assert_eq!(journals(directory.path()), 0);
+    let again = Store::open(options).unwrap();
+    again.close();
+    assert_eq!(last(&again, "a.rrd").0, Time::from_seconds(START));
+}
+
 /// Everything is written, and the journal begun anew, again and again while it is closed.
 #[test]
 fn the_end_may_come_at_any_time() {

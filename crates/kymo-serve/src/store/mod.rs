@@ -177,8 +177,9 @@ pub struct Store {
     shards: [Shard; SHARDS],
     queues: Vec<Queue>,
     journal: Option<Journal>,
-    /// What the journal has for files that are there and could not be opened, as a group.
-    unopened: Mutex<Vec<u8>>,
+    /// Records that the journal has for files that are there and could not be opened, by their paths.
+    /// Held while something is carried over to a new journal, so that nothing is forgotten meanwhile.
+    unopened: Mutex<HashMap<Box<[u8]>, Vec<u8>>>,
     pending_bytes: AtomicUsize,
     /// What it has done.
     pub counters: Counters,
@@ -217,7 +218,7 @@ impl Store {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             queues: (0..writers).map(|_| Queue::default()).collect(),
             journal,
-            unopened: Mutex::default(),
+            unopened: Mutex::new(HashMap::new()),
             pending_bytes: AtomicUsize::new(0),
             counters: Counters::default(),
             upkeep: Upkeep::default(),
@@ -463,13 +464,17 @@ impl Store {
     ///
     /// Where the journal cannot be written: then nothing is forgotten.
     pub fn forget(&self, path: &[u8]) -> io::Result<bool> {
+        let mut unopened = lock(&self.unopened);
         if let Some(journal) = &self.journal {
             // Before anything is accepted that comes after this.
             let mut group = Group::new();
             journal::forget(path, &mut group.bytes);
             journal.append(&mut group.bytes)?;
         }
-        Ok(self.forget_in_memory(path))
+        unopened.remove(path);
+        let known = self.forget_in_memory(path);
+        drop(unopened);
+        Ok(known)
     }
 
     /// The same, of what the journal says.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use foldhash::{HashSet, HashSetExt};
 use kymo_io::{Access, Bytes};
 
-use super::{Group, Store, lock};
+use super::{Group, Store, lock, records};
 use crate::journal::{self, Entry, replay};
 
 /// A group that is carried over to a new journal is written when it has so many bytes.
@@ -93,10 +93,18 @@ fn carry_over(store: &Store) -> io::Result<()> {
         return Ok(());
     };
     let mut group = Group::new();
-    group.bytes.clone_from(&lock(&store.unopened));
+    let unopened = lock(&store.unopened);
+    for (path, pending) in unopened.iter() {
+        for record in records(pending) {
+            journal::update(path, record.bytes, &mut group.bytes);
+        }
+        if group.len() > PIECE {
+            store.commit(&mut group)?;
+        }
+    }
     for database in store.databases() {
         let state = database.state();
-        for record in super::records(&state.pending) {
+        for record in records(&state.pending) {
             journal::update(database.path(), record.bytes, &mut group.bytes);
         }
         drop(state);
@@ -105,6 +113,7 @@ fn carry_over(store: &Store) -> io::Result<()> {
         }
     }
     store.commit(&mut group)?;
+    drop(unopened);
     if journal.options().durable {
         sync_files(store)?;
     }
@@ -125,6 +134,7 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
         let bytes = Bytes::open(path, Access::Sequential)?;
         let told = replay(&bytes, |entry| match entry {
             Entry::Forget(path) => {
+                lock(&store.unopened).remove(path);
                 store.forget_in_memory(path);
             }
             Entry::Update(path, record) => match store.database(path) {
@@ -141,7 +151,9 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
                         store.counters.dropped.fetch_add(1, Relaxed);
                     } else {
                         // It may be mended before the next start.
-                        journal::update(path, record.bytes, &mut lock(&store.unopened));
+                        let mut unopened = lock(&store.unopened);
+                        let records = unopened.entry(path.into()).or_default();
+                        records.extend_from_slice(record.bytes);
                     }
                     if missing.insert(path.to_vec()) {
                         let path = String::from_utf8_lossy(path);
