@@ -121,6 +121,26 @@ fn updates_are_judged_one_by_one() {
     assert_eq!(refused.load(std::sync::atomic::Ordering::Relaxed), 3);
 }
 
+/// A reading that is refused does not keep others out whose times are before its own.
+#[test]
+fn what_is_refused_leaves_no_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    give(&store, "a.rrd", &format!("{}:x", START + 100)).unwrap();
+    let database = store.known(&path).unwrap();
+    assert_eq!(store.flush(&database), Flushed::Written);
+    assert_eq!(database.last(), Time::from_seconds(START + 1));
+    give(&store, "a.rrd", &format!("{}:2", START + 2)).unwrap();
+    store.close();
+    assert_eq!(
+        last(&store, "a.rrd"),
+        (Time::from_seconds(START + 2), "2".into())
+    );
+}
+
 #[test]
 fn times_are_judged_when_they_come() {
     let directory = tempfile::tempdir().unwrap();

@@ -156,8 +156,8 @@ impl Queue {
 
 /// What has become of updates.
 enum Outcome {
-    /// All were written or refused.
-    Settled,
+    /// All were written or refused; the last update of the file is of this time now.
+    Settled(Time),
     /// The file cannot be written now; so many bytes of the records were settled.
     Kept { settled: usize, reason: String },
     /// There is no file any more.
@@ -203,7 +203,11 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     let mut state = database.state();
     let path = String::from_utf8_lossy(database.path());
     match outcome {
-        Outcome::Settled => {
+        Outcome::Settled(last) => {
+            if state.pending.is_empty() {
+                // Not that of an update that was refused.
+                state.last = last;
+            }
             if state.failed.take().is_some() {
                 (store.options.log)(&format!("{path}: is written again"));
             }
@@ -275,10 +279,11 @@ fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) 
     let counters = &store.counters;
     counters.writes.fetch_add(1, Relaxed);
     let done = files.with(path, None, Locking::Try, |rrd| {
-        take_all(store, path, rrd, &samples)
+        take_all(store, path, rrd, &samples)?;
+        Ok(rrd.database().state.last_update)
     });
     match done {
-        Ok(Ok(())) => Outcome::Settled,
+        Ok(Ok(last)) => Outcome::Settled(last),
         Ok(Err((place, reason))) => Outcome::Kept {
             settled: place.checked_sub(1).map_or(0, |last| ends[last]),
             reason,
