@@ -2,6 +2,8 @@
 #![cfg(unix)]
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -118,7 +120,7 @@ fn updates_are_judged_one_by_one() {
         (Time::from_seconds(START + 5), "3".into())
     );
     let refused = &store.counters.refused;
-    assert_eq!(refused.load(std::sync::atomic::Ordering::Relaxed), 3);
+    assert_eq!(refused.load(Relaxed), 3);
 }
 
 /// A reading that is refused does not keep others out whose times are before its own.
@@ -139,6 +141,33 @@ fn what_is_refused_leaves_no_time() {
         last(&store, "a.rrd"),
         (Time::from_seconds(START + 2), "2".into())
     );
+}
+
+/// More than is written together, with some that are refused.
+#[test]
+fn many_updates_of_one_database_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    let database = store.database(&path).unwrap();
+    for second in 1..=6000 {
+        let reading = if second % 100 == 0 { "x" } else { "1" };
+        let text = format!("{}:{reading}", START + second);
+        let (update, _) = Update::from_text(text.as_bytes()).unwrap();
+        store.accept(&database, &update, None).unwrap();
+    }
+    assert!(store.pending_bytes() > 3 << 16);
+    assert_eq!(store.flush(&database), Flushed::Written);
+    let count = |counter: &AtomicU64| counter.load(Relaxed);
+    let counters = &store.counters;
+    assert_eq!(
+        (count(&counters.written), count(&counters.refused)),
+        (5940, 60)
+    );
+    assert_eq!((count(&counters.writes), store.pending_bytes()), (1, 0));
+    assert_eq!(database.last(), Time::from_seconds(START + 5999));
+    store.close();
 }
 
 #[test]
