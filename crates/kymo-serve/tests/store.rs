@@ -448,6 +448,37 @@ fn files_that_cannot_be_written_are_tried_again() {
     store.close();
 }
 
+/// Where there is no journal, what cannot be written at the end is lost, and that is told.
+#[test]
+fn what_is_lost_at_the_end_is_told() {
+    for (has_journal, is_kept) in [(false, false), (true, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let told = Arc::new(Mutex::new(String::new()));
+        let mut options = options(directory.path());
+        options.journal = options.journal.filter(|_| has_journal);
+        options.log = {
+            let told = Arc::clone(&told);
+            Arc::new(move |text: &str| *told.lock().unwrap() += text)
+        };
+        let store = Store::open(options).unwrap();
+        store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+        give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+        give(&store, "a.rrd", &format!("{}:2", START + 2)).unwrap();
+        let file = store.options().base.join("a.rrd");
+        let locked = std::fs::File::options().write(true).open(&file).unwrap();
+        kymo_io::lock(&locked, kymo_io::Locking::Try).unwrap();
+        assert_eq!(store.close(), is_kept);
+        let told = told.lock().unwrap().clone();
+        assert_eq!(
+            told.contains("a.rrd: 2 updates are lost: "),
+            !is_kept,
+            "{told}"
+        );
+        let dropped = store.counters.dropped.load(Relaxed);
+        assert_eq!(dropped, if is_kept { 0 } else { 2 });
+    }
+}
+
 /// A file that is damaged when the daemon starts may be mended later.
 #[test]
 fn the_journal_keeps_what_has_no_file_to_go_to() {

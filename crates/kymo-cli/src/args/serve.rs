@@ -18,9 +18,9 @@ use kymo_serve::listen::Address;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status:
-  0  a signal has ended it, and all was written
+  0  a signal has ended it, and all was written, or is in the journal
   2  the command line or the configuration is wrong
-  3  it cannot begin
+  3  it cannot begin, or could not write all at its end
 
 Examples:
   kymo serve --data /var/lib/rrd --rrdcached unix:/run/rrdcached.sock --journal /var/lib/kymo

@@ -93,7 +93,8 @@ pub struct Counters {
     pub accepted: AtomicU64,
     /// Updates that were not: their times are not after the last.
     pub past: AtomicU64,
-    /// Updates that were lost: there was no room for them, or their file is gone.
+    /// Updates that were lost: there was no room for them, or their file is gone or could not be written
+    /// until the end.
     pub dropped: AtomicU64,
     /// How often files were written, or were to be.
     pub writes: AtomicU64,
@@ -238,8 +239,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes everything, and ends the threads. What cannot be written stays in the journal.
-    pub fn close(&self) {
+    /// Writes everything, and ends the threads. What cannot be written stays in the journal; where there is
+    /// none it is lost, and told. Tells whether all is kept.
+    pub fn close(&self) -> bool {
         let threads = std::mem::take(&mut *lock(&self.threads));
         // It may wait for the writers, and so ends before them. A thread that panicked has told so.
         self.upkeep.stop();
@@ -252,7 +254,25 @@ impl Store {
         }
         if let Err(error) = upkeep::end(self) {
             (self.options.log)(&format!("the journal cannot be ended: {error}"));
+            return false;
         }
+        self.journal.is_some() || self.tell_lost() == 0
+    }
+
+    /// Tells what is still pending, which is lost, and how many updates that are.
+    fn tell_lost(&self) -> usize {
+        let mut lost = 0;
+        for database in self.databases() {
+            let state = database.state();
+            if state.count > 0 {
+                let (path, count) = (String::from_utf8_lossy(database.path()), state.count);
+                let reason = state.failed.as_deref().unwrap_or("it was not written");
+                (self.options.log)(&format!("{path}: {count} updates are lost: {reason}"));
+                lost += count;
+            }
+        }
+        self.counters.dropped.fetch_add(lost as u64, Relaxed);
+        lost
     }
 
     /// Has updates that come from now on written at other times.
