@@ -30,17 +30,15 @@ pub(crate) fn replay(bytes: &[u8], mut each: impl FnMut(Entry<'_>)) -> Result<()
     while !rest.is_empty() {
         let offset = bytes.len() - rest.len();
         let damaged = |problem| Err(format!("offset {offset}: {problem}"));
-        let Some((group, after)) = group(rest) else {
+        let Some((body, sum, after)) = group(rest) else {
             let found = format!("found {} bytes, expected a whole group", rest.len());
             return told.and(damaged(found));
         };
-        match group {
-            Ok(body) => {
-                let read = entries(body, bytes.len() - after.len(), &mut each);
-                told = told.and(read);
-            }
-            Err(problem) => told = told.and(damaged(problem)),
-        }
+        let found = CRC.checksum(body);
+        told = told.and(match found == sum {
+            true => entries(body, bytes.len() - after.len(), &mut each),
+            false => damaged(format!("found checksum {found:08x}, expected {sum:08x}")),
+        });
         rest = after;
     }
     told
@@ -58,8 +56,8 @@ fn entries(mut body: &[u8], end: usize, each: &mut impl FnMut(Entry<'_>)) -> Res
     Ok(())
 }
 
-/// What the first group has, or how it is damaged, and what follows it. `None` where it is cut off.
-fn group(bytes: &[u8]) -> Option<(Result<&[u8], String>, &[u8])> {
+/// What the first group has, the checksum that it tells, and what follows it. `None` where it is cut off.
+fn group(bytes: &[u8]) -> Option<(&[u8], u32, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let number = |bytes: &[u8]| {
         bytes
@@ -69,12 +67,7 @@ fn group(bytes: &[u8]) -> Option<(Result<&[u8], String>, &[u8])> {
     };
     let (length, sum) = (number(&head[..4]), number(&head[4..]));
     let (body, after) = rest.split_at_checked(length as usize)?;
-    let found = CRC.checksum(body);
-    let body = match found == sum {
-        true => Ok(body),
-        false => Err(format!("found checksum {found:08x}, expected {sum:08x}")),
-    };
-    Some((body, after))
+    Some((body, sum, after))
 }
 
 /// The first entry, and what follows it.
