@@ -154,7 +154,7 @@ impl Config {
             let to = &mut config.write;
             write.set("timeout", &mut to.timeout, Section::seconds)?;
             write.set("jitter", &mut to.jitter, Section::seconds)?;
-            write.set("flush", &mut to.flush, Section::seconds)?;
+            write.set("flush", &mut to.flush, Section::period)?;
             write.set("threads", &mut to.threads, |section, name| {
                 section.count(name, 1..=64)
             })?;
@@ -294,6 +294,10 @@ mod tests {
             (
                 "data = 'a'\n[write]\ntimeout = -1",
                 "line 3, column 11: `write.timeout`: found -1, expected seconds",
+            ),
+            (
+                "data = 'a'\n[write]\nflush = 0",
+                "line 3, column 9: `write.flush`: found 0, expected seconds, at least 1",
             ),
             (
                 "data = 'a'\n[write]\nthreads = 0",

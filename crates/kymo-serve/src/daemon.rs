@@ -27,7 +27,7 @@ pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
 ///
 /// # Errors
 ///
-/// Why it cannot begin, as a message.
+/// Why it cannot begin, or that something was lost at the end, as a message.
 pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
     let told = |error: io::Error| reason(&error);
     let config = configure()?;
@@ -74,8 +74,10 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
         }
     }
     daemon.notify(&[NotifyState::Stopping]);
-    daemon.end();
-    Ok(())
+    match daemon.end() {
+        true => Ok(()),
+        false => Err("not all that was accepted could be written".into()),
+    }
 }
 
 /// What brings updates to the store: sockets and their threads.
@@ -245,14 +247,15 @@ impl Daemon {
         }
     }
 
-    /// Answers what has come, writes all that is pending, and ends.
-    fn end(&mut self) {
+    /// Answers what has come, writes all that is pending, and ends. Tells whether all is kept.
+    fn end(&mut self) -> bool {
         self.stop();
-        self.store.close();
+        let kept = self.store.close();
         if let Some(path) = &self.config.pid_file {
             // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);
         }
+        kept
     }
 }
 

@@ -2,6 +2,8 @@
 #![cfg(unix)]
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -118,7 +120,54 @@ fn updates_are_judged_one_by_one() {
         (Time::from_seconds(START + 5), "3".into())
     );
     let refused = &store.counters.refused;
-    assert_eq!(refused.load(std::sync::atomic::Ordering::Relaxed), 3);
+    assert_eq!(refused.load(Relaxed), 3);
+}
+
+/// A reading that is refused does not keep others out whose times are before its own.
+#[test]
+fn what_is_refused_leaves_no_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    give(&store, "a.rrd", &format!("{}:x", START + 100)).unwrap();
+    let database = store.known(&path).unwrap();
+    assert_eq!(store.flush(&database), Flushed::Written);
+    assert_eq!(database.last(), Time::from_seconds(START + 1));
+    give(&store, "a.rrd", &format!("{}:2", START + 2)).unwrap();
+    store.close();
+    assert_eq!(
+        last(&store, "a.rrd"),
+        (Time::from_seconds(START + 2), "2".into())
+    );
+}
+
+/// More than is written together, with some that are refused.
+#[test]
+fn many_updates_of_one_database_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    let database = store.database(&path).unwrap();
+    for second in 1..=6000 {
+        let reading = if second % 100 == 0 { "x" } else { "1" };
+        let text = format!("{}:{reading}", START + second);
+        let (update, _) = Update::from_text(text.as_bytes()).unwrap();
+        store.accept(&database, &update, None).unwrap();
+    }
+    assert!(store.pending_bytes() > 3 << 16);
+    assert_eq!(store.flush(&database), Flushed::Written);
+    let count = |counter: &AtomicU64| counter.load(Relaxed);
+    let counters = &store.counters;
+    assert_eq!(
+        (count(&counters.written), count(&counters.refused)),
+        (5940, 60)
+    );
+    assert_eq!((count(&counters.writes), store.pending_bytes()), (1, 0));
+    assert_eq!(database.last(), Time::from_seconds(START + 5999));
+    store.close();
 }
 
 #[test]
@@ -199,9 +248,93 @@ fn the_journal_has_what_was_committed() {
             .iter()
             .any(|text| text.contains("whole group"));
         assert_eq!(warned, torn > 0, "{told:?}");
-        // It is in the new journal, and the old one is gone.
-        assert_eq!(journals(again.path()), 1);
+        // It is in the new journal, and the old one is gone if all of it was read.
+        assert_eq!(journals(again.path()), 1 + usize::from(torn > 0));
     }
+}
+
+/// The only file of a journal.
+fn journal(directory: &Path) -> Vec<u8> {
+    let files = std::fs::read_dir(directory.join("journal")).unwrap();
+    let mut files = files.map(|entry| entry.unwrap().path());
+    std::fs::read(files.find(|path| !path.ends_with("lock")).unwrap()).unwrap()
+}
+
+/// A store with the databases of another, and a journal that was left there.
+fn left(store: &Store, bytes: &[u8]) -> (tempfile::TempDir, Options) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = options(directory.path());
+    options.base.clone_from(&store.options().base);
+    let journal = directory.path().join("journal");
+    std::fs::create_dir(&journal).unwrap();
+    std::fs::write(journal.join("kymo.journal.000000000001"), bytes).unwrap();
+    (directory, options)
+}
+
+/// Clients go on while the journal begins anew: what is carried over stands behind what they sent.
+#[test]
+fn what_was_carried_over_may_stand_behind_newer_updates() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    let forgotten = journal(directory.path()).len();
+    let texts = [1, 2, 3].map(|second| format!("{}:{second}", START + second));
+    give(&store, "a.rrd", &texts[0]).unwrap();
+    give(&store, "a.rrd", &texts[1]).unwrap();
+    let old = journal(directory.path()).len();
+    give(&store, "a.rrd", &texts[2]).unwrap();
+    let bytes = journal(directory.path());
+    let (old, new) = (&bytes[forgotten..old], &bytes[old..]);
+    // And it was killed before, when all of it was carried over already.
+    let bytes = [&bytes[..forgotten], new, old, new, old].concat();
+    let (_directory, options) = left(&store, &bytes);
+    let again = Store::open(options).unwrap();
+    let database = again.known(&again.path(b"a.rrd")).unwrap();
+    assert_eq!(database.pending(), texts.map(String::into_bytes));
+    assert_eq!(database.last(), Time::from_seconds(START + 3));
+    again.close();
+    assert_eq!(again.pending_bytes(), 0);
+    assert_eq!(
+        last(&again, "a.rrd"),
+        (Time::from_seconds(START + 3), "3".into())
+    );
+}
+
+/// What stands behind a damaged group was acknowledged, and the file may be of use to somebody.
+#[test]
+fn a_damaged_group_takes_no_others_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    let texts = [1, 2, 3].map(|second| format!("{}:{second}", START + second));
+    give(&store, "a.rrd", &texts[0]).unwrap();
+    let first = journal(directory.path()).len();
+    give(&store, "a.rrd", &texts[1]).unwrap();
+    let second = journal(directory.path()).len();
+    give(&store, "a.rrd", &texts[2]).unwrap();
+    let mut bytes = journal(directory.path());
+    bytes[second - 1] ^= 1;
+    let (directory, mut options) = left(&store, &bytes);
+    let told = Arc::new(Mutex::new(String::new()));
+    options.log = {
+        let told = Arc::clone(&told);
+        Arc::new(move |text: &str| *told.lock().unwrap() += text)
+    };
+    let again = Store::open(options).unwrap();
+    let database = again.known(&again.path(b"a.rrd")).unwrap();
+    let [one, _, three] = texts.map(String::into_bytes);
+    assert_eq!(database.pending(), [one, three]);
+    let told = told.lock().unwrap().clone();
+    assert!(
+        told.contains(&format!("offset {first}: found checksum")),
+        "{told}"
+    );
+    again.close();
+    let kept = directory
+        .path()
+        .join("journal/kymo.journal.000000000001.damaged");
+    assert_eq!(std::fs::read(kept).unwrap(), bytes);
+    assert_eq!(journals(directory.path()), 1);
 }
 
 #[test]
@@ -315,6 +448,37 @@ fn files_that_cannot_be_written_are_tried_again() {
     store.close();
 }
 
+/// Where there is no journal, what cannot be written at the end is lost, and that is told.
+#[test]
+fn what_is_lost_at_the_end_is_told() {
+    for (has_journal, is_kept) in [(false, false), (true, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let told = Arc::new(Mutex::new(String::new()));
+        let mut options = options(directory.path());
+        options.journal = options.journal.filter(|_| has_journal);
+        options.log = {
+            let told = Arc::clone(&told);
+            Arc::new(move |text: &str| *told.lock().unwrap() += text)
+        };
+        let store = Store::open(options).unwrap();
+        store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+        give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+        give(&store, "a.rrd", &format!("{}:2", START + 2)).unwrap();
+        let file = store.options().base.join("a.rrd");
+        let locked = std::fs::File::options().write(true).open(&file).unwrap();
+        kymo_io::lock(&locked, kymo_io::Locking::Try).unwrap();
+        assert_eq!(store.close(), is_kept);
+        let told = told.lock().unwrap().clone();
+        assert_eq!(
+            told.contains("a.rrd: 2 updates are lost: "),
+            !is_kept,
+            "{told}"
+        );
+        let dropped = store.counters.dropped.load(Relaxed);
+        assert_eq!(dropped, if is_kept { 0 } else { 2 });
+    }
+}
+
 /// A file that is damaged when the daemon starts may be mended later.
 #[test]
 fn the_journal_keeps_what_has_no_file_to_go_to() {
@@ -342,6 +506,27 @@ fn the_journal_keeps_what_has_no_file_to_go_to() {
     store.close();
     assert_eq!(last(&store, "a.rrd").0, Time::from_seconds(START + 1));
     assert_eq!(journals(directory.path()), 0);
+}
+
+/// A database that takes the place of a damaged one gets nothing of it.
+#[test]
+fn a_new_database_gets_no_updates_of_a_damaged_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    std::fs::write(store.options().base.join("a.rrd"), "damaged").unwrap();
+    let (directory, options) = left(&store, &journal(directory.path()));
+    let again = Store::open(options.clone()).unwrap();
+    assert_eq!(again.count(), 0);
+    again.create(&path, &definition()).unwrap();
+    again.close();
+    drop(again);
+    assert_eq!(journals(directory.path()), 0);
+    let again = Store::open(options).unwrap();
+    again.close();
+    assert_eq!(last(&again, "a.rrd").0, Time::from_seconds(START));
 }
 
 /// Everything is written, and the journal begun anew, again and again while it is closed.

@@ -18,9 +18,9 @@ use kymo_serve::listen::Address;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status:
-  0  a signal has ended it, and all was written
+  0  a signal has ended it, and all was written, or is in the journal
   2  the command line or the configuration is wrong
-  3  it cannot begin
+  3  it cannot begin, or could not write all at its end
 
 Examples:
   kymo serve --data /var/lib/rrd --rrdcached unix:/run/rrdcached.sock --journal /var/lib/kymo
@@ -132,7 +132,7 @@ pub(crate) struct Serve {
     pub(crate) jitter: Option<std::time::Duration>,
 
     /// Write everything and begin a new journal every so many seconds; 3600 unless told otherwise.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = period)]
     pub(crate) flush: Option<std::time::Duration>,
 
     /// Write with so many threads; 2 unless told otherwise.
@@ -179,6 +179,13 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
     number
         .and_then(|number: f64| std::time::Duration::try_from_secs_f64(number).ok())
         .ok_or_else(|| "expected seconds, 0 to 31622400".into())
+}
+
+fn period(text: &str) -> Result<std::time::Duration, String> {
+    let expected = "expected seconds, 1 to 31622400";
+    let period = seconds(text).map_err(|_| expected)?;
+    let is_long = period >= std::time::Duration::from_secs(1);
+    is_long.then_some(period).ok_or_else(|| expected.into())
 }
 
 fn target(name: &str) -> Result<Target, String> {

@@ -165,6 +165,20 @@ impl<'t> Section<'t> {
 
     /// Seconds, with a fraction or without.
     pub(crate) fn seconds(&mut self, name: &'static str) -> Result<Option<Duration>, String> {
+        self.seconds_from(name, 0.0, "seconds")
+    }
+
+    /// How long it is between two times of what is done again and again: a second at least.
+    pub(crate) fn period(&mut self, name: &'static str) -> Result<Option<Duration>, String> {
+        self.seconds_from(name, 1.0, "seconds, at least 1")
+    }
+
+    fn seconds_from(
+        &mut self,
+        name: &'static str,
+        least: f64,
+        expected: &str,
+    ) -> Result<Option<Duration>, String> {
         let Some(value) = self.take(name) else {
             return Ok(None);
         };
@@ -174,10 +188,10 @@ impl<'t> Section<'t> {
             _ => None,
         };
         // A year is more than anybody waits, and far less than clocks can hold.
-        let number = number.filter(|number| (0.0..=31_622_400.0).contains(number));
+        let number = number.filter(|number| (least..=31_622_400.0).contains(number));
         match number.and_then(|number: f64| Duration::try_from_secs_f64(number).ok()) {
             Some(seconds) => Ok(Some(seconds)),
-            None => Err(self.wrong(name, value, "seconds")),
+            None => Err(self.wrong(name, value, expected)),
         }
     }
 

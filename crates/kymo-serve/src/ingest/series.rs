@@ -176,8 +176,9 @@ impl Series {
         let before = lines.len();
         lines.push(time, values, rates);
         let added = lines.len() - before;
-        drop(lines);
+        // Before they can be written, which subtracts it again.
         ingest.unwritten_bytes.fetch_add(added, Relaxed);
+        drop(lines);
         if was_empty {
             lock(&ingest.unwritten).push(Arc::clone(self));
         }

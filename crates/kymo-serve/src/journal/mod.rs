@@ -32,6 +32,8 @@ const UPDATE: u8 = 1;
 const FORGET: u8 = 2;
 /// The names of files, before their numbers.
 const NAME: &str = "kymo.journal.";
+/// What the name of a file ends with that was not read to its end.
+const DAMAGED: &str = ".damaged";
 /// A file is not longer than so many times what is told, even if what it has cannot be written.
 const MOST_TIMES: u64 = 8;
 
@@ -76,6 +78,8 @@ struct Active {
     written: u64,
     synced_groups: u64,
     syncing: bool,
+    /// Whether half a group stands at its end, so that nothing may stand behind.
+    torn: bool,
 }
 
 impl Journal {
@@ -95,8 +99,10 @@ impl Journal {
             );
             io::Error::new(error.kind(), text)
         })?;
-        let left = files(directory)?;
-        let number = left.last().map_or(1, |(number, _)| number + 1);
+        let left = files(directory, "")?;
+        let damaged = files(directory, DAMAGED)?;
+        let used = left.last().max(damaged.last());
+        let number = used.map_or(1, |(number, _)| number + 1);
         let active = Active::begin(directory, number)?;
         let journal = Self {
             active: Mutex::new(active),
@@ -140,9 +146,16 @@ impl Journal {
                 "the journal is too long",
             ));
         }
+        if active.torn {
+            let text = "the journal has half a group, and waits for a new file";
+            return Err(io::Error::other(text));
+        }
         if let Err(error) = (&*active.file).write_all(group) {
             // What was written of it must not stand before the next.
-            active.file.set_len(active.length)?;
+            active.torn = active.file.set_len(active.length).is_err();
+            if active.torn {
+                self.long.store(true, Relaxed);
+            }
             return Err(error);
         }
         active.length += group.len() as u64;
@@ -184,7 +197,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether the file is longer than was told.
+    /// Whether a new file is to be begun: this one is longer than was told, or torn.
     pub(crate) fn is_long(&self) -> bool {
         self.long.load(Relaxed)
     }
@@ -213,7 +226,7 @@ impl Journal {
         self.rotations.fetch_add(1, Relaxed);
         let number = active.number;
         drop(active);
-        let mut before = files(directory)?;
+        let mut before = files(directory, "")?;
         before.retain(|(found, _)| *found < number);
         Ok(before.into_iter().map(|(_, path)| path).collect())
     }
@@ -245,8 +258,14 @@ impl Active {
             .append(true)
             .create_new(true)
             .open(&path)?;
-        file.write_all(MAGIC)?;
-        File::open(directory)?.sync_all()?;
+        let begun = file
+            .write_all(MAGIC)
+            .and_then(|()| File::open(directory)?.sync_all());
+        if let Err(error) = begun {
+            // The next try has the same number.
+            std::fs::remove_file(&path)?;
+            return Err(error);
+        }
         Ok(Self {
             file: Arc::new(file),
             number,
@@ -254,6 +273,7 @@ impl Active {
             written: 0,
             synced_groups: 0,
             syncing: false,
+            torn: false,
         })
     }
 }
@@ -262,13 +282,27 @@ fn path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{NAME}{number:012}"))
 }
 
-/// The files of a directory and their numbers, in their order.
-fn files(directory: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+/// Keeps a file that was not read to its end under another name.
+///
+/// # Errors
+///
+/// Those of the system.
+pub(crate) fn set_aside(path: &Path) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(DAMAGED);
+    std::fs::rename(path, name)
+}
+
+/// The files of a directory whose names end so behind their numbers, in their order.
+fn files(directory: &Path, end: &str) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        let number = name.to_str().and_then(|name| {
+            let name = name.strip_prefix(NAME)?;
+            name.strip_suffix(end)
+        });
         if let Some(number) = number.and_then(|number| number.parse().ok()) {
             files.push((number, entry.path()));
         }

@@ -12,12 +12,12 @@ pub(crate) enum Entry<'a> {
     Forget(&'a [u8]),
 }
 
-/// Tells the entries of a file, in their order.
+/// Tells the entries of a file, in their order. A damaged group is passed over, if its end is known.
 ///
 /// # Errors
 ///
-/// Where there is something else: the offset, what was found there and what was expected. All before it was
-/// told. At the end of the last file that is a group that was never acknowledged.
+/// Where there is first something else: the offset, what was found there and what was expected. At the end of
+/// the last file that is a group that was never acknowledged.
 pub(crate) fn replay(bytes: &[u8], mut each: impl FnMut(Entry<'_>)) -> Result<(), String> {
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         // The program was killed before it had written this.
@@ -26,27 +26,39 @@ pub(crate) fn replay(bytes: &[u8], mut each: impl FnMut(Entry<'_>)) -> Result<()
             false => Err("offset 0: found no journal, expected `KYMOJRN1`".into()),
         };
     };
+    let mut told = Ok(());
     while !rest.is_empty() {
         let offset = bytes.len() - rest.len();
-        let (body, after) = group(rest).map_err(|problem| format!("offset {offset}: {problem}"))?;
-        let mut entries = body;
-        while !entries.is_empty() {
-            let place = bytes.len() - after.len() - entries.len();
-            let (entry, after) = entry(entries).ok_or_else(|| {
-                format!("offset {place}: expected an update, or what is forgotten")
-            })?;
-            each(entry);
-            entries = after;
-        }
+        let damaged = |problem| Err(format!("offset {offset}: {problem}"));
+        let Some((body, sum, after)) = group(rest) else {
+            let found = format!("found {} bytes, expected a whole group", rest.len());
+            return told.and(damaged(found));
+        };
+        let found = CRC.checksum(body);
+        told = told.and(match found == sum {
+            true => entries(body, bytes.len() - after.len(), &mut each),
+            false => damaged(format!("found checksum {found:08x}, expected {sum:08x}")),
+        });
         rest = after;
+    }
+    told
+}
+
+/// Tells the entries of a group, which ends at an offset.
+fn entries(mut body: &[u8], end: usize, each: &mut impl FnMut(Entry<'_>)) -> Result<(), String> {
+    while !body.is_empty() {
+        let place = end - body.len();
+        let (entry, after) = entry(body)
+            .ok_or_else(|| format!("offset {place}: expected an update, or what is forgotten"))?;
+        each(entry);
+        body = after;
     }
     Ok(())
 }
 
-/// The first group, and what follows it.
-fn group(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
-    let cut_off = || format!("found {} bytes, expected a whole group", bytes.len());
-    let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or_else(cut_off)?;
+/// What the first group has, the checksum that it tells, and what follows it. `None` where it is cut off.
+fn group(bytes: &[u8]) -> Option<(&[u8], u32, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let number = |bytes: &[u8]| {
         bytes
             .iter()
@@ -54,12 +66,8 @@ fn group(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
             .fold(0, |number, byte| number << 8 | u32::from(*byte))
     };
     let (length, sum) = (number(&head[..4]), number(&head[4..]));
-    let (body, after) = rest.split_at_checked(length as usize).ok_or_else(cut_off)?;
-    let found = CRC.checksum(body);
-    match found == sum {
-        true => Ok((body, after)),
-        false => Err(format!("found checksum {found:08x}, expected {sum:08x}")),
-    }
+    let (body, after) = rest.split_at_checked(length as usize)?;
+    Some((body, sum, after))
 }
 
 /// The first entry, and what follows it.

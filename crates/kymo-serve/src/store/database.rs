@@ -98,11 +98,27 @@ impl Database {
 }
 
 impl State {
-    /// Appends a record.
+    /// Appends a record of a journal. They come in any order until they are [sorted](Self::sort).
     pub(super) fn push(&mut self, record: &Record<'_>) {
         self.pending.extend_from_slice(record.bytes);
         self.count += 1;
-        self.last = self.last.max(record.time);
-        self.interval = record.interval.or(self.interval);
+    }
+
+    /// Brings the records of a journal in order. What was carried over stands behind newer ones there,
+    /// and may be there twice.
+    pub(super) fn sort(&mut self) {
+        let mut all: Vec<_> = records(&self.pending).collect();
+        // Of the same microsecond the one that came last holds: one before it was refused.
+        all.reverse();
+        all.sort_by_key(|record| record.time.to_micros());
+        all.dedup_by_key(|record| record.time.to_micros());
+        let mut sorted = Vec::with_capacity(self.pending.len());
+        for record in &all {
+            sorted.extend_from_slice(record.bytes);
+            self.last = record.time;
+            self.interval = record.interval.or(self.interval);
+        }
+        self.count = all.len();
+        self.pending = sorted;
     }
 }

@@ -93,7 +93,8 @@ pub struct Counters {
     pub accepted: AtomicU64,
     /// Updates that were not: their times are not after the last.
     pub past: AtomicU64,
-    /// Updates that were lost: there was no room for them, or their file is gone.
+    /// Updates that were lost: there was no room for them, or their file is gone or could not be written
+    /// until the end.
     pub dropped: AtomicU64,
     /// How often files were written, or were to be.
     pub writes: AtomicU64,
@@ -177,8 +178,9 @@ pub struct Store {
     shards: [Shard; SHARDS],
     queues: Vec<Queue>,
     journal: Option<Journal>,
-    /// What the journal has for files that are there and could not be opened, as a group.
-    unopened: Mutex<Vec<u8>>,
+    /// Records that the journal has for files that are there and could not be opened, by their paths.
+    /// Held while something is carried over to a new journal, so that nothing is forgotten meanwhile.
+    unopened: Mutex<HashMap<Box<[u8]>, Vec<u8>>>,
     pending_bytes: AtomicUsize,
     /// What it has done.
     pub counters: Counters,
@@ -217,7 +219,7 @@ impl Store {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             queues: (0..writers).map(|_| Queue::default()).collect(),
             journal,
-            unopened: Mutex::default(),
+            unopened: Mutex::new(HashMap::new()),
             pending_bytes: AtomicUsize::new(0),
             counters: Counters::default(),
             upkeep: Upkeep::default(),
@@ -237,8 +239,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Writes everything, and ends the threads. What cannot be written stays in the journal.
-    pub fn close(&self) {
+    /// Writes everything, and ends the threads. What cannot be written stays in the journal; where there is
+    /// none it is lost, and told. Tells whether all is kept.
+    pub fn close(&self) -> bool {
         let threads = std::mem::take(&mut *lock(&self.threads));
         // It may wait for the writers, and so ends before them. A thread that panicked has told so.
         self.upkeep.stop();
@@ -251,7 +254,25 @@ impl Store {
         }
         if let Err(error) = upkeep::end(self) {
             (self.options.log)(&format!("the journal cannot be ended: {error}"));
+            return false;
         }
+        self.journal.is_some() || self.tell_lost() == 0
+    }
+
+    /// Tells what is still pending, which is lost, and how many updates that are.
+    fn tell_lost(&self) -> usize {
+        let mut lost = 0;
+        for database in self.databases() {
+            let state = database.state();
+            if state.count > 0 {
+                let (path, count) = (String::from_utf8_lossy(database.path()), state.count);
+                let reason = state.failed.as_deref().unwrap_or("it was not written");
+                (self.options.log)(&format!("{path}: {count} updates are lost: {reason}"));
+                lost += count;
+            }
+        }
+        self.counters.dropped.fetch_add(lost as u64, Relaxed);
+        lost
     }
 
     /// Has updates that come from now on written at other times.
@@ -379,9 +400,10 @@ impl Store {
         if !state.scheduled && !state.suspended {
             self.schedule(database, &mut state, self.timeout(database));
         }
+        // Before a writer can take it, who subtracts it again.
+        let pending = self.pending_bytes.fetch_add(added, Relaxed) + added;
         drop(state);
         self.counters.accepted.fetch_add(1, Relaxed);
-        let pending = self.pending_bytes.fetch_add(added, Relaxed) + added;
         if pending > self.options.most_pending / 2
             && pending - added <= self.options.most_pending / 2
         {
@@ -462,13 +484,17 @@ impl Store {
     ///
     /// Where the journal cannot be written: then nothing is forgotten.
     pub fn forget(&self, path: &[u8]) -> io::Result<bool> {
+        let mut unopened = lock(&self.unopened);
         if let Some(journal) = &self.journal {
             // Before anything is accepted that comes after this.
             let mut group = Group::new();
             journal::forget(path, &mut group.bytes);
             journal.append(&mut group.bytes)?;
         }
-        Ok(self.forget_in_memory(path))
+        unopened.remove(path);
+        let known = self.forget_in_memory(path);
+        drop(unopened);
+        Ok(known)
     }
 
     /// The same, of what the journal says.

@@ -30,9 +30,13 @@ pub enum Readings<'a> {
     Values(&'a [Value]),
 }
 
+/// No time is so many seconds after 1970, or more: it is beyond those of collectd, and more likely in other
+/// units. A database that took it would take none that comes later.
+const SECONDS: f64 = (1_u64 << 34) as f64;
+
 impl<'a> Update<'a> {
     /// What a text `TIME:VALUE[:VALUE...]` tells, and its time as it was written. `None` where it
-    /// does not begin with seconds since 1970 and a colon. The values are looked at when they are
+    /// does not begin with seconds since 1970, below 2^34, and a colon. The values are looked at when they are
     /// written.
     pub fn from_text(text: &'a [u8]) -> Option<(Self, f64)> {
         let colon = memchr(b':', text)?;
@@ -44,7 +48,7 @@ impl<'a> Update<'a> {
             },
         };
         let update = Self {
-            time: engine::seconds(number)?,
+            time: engine::seconds(number).filter(|_| number < SECONDS)?,
             interval: None,
             readings: Readings::Text(text),
         };
@@ -205,6 +209,7 @@ mod tests {
             ("1000000010.5:", 1_000_000_010, 1 << 29),
             ("1e9:U", 1_000_000_000, 0),
             ("-10:1", -10, 0),
+            ("17179869183.5:1", (1 << 34) - 1, 1 << 29),
         ] {
             let (update, _) = Update::from_text(text.as_bytes()).unwrap();
             assert_eq!(Time::new(seconds, fraction), Some(update.time), "{text}");
@@ -219,6 +224,8 @@ mod tests {
             "nan:1",
             "1 :2",
             "1e300:1",
+            "17179869184:1",
+            "1500000000000:1",
         ] {
             assert_eq!(Update::from_text(text.as_bytes()), None, "{text}");
         }

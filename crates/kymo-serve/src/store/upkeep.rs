@@ -9,7 +9,7 @@ use std::time::Instant;
 use foldhash::{HashSet, HashSetExt};
 use kymo_io::{Access, Bytes};
 
-use super::{Group, Store, lock};
+use super::{Group, Store, lock, records};
 use crate::journal::{self, Entry, replay};
 
 /// A group that is carried over to a new journal is written when it has so many bytes.
@@ -83,19 +83,28 @@ fn write_all(store: &Store) -> io::Result<()> {
         None => Vec::new(),
     };
     store.flush_all_and_wait();
-    carry_over(store, &before)
+    carry_over(store)?;
+    before.iter().try_for_each(std::fs::remove_file)
 }
 
-/// Puts what is pending in the journal, and removes the files before it.
-fn carry_over(store: &Store, before: &[PathBuf]) -> io::Result<()> {
+/// Puts what is pending in the journal: the files before it are not needed any more then.
+fn carry_over(store: &Store) -> io::Result<()> {
     let Some(journal) = store.journal() else {
         return Ok(());
     };
     let mut group = Group::new();
-    group.bytes.clone_from(&lock(&store.unopened));
+    let unopened = lock(&store.unopened);
+    for (path, pending) in unopened.iter() {
+        for record in records(pending) {
+            journal::update(path, record.bytes, &mut group.bytes);
+        }
+        if group.len() > PIECE {
+            store.commit(&mut group)?;
+        }
+    }
     for database in store.databases() {
         let state = database.state();
-        for record in super::records(&state.pending) {
+        for record in records(&state.pending) {
             journal::update(database.path(), record.bytes, &mut group.bytes);
         }
         drop(state);
@@ -104,10 +113,11 @@ fn carry_over(store: &Store, before: &[PathBuf]) -> io::Result<()> {
         }
     }
     store.commit(&mut group)?;
+    drop(unopened);
     if journal.options().durable {
         sync_files(store)?;
     }
-    before.iter().try_for_each(std::fs::remove_file)
+    Ok(())
 }
 
 /// Sees that what was written to databases is on the disk.
@@ -119,23 +129,21 @@ fn sync_files(store: &Store) -> io::Result<()> {
 /// Makes pending again what a journal has and the files have not.
 pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
     let mut missing = HashSet::new();
-    let mut found = 0_u64;
+    let mut damaged = HashSet::new();
     for path in left {
         let bytes = Bytes::open(path, Access::Sequential)?;
         let told = replay(&bytes, |entry| match entry {
             Entry::Forget(path) => {
+                lock(&store.unopened).remove(path);
                 store.forget_in_memory(path);
             }
             Entry::Update(path, record) => match store.database(path) {
                 Ok(database) => {
                     let mut state = database.state();
+                    // The last is that of the file until all are there.
                     if record.time.to_micros() > state.last.to_micros() {
                         state.push(&record);
                         store.pending_bytes.fetch_add(record.bytes.len(), Relaxed);
-                        found += 1;
-                        if !state.scheduled {
-                            store.schedule(&database, &mut state, store.timeout(&database));
-                        }
                     }
                 }
                 Err(error) => {
@@ -143,7 +151,9 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
                         store.counters.dropped.fetch_add(1, Relaxed);
                     } else {
                         // It may be mended before the next start.
-                        journal::update(path, record.bytes, &mut lock(&store.unopened));
+                        let mut unopened = lock(&store.unopened);
+                        let records = unopened.entry(path.into()).or_default();
+                        records.extend_from_slice(record.bytes);
                     }
                     if missing.insert(path.to_vec()) {
                         let path = String::from_utf8_lossy(path);
@@ -155,14 +165,35 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
             },
         });
         if let Err(problem) = told {
-            let path = path.display();
-            (store.options.log)(&format!("{path}: {problem}; what follows is passed over"));
+            let shown = path.display();
+            (store.options.log)(&format!(
+                "{shown}: {problem}; what can be read is taken, and the file kept as \
+                 {shown}.damaged"
+            ));
+            damaged.insert(path);
+        }
+    }
+    let mut found = 0;
+    for database in store.databases() {
+        let mut state = database.state();
+        let before = state.pending.len();
+        state.sort();
+        let doubled = before - state.pending.len();
+        store.pending_bytes.fetch_sub(doubled, Relaxed);
+        found += state.count;
+        if state.count > 0 {
+            store.schedule(&database, &mut state, store.timeout(&database));
         }
     }
     if found > 0 {
         (store.options.log)(&format!("{found} updates were found in the journal"));
     }
-    carry_over(store, left)
+    carry_over(store)?;
+    left.iter()
+        .try_for_each(|path| match damaged.contains(path) {
+            true => journal::set_aside(path),
+            false => std::fs::remove_file(path),
+        })
 }
 
 /// Ends the journal when all threads have ended. Where something could not be written, it stays.
@@ -171,7 +202,8 @@ pub(super) fn end(store: &Store) -> io::Result<()> {
         return Ok(());
     };
     let before = journal.rotate()?;
-    carry_over(store, &before)?;
+    carry_over(store)?;
+    before.iter().try_for_each(std::fs::remove_file)?;
     match store.pending_bytes() == 0 && lock(&store.unopened).is_empty() {
         true => journal.remove(),
         false => Ok(()),

@@ -20,6 +20,8 @@ use super::{Database, Store};
 const RETRY: Duration = Duration::from_secs(5);
 /// A file that gets so many updates at once is mapped for them.
 const MANY: usize = 4;
+/// So many bytes of records are written together: as the engine takes them, readings are far larger.
+const PIECE: usize = 1 << 16;
 /// Memory of this size is kept for the next updates.
 const SMALL: usize = 1 << 10;
 /// So many updates that are refused are told.
@@ -156,8 +158,8 @@ impl Queue {
 
 /// What has become of updates.
 enum Outcome {
-    /// All were written or refused.
-    Settled,
+    /// All were written or refused; the last update of the file is of this time now.
+    Settled(Time),
     /// The file cannot be written now; so many bytes of the records were settled.
     Kept { settled: usize, reason: String },
     /// There is no file any more.
@@ -203,7 +205,11 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     let mut state = database.state();
     let path = String::from_utf8_lossy(database.path());
     match outcome {
-        Outcome::Settled => {
+        Outcome::Settled(last) => {
+            if state.pending.is_empty() {
+                // Not that of an update that was refused.
+                state.last = last;
+            }
             if state.failed.take().is_some() {
                 (store.options.log)(&format!("{path}: is written again"));
             }
@@ -255,10 +261,48 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
 
 /// Writes records to a file.
 fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) -> Outcome {
+    store.counters.writes.fetch_add(1, Relaxed);
+    let many = records(pending).nth(MANY - 1).is_some();
+    let done = files.with(path, None, Locking::Try, |rrd| {
+        if many {
+            // Where it cannot be mapped, it is written all the same.
+            let _ = rrd.storage_mut().map_now();
+        }
+        let mut settled = 0;
+        while settled < pending.len() {
+            match write_piece(store, path, rrd, &pending[settled..]) {
+                Ok(bytes) => settled += bytes,
+                Err((bytes, reason)) => return Err((settled + bytes, reason)),
+            }
+        }
+        Ok(rrd.database().state.last_update)
+    });
+    match done {
+        Ok(Ok(last)) => Outcome::Settled(last),
+        Ok(Err((settled, reason))) => Outcome::Kept { settled, reason },
+        Err(FileError::Open(error)) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
+        Err(error) => Outcome::Kept {
+            settled: 0,
+            reason: error.to_string(),
+        },
+    }
+}
+
+/// Writes the first records, of which there is at least one, and tells their bytes.
+///
+/// # Errors
+///
+/// How many bytes were settled before the file could not be written, and why it could not.
+fn write_piece(
+    store: &Store,
+    path: &[u8],
+    rrd: &mut Rrd<Shared>,
+    pending: &[u8],
+) -> Result<usize, (usize, String)> {
     let mut measured = Vec::new();
     let mut moments: Vec<(Time, Range<usize>)> = Vec::new();
     // Where each record ends.
-    let mut ends = Vec::new();
+    let mut ends = vec![0];
     let mut end = 0;
     for record in records(pending) {
         let first = measured.len();
@@ -266,28 +310,18 @@ fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) 
         moments.push((record.time, first..measured.len()));
         end += record.bytes.len();
         ends.push(end);
+        if end >= PIECE {
+            break;
+        }
     }
     let samples = moments.into_iter().map(|(time, values)| Sample {
         time,
         values: &measured[values],
     });
     let samples: Vec<_> = samples.collect();
-    let counters = &store.counters;
-    counters.writes.fetch_add(1, Relaxed);
-    let done = files.with(path, None, Locking::Try, |rrd| {
-        take_all(store, path, rrd, &samples)
-    });
-    match done {
-        Ok(Ok(())) => Outcome::Settled,
-        Ok(Err((place, reason))) => Outcome::Kept {
-            settled: place.checked_sub(1).map_or(0, |last| ends[last]),
-            reason,
-        },
-        Err(FileError::Open(error)) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
-        Err(error) => Outcome::Kept {
-            settled: 0,
-            reason: error.to_string(),
-        },
+    match take_all(store, path, rrd, &samples) {
+        Ok(()) => Ok(end),
+        Err((place, reason)) => Err((ends[place], reason)),
     }
 }
 
@@ -303,10 +337,6 @@ fn take_all(
     samples: &[Sample<'_>],
 ) -> Result<(), (usize, String)> {
     let counters = &store.counters;
-    if samples.len() >= MANY {
-        // Where it cannot be mapped, it is written all the same.
-        let _ = rrd.storage_mut().map_now();
-    }
     // What the file has already, it has from the journal.
     let options = UpdateOptions {
         skip_past: true,
