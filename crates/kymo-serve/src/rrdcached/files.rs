@@ -145,6 +145,8 @@ impl<S: io::Read + Write> Client<'_, S> {
                     };
                     request.extend([b"--start".into(), start.to_string().into_bytes().into()]);
                 }
+                // librrd sends 0 where its caller was not told a step.
+                b"-s" if number(value) == Some(0) => {}
                 b"-s" => request.extend([b"--step".into(), value.clone()]),
                 b"-r" | b"-t" => {
                     let store = &self.shared.store;
