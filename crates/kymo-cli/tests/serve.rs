@@ -304,6 +304,20 @@ fn the_configuration_is_read_again() {
     assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
     assert_eq!(told(), "READY=1\n");
     client.ok("PING");
+    // Nor does an address that cannot be bound, wherever it stands.
+    for listen in [
+        "[rrdcached]\nlisten = ['unix:sock', 'unix:none/sock']",
+        "[rrdcached]\nlisten = 'unix:sock2'\n[metrics]\nlisten = 'unix:none/sock'",
+        "[rrdcached]\nlisten = 'unix:sock2'\n[[collectd.listen]]\nhost = '192.0.2.1'",
+    ] {
+        write(&format!("data = 'data'\npid-file = 'pid'\n{listen}\n"));
+        daemon.signal("-HUP");
+        assert!(told().starts_with("RELOADING=1\n"));
+        assert_eq!(told(), "READY=1\n");
+        client.ok("PING");
+        daemon.client().ok("PING");
+        assert!(!directory.path().join("sock2").exists());
+    }
 
     write(
         "data = 'data'\n[rrdcached]\nlisten = ['unix:sock', 'unix:other']\n[write]\ntimeout = 0.001\n",
@@ -316,6 +330,8 @@ fn the_configuration_is_read_again() {
     let mut answer = [0; 7];
     other.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"0 PONG\n");
+    // A pid file is not the daemon's where it has begun without it.
+    std::fs::write(directory.path().join("pid"), "1\n").unwrap();
     // Nothing is lost, and what is pending is written at the new times.
     let mut client = daemon.client();
     let end = Instant::now() + Duration::from_secs(30);
@@ -324,6 +340,8 @@ fn the_configuration_is_read_again() {
     }
     assert_eq!(daemon.end(), Some(0));
     assert_eq!(told(), "STOPPING=1\n");
+    let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
+    assert_eq!(pid, "1\n");
 }
 
 #[test]

@@ -139,6 +139,20 @@ impl Socket {
         }
     }
 
+    /// Gives the file of a socket another mode, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn set_mode(&self, mode: u32) -> io::Result<()> {
+        match self {
+            Self::Unix(_, Some(path)) => {
+                std::fs::set_permissions(path, Permissions::from_mode(mode))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a connection that waits.
     fn accept(&self) -> io::Result<Stream> {
         match self {
