@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kymo_io::most_open_files;
 use kymo_rrdtool::reason;
 use listenfd::ListenFd;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -19,7 +21,7 @@ use crate::metrics::{self, Page};
 use crate::rrdcached::{self, Rrdcached};
 use crate::store::{Log, Options, Store, Timing};
 
-/// Where the configuration comes from; it is asked again at a reload.
+/// Where the configuration comes from when it is read again.
 pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
 
 /// Serves until a signal says that it is to end, and all is written.
@@ -30,9 +32,9 @@ pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
 /// # Errors
 ///
 /// Why it cannot begin, as a message.
-pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
+pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), String> {
     let told = |error: io::Error| reason(&error);
-    let config = configure()?;
+    raise_open_files();
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1]).map_err(told)?;
     let (tell, wishes) = channel();
     std::thread::spawn(move || {
@@ -128,15 +130,15 @@ impl Daemon {
             (self.log)(&format!("{what} at {}, from systemd", socket.name()));
         }
         self.bound = self.bind(&self.config)?;
-        self.start_rrdcached()?;
         self.start_collectd()?;
-        self.start_metrics()?;
-        // Where another daemon listens, the file is that one's.
+        // Where another daemon listens, the file is that one's. Who is answered finds it.
         if let Some(path) = &self.config.pid_file {
             let written = std::fs::write(path, pid());
             written.map_err(|error| format!("'{}': {}", path.display(), reason(&error)))?;
             self.pid_file = Some(path.clone());
         }
+        self.start_rrdcached()?;
+        self.start_metrics()?;
         Ok(())
     }
 
@@ -336,6 +338,14 @@ impl Daemon {
     }
 }
 
+/// Lets the process have as many files open as the system grants it: connections and databases are files.
+fn raise_open_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Where that is not allowed, fewer are served.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
 /// What is in the file with the number of the process.
 fn pid() -> String {
     format!("{}\n", std::process::id())
@@ -384,7 +394,11 @@ fn options(config: &Config, log: &Log) -> Options {
             flush_interval: write.flush,
         },
         writers: write.threads,
-        open_files: write.open_files,
+        // An eighth of what the process may have is for databases.
+        open_files: write
+            .open_files
+            .min(most_open_files() / (8 * write.threads.max(1)))
+            .max(1),
         most_pending: write.most_pending,
         target: config.target,
         journal: config.journal.clone(),

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use kymo_io::most_open_files;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// How long connections have for what they are doing when the daemon ends.
@@ -225,6 +226,18 @@ impl Stream {
         }
     }
 
+    /// Has writing fail that takes longer than this; who asks nothing may stay.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn set_write_patience(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
+            Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
+        }
+    }
+
     fn try_clone(&self) -> io::Result<Self> {
         match self {
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
@@ -333,8 +346,8 @@ pub struct Connections {
 }
 
 impl Server {
-    /// Waits for connections, no more than so many at a time. Each is served by a thread, which
-    /// calls `serve` with it.
+    /// Waits for connections, no more than so many at a time, nor than a tenth of the files that the
+    /// process may have open. Each is served by a thread, which calls `serve` with it.
     ///
     /// # Errors
     ///
@@ -347,8 +360,9 @@ impl Server {
     ) -> io::Result<Self> {
         let (running, stop) = stop()?;
         let stop = Arc::new(stop);
+        // Each has two files, and there may be three servers beside the databases.
         let connections = Arc::new(Connections {
-            most,
+            most: most.min(most_open_files() / 10).max(1),
             ..Connections::default()
         });
         let mut threads = Vec::new();
