@@ -195,6 +195,8 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         self.commit();
         self.stream.write_all(&self.out)?;
         self.out.clear();
+        // Long answers are rare, and connections many.
+        self.out.shrink_to(2 * PIECE);
         Ok(())
     }
 
