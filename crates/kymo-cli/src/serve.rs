@@ -17,12 +17,12 @@ use crate::terminal::{Failure, Outcome, Terminal};
 /// Serves until a signal ends it.
 pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure> {
     // What is wrong with the configuration is told before anything is done.
-    configuration(args).map_err(Failure::Usage)?;
+    let config = configuration(args).map_err(Failure::Usage)?;
     let log: Log = Arc::new(|text| {
         // Nobody can be told that messages are not seen.
         let _ = writeln!(std::io::stderr(), "kymo serve: {text}");
     });
-    match daemon::run(&|| configuration(args), &log) {
+    match daemon::run(config, &|| configuration(args), &log) {
         Ok(()) => Ok(Outcome::Good),
         Err(problem) => {
             terminal.error(problem);

@@ -34,6 +34,8 @@ impl Daemon {
             child: child.spawn().unwrap(),
             socket: directory.join("sock"),
         };
+        // A pipe that it was given ends with it.
+        drop(command);
         let end = Instant::now() + Duration::from_secs(60);
         while UnixStream::connect(&daemon.socket).is_err() {
             assert!(Instant::now() < end, "it does not listen");
@@ -113,9 +115,18 @@ fn a_signal_ends_it_when_all_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let words = [&WORDS[..], &["--pid-file", "pid", "--jitter", "1.5"]].concat();
     let daemon = Daemon::begin(directory.path(), &words);
-    let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
-    assert_eq!(pid, format!("{}\n", daemon.child.id()));
     let mut client = daemon.client();
+    client.ok("PING");
+    let pid = || std::fs::read_to_string(directory.path().join("pid")).unwrap();
+    assert_eq!(pid(), format!("{}\n", daemon.child.id()));
+    // A second one that cannot listen leaves the file as it is.
+    let mut second = Command::new(env!("CARGO_BIN_EXE_kymo"));
+    second
+        .arg("serve")
+        .args(&words)
+        .current_dir(directory.path());
+    assert_eq!(second.output().unwrap().status.code(), Some(3));
+    assert_eq!(pid(), format!("{}\n", daemon.child.id()));
     client.ok(&create("host/a.rrd"));
     client.ok(&format!(
         "UPDATE host/a.rrd {}:1 {}:2",
@@ -304,6 +315,20 @@ fn the_configuration_is_read_again() {
     assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
     assert_eq!(told(), "READY=1\n");
     client.ok("PING");
+    // Nor does an address that cannot be bound, wherever it stands.
+    for listen in [
+        "[rrdcached]\nlisten = ['unix:sock', 'unix:none/sock']",
+        "[rrdcached]\nlisten = 'unix:sock2'\n[metrics]\nlisten = 'unix:none/sock'",
+        "[rrdcached]\nlisten = 'unix:sock2'\n[[collectd.listen]]\nhost = '192.0.2.1'",
+    ] {
+        write(&format!("data = 'data'\npid-file = 'pid'\n{listen}\n"));
+        daemon.signal("-HUP");
+        assert!(told().starts_with("RELOADING=1\n"));
+        assert_eq!(told(), "READY=1\n");
+        client.ok("PING");
+        daemon.client().ok("PING");
+        assert!(!directory.path().join("sock2").exists());
+    }
 
     write(
         "data = 'data'\n[rrdcached]\nlisten = ['unix:sock', 'unix:other']\n[write]\ntimeout = 0.001\n",
@@ -316,6 +341,8 @@ fn the_configuration_is_read_again() {
     let mut answer = [0; 7];
     other.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"0 PONG\n");
+    // A pid file is not the daemon's where it has begun without it.
+    std::fs::write(directory.path().join("pid"), "1\n").unwrap();
     // Nothing is lost, and what is pending is written at the new times.
     let mut client = daemon.client();
     let end = Instant::now() + Duration::from_secs(30);
@@ -324,6 +351,29 @@ fn the_configuration_is_read_again() {
     }
     assert_eq!(daemon.end(), Some(0));
     assert_eq!(told(), "STOPPING=1\n");
+    let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
+    assert_eq!(pid, "1\n");
+}
+
+/// A pipe can be read once, and a `collectd.conf` may keep nothing.
+#[test]
+fn a_configuration_from_a_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("conf"), "LoadPlugin network\n").unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let text = b"data = 'data'\n[rrdcached]\nlisten = 'unix:sock'\n";
+    writer.write_all(text).unwrap();
+    drop(writer);
+    let (mut told, stderr) = std::io::pipe().unwrap();
+    let words = ["--config", "/dev/stdin", "--collectd-conf", "conf"];
+    let daemon = Daemon::begin_with(directory.path(), &words, |command| {
+        command.stdin(reader).stderr(stderr)
+    });
+    daemon.client().ok("PING");
+    assert_eq!(daemon.end(), Some(0));
+    let mut text = String::new();
+    told.read_to_string(&mut text).unwrap();
+    assert!(text.contains("warning: values are kept nowhere"), "{text}");
 }
 
 #[test]

@@ -98,6 +98,9 @@ impl Collectd {
             .ignored
             .iter()
             .for_each(|line| log(&format!("warning: {line}")));
+        if ingest.databases.is_none() && ingest.csv.is_none() {
+            log("warning: values are kept nowhere: there are neither databases nor files of CSV");
+        }
         if ingest.types.is_none() {
             log("there is no types.db: the types on the wire decide, and PUTVAL knows no type");
         }

@@ -1,23 +1,27 @@
 //! The daemon: from its configuration to its end.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kymo_io::most_open_files;
 use kymo_rrdtool::reason;
 use listenfd::ListenFd;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
-use crate::listen::{Server, Socket};
+use crate::listen::{Address, Server, Socket};
 use crate::metrics::{self, Page};
 use crate::rrdcached::{self, Rrdcached};
 use crate::store::{Log, Options, Store, Timing};
 
-/// Where the configuration comes from; it is asked again at a reload.
+/// Where the configuration comes from when it is read again.
 pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
 
 /// Serves until a signal says that it is to end, and all is written.
@@ -28,9 +32,9 @@ pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
 /// # Errors
 ///
 /// Why it cannot begin, or that something was lost at the end, as a message.
-pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
+pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), String> {
     let told = |error: io::Error| reason(&error);
-    let config = configure()?;
+    raise_open_files();
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1]).map_err(told)?;
     let (tell, wishes) = channel();
     std::thread::spawn(move || {
@@ -47,8 +51,10 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
         config,
         log: Arc::clone(log),
         handed: handed(),
-        sources: Sources::default(),
+        bound: Bound::new(),
+        sources: Arc::default(),
         metrics: None,
+        pid_file: None,
     };
     if let Err(problem) = daemon.begin() {
         daemon.end();
@@ -67,7 +73,7 @@ pub fn run(configure: Configure<'_>, log: &Log) -> Result<(), String> {
             Err(RecvTimeoutError::Timeout) => daemon.notify(&[NotifyState::Watchdog]),
             Ok(SIGHUP) => daemon.reload(configure),
             Ok(SIGUSR1) => {
-                lock(&daemon.sources).iter().for_each(|it| it.flush());
+                lock(&daemon.sources).values().for_each(|it| it.flush());
                 daemon.store.flush_all();
             }
             Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
@@ -101,7 +107,10 @@ pub trait Source: Send {
     fn stop(&mut self);
 }
 
-type Sources = Arc<Mutex<Vec<Box<dyn Source>>>>;
+/// By what is spoken there.
+type Sources = BTreeMap<&'static str, Box<dyn Source>>;
+/// Sockets that the daemon has bound: what is spoken there, and at what address.
+type Bound = Vec<(&'static str, Address, Arc<Socket>)>;
 
 struct Daemon {
     config: Config,
@@ -110,83 +119,125 @@ struct Daemon {
     rrdcached: Arc<Rrdcached>,
     /// Sockets that were there before the daemon, and what is spoken there.
     handed: Vec<(String, Socket)>,
-    sources: Sources,
+    bound: Bound,
+    sources: Arc<Mutex<Sources>>,
     metrics: Option<Server>,
+    /// That which was written.
+    pid_file: Option<PathBuf>,
 }
 
 impl Daemon {
     fn begin(&mut self) -> Result<(), String> {
-        if let Some(path) = &self.config.pid_file {
-            let written = std::fs::write(path, format!("{}\n", std::process::id()));
-            written.map_err(|error| format!("'{}': {}", path.display(), reason(&error)))?;
+        for (what, socket) in &self.handed {
+            (self.log)(&format!("{what} at {}, from systemd", socket.name()));
         }
-        self.listen()
+        self.bound = self.bind(&self.config)?;
+        self.start_collectd()?;
+        // Where another daemon listens, the file is that one's. Who is answered finds it.
+        if let Some(path) = &self.config.pid_file {
+            let written = std::fs::write(path, pid());
+            written.map_err(|error| format!("'{}': {}", path.display(), reason(&error)))?;
+            self.pid_file = Some(path.clone());
+        }
+        self.start_rrdcached()?;
+        self.start_metrics()?;
+        Ok(())
     }
 
-    /// Begins to listen.
-    fn listen(&mut self) -> Result<(), String> {
-        let told = |error: io::Error| reason(&error);
-        let sockets = self.sockets("rrdcached", &self.config.rrdcached)?;
+    /// Binds the sockets of a configuration; those that are bound already are taken as they are.
+    fn bind(&self, config: &Config) -> Result<Bound, String> {
+        let mut bound = Bound::new();
+        for (what, listen) in spoken(config) {
+            for address in &listen.addresses {
+                if bound.iter().any(|(_, taken, _)| taken == address) {
+                    return Err(format!("{address}: it is told twice"));
+                }
+                let there = self.bound.iter().find(|(_, taken, _)| taken == address);
+                let socket = match there {
+                    Some((.., socket)) => Arc::clone(socket),
+                    None => Arc::new(self.bind_at(what, address, listen.mode)?),
+                };
+                bound.push((what, address.clone(), socket));
+            }
+        }
+        Ok(bound)
+    }
+
+    fn bind_at(&self, what: &str, address: &Address, mode: u32) -> Result<Socket, String> {
+        let socket = Socket::bind(address, mode)
+            .map_err(|error| format!("{address}: {}", reason(&error)))?;
+        (self.log)(&format!("{what} at {}", socket.name()));
+        if !address.is_local() {
+            (self.log)(&format!(
+                "warning: other machines may reach {address}, where nobody is asked who they are \
+                 and nothing is encrypted"
+            ));
+        }
+        Ok(socket)
+    }
+
+    /// The sockets where something is spoken.
+    fn sockets(&self, what: &str) -> Result<Vec<Socket>, String> {
+        let handed = self.handed.iter().filter(|(name, _)| name == what);
+        let bound = self.bound.iter().filter(|(name, ..)| *name == what);
+        let sockets = handed.map(|(_, socket)| socket);
+        let sockets = sockets.chain(bound.map(|(.., socket)| &**socket));
+        let sockets = sockets.map(Socket::try_clone).collect::<io::Result<_>>();
+        sockets.map_err(|error| reason(&error))
+    }
+
+    fn start_rrdcached(&self) -> Result<(), String> {
+        let sockets = self.sockets("rrdcached")?;
         if !sockets.is_empty() {
             let most = self.config.rrdcached.connections;
-            let source = rrdcached::Source::start(&self.rrdcached, sockets, most).map_err(told)?;
-            lock(&self.sources).push(Box::new(source));
+            let source = rrdcached::Source::start(&self.rrdcached, sockets, most);
+            let source = Box::new(source.map_err(|error| reason(&error))?);
+            lock(&self.sources).insert("rrdcached", source);
         }
+        Ok(())
+    }
+
+    fn start_collectd(&self) -> Result<(), String> {
         if let Some(options) = &self.config.collectd {
-            let sockets = self.sockets("unixsock", &options.unixsock)?;
+            let sockets = self.sockets("unixsock")?;
             let source = Collectd::start(options, sockets, &self.store, &self.log)?;
-            lock(&self.sources).push(Box::new(source));
+            lock(&self.sources).insert("collectd", Box::new(source));
         }
-        let sockets = self.sockets("metrics", &self.config.metrics)?;
+        Ok(())
+    }
+
+    fn start_metrics(&mut self) -> Result<(), String> {
+        let sockets = self.sockets("metrics")?;
         if !sockets.is_empty() {
             let (store, sources) = (Arc::clone(&self.store), Arc::clone(&self.sources));
             let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(move || {
                 let mut page = Page::default();
                 page.store(&store);
                 let sources = lock(&sources);
-                sources.iter().for_each(|source| source.metrics(&mut page));
+                sources.values().for_each(|it| it.metrics(&mut page));
                 page.process();
                 page
             });
             let most = self.config.metrics.connections;
             let serve = move |stream| metrics::serve(stream, &page);
-            self.metrics = Some(Server::start("metrics", sockets, most, serve).map_err(told)?);
+            let server = Server::start("metrics", sockets, most, serve);
+            self.metrics = Some(server.map_err(|error| reason(&error))?);
         }
         Ok(())
     }
 
-    /// Listens no more.
-    fn stop(&mut self) {
+    fn stop_metrics(&mut self) {
         if let Some(mut metrics) = self.metrics.take() {
             metrics.stop();
         }
-        let sources = std::mem::take(&mut *lock(&self.sources));
-        sources.into_iter().for_each(|mut source| source.stop());
     }
 
-    /// The sockets where something is spoken.
-    fn sockets(&self, what: &str, listen: &Listen) -> Result<Vec<Socket>, String> {
-        let mut sockets = Vec::new();
-        for (name, socket) in &self.handed {
-            if name == what {
-                let again = socket.try_clone().map_err(|error| reason(&error))?;
-                (self.log)(&format!("{what} at {}, from systemd", socket.name()));
-                sockets.push(again);
-            }
+    fn stop_source(&self, what: &str) {
+        // Who asks for metrics does not wait until it has ended.
+        let source = lock(&self.sources).remove(what);
+        if let Some(mut source) = source {
+            source.stop();
         }
-        for address in &listen.addresses {
-            let socket = Socket::bind(address, listen.mode)
-                .map_err(|error| format!("{address}: {}", reason(&error)))?;
-            (self.log)(&format!("{what} at {}", socket.name()));
-            if !address.is_local() {
-                (self.log)(&format!(
-                    "warning: other machines may reach {address}, where nobody is asked who they \
-                     are and nothing is encrypted"
-                ));
-            }
-            sockets.push(socket);
-        }
-        Ok(sockets)
     }
 
     /// Reads the configuration again, and does what has changed.
@@ -195,15 +246,30 @@ impl Daemon {
             NotifyState::Reloading,
             NotifyState::monotonic_usec_now().unwrap_or(NotifyState::Status("reloading")),
         ]);
-        match configure() {
+        match configure().and_then(|config| self.take(config)) {
             Err(problem) => (self.log)(&format!("{problem}; all stays as it was")),
-            Ok(config) => self.take(config),
+            Ok(()) => (self.log)("the configuration was read again"),
         }
         self.notify(&[NotifyState::Ready]);
     }
 
-    fn take(&mut self, config: Config) {
+    /// Does what a configuration says, or why that is not possible, and goes on with the one before.
+    fn take(&mut self, config: Config) -> Result<(), String> {
+        let bound = self.bind(&config)?;
         let before = std::mem::replace(&mut self.config, config);
+        let bound_before = std::mem::replace(&mut self.bound, bound);
+        if before.collectd != self.config.collectd {
+            // Only one can receive at a port.
+            self.stop_source("collectd");
+            if let Err(problem) = self.start_collectd() {
+                self.config = before;
+                self.bound = bound_before;
+                self.start_collectd().map_err(|again| {
+                    format!("{problem}; collectd's clients are served no more: {again}")
+                })?;
+                return Err(problem);
+            }
+        }
         let now = &self.config;
         let write = &now.write;
         self.store.set_timing(Timing {
@@ -223,21 +289,32 @@ impl Daemon {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
             (self.log)(text);
         }
-        for source in lock(&self.sources).iter() {
+        for source in lock(&self.sources).values() {
             if let Err(problem) = source.reload() {
                 (self.log)(&problem);
             }
         }
-        if before.rrdcached != now.rrdcached
-            || before.metrics != now.metrics
-            || before.collectd != now.collectd
-        {
-            self.stop();
-            if let Err(problem) = self.listen() {
+        for (what, listen) in spoken(now) {
+            let sockets = self.bound.iter().filter(|(name, ..)| *name == what);
+            for (_, address, socket) in sockets {
+                if let Err(error) = socket.set_mode(listen.mode) {
+                    (self.log)(&format!("{address}: {}", reason(&error)));
+                }
+            }
+        }
+        if before.rrdcached != self.config.rrdcached {
+            self.stop_source("rrdcached");
+            if let Err(problem) = self.start_rrdcached() {
                 (self.log)(&problem);
             }
         }
-        (self.log)("the configuration was read again");
+        if before.metrics != self.config.metrics {
+            self.stop_metrics();
+            if let Err(problem) = self.start_metrics() {
+                (self.log)(&problem);
+            }
+        }
+        Ok(())
     }
 
     /// Tells systemd, if it has started the daemon.
@@ -249,14 +326,42 @@ impl Daemon {
 
     /// Answers what has come, writes all that is pending, and ends. Tells whether all is kept.
     fn end(&mut self) -> bool {
-        self.stop();
+        self.stop_metrics();
+        self.stop_source("rrdcached");
+        self.stop_source("collectd");
+        self.bound.clear();
         let kept = self.store.close();
-        if let Some(path) = &self.config.pid_file {
+        if let Some(path) = &self.pid_file
+            && std::fs::read(path).is_ok_and(|text| text == pid().as_bytes())
+        {
             // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);
         }
         kept
     }
+}
+
+/// Lets the process have as many files open as the system grants it: connections and databases are files.
+fn raise_open_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Where that is not allowed, fewer are served.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
+/// What is in the file with the number of the process.
+fn pid() -> String {
+    format!("{}\n", std::process::id())
+}
+
+/// What is spoken at connections, and where.
+fn spoken(config: &Config) -> Vec<(&'static str, &Listen)> {
+    let mut spoken = vec![
+        ("rrdcached", &config.rrdcached),
+        ("metrics", &config.metrics),
+    ];
+    spoken.extend(config.collectd.iter().map(|it| ("unixsock", &it.unixsock)));
+    spoken
 }
 
 /// The sockets that systemd hands over, with their names (`FileDescriptorName=`).
@@ -292,7 +397,11 @@ fn options(config: &Config, log: &Log) -> Options {
             flush_interval: write.flush,
         },
         writers: write.threads,
-        open_files: write.open_files,
+        // An eighth of what the process may have is for databases.
+        open_files: write
+            .open_files
+            .min(most_open_files() / (8 * write.threads.max(1)))
+            .max(1),
         most_pending: write.most_pending,
         target: config.target,
         journal: config.journal.clone(),
@@ -300,6 +409,6 @@ fn options(config: &Config, log: &Log) -> Options {
     }
 }
 
-fn lock(sources: &Sources) -> MutexGuard<'_, Vec<Box<dyn Source>>> {
+fn lock(sources: &Mutex<Sources>) -> MutexGuard<'_, Sources> {
     sources.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use kymo_io::most_open_files;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// How long connections have for what they are doing when the daemon ends.
@@ -139,6 +140,20 @@ impl Socket {
         }
     }
 
+    /// Gives the file of a socket another mode, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn set_mode(&self, mode: u32) -> io::Result<()> {
+        match self {
+            Self::Unix(_, Some(path)) => {
+                std::fs::set_permissions(path, Permissions::from_mode(mode))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a connection that waits.
     fn accept(&self) -> io::Result<Stream> {
         match self {
@@ -208,6 +223,18 @@ impl Stream {
             Self::Tcp(stream) => stream
                 .set_read_timeout(patience)
                 .and_then(|()| stream.set_write_timeout(patience)),
+        }
+    }
+
+    /// Has writing fail that takes longer than this; who asks nothing may stay.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn set_write_patience(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
+            Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
         }
     }
 
@@ -319,8 +346,8 @@ pub struct Connections {
 }
 
 impl Server {
-    /// Waits for connections, no more than so many at a time. Each is served by a thread, which
-    /// calls `serve` with it.
+    /// Waits for connections, no more than so many at a time, nor than a tenth of the files that the
+    /// process may have open. Each is served by a thread, which calls `serve` with it.
     ///
     /// # Errors
     ///
@@ -333,8 +360,9 @@ impl Server {
     ) -> io::Result<Self> {
         let (running, stop) = stop()?;
         let stop = Arc::new(stop);
+        // Each has two files, and there may be three servers beside the databases.
         let connections = Arc::new(Connections {
-            most,
+            most: most.min(most_open_files() / 10).max(1),
             ..Connections::default()
         });
         let mut threads = Vec::new();

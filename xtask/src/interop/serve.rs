@@ -122,7 +122,9 @@ fn lines() -> Vec<String> {
             "CREATE /b.rrd DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10",
             "CREATE sub/dir/b.rrd -b 1499999990 DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:10",
             "CREATE t.rrd -b 1499999990 -t a.rrd",
+            "CREATE s.rrd -b 1499999990 -s 0 DS:a:GAUGE:600:U:U RRA:AVERAGE:0.5:1:10",
             "INFO a.rrd",
+            "INFO s.rrd",
             "INFO t.rrd",
             "INFO",
             "INFO c.rrd",
@@ -275,6 +277,8 @@ fn rrdtool(ours: &Daemon, theirs: &Daemon, counts: &mut Counts) -> Outcome {
         ]
         .concat(),
         [&["create", "FILE", "-O"], &definitions[..]].concat(),
+        [&["create", "FILE.plain", "-b", &begin], &definitions[..]].concat(),
+        vec!["info", "FILE.plain"],
         vec!["list", "/"],
         vec!["list", "-r", "/"],
         vec!["last", "FILE"],

@@ -26,7 +26,7 @@ Examples:
   kymo serve --data /var/lib/rrd --rrdcached unix:/run/rrdcached.sock --journal /var/lib/kymo
   kymo serve --config /etc/kymo/serve.toml
   kymo serve --data /var/lib/collectd/rrd --collectd 127.0.0.1 --unixsock /run/collectd.sock
-  rrdtool fetch --daemon unix:/run/rrdcached.sock load.rrd AVERAGE")]
+  rrdtool fetch --daemon unix:/run/rrdcached.sock /var/lib/rrd/load.rrd AVERAGE")]
 pub(crate) struct Serve {
     /// The file of configuration (TOML). What is said on the command line counts more.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]

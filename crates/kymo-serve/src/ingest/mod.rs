@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -36,6 +36,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 const LONG: usize = 1 << 16;
 /// Lines that are kept in all.
 const MOST_LINES: usize = 64 << 20;
+
+/// Values of one list where no `types.db` tells how many there are: a database has room for a year of each.
+const MOST_VALUES: usize = 64;
 
 /// What becomes of values.
 #[derive(Clone, Debug)]
@@ -91,6 +94,8 @@ pub enum Problem {
     Type(TypesMismatch),
     /// Its name cannot be kept.
     Name(kymo_collectd::NameError),
+    /// It has more values than are taken of a type that is not known: the number there is.
+    TooLong(usize),
     /// There are as many names as may be known.
     TooMany,
     /// It cannot be kept, for this reason.
@@ -102,6 +107,10 @@ impl fmt::Display for Problem {
         match self {
             Self::Type(problem) => problem.fmt(f),
             Self::Name(problem) => problem.fmt(f),
+            Self::TooLong(found) => write!(
+                f,
+                "found {found} values, expected {MOST_VALUES} at most where no types.db tells"
+            ),
             Self::TooMany => f.write_str("there are too many names"),
             Self::Failed(reason) => f.write_str(reason),
         }
@@ -276,7 +285,7 @@ impl Ingest {
         if self.known.load(Relaxed) >= self.options.most_series {
             return Err(Problem::TooMany);
         }
-        let sources = self.sources(id.type_name, values).map_err(Problem::Type)?;
+        let sources = self.sources(id.type_name, values)?;
         let series = Arc::new(Series::new(id.path().map_err(Problem::Name)?, sources));
         shard.insert(key.into(), Arc::clone(&series));
         self.known.fetch_add(1, Relaxed);
@@ -284,10 +293,15 @@ impl Ingest {
     }
 
     /// What the values of a type are.
-    fn sources(&self, name: &str, values: &[Value]) -> Result<Vec<DataSource>, TypesMismatch> {
+    fn sources(&self, name: &str, values: &[Value]) -> Result<Vec<DataSource>, Problem> {
         if let Some(types) = &self.options.types {
-            types.check(name, values.iter().map(|value| value.kind()))?;
+            types
+                .check(name, values.iter().map(|value| value.kind()))
+                .map_err(Problem::Type)?;
             return Ok(types.get(name).unwrap_or_default().to_vec());
+        }
+        if values.len() > MOST_VALUES {
+            return Err(Problem::TooLong(values.len()));
         }
         let name = |place: usize| match values.len() {
             1 => "value".to_string(),
@@ -317,7 +331,7 @@ impl Ingest {
         for shard in &self.shards {
             let mut shard = lock(shard);
             let before = shard.len();
-            shard.retain(|_, series| series.is_live(now) || !series.end());
+            shard.retain(|_, series| !series.is_old(now) || !series.end());
             self.known.fetch_sub(before - shard.len(), Relaxed);
         }
     }
@@ -356,7 +370,8 @@ impl Ingest {
 pub struct Session {
     ingest: Arc<Ingest>,
     /// Names that were met, so that only the first list of each looks into the common table.
-    met: HashMap<Box<[u8]>, Arc<Series>>,
+    /// Those that were forgotten are not kept.
+    met: HashMap<Box<[u8]>, Weak<Series>>,
     key: Vec<u8>,
     /// Series with lines that are not acknowledged.
     touched: Vec<Arc<Series>>,
@@ -410,11 +425,11 @@ impl Session {
             interval => interval,
         };
         let group = acknowledged.then_some(&mut self.group);
-        if let Some(series) = self.met.get(&*self.key)
+        if let Some(series) = self.met.get(&*self.key).and_then(Weak::upgrade)
             && let Some(taken) = series.take(ingest, time, interval, values, group)
         {
             if acknowledged && ingest.options.csv.is_some() {
-                self.touched.push(Arc::clone(series));
+                self.touched.push(series);
             }
             return taken;
         }
@@ -432,6 +447,7 @@ impl Session {
                 // Most of them have ended.
                 self.met.clear();
             }
+            let series = Arc::downgrade(&series);
             self.met.insert(self.key.as_slice().into(), series);
             return taken;
         }

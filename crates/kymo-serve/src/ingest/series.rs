@@ -16,9 +16,12 @@ use crate::store::{Database, Group, Readings, Refused, Update};
 
 /// A database that cannot be opened or made is tried again after this.
 const RETRY: Duration = Duration::from_secs(10);
-/// No name is forgotten sooner, or kept longer without a list.
+/// Within this, a list is one of the last two intervals, however short the sender says that these are.
 const LEAST_LIFE: Duration = Duration::from_secs(2);
-const LONGEST_LIFE: Duration = Duration::from_secs(2 * 86_400);
+/// A name is not forgotten sooner: whoever sends new ones all the time soon has no room for more.
+const LEAST_MEMORY: Duration = Duration::from_secs(300);
+/// Nor kept longer without a list, whatever the sender says.
+const LONGEST_LIFE: Duration = Duration::from_secs(3600);
 
 /// What is known of a name.
 #[derive(Debug)]
@@ -96,9 +99,12 @@ impl Series {
 
     /// Whether a list has come in the last two intervals.
     pub(super) fn is_live(&self, now: Instant) -> bool {
-        let state = lock(&self.state);
-        let two = Duration::from_nanos(state.interval.to_nanos().saturating_mul(2));
-        now.saturating_duration_since(state.arrived) <= two.clamp(LEAST_LIFE, LONGEST_LIFE)
+        lock(&self.state).is_within(LEAST_LIFE, now)
+    }
+
+    /// Whether it may be forgotten.
+    pub(super) fn is_old(&self, now: Instant) -> bool {
+        !lock(&self.state).is_within(LEAST_MEMORY, now)
     }
 
     /// Takes no lists any more, where none wait to be written. Tells whether that is so.
@@ -268,6 +274,9 @@ impl Series {
             .definitions
             .define(&self.sources, time, interval)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        if ingest.counters.created.load(Relaxed) >= ingest.options.most_series as u64 {
+            return Err(io::Error::other("there are too many new databases"));
+        }
         store.create(&path, &definition)?;
         ingest.counters.created.fetch_add(1, Relaxed);
         store.database(&path)
@@ -275,6 +284,12 @@ impl Series {
 }
 
 impl State {
+    /// Whether a list has come in the last two intervals, or at least in so long a time.
+    fn is_within(&self, least: Duration, now: Instant) -> bool {
+        let two = Duration::from_nanos(self.interval.to_nanos().saturating_mul(2));
+        now.saturating_duration_since(self.arrived) <= two.clamp(least, LONGEST_LIFE)
+    }
+
     /// Notes the newest values, and what they are in a second.
     fn know(&mut self, sources: &[DataSource], time: CdTime, values: &[Value]) {
         let seconds = match self.values.is_empty() {

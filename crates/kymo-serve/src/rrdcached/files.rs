@@ -1,7 +1,9 @@
 //! Commands that look into files, or make them.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kymo_io::{Access, Bytes};
@@ -29,10 +31,12 @@ const FUNCTIONS: [&str; 10] = [
 ];
 /// rrdtool makes no databases that begin before 1980.
 const EARLIEST: i64 = 315_360_000;
+/// Files that are longer, in bytes, are not copied to tell their rows.
+const LONGEST_COPY: u64 = 1 << 26;
 /// The seconds of a day.
 const DAY: i64 = 86_400;
 
-impl<S: io::Read + Write> Client<'_, S> {
+impl<S: Read + Write> Client<'_, S> {
     /// What rrdtool's command says, or why it does not.
     fn run(&self, words: &[&[u8]]) -> Result<Vec<u8>, String> {
         let (mut out, mut warnings) = (Vec::new(), Vec::new());
@@ -145,6 +149,8 @@ impl<S: io::Read + Write> Client<'_, S> {
                     };
                     request.extend([b"--start".into(), start.to_string().into_bytes().into()]);
                 }
+                // librrd sends 0 where its caller was not told a step.
+                b"-s" if number(value) == Some(0) => {}
                 b"-s" => request.extend([b"--step".into(), value.clone()]),
                 b"-r" | b"-t" => {
                     let store = &self.shared.store;
@@ -249,7 +255,7 @@ impl<S: io::Read + Write> Client<'_, S> {
             let (start, end) = (wanted.start, wanted.end);
             return failed(format!("the end ({end}) is before the start ({start})"));
         }
-        let bytes = match Bytes::open(path_of(path), Access::Sequential) {
+        let bytes = match read(path_of(path)) {
             Ok(bytes) => bytes,
             Err(error) => return failed(format!("opening '{shown}': {}", reason(&error))),
         };
@@ -347,6 +353,24 @@ impl<S: io::Read + Write> Client<'_, S> {
             true => Ok(()),
             false => self.settle(),
         }
+    }
+}
+
+/// The bytes of a file. Clients may take long to read what is told of it, and a mapping would end the
+/// daemon where somebody cuts the file off meanwhile: only files that are too long for memory have one.
+fn read(path: &Path) -> io::Result<Bytes> {
+    let is_short = |file: Metadata| file.is_file() && file.len() <= LONGEST_COPY;
+    if !path.metadata().is_ok_and(is_short) {
+        return Bytes::open(path, Access::Sequential);
+    }
+    let mut bytes = Vec::new();
+    // It may have grown.
+    File::open(path)?
+        .take(LONGEST_COPY + 1)
+        .read_to_end(&mut bytes)?;
+    match bytes.len() as u64 <= LONGEST_COPY {
+        true => Ok(bytes.into()),
+        false => Err(io::ErrorKind::FileTooLarge.into()),
     }
 }
 

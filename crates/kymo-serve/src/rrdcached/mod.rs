@@ -20,6 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use crate::daemon;
 use crate::lines::{Lines, Told};
@@ -36,6 +37,9 @@ const LONGEST_LINE: usize = 1 << 16;
 const PIECE: usize = 1 << 16;
 /// Of what is wrong in a batch, so many bytes are told.
 const MOST_ERRORS: usize = 1 << 20;
+
+/// A client has so long to read the next piece of an answer.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What all connections share.
 #[derive(Debug)]
@@ -59,6 +63,9 @@ impl Rrdcached {
 
     /// Answers the lines of a connection until it ends.
     pub fn serve(&self, stream: Stream) {
+        if stream.set_write_patience(PATIENCE).is_err() {
+            return;
+        }
         let mut client = Client::new(self, stream);
         // A client that is gone needs not be told.
         let _ = client.serve();
@@ -188,6 +195,8 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         self.commit();
         self.stream.write_all(&self.out)?;
         self.out.clear();
+        // Long answers are rare, and connections many.
+        self.out.shrink_to(2 * PIECE);
         Ok(())
     }
 

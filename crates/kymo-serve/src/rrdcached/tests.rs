@@ -302,6 +302,11 @@ fn definitions() {
     assert!(info.starts_with(begin), "{info}");
     assert!(info.contains("\nds[b].min 0 0.0000000000e+00\n"), "{info}");
     assert!(info.contains("\nds[a].max 0 NaN\n"), "{info}");
+    // librrd sends a step of 0 where none was told: that is 300, as in rrdtool.
+    let plain = "CREATE plain.rrd -b 1000000000 -s 0 DS:a:GAUGE:600:U:U RRA:AVERAGE:0.5:1:10";
+    daemon.expect(&[(plain, "0 RRD created OK")]);
+    let info = daemon.ask("INFO plain.rrd");
+    assert!(info.contains("\nstep 1 300\n"), "{info}");
     // A new database is not told what was meant for the one before.
     daemon.expect(&[
         (

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use kymo_collectd::network::{Packer, PackerOptions, Protection, Security};
 use kymo_collectd::{Identifier, Value};
 use kymo_rrd::Source;
-use kymo_serve::ingest::now;
+use kymo_serve::ingest::{Problem, now};
 use kymo_serve::network::{self, Listen, Receiver};
 use kymo_time::CdTime;
 use serde_json::Value as Json;
@@ -130,6 +130,51 @@ fn types_decide_where_there_are_any() {
     assert_eq!(database.sources[0].name.to_string(), "level");
     // The interval is the daemon's own.
     assert_eq!(database.step, 10);
+}
+
+/// A datagram has room for thousands of values, whose database would be huge.
+#[test]
+fn lists_are_short_where_no_types_tell() {
+    let daemon = Daemon::new(None);
+    let mut session = daemon.ingest.session();
+    let id = Identifier::parse("h/p/wide").unwrap();
+    let mut take = |count| {
+        let time = CdTime::from_seconds(1_700_000_000).unwrap();
+        session.take(
+            &id,
+            time,
+            CdTime::ZERO,
+            &vec![Value::Gauge(1.0); count],
+            false,
+        )
+    };
+    assert_eq!(take(65), Err(Problem::TooLong(65)));
+    assert!(!daemon.path("data/rrd/h/p/wide.rrd").exists());
+    assert_eq!(take(64), Ok(()));
+    daemon.close();
+}
+
+/// A thousand names are told to be the most.
+#[test]
+fn new_databases_are_bounded() {
+    let daemon = Daemon::new(None);
+    let mut session = daemon.ingest.session();
+    let counters = &daemon.ingest.counters;
+    counters.created.store(999, Relaxed);
+    let mut take = |name| {
+        let time = CdTime::from_seconds(1_700_000_000).unwrap();
+        let id = Identifier::parse(name).unwrap();
+        session.take(&id, time, CdTime::ZERO, &[Value::Gauge(1.0)], false)
+    };
+    assert_eq!(take("h/p/gauge-1"), Ok(()));
+    let refused = take("h/p/gauge-2").unwrap_err();
+    assert!(
+        refused.to_string().contains("too many new databases"),
+        "{refused}"
+    );
+    assert_eq!(counters.dropped.load(Relaxed), 1);
+    assert!(!daemon.path("data/rrd/h/p/gauge-2.rrd").exists());
+    daemon.close();
 }
 
 #[test]
