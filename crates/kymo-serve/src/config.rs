@@ -297,7 +297,7 @@ mod tests {
             ),
             (
                 "data = 'a'\n[write]\nflush = 0",
-                "line 3, column 9: `write.flush`: found 0, expected seconds, at least 1",
+                "line 3, column 9: `write.flush`: found 0, expected seconds, at least 0.01",
             ),
             (
                 "data = 'a'\n[write]\nthreads = 0",

@@ -182,9 +182,9 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
 }
 
 fn period(text: &str) -> Result<std::time::Duration, String> {
-    let expected = "expected seconds, 1 to 31622400";
+    let expected = "expected seconds, 0.01 to 31622400";
     let period = seconds(text).map_err(|_| expected)?;
-    let is_long = period >= std::time::Duration::from_secs(1);
+    let is_long = period >= std::time::Duration::from_millis(10);
     is_long.then_some(period).ok_or_else(|| expected.into())
 }
 

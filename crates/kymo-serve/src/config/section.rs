@@ -168,9 +168,9 @@ impl<'t> Section<'t> {
         self.seconds_from(name, 0.0, "seconds")
     }
 
-    /// How long it is between two times of what is done again and again: a second at least.
+    /// How long it is between two times of what is done again and again: a hundredth of a second at least.
     pub(crate) fn period(&mut self, name: &'static str) -> Result<Option<Duration>, String> {
-        self.seconds_from(name, 1.0, "seconds, at least 1")
+        self.seconds_from(name, 0.01, "seconds, at least 0.01")
     }
 
     fn seconds_from(
