@@ -127,15 +127,7 @@ impl Client {
                 Reply::names(live.iter().map(|series| (series.time(), series.name())))
             }
             Ok(Command::PutNotification(put)) => {
-                let [host, plugin, plugin_instance, type_name, type_instance] = &put.names;
-                let id = Identifier {
-                    host,
-                    plugin,
-                    plugin_instance,
-                    type_name,
-                    type_instance,
-                };
-                let (severity, id) = (put.severity, id.canonical());
+                let (severity, id) = (put.severity, put.id().canonical());
                 let message = kymo_text::visible(&put.message);
                 self.ingest
                     .notify(format_args!("{severity}: {id}: {message}"));

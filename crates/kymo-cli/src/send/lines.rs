@@ -112,18 +112,10 @@ fn one(
     match parse(line, &Context { types }) {
         Ok(Command::PutValues(put)) => values(&put, place, sender),
         Ok(Command::PutNotification(put)) => {
-            let [host, plugin, plugin_instance, type_name, type_instance] = &put.names;
-            let id = Identifier {
-                host,
-                plugin,
-                plugin_instance,
-                type_name,
-                type_instance,
-            };
             let notification = Notification {
                 severity: put.severity,
                 time: put.time,
-                id,
+                id: put.id(),
                 message: &put.message,
             };
             match put.meta.is_empty() {

@@ -19,7 +19,7 @@ pub use write::{put_notification, put_values};
 
 use kymo_time::CdTime;
 
-use crate::{Severity, Value};
+use crate::{Identifier, Severity, Value};
 
 /// A command.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +77,20 @@ pub struct PutNotification {
     pub names: [String; 5],
     /// More that is known, by name.
     pub meta: Vec<(String, String)>,
+}
+
+impl PutNotification {
+    /// What it is about.
+    pub fn id(&self) -> Identifier<'_> {
+        let [host, plugin, plugin_instance, type_name, type_instance] = &self.names;
+        Identifier {
+            host,
+            plugin,
+            plugin_instance,
+            type_name,
+            type_instance,
+        }
+    }
 }
 
 /// What is to be written.
