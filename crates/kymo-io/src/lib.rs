@@ -7,19 +7,29 @@
 mod bytes;
 #[cfg(feature = "faults")]
 pub mod faults;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod forks;
 mod lock;
 #[cfg(not(target_family = "wasm"))]
 mod map;
 mod process;
+mod random;
 mod replace;
 mod shared;
 mod storage;
 mod walk;
+#[cfg(not(target_family = "wasm"))]
+mod words;
 
 pub use bytes::{Access, Bytes, MAX_READ};
 pub use lock::{Locking, lock, unlock};
-pub use process::{cpu_times, most_open_files};
+#[cfg(not(target_family = "wasm"))]
+pub use process::monotonic_nanos;
+pub use process::{Process, cpu_times, most_open_files, thread_id};
+pub use random::random;
 pub use replace::{Replace, is_beside, replace};
 pub use shared::Shared;
 pub use storage::{Source, Storage};
 pub use walk::{Entry, EntryKind, absolute, list};
+#[cfg(not(target_family = "wasm"))]
+pub use words::SharedWords;

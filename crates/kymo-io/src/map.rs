@@ -112,22 +112,36 @@ impl WritableMap {
         true
     }
 
-    /// Whether these bytes are at an offset; `None` where there are not so many. The caller holds
-    /// the lock of the file.
-    pub(crate) fn holds(&self, offset: u64, bytes: &[u8]) -> Option<bool> {
-        /// Bytes that are copied at once, to where they stay in the cache.
-        const AT_ONCE: usize = 1024;
-        self.place(offset, bytes.len())?;
-        let mut there = [0; AT_ONCE];
+    /// Whether these bytes are at an offset, one part after the other; `None` where there are not so many.
+    /// The caller holds the lock of the file.
+    pub(crate) fn holds(&self, offset: u64, parts: &[&[u8]]) -> Option<bool> {
         let mut at = offset;
-        for expected in bytes.chunks(AT_ONCE) {
-            let there = &mut there[..expected.len()];
-            if !self.read(at, there) || *there != *expected {
+        for part in parts {
+            self.place(at, part.len())?;
+            if !self.has(at, part) {
                 return Some(false);
+            }
+            at += part.len() as u64;
+        }
+        Some(true)
+    }
+
+    /// Whether these bytes, which are within the mapping, are at an offset.
+    fn has(&self, offset: u64, bytes: &[u8]) -> bool {
+        /// Bytes that are copied at once, to where they stay in the cache.
+        const AT_ONCE: usize = 256;
+        let (chunks, rest) = bytes.as_chunks::<AT_ONCE>();
+        let mut at = offset;
+        for expected in chunks {
+            let mut there = [0; AT_ONCE];
+            if !self.read(at, &mut there) || there != *expected {
+                return false;
             }
             at += AT_ONCE as u64;
         }
-        Some(true)
+        let mut there = [0; AT_ONCE];
+        let there = &mut there[..rest.len()];
+        self.read(at, there) && *there == *rest
     }
 
     /// Copies bytes to an offset. Tells whether there is room. The caller holds the lock of the
@@ -150,7 +164,7 @@ impl WritableMap {
     #[inline]
     fn place(&self, offset: u64, count: usize) -> Option<usize> {
         let offset = usize::try_from(offset).ok()?;
-        let left = self.0.len().checked_sub(offset)?;
-        (count <= left).then_some(offset)
+        let end = offset.checked_add(count)?;
+        (end <= self.0.len()).then_some(offset)
     }
 }

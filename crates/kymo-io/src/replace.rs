@@ -1,11 +1,13 @@
 //! Writing a file as a whole: beside the old one, which it then replaces in one step.
 
 use std::ffi::{OsStr, OsString};
+#[cfg(unix)]
+use std::fs::TryLockError;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many files that others left behind are passed over in search of a free name.
+/// How many files that others write at this moment are passed over in search of a free name.
 const MAX_NAMES: u32 = 1000;
 
 /// What the names end with under which new files are written, after a number.
@@ -47,7 +49,8 @@ impl Replace<'_> {
 /// none, or all of the new one.
 ///
 /// The new file is written under another name in the same directory. If anything fails it is
-/// removed, and the path is what it was.
+/// removed, and the path is what it was. What a program left under such a name that was killed is
+/// removed by the next that writes the same file.
 ///
 /// # Errors
 ///
@@ -75,7 +78,9 @@ pub fn replace<T, E: From<io::Error>>(
         if how.sync {
             file.sync_all()?;
         }
-        // Some systems do not rename files that are open.
+        // Some systems do not rename files that are open. On others, it stays locked until it has its
+        // name, so that nobody takes it for one that was left behind.
+        #[cfg(not(unix))]
         drop(file);
         std::fs::rename(&beside, &path)?;
         Ok(result)
@@ -89,7 +94,7 @@ pub fn replace<T, E: From<io::Error>>(
     result
 }
 
-/// Makes a file of a name that is free, in the same directory.
+/// Makes a file of a name that is free, in the same directory, and locks it as long as it is open.
 fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     for number in 0..MAX_NAMES {
@@ -97,17 +102,66 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
         beside.push(name);
         beside.push(format!(".{number}{BESIDE}"));
         let beside = path.with_file_name(beside);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&beside);
+        let create = || {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true);
+            options.open(&beside)
+        };
+        let file = match create() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match remove_left_behind(&beside) {
+                    true => create(),
+                    false => continue,
+                }
+            }
+            file => file,
+        };
         match file {
+            // Somebody has just taken it for one that was left behind, and removes it.
+            Ok(file) if !holds(&file, &beside) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             file => return Ok((file?, beside)),
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Locks a file, and tells whether it is then still the one at a path: nobody else removes or renames it
+/// as long as it is open.
+#[cfg(unix)]
+fn holds(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |file: Metadata| (file.dev(), file.ino());
+    // Where a file system knows no locks, nothing is removed.
+    let locked = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    let own = file.metadata().map(identity);
+    let there = std::fs::symlink_metadata(path).map(identity);
+    locked && own.is_ok_and(|own| there.is_ok_and(|there| own == there))
+}
+
+/// Where files are closed before they are renamed, locks do not tell.
+#[cfg(not(unix))]
+fn holds(_file: &File, _path: &Path) -> bool {
+    true
+}
+
+/// Removes a file that a program was writing when it was killed: one that is not locked. Tells whether
+/// that is done.
+#[cfg(unix)]
+fn remove_left_behind(beside: &Path) -> bool {
+    if !std::fs::symlink_metadata(beside).is_ok_and(|there| there.is_file()) {
+        return false;
+    }
+    let file = OpenOptions::new().read(true).write(true).open(beside);
+    file.is_ok_and(|file| {
+        let locked = file.try_lock().is_ok();
+        locked && holds(&file, beside) && std::fs::remove_file(beside).is_ok()
+    })
+}
+
+#[cfg(not(unix))]
+fn remove_left_behind(_beside: &Path) -> bool {
+    false
 }
 
 /// Whether a name is one under which [`replace`] writes a new file. Where a program is killed
@@ -218,15 +272,55 @@ mod tests {
         assert_eq!(crate::list(directory.path()).unwrap().len(), 1);
     }
 
+    #[cfg(unix)]
     #[test]
-    fn what_others_left_behind_is_not_touched() {
+    fn what_was_left_behind_is_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let left = directory.path().join(".file.0.new");
-        std::fs::write(&left, "left").unwrap();
+        std::fs::write(directory.path().join(".file.0.new"), "left").unwrap();
         let path = directory.path().join("file");
         write(&path, Replace::NEW, b"new").unwrap();
-        assert_eq!(std::fs::read(&left).unwrap(), b"left");
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(crate::list(directory.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_others_write_is_not_touched() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let (mut other, beside) = create_beside(&path).unwrap();
+        other.write_all(b"other").unwrap();
+        // Nor is what looks like it.
+        let folder = directory.path().join(".file.1.new");
+        std::fs::create_dir(&folder).unwrap();
+        write(&path, Replace::NEW, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert!(folder.is_dir());
+        drop(other);
+        assert_eq!(std::fs::read(&beside).unwrap(), b"other");
+    }
+
+    #[test]
+    fn many_write_the_same_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let content = vec![b'a' + writer; 10_000];
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        let how = Replace {
+                            sync: false,
+                            ..Replace::NEW
+                        };
+                        write(path, how, &content).unwrap();
+                    }
+                });
+            }
+        });
+        let content = std::fs::read(&path).unwrap();
+        assert!(content.len() == 10_000 && content.iter().all(|&byte| byte == content[0]));
+        assert_eq!(crate::list(directory.path()).unwrap().len(), 1);
     }
 
     #[test]

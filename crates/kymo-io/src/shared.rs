@@ -48,11 +48,16 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Those of opening.
+    /// Those of opening; `Unsupported` where there is no regular file, but a pipe or a device.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            let error = io::Error::new(io::ErrorKind::Unsupported, "not a regular file");
+            return Err(error);
+        }
         Ok(Self {
-            identity: identity(&file.metadata()?),
+            identity: identity(&metadata),
             file,
             locked: false,
             again: false,
@@ -173,8 +178,7 @@ impl Shared {
     /// changes it when the system likes, and programs that copy what is new go by it.
     #[cfg(target_os = "linux")]
     fn tell_time(&mut self) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let second = since.unwrap_or_default().as_secs();
+        let second = second();
         if self.told == second {
             return;
         }
@@ -216,7 +220,10 @@ impl Shared {
         let end = offset.saturating_add(bytes.len() as u64);
         // Where it fails, part of it may have been done.
         self.length = self.length.filter(|&length| end <= length);
-        self.file.write_at(offset, bytes)
+        self.file.write_at(offset, bytes)?;
+        #[cfg(target_os = "linux")]
+        (self.told = second());
+        Ok(())
     }
 
     /// The mapping, where it may be used.
@@ -224,6 +231,13 @@ impl Shared {
     fn mapped(&self) -> Option<&WritableMap> {
         self.map.as_ref().filter(|_| self.locked)
     }
+}
+
+/// The second that it is, counted from 1970.
+#[cfg(target_os = "linux")]
+fn second() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
 }
 
 #[cfg(unix)]
@@ -254,17 +268,17 @@ impl Source for Shared {
         self.file.read_at(offset, buffer)
     }
 
-    fn holds(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
+    fn holds(&self, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
         #[cfg(target_os = "linux")]
-        if let Some(same) = self.mapped().and_then(|map| map.holds(offset, bytes)) {
+        if let Some(same) = self.mapped().and_then(|map| map.holds(offset, parts)) {
             return Ok(same);
         }
-        self.file.holds(offset, bytes)
+        self.file.holds(offset, parts)
     }
 }
 
 impl Storage for Shared {
-    #[inline]
+    #[inline(always)]
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if self.mapped().is_some_and(|map| map.write(offset, bytes)) {
@@ -344,9 +358,9 @@ mod tests {
         let mut bytes = [0; 4];
         shared.read_at(2, &mut bytes).unwrap();
         assert_eq!(&bytes, b"2abc");
-        assert!(shared.holds(2, b"2abc67").unwrap());
-        assert!(!shared.holds(2, b"2abc76").unwrap());
-        assert!(shared.holds(7, b"789x").is_err());
+        assert!(shared.holds(2, &[b"2abc67"]).unwrap());
+        assert!(!shared.holds(2, &[b"2a", b"bc76"]).unwrap());
+        assert!(shared.holds(7, &[b"789", b"x"]).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"012abc6789");
         for offset in [7, 10, u64::MAX - 2] {
             assert!(shared.read_at(offset, &mut bytes).is_err(), "{offset}");
@@ -402,11 +416,15 @@ mod tests {
         let mut bytes: Vec<u8> = (0..2500u32).map(|at| (at % 251) as u8).collect();
         let (_folder, path) = file(&bytes);
         let shared = mapped(&path);
-        assert!(shared.holds(0, &bytes).unwrap());
-        assert!(shared.holds(100, &bytes[100..]).unwrap());
+        assert!(shared.holds(0, &[&bytes]).unwrap());
+        assert!(
+            shared
+                .holds(100, &[&bytes[100..131], &bytes[131..]])
+                .unwrap()
+        );
         for at in [0, 1023, 1024, 2047, 2048, 2499] {
             bytes[at] ^= 1;
-            assert!(!shared.holds(0, &bytes).unwrap(), "{at}");
+            assert!(!shared.holds(0, &[&bytes]).unwrap(), "{at}");
             bytes[at] ^= 1;
         }
     }
@@ -424,6 +442,13 @@ mod tests {
         assert!(shared.mapped().is_none());
         shared.write_at(1 << 19, b"abc").unwrap();
         assert_eq!(std::fs::read(&path).unwrap()[1 << 19..][..3], *b"abc");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_are_not_opened() {
+        let error = Shared::open(Path::new("/dev/null")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
     }
 
     #[test]

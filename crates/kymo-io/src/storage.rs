@@ -19,15 +19,20 @@ pub trait Source {
     /// Those of reading; `UnexpectedEof` where there are not so many bytes.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
-    /// Whether these bytes are at an offset.
+    /// Whether these bytes are at an offset, one part after the other.
     ///
     /// # Errors
     ///
     /// Those of [`Source::read_at`].
-    fn holds(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
-        let mut there = vec![0; bytes.len()];
+    fn holds(&self, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
+        let mut there = vec![0; parts.iter().map(|part| part.len()).sum()];
         self.read_at(offset, &mut there)?;
-        Ok(there == bytes)
+        let mut rest = &there[..];
+        Ok(parts.iter().all(|part| {
+            let (now, after) = rest.split_at(part.len());
+            rest = after;
+            now == *part
+        }))
     }
 }
 
@@ -165,8 +170,8 @@ impl<S: Source + ?Sized> Source for &mut S {
         (**self).read_at(offset, buffer)
     }
 
-    fn holds(&self, offset: u64, bytes: &[u8]) -> io::Result<bool> {
-        (**self).holds(offset, bytes)
+    fn holds(&self, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
+        (**self).holds(offset, parts)
     }
 }
 
@@ -198,9 +203,10 @@ mod tests {
         storage.write_at(4, b"B").unwrap();
         storage.read_at(4, &mut two).unwrap();
         assert_eq!(two, *b"Bc");
-        assert!(storage.holds(3, b"aBc").unwrap());
-        assert!(!storage.holds(3, b"abc").unwrap());
-        assert!(storage.holds(4, b"Bcd").is_err());
+        assert!(storage.holds(3, &[b"aBc"]).unwrap());
+        assert!(storage.holds(3, &[b"a", b"", b"Bc"]).unwrap());
+        assert!(!storage.holds(3, &[b"a", b"bc"]).unwrap());
+        assert!(storage.holds(4, &[b"B", b"cd"]).is_err());
         storage.sync().unwrap();
 
         for offset in [5, 6, 7, 1 << 40] {

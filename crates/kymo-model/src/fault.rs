@@ -20,6 +20,18 @@ pub enum FaultCode {
     Magic,
     /// A packet is compressed, encrypted or has a checksum, of a kind that is not read.
     Scheme,
+    /// The content of a packet is not what its checksum was made of.
+    Checksum,
+    /// A packet is encrypted, and no key is given.
+    KeyNeeded,
+    /// A packet was encrypted with another key, or altered.
+    Encryption,
+    /// The content of a packet cannot be decompressed.
+    Compression,
+    /// The content of a packet would become too large when decompressed.
+    PacketLimit,
+    /// A packet that was counted is not there.
+    MissingPacket,
     /// A packet belongs to another trace than its metadata does.
     TraceId,
     /// The metadata knows no stream class of this number.
@@ -73,6 +85,12 @@ impl FaultCode {
             Self::PacketSize => "packet-size",
             Self::Magic => "magic",
             Self::Scheme => "scheme",
+            Self::Checksum => "checksum",
+            Self::KeyNeeded => "key-needed",
+            Self::Encryption => "encryption",
+            Self::Compression => "compression",
+            Self::PacketLimit => "packet-limit",
+            Self::MissingPacket => "missing-packet",
             Self::TraceId => "trace-id",
             Self::UnknownStreamClass => "unknown-stream-class",
             Self::UnknownEventClass => "unknown-event-class",
@@ -107,6 +125,7 @@ impl FaultCode {
                 | Self::TimeRange
                 | Self::TrailingData
                 | Self::Index
+                | Self::MissingPacket
                 | Self::SectionCount
                 | Self::SectionSize
                 | Self::StringTable

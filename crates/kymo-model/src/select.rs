@@ -31,6 +31,9 @@
 
 use crate::{FieldId, Kind, Schema, Visitor};
 
+/// Bytes of texts that a selection which was released has room for.
+const KEPT: usize = 512;
+
 /// A value of a field, borrowed from where it was captured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
@@ -202,6 +205,13 @@ impl Selection {
         self.bytes.clear();
     }
 
+    /// Forgets the values, and gives back the memory of long texts: for a selection that may not be
+    /// used for long, one of very many.
+    pub fn release(&mut self) {
+        self.clear();
+        self.bytes.shrink_to(KEPT);
+    }
+
     /// The value in a slot.
     ///
     /// # Panics
@@ -268,6 +278,13 @@ fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) -> (usize, usize) {
 }
 
 impl Visitor for Selection {
+    #[inline]
+    fn wants(&self, field: FieldId) -> bool {
+        self.table
+            .get(field.index())
+            .is_some_and(|&entry| entry != 0)
+    }
+
     #[inline]
     fn uint(&mut self, field: FieldId, value: u64) {
         self.put(field, |_| Slot::Uint(value));
@@ -409,6 +426,19 @@ mod tests {
             assert_eq!(selection.value(4), Value::Text(b"text"));
             assert_eq!(selection.bytes.len(), 6, "one copy each, of wanted ones");
         }
+    }
+
+    #[test]
+    fn long_texts_give_their_memory_back() {
+        let mut schema = Schema::new();
+        let text = schema.push_root(Scope::Payload, Kind::Text);
+        let mut selection = Selection::new(&schema, [text.into()]);
+        selection.text(text, &[b'a'; 1 << 16]);
+        selection.clear();
+        assert!(selection.bytes.capacity() >= 1 << 16, "for the next event");
+        selection.release();
+        assert_eq!(selection.value(0), Value::Missing);
+        assert!(selection.bytes.capacity() < 1 << 16);
     }
 
     #[test]

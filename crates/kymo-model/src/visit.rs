@@ -20,6 +20,13 @@ pub trait Visitor {
     #[inline(always)]
     fn after(&mut self, _bit: u64) {}
 
+    /// Whether it wants the value of a field that costs something to make, as a text out of a
+    /// format. It may be given values that it does not want.
+    #[inline(always)]
+    fn wants(&self, _field: FieldId) -> bool {
+        true
+    }
+
     /// An unsigned integer.
     #[inline(always)]
     fn uint(&mut self, _field: FieldId, _value: u64) {}
@@ -91,4 +98,9 @@ pub trait Visitor {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
-impl Visitor for Nothing {}
+impl Visitor for Nothing {
+    #[inline(always)]
+    fn wants(&self, _field: FieldId) -> bool {
+        false
+    }
+}

@@ -240,6 +240,26 @@ impl ArchiveLink {
 }
 
 impl ArchiveKind {
+    /// The names of all kinds.
+    pub const NAMES: [&'static str; 10] = [
+        "AVERAGE",
+        "MIN",
+        "MAX",
+        "LAST",
+        "HWPREDICT",
+        "MHWPREDICT",
+        "SEASONAL",
+        "DEVSEASONAL",
+        "DEVPREDICT",
+        "FAILURES",
+    ];
+
+    /// The name of a kind, of some bytes that are it.
+    pub fn known(name: &[u8]) -> Option<&'static str> {
+        let found = Self::NAMES.iter().find(|known| known.as_bytes() == name);
+        found.copied()
+    }
+
     /// The name of the kind in files, such as `AVERAGE`.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -104,14 +104,12 @@ impl Text {
         Self(bytes[..length.unwrap_or(bytes.len())].to_vec())
     }
 
-    /// Makes it the first of these bytes, in the same memory. There is no NUL among them.
-    #[inline]
-    pub(crate) fn set_padded<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
-        debug_assert!(!bytes[..length].contains(&0));
-        // All are copied, since so many as are known beforehand need no loop.
+    /// Makes it these bytes up to the first NUL, in the same memory.
+    pub(crate) fn set_padded(&mut self, bytes: &[u8]) {
+        let length = bytes.iter().position(|&byte| byte == 0);
         self.0.clear();
-        self.0.extend_from_slice(bytes);
-        self.0.truncate(length);
+        self.0
+            .extend_from_slice(&bytes[..length.unwrap_or(bytes.len())]);
     }
 
     /// The bytes, of which none is a NUL.

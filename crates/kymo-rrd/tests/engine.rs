@@ -76,6 +76,17 @@ fn what_is_refused_changes_nothing_in_a_portable_file() {
             Err(UpdateError::OutOfRange { .. })
         ));
     }
+    // What the nearest microsecond makes too late is not told as if it were early enough.
+    let late = Time::from_cdtime(u64::MAX);
+    let values = texts(&["2", "6"]);
+    let refused = rrd.update(&Sample {
+        time: late,
+        values: &values,
+    });
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "found a time 17179869184 s after 1970, expected 0 to less than 2^34"
+    );
     assert!(rrd.into_storage() == before);
 }
 
@@ -122,7 +133,7 @@ fn samples_before_a_refused_one_are_taken() {
     let options = UpdateOptions::default();
     let (place, error) = rrd.update_all(&samples, &options).unwrap_err();
     assert!(place == 2 && matches!(error, UpdateError::Past { .. }));
-    let last = |rrd: &Rrd<_>| rrd.database().state.last_update.seconds() - START;
+    let last = |rrd: &Rrd<_>| rrd.last_update().seconds() - START;
     assert_eq!(last(&rrd), 25);
     let options = UpdateOptions {
         skip_past: true,
@@ -145,12 +156,12 @@ fn templates_name_what_is_measured() {
         ..UpdateOptions::default()
     };
     rrd.update_all(&[sample], &options).unwrap();
-    let readings = |rrd: &Rrd<Vec<u8>>| {
+    let readings = |rrd: &mut Rrd<Vec<u8>>| {
         let sources = rrd.database().state.sources.iter();
         let readings = sources.map(|source| source.last_reading.to_string());
         readings.collect::<Vec<_>>()
     };
-    assert_eq!(readings(&rrd), ["U", "9", "U"]);
+    assert_eq!(readings(&mut rrd), ["U", "9", "U"]);
     let unknown = TemplateError::Unknown("none".to_owned());
     assert_eq!(rrd.template(&["none"]), Err(unknown));
 
@@ -165,7 +176,7 @@ fn templates_name_what_is_measured() {
         ..options
     };
     rrd.update_all(&[sample], &options).unwrap();
-    assert_eq!(readings(&rrd), ["7", "U", "5"]);
+    assert_eq!(readings(&mut rrd), ["7", "U", "5"]);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use kymo_io::{Source, Storage};
 use kymo_machine::Machine;
 use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{
-    Definition, Measurement, Rrd, Sample, Smoothing, UpdateError, UpdateOptions, create,
+    Definition, Kinds, Measurement, Rrd, Sample, Smoothing, StoreError, UpdateError, UpdateOptions,
+    create,
 };
 use kymo_rrd::{Time, native, portable};
 use proptest::prelude::*;
@@ -256,6 +257,93 @@ proptest! {
     }
 }
 
+/// A file of a machine with so many data sources, of which the last may reach this value.
+fn file_of_kind(machine: &'static Machine, sources: usize, most: &str) -> Vec<u8> {
+    let mut definition = Definition::new(Time::from_seconds(START), 10);
+    for source in 0..sources {
+        let most = if source + 1 == sources { most } else { "9" };
+        let text = format!("DS:s{source}:GAUGE:30:0:{most}");
+        definition.add(&text, &Smoothing::default()).unwrap();
+    }
+    for text in ["RRA:AVERAGE:0.5:1:3", "RRA:MAX:0.5:2:2"] {
+        definition.add(text, &Smoothing::default()).unwrap();
+    }
+    let database = create(&definition, |_, _| 0).unwrap();
+    let file = portable::create(&database, None, &Default::default(), Vec::new());
+    let file = file.unwrap().into_storage();
+    let source = kymo_rrd::Source::open(&file, None).unwrap();
+    convert(&source, Target::Native(machine)).unwrap().bytes
+}
+
+/// Two machines that write the same but for NaNs, and two that are told apart by the size of times.
+const LIKE_EACH_OTHER: [&str; 5] = ["x86_64", "aarch64", "s390x", "x86", "x86-time64"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(target_endian = "big") { 20 } else { 150 }))]
+
+    /// What comes of a file does not depend on those that were opened before.
+    #[test]
+    fn files_are_what_they_are_among_others(
+        // With so many data sources, a header is longer than what is read of it at once.
+        sources in sample::select(vec![1, 2, 30]),
+        files in collection::vec(
+            (
+                sample::select(&LIKE_EACH_OTHER[..]),
+                sample::select(vec!["U", "7", "8"]),
+                prop::bool::weighted(0.3),
+                // Whether all values are known.
+                any::<bool>(),
+                collection::vec((any::<sample::Index>(), any::<bool>(), 0..8u8), 0..3),
+            ),
+            1..12,
+        ),
+    ) {
+        let mut kinds = Kinds::new();
+        for (name, most, told, known, damage) in files {
+            let machine = Machine::find(name).unwrap();
+            let mut bytes = file_of_kind(machine, sources, most);
+            let layout = native::Header::examine(&bytes, None).unwrap().layout;
+            if known {
+                bytes[layout.header_end()..].fill(0);
+            }
+            for (place, is_state, bit) in damage {
+                let state = layout.live()..layout.header_end();
+                let (from, count) = match is_state {
+                    true => (state.start, state.len()),
+                    false => (0, bytes.len()),
+                };
+                bytes[from + place.index(count)] ^= 1 << bit;
+            }
+            let told = told.then_some(machine);
+            let alone = Rrd::open_as(bytes.clone(), told);
+            let among = Rrd::open_among(bytes, told, &mut kinds);
+            let (mut alone, mut among) = match (alone, among) {
+                (Ok(alone), Ok(among)) => (alone, among),
+                (alone, among) => {
+                    let problem = |opened: Result<Rrd<Vec<u8>>, StoreError>| {
+                        opened.err().map(|error| error.to_string())
+                    };
+                    prop_assert_eq!(problem(alone), problem(among));
+                    continue;
+                }
+            };
+            prop_assert_eq!(alone.last_update(), among.last_update());
+            // Unknown values are written as the machine writes them.
+            let time = Time::from_seconds(alone.last_update().seconds() + 25);
+            for values in [Measurement::Unknown, Measurement::Float(4.0)] {
+                let values = vec![values; alone.readings()];
+                let sample = Sample { time, values: &values };
+                let [one, other] = [&mut alone, &mut among].map(|rrd| {
+                    rrd.update(&sample).map_err(|error| error.to_string())
+                });
+                prop_assert_eq!(one, other);
+            }
+            prop_assert_eq!(alone.database(), among.database());
+            prop_assert!(alone.into_storage() == among.into_storage());
+        }
+    }
+}
+
 /// A disk is full for a while. What was refused can be told again, unless its time was written.
 #[test]
 fn a_full_disk_is_survived() {
@@ -360,7 +448,7 @@ fn syncs_that_fail_are_told() {
         assert!(update(&mut rrd, 15).is_err());
         rrd.storage_mut().set_syncs_fail(false);
         update(&mut rrd, 25).unwrap();
-        let last = rrd.database().state.last_update;
+        let last = rrd.last_update();
         assert_eq!(last, Time::from_seconds(START + 25));
     }
 }
@@ -376,11 +464,12 @@ fn rows_that_are_written_are_noted() {
     });
     rrd.update_all(&samples, &UpdateOptions::default()).unwrap();
     let written = rrd.take_written();
+    let database = rrd.database();
     let rows: Vec<_> = written
         .iter()
         .filter(|written| written.archive < 2)
         .flat_map(|written| {
-            let rows = written.rows(rrd.database());
+            let rows = written.rows(database);
             rows.map(|(time, values)| (written.archive, time - START as u64, values[0].get()))
         })
         .collect();

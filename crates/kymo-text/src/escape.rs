@@ -143,6 +143,14 @@ impl Line {
     #[inline]
     pub fn json_string(&mut self, text: &[u8]) {
         self.push_byte(b'"');
+        self.json_text(text);
+        self.push_byte(b'"');
+    }
+
+    /// Appends what is between the quotes of a [JSON string](Self::json_string). Parts of a text can
+    /// follow each other where none begins within a character.
+    #[inline]
+    pub fn json_text(&mut self, text: &[u8]) {
         let clean = plain(
             text,
             |w| less(w, 0x20) | equal(w, b'"') | equal(w, b'\\') | (w & each(0x80)) != 0,
@@ -152,7 +160,6 @@ impl Line {
         if clean < text.len() {
             self.json_rest(&text[clean..]);
         }
-        self.push_byte(b'"');
     }
 
     fn json_rest(&mut self, text: &[u8]) {

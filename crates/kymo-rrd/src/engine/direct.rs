@@ -3,9 +3,10 @@
 //! It computes what the general way computes, by the same functions. But that way works on whatever
 //! is a [`Change`](super::Change), links archives, evaluates expressions, and cuts seconds and points to
 //! pieces by division; most of what it does for a usual update is to find out that there is nothing to
-//! do. Here that is known since the file was opened, and each number goes straight to its place in the
-//! native file: an update takes half of the instructions. For the same reason the functions below are
-//! inlined or not as they are: `cargo xtask bench engine` counts.
+//! do. Here that is known since the file was opened, and each number is read and written at its place in
+//! the bytes of the native file's state, which are all that is known of it: an update takes less than half of the
+//! instructions. For the same reason the functions below are inlined or not as they are: `cargo xtask
+//! bench engine` counts.
 //!
 //! Whatever is not usual is left to the general way, before anything has changed: among it all that
 //! is refused.
@@ -17,49 +18,47 @@ use kymo_machine::integer;
 
 use super::plan::{Meter, Plan, Role, Source};
 use super::points::{Point, Span};
-use super::reading::Kept;
-use super::rows::{self, Cut};
-use super::{Sample, StoreError, Template};
+use super::rows::{self, Cut, UnderWay};
+use super::{Measurement, Sample, Template};
 use crate::judge::LATEST;
-use crate::model::{ArchiveState, Consolidation, Scratch, State};
+use crate::model::{Consolidation, Scratch};
 use crate::native::structs::{SLOT, SLOTS};
-use crate::native::{CodingKind, InPlace, Numbers, Parts};
-use crate::{Time, Value};
+use crate::native::{CodingKind, Definitions, InPlace, Numbers, Parts};
 
 /// A native file's definitions, for updates of the direct way.
 #[derive(Clone, Debug)]
 pub(super) struct Direct {
+    coding: CodingKind,
     /// Seconds of a data point.
     step: i64,
     /// Times are before this.
     latest: i64,
-    whole_seconds: bool,
-    /// The end of a step: of the one under way, unless others have changed the file.
+    /// The end of a step: of the one under way, unless the direct way was left; [`NEVER`] where it was not
+    /// seen yet.
     end: i64,
     inputs: Vec<Input>,
+    /// What the reading of each data source adds, and its rate in the step that ends.
+    amounts: Vec<f64>,
+    rates: Vec<f64>,
     rings: Vec<Ring>,
-    /// Where the file has the time of the last update, in bytes from its beginning.
+    /// Where the state begins in the file, in bytes from its beginning: with the time of the last update.
     live: usize,
-    micros: Option<usize>,
-    /// Where it has what archives prepare, their current rows, and the end of that.
+    /// Where its parts begin, in bytes from there: microseconds, what archives prepare, their current rows.
+    micros: usize,
     archives: usize,
     pointers: usize,
-    state_end: usize,
-    /// A row, before it is written.
+    /// A row of several data sources, before it is written.
     row: Vec<u8>,
 }
+
+/// So long after all times that no step that is under way ends then.
+const NEVER: i64 = i64::MAX / 2;
 
 /// A data source.
 #[derive(Clone, Copy, Debug)]
 struct Input {
     meter: Meter,
-    /// The reading that is taken.
-    kept: Kept,
-    /// The point after it.
-    point: Point,
-    /// The rate of the step that ends with it.
-    rate: f64,
-    /// Where the file has the last reading, and the slots.
+    /// Where the state has the last reading, and the slots.
     reading: usize,
     slots: usize,
 }
@@ -68,37 +67,37 @@ struct Input {
 #[derive(Clone, Copy, Debug)]
 struct Ring {
     function: Consolidation,
+    /// Whether that is `Average`: it is the most usual, and so a question of its own.
+    averages: bool,
     xff: f64,
     points: u64,
     rows: u64,
-    /// Seconds of a row but for one: as many may be left until it ends.
-    before_end: u64,
-    /// The end of a row: of the one under way, unless the direct way was left.
+    seconds: i64,
+    /// The end of the row to which the step belongs that ends at [`Direct::end`].
     end: i64,
-    /// Where the file has the current row, counted from that of the first archive, and the values.
+    /// Where the state has the current row, counted from that of the first archive, and the file the
+    /// values.
     pointer: usize,
     values: u64,
 }
 
 impl Direct {
     /// What updates of a file need; `None` where something in it is not usual.
-    pub(super) fn new<S: Storage>(plan: &Plan, file: &InPlace<S>) -> Option<Self> {
-        let layout = file.layout();
+    pub(super) fn new(plan: &Plan, definitions: &Definitions) -> Option<Self> {
+        let (layout, coding) = (definitions.layout(), definitions.coding());
         let structs = layout.structs();
         // It is so on all machines: what archives prepare is an array of this.
         if structs.archive_state.size != size_of::<Slots>() || structs.archive_state.slots != 0 {
             return None;
         }
+        let live = layout.live();
         let inputs = plan.sources.iter().enumerate().map(|(index, source)| {
             let Source::Measured(meter) = *source else {
                 return None;
             };
-            let reading = layout.source_state(index);
+            let reading = layout.source_state(index) - live;
             Some(Input {
                 meter,
-                kept: Kept::default(),
-                point: Point::default(),
-                rate: f64::NAN,
                 reading,
                 slots: reading + structs.source_state.slots,
             })
@@ -110,29 +109,43 @@ impl Direct {
             let seconds = i64::try_from(plan.step.checked_mul(ring.points)?).ok()?;
             (seconds <= LATEST).then_some(Ring {
                 function,
+                averages: function == Consolidation::Average,
                 xff,
                 points: ring.points,
                 rows: ring.rows,
-                before_end: seconds as u64 - 1,
+                seconds,
                 end: 0,
                 pointer: layout.pointer(index) - layout.pointer(0),
                 values: layout.values(index),
             })
         });
-        let wide = integer::fits_sint(LATEST, file.coding().time);
+        let wide = integer::fits_sint(LATEST, coding.time);
+        let inputs = inputs.collect::<Option<Vec<_>>>()?;
+        let coding = coding.kind();
+        // Of old versions, whose times have none, nothing is usual.
+        let micros = layout.micros()? - live;
+        let (archives, pointers) = (layout.archive_state(0, 0) - live, layout.pointer(0) - live);
+        // Numbers that are words are found by their index.
+        let mut places = inputs.iter().map(|input| input.slots);
+        let in_words = |at: usize| at.is_multiple_of(SLOT);
+        let is_in_words = micros == SLOT && in_words(pointers) && places.all(in_words);
+        if !matches!(coding, CodingKind::Any(_)) && !is_in_words {
+            return None;
+        }
         Some(Self {
+            coding,
             step: i64::try_from(plan.step).ok()?,
             latest: if wide { LATEST } else { 1 << 31 },
-            whole_seconds: plan.whole_seconds,
-            end: 0,
-            inputs: inputs.collect::<Option<_>>()?,
+            end: NEVER,
+            inputs,
+            amounts: vec![f64::NAN; plan.sources.len()],
+            rates: vec![f64::NAN; plan.sources.len()],
             rings: rings.collect::<Option<_>>()?,
-            live: layout.live(),
-            micros: layout.micros(),
-            archives: layout.archive_state(0, 0),
-            pointers: layout.pointer(0),
+            live,
+            micros,
+            archives,
+            pointers,
             row: Vec::new(),
-            state_end: layout.header_end(),
         })
     }
 
@@ -147,189 +160,247 @@ impl Direct {
         file: &mut InPlace<S>,
         sample: &Sample<'_>,
         template: &Template,
-    ) -> Result<bool, StoreError> {
-        let Some(parts) = file.parts() else {
-            return Ok(false);
-        };
-        let last = parts.state.last_update.to_micros();
-        let (seconds, micros) = sample.time.to_micros();
-        let time = (seconds, if self.whole_seconds { 0 } else { micros });
-        let usual = last.0 >= 0
-            && parts.state.stray_micros.is_none()
-            && (time.0 > last.0 || (time.0 == last.0 && time.1 > last.1))
-            && time.0 < self.latest
-            && template.readings() == sample.values.len();
-        if !usual {
-            return Ok(false);
+    ) -> Option<io::Result<()>> {
+        match self.coding {
+            CodingKind::Little(numbers) => self.take(numbers, file, sample, template),
+            CodingKind::Big(numbers) => self.take(numbers, file, sample, template),
+            CodingKind::Any(numbers) => self.take(numbers, file, sample, template),
         }
-        let end = self.step_end(last.0);
-        let ends = time.0 >= end;
-        if time.0 - end >= self.step {
-            return Ok(false);
-        }
-        let span = Span::of(u64::from(ends), end, last, time);
-        if !self.measure(parts.state, &span, sample, template) {
-            return Ok(false);
-        }
-
-        // From here on nothing is refused.
-        let written = match parts.coding.kind() {
-            CodingKind::Little(numbers) => self.take(numbers, parts, last, time, ends),
-            CodingKind::Big(numbers) => self.take(numbers, parts, last, time, ends),
-            CodingKind::Any(numbers) => self.take(numbers, parts, last, time, ends),
-        };
-        if let Err(error) = written {
-            file.forget();
-            return Err(error.into());
-        }
-        Ok(true)
     }
 
-    /// Brings what was measured to the state and to the file, of which this is the last update and
-    /// the time of this one.
-    #[inline]
+    /// Takes a sample, if it is a usual one.
     fn take<N: Numbers, S: Storage>(
         &mut self,
         numbers: N,
-        parts: Parts<'_, S>,
-        last: (i64, u32),
-        time: (i64, u32),
-        ends: bool,
-    ) -> io::Result<()> {
+        file: &mut InPlace<S>,
+        sample: &Sample<'_>,
+        template: &Template,
+    ) -> Option<io::Result<()>> {
         let Parts {
             storage,
             state,
-            image,
-            ..
-        } = parts;
-        numbers.time(image, self.live, time.0);
-        state.last_update = Time::from_seconds(time.0);
-        if time.1 | last.1 != 0 {
-            state.last_update = Time::from_micros(time.0, time.1).unwrap_or(state.last_update);
-            if let Some(at) = self.micros {
-                numbers.long(image, at, u64::from(time.1));
-            }
+            ahead,
+            stale,
+        } = file.parts()?;
+        let last = (
+            numbers.time_at(state, 0),
+            numbers.long_at(state, numbers.micros(self.micros)),
+        );
+        let time = sample.time.to_micros();
+        // Some files have a number of microseconds that cannot be.
+        let usual = last.1 < 1_000_000
+            && (time.0 > last.0 || (time.0 == last.0 && u64::from(time.1) > last.1))
+            && time.0 < self.latest;
+        if !usual {
+            return None;
         }
-        self.store(numbers, state, image);
-        let mut state_end = self.archives;
-        if ends {
-            self.end_step(numbers, storage, state, image)?;
-            state_end = self.state_end;
-        }
-        storage.write_at(self.live as u64, &image[self.live..state_end])
-    }
-
-    /// The end of the step in which a time is.
-    #[inline]
-    fn step_end(&mut self, time: i64) -> i64 {
-        let left = self.end.wrapping_sub(time);
+        let last = (last.0, last.1 as u32);
+        let left = self.end.wrapping_sub(last.0);
+        // From 1 to a step, by one comparison.
         if left.wrapping_sub(1) as u64 >= self.step as u64 {
-            self.end = time - time % self.step + self.step;
+            self.see(last.0)?;
         }
-        self.end
-    }
-
-    /// Finds out what becomes of the points. Tells whether all readings can be those of their data
-    /// sources.
-    #[inline]
-    fn measure(
-        &mut self,
-        state: &State,
-        span: &Span,
-        sample: &Sample<'_>,
-        template: &Template,
-    ) -> bool {
-        for (index, (input, before)) in self.inputs.iter_mut().zip(&state.sources).enumerate() {
-            let given = template.of(index, sample.values);
-            let Ok(amount) = input.meter.amount(before, span, given) else {
-                return false;
-            };
-            let mut point = Point::of(before);
-            if span.steps == 0 {
-                point.add(amount, span);
-            } else {
-                let heartbeat = input.meter.heartbeat;
-                input.rate = point.end(amount, span, self.step as u64, heartbeat);
-            }
-            input.point = point;
-            given.keep(&mut input.kept);
-        }
-        true
-    }
-
-    /// Stores readings and points.
-    #[inline]
-    fn store<N: Numbers>(&self, numbers: N, state: &mut State, image: &mut [u8]) {
-        for (input, source) in self.inputs.iter().zip(&mut state.sources) {
-            input.kept.store(&mut source.last_reading);
-            let text = image.get_mut(input.reading..);
-            if let Some(text) = text.and_then(<[u8]>::first_chunk_mut) {
-                *text = input.kept.bytes;
-            }
-            let point = input.point;
-            let slots = image.get_mut(input.slots..).unwrap_or_default();
-            if let ([unknown, value, ..], _) = slots.as_chunks_mut() {
-                if point.unknown_seconds != source.unknown_seconds {
-                    numbers.count(unknown, point.unknown_seconds);
-                }
-                point.store(source);
-                *value = numbers.value(source.value);
-            }
-        }
-    }
-
-    /// Brings the points of the step that ends to the archives.
-    #[inline(never)]
-    fn end_step<N: Numbers, S: Storage>(
-        &mut self,
-        numbers: N,
-        storage: &mut S,
-        state: &mut State,
-        image: &mut [u8],
-    ) -> io::Result<()> {
-        let (states, pointers) = image.split_at_mut(self.pointers);
-        let (slots, _) = states[self.archives..].as_chunks_mut();
         let end = self.end;
-        self.end += self.step;
-        let rings = self.rings.iter_mut().zip(&mut state.archives);
-        match self.inputs[..] {
-            // So it is mostly: one data source, which is known.
-            [Input { rate, .. }] if !rate.is_nan() => {
-                for ((ring, archive), slots) in rings.zip(slots) {
-                    let [scratch] = &mut archive.scratch[..] else {
-                        continue;
-                    };
-                    if ring.goes_on(end) {
-                        ring.add(rate, scratch, numbers, slots);
-                        continue;
-                    }
-                    if ring.points > 1 || !ring.ends(end) {
-                        let points = Points {
-                            end,
-                            inputs: &self.inputs,
-                            row: &mut self.row,
-                        };
-                        let slots = std::slice::from_mut(slots);
-                        points.take(ring, archive, slots, numbers, pointers, storage)?;
-                        continue;
-                    }
-                    let value = ring.end_single(rate, scratch, numbers, slots);
-                    ring.write_row(&value, archive, numbers, pointers, storage)?;
+        let after = time.0 - end;
+        if after >= self.step {
+            return None;
+        }
+        let ends = after >= 0;
+        let span = || Span::of(u64::from(ends), end, last, time);
+        let mut done = Ok(());
+        match (&self.inputs[..], sample.values) {
+            // So it is mostly, and much is known then: a single data source.
+            ([input], [given]) if template.is_in_order() => {
+                let span = span();
+                let amount = input.measure(given, &span, state)?;
+                let rate = input.settle(amount, &span, self.step as u64, numbers, state);
+                let reading = input.reading;
+                if ends {
+                    done = self.end_step(rate, numbers, state, storage);
                 }
+                keep(given, reading, state);
             }
             _ => {
-                let slots = slots.chunks_mut(self.inputs.len().max(1));
-                for ((ring, archive), slots) in rings.zip(slots) {
-                    let points = Points {
-                        end,
-                        inputs: &self.inputs,
-                        row: &mut self.row,
-                    };
-                    points.take(ring, archive, slots, numbers, pointers, storage)?;
+                self.measure(sample, template, span(), state)?;
+                self.settle(sample, template, span(), numbers, state);
+                if ends {
+                    done = self.end_steps(numbers, state, storage);
                 }
+            }
+        }
+        *ahead = true;
+        numbers.time(state, 0, time.0);
+        numbers.long(state, numbers.micros(self.micros), u64::from(time.1));
+        if done.is_ok() {
+            let changed = if ends { state.len() } else { self.archives };
+            done = storage.write_at(self.live as u64, &state[..changed]);
+        }
+        *stale = done.is_err();
+        Some(done)
+    }
+
+    /// Finds out when the step ends in which a time is, and when the rows. Some files have a time that
+    /// cannot be.
+    #[cold]
+    fn see(&mut self, time: i64) -> Option<()> {
+        if !(0..=LATEST).contains(&time) {
+            return None;
+        }
+        let end = |seconds: i64| time - time % seconds + seconds;
+        self.end = end(self.step);
+        for ring in &mut self.rings {
+            ring.end = end(ring.seconds);
+        }
+        Some(())
+    }
+
+    /// Brings the point of a single data source to the archives, where its step ends, and begins the next
+    /// one.
+    #[inline(always)]
+    fn end_step<N: Numbers, S: Storage>(
+        &mut self,
+        rate: f64,
+        numbers: N,
+        state: &mut [u8],
+        storage: &mut S,
+    ) -> io::Result<()> {
+        if rate.is_nan() {
+            self.rates[0] = rate;
+            return self.end_steps(numbers, state, storage);
+        }
+        let end = self.end;
+        self.end += self.step;
+        let (slots, pointers) = parts(state, self.archives, self.pointers);
+        for (ring, slots) in self.rings.iter_mut().zip(slots) {
+            if ring.end == end {
+                let row = ring.end_row(rate, numbers, slots);
+                storage.write_at(ring.next_row(1, numbers, pointers), row)?;
+            } else {
+                ring.add(rate, numbers, slots);
             }
         }
         Ok(())
+    }
+
+    /// Finds out what the readings add, if each can be one of its data source.
+    #[inline(never)]
+    fn measure(
+        &mut self,
+        sample: &Sample<'_>,
+        template: &Template,
+        span: Span,
+        state: &[u8],
+    ) -> Option<()> {
+        if template.readings() != sample.values.len() {
+            return None;
+        }
+        let inputs = self.inputs.iter().zip(&mut self.amounts).enumerate();
+        for (source, (input, amount)) in inputs {
+            let given = template.of(source, sample.values);
+            *amount = input.measure(given, &span, state)?;
+        }
+        Some(())
+    }
+
+    /// Stores the readings and what becomes of the points, and finds the rates of a step that ends.
+    #[inline(never)]
+    fn settle<N: Numbers>(
+        &mut self,
+        sample: &Sample<'_>,
+        template: &Template,
+        span: Span,
+        numbers: N,
+        state: &mut [u8],
+    ) {
+        let points = self.amounts.iter().zip(&mut self.rates);
+        for (source, (input, (amount, rate))) in self.inputs.iter().zip(points).enumerate() {
+            *rate = input.settle(*amount, &span, self.step as u64, numbers, state);
+            keep(template.of(source, sample.values), input.reading, state);
+        }
+    }
+
+    /// Brings the points of a step that ends to the archives, and begins the next one.
+    #[inline(never)]
+    fn end_steps<N: Numbers, S: Storage>(
+        &mut self,
+        numbers: N,
+        state: &mut [u8],
+        storage: &mut S,
+    ) -> io::Result<()> {
+        let end = self.end;
+        self.end += self.step;
+        let (slots, pointers) = parts(state, self.archives, self.pointers);
+        let slots = slots.chunks_exact_mut(self.rates.len().max(1));
+        for (ring, slots) in self.rings.iter_mut().zip(slots) {
+            let points = slots.iter_mut().zip(&self.rates);
+            if ring.end == end {
+                self.row.clear();
+                for (slots, &rate) in points {
+                    self.row
+                        .extend_from_slice(ring.end_row(rate, numbers, slots));
+                }
+                let place = ring.next_row(self.rates.len(), numbers, pointers);
+                storage.write_at(place, &self.row)?;
+            } else {
+                points.for_each(|(slots, &rate)| ring.add(rate, numbers, slots));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What archives prepare, and their current rows.
+#[inline(always)]
+fn parts(state: &mut [u8], archives: usize, pointers: usize) -> (&mut [Slots], &mut [u8]) {
+    let (states, pointers) = state.split_at_mut(pointers);
+    (states[archives..].as_chunks_mut().0, pointers)
+}
+
+/// Keeps the text of a reading.
+#[inline(always)]
+fn keep(given: &Measurement<'_>, reading: usize, state: &mut [u8]) {
+    let Some(state) = state.get_mut(reading..) else {
+        return;
+    };
+    if let Some(text) = state.first_chunk_mut() {
+        given.keep(text);
+    }
+}
+
+impl Input {
+    /// What a reading adds; `None` where it cannot be one of this data source.
+    #[inline(always)]
+    fn measure(&self, given: &Measurement<'_>, span: &Span, state: &[u8]) -> Option<f64> {
+        let before = || state.get(self.reading..self.slots).unwrap_or_default();
+        self.meter.amount(before, span, given).ok()
+    }
+
+    /// Stores what becomes of the point, and gives the rate of a step that ends: NaN within one.
+    #[inline(always)]
+    fn settle<N: Numbers>(
+        &self,
+        amount: f64,
+        span: &Span,
+        step: u64,
+        numbers: N,
+        state: &mut [u8],
+    ) -> f64 {
+        let mut rate = f64::NAN;
+        let slots = state.get_mut(self.slots..).map(<[u8]>::as_chunks_mut);
+        if let Some(([unknown, value, ..], _)) = slots {
+            let mut point = Point {
+                unknown_seconds: numbers.count_in(unknown),
+                value: numbers.number_in(value),
+            };
+            if span.steps == 0 {
+                point.add(amount, span);
+            } else {
+                rate = point.end(amount, span, step, self.meter.heartbeat);
+            }
+            numbers.count(unknown, point.unknown_seconds);
+            *value = numbers.number(point.value);
+        }
+        rate
     }
 }
 
@@ -341,134 +412,66 @@ fn slots_of(slots: &mut Slots) -> &mut [[u8; SLOT]] {
     slots.as_chunks_mut().0
 }
 
-/// The points of all data sources.
-struct Points<'a> {
-    /// The end of their step.
-    end: i64,
-    inputs: &'a [Input],
-    /// A row, before it is written.
-    row: &'a mut Vec<u8>,
-}
-
-impl Points<'_> {
-    /// Brings the points to an archive, of which the slots for all data sources are given.
-    #[inline(never)]
-    fn take<N: Numbers, S: Storage>(
-        self,
-        ring: &mut Ring,
-        archive: &mut ArchiveState,
-        slots: &mut [Slots],
-        numbers: N,
-        pointers: &mut [u8],
-        storage: &mut S,
-    ) -> io::Result<()> {
-        let ends = !ring.goes_on(self.end) && ring.ends(self.end);
-        self.row.clear();
-        let points = self.inputs.iter().zip(&mut archive.scratch).zip(slots);
-        for ((input, scratch), slots) in points {
-            let value = match (ends, ring.points) {
-                (false, _) => {
-                    ring.add(input.rate, scratch, numbers, slots);
-                    continue;
-                }
-                (true, 1) => ring.end_single(input.rate, scratch, numbers, slots),
-                (true, _) => ring.end_row(input.rate, scratch, numbers, slots),
-            };
-            self.row.extend_from_slice(&value);
-        }
-        match ends {
-            true => ring.write_row(self.row, archive, numbers, pointers, storage),
-            false => Ok(()),
-        }
-    }
-}
-
 impl Ring {
-    /// Whether a row is known to go on at a time, which is the end of a step.
+    /// Goes on to the next row, in which so many values are. Tells where it is in the file.
     #[inline]
-    fn goes_on(&self, time: i64) -> bool {
-        let left = self.end.wrapping_sub(time);
-        (left.wrapping_sub(1) as u64) < self.before_end
-    }
-
-    /// Whether a row ends at a time, which is the end of a step.
-    #[inline]
-    fn ends(&mut self, time: i64) -> bool {
-        if self.end != time {
-            let seconds = self.before_end as i64 + 1;
-            self.end = time - 1 - (time - 1) % seconds + seconds;
-        }
-        self.end == time
-    }
-
-    /// Writes a row, which has ended.
-    #[inline]
-    fn write_row<N: Numbers, S: Storage>(
-        &mut self,
-        row: &[u8],
-        archive: &mut ArchiveState,
-        numbers: N,
-        pointers: &mut [u8],
-        storage: &mut S,
-    ) -> io::Result<()> {
-        self.end += self.before_end as i64 + 1;
-        let next = archive.current_row + 1;
-        let place = if next < self.rows { next } else { 0 };
-        storage.write_at(self.values + place * row.len() as u64, row)?;
-        archive.current_row = place;
-        numbers.long(pointers, self.pointer, place);
-        Ok(())
+    fn next_row<N: Numbers>(&mut self, values: usize, numbers: N, pointers: &mut [u8]) -> u64 {
+        self.end += self.seconds;
+        let next = numbers.long_at(pointers, self.pointer).wrapping_add(1);
+        let row = if next < self.rows { next } else { 0 };
+        numbers.long(pointers, self.pointer, row);
+        self.values + row * (values * SLOT) as u64
     }
 
     /// Adds a point to the row under way.
     #[inline]
-    fn add<N: Numbers>(&self, rate: f64, scratch: &mut Scratch, numbers: N, slots: &mut Slots) {
+    fn add<N: Numbers>(&self, rate: f64, numbers: N, slots: &mut Slots) {
         let slots = slots_of(slots);
-        if rate.is_nan() {
-            rows::go_on(scratch, self.function, 1, rate);
-            let unknown = scratch.counter(Scratch::UNKNOWN_POINTS);
-            numbers.count(&mut slots[Scratch::UNKNOWN_POINTS], unknown);
+        let before = numbers.number_in(&slots[Scratch::VALUE]);
+        let sum = before + rate;
+        if self.averages && !sum.is_nan() {
+            // So it is mostly: nothing is unknown.
+            slots[Scratch::VALUE] = numbers.number(sum);
+        } else if rate.is_nan() {
+            let unknown = &mut slots[Scratch::UNKNOWN_POINTS];
+            numbers.count(unknown, numbers.count_in(unknown).wrapping_add(1));
         } else {
-            let before = f64::from_bits(scratch.0[Scratch::VALUE]);
-            let value = Value::from(rows::accumulated(self.function, before, rate, 1));
-            scratch.set_value(Scratch::VALUE, value);
-            slots[Scratch::VALUE] = numbers.value(value);
+            let after = rows::accumulated(self.function, before, rate, 1);
+            slots[Scratch::VALUE] = numbers.number(after);
         }
     }
 
-    /// Ends a row of a single point, and gives the bytes of its value.
+    /// Ends the row under way by a point, and begins the next one. Gives the bytes of its value.
     #[inline]
-    fn end_single<N: Numbers>(
+    fn end_row<'s, N: Numbers>(
         &self,
         rate: f64,
-        scratch: &mut Scratch,
         numbers: N,
-        slots: &mut Slots,
-    ) -> [u8; SLOT] {
-        let value = Value::from(rate);
-        scratch.set_value(Scratch::PRIMARY, value);
-        let bytes = numbers.value(value);
-        slots_of(slots)[Scratch::PRIMARY] = bytes;
-        bytes
+        slots: &'s mut Slots,
+    ) -> &'s [u8; SLOT] {
+        match self.points {
+            1 => slots_of(slots)[Scratch::PRIMARY] = numbers.number(rate),
+            _ => self.end_long_row(rate, numbers, slots),
+        }
+        &slots_of(slots)[Scratch::PRIMARY]
     }
 
-    /// Ends a row of several points, and gives the bytes of its value.
+    /// Ends a row of several points.
     #[inline(never)]
-    fn end_row<N: Numbers>(
-        &self,
-        rate: f64,
-        scratch: &mut Scratch,
-        numbers: N,
-        slots: &mut Slots,
-    ) -> [u8; SLOT] {
-        let cut = Cut::LAST_POINT;
-        rows::end(scratch, self.function, self.xff, self.points, &cut, rate);
+    fn end_long_row<N: Numbers>(&self, rate: f64, numbers: N, slots: &mut Slots) {
         let slots = slots_of(slots);
-        for slot in [Scratch::VALUE, Scratch::PRIMARY, Scratch::SECONDARY] {
-            slots[slot] = numbers.value(scratch.value(slot));
-        }
-        let unknown = scratch.counter(Scratch::UNKNOWN_POINTS);
-        numbers.count(&mut slots[Scratch::UNKNOWN_POINTS], unknown);
-        slots[Scratch::PRIMARY]
+        let mut under_way = UnderWay {
+            value: numbers.number_in(&slots[Scratch::VALUE]),
+            unknown_points: numbers.count_in(&slots[Scratch::UNKNOWN_POINTS]),
+        };
+        let cut = Cut::LAST_POINT;
+        let row = under_way.end(self.function, self.xff, self.points, &cut, rate);
+        slots[Scratch::PRIMARY] = numbers.number(row);
+        slots[Scratch::SECONDARY] = numbers.number(rate);
+        slots[Scratch::VALUE] = numbers.number(under_way.value);
+        numbers.count(
+            &mut slots[Scratch::UNKNOWN_POINTS],
+            under_way.unknown_points,
+        );
     }
 }

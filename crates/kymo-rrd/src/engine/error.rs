@@ -124,8 +124,9 @@ impl fmt::Display for UpdateError {
                 )
             }
             Self::OutOfRange { time } => {
-                write!(f, "the update is of {} s after 1970", time.seconds())?;
-                f.write_str(", expected less than 2^34")
+                // To the microsecond, as it would be kept: that of the last is too late.
+                write!(f, "found a time {} s after 1970", time.to_micros().0)?;
+                f.write_str(", expected 0 to less than 2^34")
             }
             Self::Count { found, expected } => {
                 write!(f, "found {found} readings, expected {expected}")

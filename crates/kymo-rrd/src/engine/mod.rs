@@ -34,6 +34,7 @@ mod define;
 mod direct;
 mod error;
 mod fetch;
+mod kinds;
 mod plan;
 mod points;
 mod reading;
@@ -51,27 +52,29 @@ pub(crate) use define::is_name;
 pub use define::{DefineError, Defined, Origin};
 pub use error::{ReadingProblem, StoreError, UpdateError};
 pub use fetch::{Fetched, Wanted, fetch};
+pub use kinds::Kinds;
 pub use reading::Measurement;
 pub(crate) use rows::fold;
 pub use rrd::{Rrd, UpdateOptions};
 pub use sample::{Sample, Template, TemplateError, seconds, time};
 pub use written::Written;
 
+use std::sync::Arc;
+
 use crate::fault::Error;
 use crate::judge::LATEST;
 use crate::model::{Database, Scratch, State};
-use crate::{Text, Time, Value};
+use crate::{Time, Value};
 use plan::{Plan, Role};
 use points::{Pass, Points, Span};
 use rows::Cut;
 use season::Observation;
 
-/// What updates a database: its definitions, made ready, and memory that is kept between updates.
+/// What updates a database: its definitions, made ready, and memory that is kept between updates. Clones
+/// share the definitions.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    plan: Plan,
-    names: Vec<Text>,
-    everything: Template,
+    plan: Arc<Plan>,
     points: Points,
     row: Vec<Value>,
     looked_up: Vec<Value>,
@@ -94,12 +97,8 @@ impl Engine {
     ///
     /// Definitions that cannot be followed: links to what is not there, counts that are zero.
     pub fn new(database: &Database) -> Result<Self, Error> {
-        let plan = Plan::new(database)?;
-        let names = database.sources.iter().map(|source| source.name.clone());
         Ok(Self {
-            names: names.collect(),
-            everything: Template::new(plan.measured.clone(), plan.sources.len()),
-            plan,
+            plan: Arc::new(Plan::new(database)?),
             points: Points::default(),
             row: Vec::new(),
             looked_up: Vec::new(),
@@ -114,13 +113,18 @@ impl Engine {
     ///
     /// A name that no data source has.
     pub fn template(&self, names: &[&str]) -> Result<Template, TemplateError> {
+        let plan = &*self.plan;
+        let name_of = |place: usize| plan.names[place].as_bytes();
         let places = names.iter().map(|&name| {
-            let mut known = self.names.iter();
-            let place = known.position(|known| known.as_bytes() == name.as_bytes());
-            place.ok_or_else(|| TemplateError::Unknown(name.to_owned()))
+            let before = |place: &usize| name_of(*place) < name.as_bytes();
+            let first = plan.by_name.partition_point(before);
+            let place = plan.by_name.get(first).copied();
+            place
+                .filter(|&place| name_of(place) == name.as_bytes())
+                .ok_or_else(|| TemplateError::Unknown(name.to_owned()))
         });
         let places = places.collect::<Result<_, _>>()?;
-        Ok(Template::new(places, self.plan.sources.len()))
+        Ok(Template::new(places, plan.sources.len()))
     }
 
     /// Applies a sample. `now` is what `NOW` means in expressions, in seconds since 1970.
@@ -136,14 +140,8 @@ impl Engine {
         template: Option<&Template>,
         now: i64,
     ) -> Result<Applied, UpdateError> {
-        let Self {
-            plan,
-            names,
-            points,
-            everything,
-            ..
-        } = self;
-        let template = template.unwrap_or(everything);
+        let Self { plan, points, .. } = self;
+        let template = template.unwrap_or(&plan.everything);
         let state = change.state();
         let last = state.last_update;
         let time = plan.time(sample.time)?;
@@ -155,7 +153,7 @@ impl Engine {
         }
         template.check(sample.values.len())?;
         let span = Span::new(plan, last, time);
-        let name = |source: usize| names[source].clone();
+        let name = |source: usize| plan.names[source].clone();
         points.measure(plan, name, state, &span, template, sample.values)?;
         let passes = points.close(plan, name, state, &span, now as f64)?;
 
@@ -183,7 +181,7 @@ impl Engine {
         template: Option<&Template>,
         refused: usize,
     ) {
-        let template = template.unwrap_or(&self.everything);
+        let template = template.unwrap_or(&self.plan.everything);
         template.keep(state, sample.values, refused);
     }
 

@@ -1,10 +1,11 @@
 //! The definitions of a database, made ready for updates.
 
-use crate::Database;
+use super::Template;
 use crate::fault::Error;
 use crate::judge::LATEST;
 use crate::model::{Archive, ArchiveKind, ArchiveLink, Consolidation, Reading, SourceKind};
 use crate::rpn::{Node, Program};
+use crate::{Database, Text};
 
 /// Definitions in which every link was followed and every limit checked.
 #[derive(Clone, Debug)]
@@ -19,8 +20,11 @@ pub(super) struct Plan {
     pub(super) archives: Vec<Ring>,
     /// Whether some archive does more than consolidate, so that archives look at each other.
     pub(super) predicts: bool,
-    /// The places of the data sources that are measured.
-    pub(super) measured: Vec<usize>,
+    /// Readings of all data sources that are measured.
+    pub(super) everything: Template,
+    /// The names of the data sources, and their places in the order of these.
+    pub(super) names: Vec<Text>,
+    pub(super) by_name: Vec<usize>,
 }
 
 /// Where the values of a data source come from.
@@ -120,14 +124,20 @@ impl Plan {
         let archives: Vec<Ring> = archives
             .map(|(index, archive)| Ring::new(database, index, archive))
             .collect::<Result<_, _>>()?;
+        let names = database.sources.iter().map(|source| source.name.clone());
+        let names: Vec<Text> = names.collect();
+        let mut by_name: Vec<usize> = (0..names.len()).collect();
+        by_name.sort_by_key(|&place| &names[place]);
+        let is_measured = |index: &usize| matches!(sources[*index], Source::Measured(_));
+        let measured = (0..sources.len()).filter(is_measured).collect();
         let consolidates = |ring: &Ring| matches!(ring.role, Role::Consolidate { .. });
         Ok(Self {
             step: database.step,
             whole_seconds: database.version < 3,
             tells_window: database.version >= 4,
-            measured: (0..sources.len())
-                .filter(|index| matches!(sources[*index], Source::Measured(_)))
-                .collect(),
+            everything: Template::new(measured, sources.len()),
+            names,
+            by_name,
             sources,
             predicts: !archives.iter().all(consolidates),
             archives,

@@ -69,13 +69,25 @@ impl Span {
 
     /// The seconds between two times, in which so many steps end, counted from that of the first
     /// time; the last of them ends at `end`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(
         steps: u64,
         end: i64,
         (last, last_micros): (i64, u32),
         (time, micros): (i64, u32),
     ) -> Self {
+        if last_micros | micros == 0 {
+            // So it is mostly, and takes less time.
+            let whole = steps == 0;
+            return Self {
+                interval: (time - last) as f64,
+                before: if whole { time - last } else { end - last } as f64,
+                after: if whole { 0 } else { time - end } as f64,
+                steps,
+                first_step: 0,
+                end: end as u64,
+            };
+        }
         let seconds = |micros: u32| f64::from(micros) / 1e6;
         let interval = (time - last) as f64 + (f64::from(micros) - f64::from(last_micros)) / 1e6;
         Self {
@@ -114,18 +126,18 @@ impl Pass {
 }
 
 impl Meter {
-    /// What a reading adds. NaN where that cannot be known, or the rate is beyond its limits.
-    #[inline]
-    pub(super) fn amount(
+    /// What a reading adds, where the text of the one before is told, with NULs behind it or not. NaN
+    /// where it cannot be known, or the rate is beyond its limits.
+    #[inline(always)]
+    pub(super) fn amount<'b>(
         &self,
-        before: &SourceState,
+        before: impl FnOnce() -> &'b [u8],
         span: &Span,
         given: &Measurement<'_>,
     ) -> Result<f64, ReadingProblem> {
         if self.heartbeat < span.interval {
             return Ok(f64::NAN);
         }
-        let before = before.last_reading.as_bytes();
         let amount = given.amount(self.reading, before, span.interval)?;
         let rate = amount / span.interval;
         // Comparisons with a limit that is not set do not hold.
@@ -169,6 +181,7 @@ impl Points {
         let sources = plan.sources.iter().zip(&state.sources);
         for (index, (source, before)) in sources.enumerate() {
             let given = template.of(index, values);
+            let before = || before.last_reading.as_bytes();
             let amount = match source {
                 Source::Measured(meter) => meter.amount(before, span, given),
                 Source::Computed(_) => Ok(f64::NAN),
@@ -285,16 +298,14 @@ impl Points {
 }
 
 impl Point {
-    #[inline]
-    pub(super) fn of(state: &SourceState) -> Self {
+    fn of(state: &SourceState) -> Self {
         Self {
             unknown_seconds: state.unknown_seconds,
             value: state.value.to_f64(),
         }
     }
 
-    #[inline]
-    pub(super) fn store(&self, state: &mut SourceState) {
+    fn store(&self, state: &mut SourceState) {
         state.unknown_seconds = self.unknown_seconds;
         state.value = Value::from(self.value);
     }
@@ -312,38 +323,41 @@ impl Point {
     }
 
     /// Ends the step, with the steps that end with it, and begins the next one. Gives the rate.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self, amount: f64, span: &Span, step: u64, heartbeat: f64) -> f64 {
-        let rate = amount / span.interval;
-        let mut unknown_before = 0.0;
         if amount.is_nan() {
-            unknown_before = span.before;
-        } else {
-            if self.value.is_nan() {
-                self.value = 0.0;
-            }
-            self.value += rate * span.before;
-        }
-        // More than half of a step, which is the same where that is rounded down.
-        let ended = if span.interval > heartbeat || self.unknown_seconds > step / 2 {
-            f64::NAN
-        } else {
-            // Less than a time, of which `LATEST` is the last.
-            let seconds = (span.steps * step - self.unknown_seconds) as i64;
-            self.value / (seconds as f64 - unknown_before)
-        };
-        *self = if amount.is_nan() {
-            Self {
+            let ended = match span.interval > heartbeat {
+                true => f64::NAN,
+                false => self.rate(span, step, span.before),
+            };
+            *self = Self {
                 unknown_seconds: whole(span.after),
                 value: f64::NAN,
-            }
-        } else {
-            Self {
-                unknown_seconds: 0,
-                value: rate * span.after,
-            }
+            };
+            return ended;
+        }
+        // What is known came within the heartbeat.
+        let rate = amount / span.interval;
+        let before = if self.value.is_nan() { 0.0 } else { self.value };
+        self.value = before + rate * span.before;
+        let ended = self.rate(span, step, 0.0);
+        *self = Self {
+            unknown_seconds: 0,
+            value: rate * span.after,
         };
         ended
+    }
+
+    /// The rate of the steps that end, of which so many seconds more are unknown than were before.
+    #[inline(always)]
+    fn rate(self, span: &Span, step: u64, unknown: f64) -> f64 {
+        // More than half of a step, which is the same where that is rounded down.
+        if self.unknown_seconds > step / 2 {
+            return f64::NAN;
+        }
+        // Less than a time, of which `LATEST` is the last.
+        let seconds = (span.steps * step - self.unknown_seconds) as i64;
+        self.value / (seconds as f64 - unknown)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::ReadingProblem;
 use crate::model::Reading;
 use crate::native::structs::LAST_READING;
-use crate::{Text, numbers};
+use crate::numbers;
 
 /// A reading as it is given to an update.
 ///
@@ -25,47 +25,61 @@ pub enum Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Puts the text as files keep it.
-    #[inline]
-    pub(super) fn keep(&self, kept: &mut Kept) {
-        if let Self::Float(number) = *self {
-            // Up to here numbers may have a fraction. Zero may have a minus.
-            const FRACTIONS: f64 = (1_u64 << 52) as f64;
-            let size = number.abs();
-            let is_whole = size + FRACTIONS - FRACTIONS == size;
-            if size > 0.0 && size < FRACTIONS && !is_whole {
+    /// Puts the text as files keep it: without NULs, cut off where native files have no more room, and
+    /// NULs behind it.
+    #[inline(always)]
+    pub(super) fn keep(&self, kept: &mut [u8; LAST_READING]) {
+        match *self {
+            Self::Float(number) if number.abs() < FRACTIONS => {
+                let size = number.abs();
+                // What is added leaves no room for a fraction.
+                if size + FRACTIONS - FRACTIONS == size {
+                    return keep_integer(kept, size as u64, number.is_sign_negative());
+                }
                 let mut buffer = zmij::Buffer::new();
-                return kept.set(buffer.format_finite(number).as_bytes());
+                put(kept, buffer.format_finite(number).as_bytes());
             }
+            _ => self.keep_any(kept),
         }
-        self.keep_any(kept);
     }
 
     /// Puts any text.
     #[inline(never)]
-    fn keep_any(&self, kept: &mut Kept) {
+    fn keep_any(&self, kept: &mut [u8; LAST_READING]) {
         match *self {
-            Self::Text(text) => kept.set(until_nul(text)),
-            number => number.with_text(|text| kept.set(text)),
+            Self::Text(text) => put(kept, until_nul(text)),
+            number => number.with_text(|text| put(kept, text)),
         }
     }
 
-    /// What a known reading adds: the rate times the seconds since the reading before. NaN where it
-    /// cannot be known.
-    #[inline]
-    pub(super) fn amount(
+    /// What a known reading adds: the rate times the seconds since the reading before, of which the text
+    /// is told, and NULs behind it or not. NaN where it cannot be known.
+    #[inline(always)]
+    pub(super) fn amount<'b>(
         &self,
         reading: Reading,
-        before: &[u8],
+        before: impl FnOnce() -> &'b [u8],
         interval: f64,
     ) -> Result<f64, ReadingProblem> {
         // The most usual first.
         if let (Self::Float(number), Reading::Gauge) = (self, reading) {
             return Ok(number * interval);
         }
+        self.amount_of_any(reading, before(), interval)
+    }
+
+    /// What any reading adds.
+    #[inline(never)]
+    fn amount_of_any(
+        &self,
+        reading: Reading,
+        before: &[u8],
+        interval: f64,
+    ) -> Result<f64, ReadingProblem> {
         let number = match *self {
             Self::Unknown => return Ok(f64::NAN),
-            Self::Text(text) => return amount_of_text(reading, text, before, interval),
+            Self::Text([b'U', ..]) => return Ok(f64::NAN),
+            Self::Text(text) => return amount(reading, text, before, interval),
             Self::Float(number) => number,
             Self::Unsigned(number) => number as f64,
             Self::Signed(number) => number as f64,
@@ -74,19 +88,8 @@ impl Measurement<'_> {
             Reading::Gauge => Ok(number * interval),
             Reading::Absolute => Ok(number),
             _ if number.is_nan() => Ok(f64::NAN),
-            _ => self.difference(reading, before, interval),
+            _ => self.with_text(|text| amount(reading, text, before, interval)),
         }
-    }
-
-    /// What a number adds to what the text of the one before tells.
-    #[inline(never)]
-    fn difference(
-        self,
-        reading: Reading,
-        before: &[u8],
-        interval: f64,
-    ) -> Result<f64, ReadingProblem> {
-        self.with_text(|text| amount(reading, text, before, interval))
     }
 
     /// Lends the text: of numbers the shortest that tells them from others.
@@ -117,72 +120,84 @@ impl Measurement<'_> {
 /// Integers below this are numbers of their own, and their digits are their shortest text.
 const EXACT: f64 = (1_u64 << 53) as f64;
 
+/// From here on numbers have no fraction.
+const FRACTIONS: f64 = (1_u64 << 52) as f64;
+
 /// The text up to the first NUL.
 fn until_nul(text: &[u8]) -> &[u8] {
     let length = text.iter().position(|&byte| byte == 0);
     &text[..length.unwrap_or(text.len())]
 }
 
-/// A reading as files keep it: a text without NULs, cut off where native files have no more room, and
-/// NULs behind it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kept {
-    pub(super) bytes: [u8; LAST_READING],
-    length: usize,
+/// Puts as much of a text as there is room for, and NULs behind it.
+#[inline]
+fn put(kept: &mut [u8; LAST_READING], text: &[u8]) {
+    let length = text.len().min(LAST_READING - 1);
+    *kept = [0; LAST_READING];
+    let text = &text[..length];
+    // Two halves that overlap are copied at once, since so many bytes are known beforehand.
+    const HALF: usize = 16;
+    match (text.first_chunk::<HALF>(), text.last_chunk::<HALF>()) {
+        (Some(first), Some(last)) => {
+            kept[..HALF].copy_from_slice(first);
+            kept[length - HALF..length].copy_from_slice(last);
+        }
+        _ => kept[..length].copy_from_slice(text),
+    }
 }
 
-impl Kept {
-    /// Makes it this text.
-    #[inline]
-    fn set(&mut self, text: &[u8]) {
-        self.length = text.len().min(LAST_READING - 1);
-        self.bytes = [0; LAST_READING];
-        let text = &text[..self.length];
-        // Two halves that overlap are copied at once, since so many bytes are known beforehand.
-        const HALF: usize = 16;
-        match (text.first_chunk::<HALF>(), text.last_chunk::<HALF>()) {
-            (Some(first), Some(last)) => {
-                self.bytes[..HALF].copy_from_slice(first);
-                self.bytes[self.length - HALF..self.length].copy_from_slice(last);
-            }
-            _ => self.bytes[..self.length].copy_from_slice(text),
-        }
-    }
-
-    /// Puts it in the place of the last one.
-    #[inline]
-    pub(super) fn store(&self, last: &mut Text) {
-        last.set_padded(&self.bytes, self.length);
-    }
+/// Puts the digits of an integer.
+#[inline(never)]
+fn keep_integer(kept: &mut [u8; LAST_READING], number: u64, minus: bool) {
+    *kept = *Digits::of(number, minus).kept();
 }
 
 /// The digits of an integer, behind a minus or not.
 struct Digits {
-    bytes: [u8; 20],
+    /// NULs are behind them, as files keep them.
+    bytes: [u8; Self::MOST + LAST_READING],
     begin: usize,
 }
 
 impl Digits {
+    /// Those of an integer of 64 bits; signed ones have a minus and 19 digits.
+    const MOST: usize = 20;
+
+    #[inline]
     fn of(mut number: u64, minus: bool) -> Self {
         let mut digits = Self {
-            bytes: [b'-'; 20],
-            begin: 20,
+            bytes: [0; Self::MOST + LAST_READING],
+            begin: Self::MOST,
         };
         loop {
-            digits.begin -= 1;
-            digits.bytes[digits.begin] = b'0' + (number % 10) as u8;
+            digits.put(b'0' + (number % 10) as u8);
             number /= 10;
             if number == 0 {
                 break;
             }
         }
-        // Signed ones have 19 digits at most.
-        digits.begin -= usize::from(minus);
+        if minus {
+            digits.put(b'-');
+        }
         digits
     }
 
+    /// Puts a byte before the others.
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.begin = self.begin.saturating_sub(1);
+        self.bytes[self.begin] = byte;
+    }
+
     fn text(&self) -> &[u8] {
-        &self.bytes[self.begin..]
+        &self.bytes[self.begin..Self::MOST]
+    }
+
+    /// The text as files keep it.
+    #[inline]
+    fn kept(&self) -> &[u8; LAST_READING] {
+        let kept = self.bytes[self.begin..].first_chunk();
+        kept.unwrap_or(&[0; LAST_READING])
     }
 }
 
@@ -194,20 +209,6 @@ const ROUND_64: f64 = 18_446_744_069_414_584_320.0;
 /// Counters of more digits have no difference.
 const MOST_DIGITS: usize = 30;
 
-/// What a reading adds.
-#[inline(never)]
-fn amount_of_text(
-    reading: Reading,
-    text: &[u8],
-    before: &[u8],
-    interval: f64,
-) -> Result<f64, ReadingProblem> {
-    match text {
-        [b'U', ..] => Ok(f64::NAN),
-        _ => amount(reading, text, before, interval),
-    }
-}
-
 /// What a reading adds that is known.
 fn amount(
     reading: Reading,
@@ -215,6 +216,7 @@ fn amount(
     before: &[u8],
     interval: f64,
 ) -> Result<f64, ReadingProblem> {
+    let before = until_nul(before);
     let known_before = !before.starts_with(b"U");
     match reading {
         Reading::Counter | Reading::Derive => {
@@ -388,11 +390,10 @@ mod tests {
             (Signed(i64::MIN), "-9223372036854775808"),
             (Signed(7), "7"),
         ] {
-            let mut kept = Text::from("before");
-            let mut text_of = Kept::default();
-            number.keep(&mut text_of);
-            text_of.store(&mut kept);
-            assert_eq!(kept, Text::from(text));
+            let mut kept = [b'x'; LAST_READING];
+            number.keep(&mut kept);
+            assert_eq!(until_nul(&kept), text.as_bytes());
+            assert!(kept[text.len()..].iter().all(|&byte| byte == 0));
             if text.len() > 15 {
                 // rrdtool's reading of texts rounds more than once.
                 continue;
@@ -404,15 +405,18 @@ mod tests {
                 (Reading::DDerive, "5"),
             ] {
                 let amount = |reading_of: Measurement<'_>| {
-                    let amount = reading_of.amount(reading, before.as_bytes(), 10.0);
+                    let amount = reading_of.amount(reading, || before.as_bytes(), 10.0);
                     crate::Value::from(amount.unwrap())
                 };
                 let written = amount(Written(text.as_bytes()));
                 assert_eq!(amount(number), written, "{number:?} {reading:?}");
             }
         }
-        assert_eq!(Unsigned(12).amount(Reading::Counter, b"10", 1.0), Ok(2.0));
-        let fraction = Float(1.5).amount(Reading::Counter, b"10", 1.0);
+        assert_eq!(
+            Unsigned(12).amount(Reading::Counter, || b"10", 1.0),
+            Ok(2.0)
+        );
+        let fraction = Float(1.5).amount(Reading::Counter, || b"10", 1.0);
         assert_eq!(fraction, Err(ReadingProblem::NotUnsigned));
     }
 

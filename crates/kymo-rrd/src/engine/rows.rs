@@ -52,6 +52,46 @@ impl Cut {
     }
 }
 
+/// What an archive of several points a row knows of the row under way, of a data source.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnderWay {
+    pub(super) value: f64,
+    pub(super) unknown_points: u64,
+}
+
+impl UnderWay {
+    /// Ends the row and those that end after it, and begins the next one. Gives the value of the row.
+    #[inline]
+    pub(super) fn end(
+        &mut self,
+        function: Consolidation,
+        xff: f64,
+        points: u64,
+        cut: &Cut,
+        rate: f64,
+    ) -> f64 {
+        let mut unknown = self.unknown_points;
+        if rate.is_nan() {
+            unknown = unknown.wrapping_add(cut.first);
+        }
+        let row = if unknown as f64 > points as f64 * xff {
+            f64::NAN
+        } else {
+            let known = points.wrapping_sub(unknown) as f64;
+            ended(function, self.value, rate, cut.first, known)
+        };
+        self.value = if cut.rest == 0 || rate.is_nan() {
+            neutral(function)
+        } else if function == Consolidation::Average {
+            rate * cut.rest as f64
+        } else {
+            rate
+        };
+        self.unknown_points = if rate.is_nan() { cut.rest } else { 0 };
+        row
+    }
+}
+
 /// The value of a row that begins: what changes nothing.
 const fn neutral(function: Consolidation) -> f64 {
     match function {
@@ -123,43 +163,38 @@ pub(super) fn end(
     cut: &Cut,
     rate: f64,
 ) {
-    let value = scratch.value(Scratch::VALUE).to_f64();
-    let mut unknown = scratch.0[Scratch::UNKNOWN_POINTS];
-    if rate.is_nan() {
-        unknown = unknown.wrapping_add(cut.first);
-    }
-    let row = if unknown as f64 > points as f64 * xff {
-        f64::NAN
-    } else {
-        let known = points.wrapping_sub(unknown) as f64;
-        ended(function, value, rate, cut.first, known)
+    let mut under_way = UnderWay {
+        value: scratch.value(Scratch::VALUE).to_f64(),
+        unknown_points: scratch.counter(Scratch::UNKNOWN_POINTS),
     };
-    let next = if cut.rest == 0 || rate.is_nan() {
-        neutral(function)
-    } else if function == Consolidation::Average {
-        rate * cut.rest as f64
-    } else {
-        rate
-    };
+    let row = under_way.end(function, xff, points, cut, rate);
     scratch.set_value(Scratch::PRIMARY, Value::from(row));
     scratch.set_value(Scratch::SECONDARY, Value::from(rate));
-    scratch.set_value(Scratch::VALUE, Value::from(next));
-    scratch.0[Scratch::UNKNOWN_POINTS] = if rate.is_nan() { cut.rest } else { 0 };
+    scratch.set_value(Scratch::VALUE, Value::from(under_way.value));
+    scratch.0[Scratch::UNKNOWN_POINTS] = under_way.unknown_points;
 }
 
 /// The value of a row under way, with so many points more.
 #[inline]
 pub(super) fn accumulated(function: Consolidation, value: f64, rate: f64, points: u64) -> f64 {
-    if function == Consolidation::Average {
-        let whole = rate * points as f64;
-        return if value.is_nan() { whole } else { value + whole };
-    }
     if value.is_nan() {
-        return rate;
+        return first(function, rate, points);
     }
     match function {
+        Consolidation::Average => value + rate * points as f64,
         Consolidation::Min => lesser(value, rate),
         Consolidation::Max => greater(value, rate),
+        Consolidation::Last => rate,
+    }
+}
+
+/// The value of a row after its first points that are known. Few rows have such: others begin with what
+/// is neutral.
+#[cold]
+#[inline(never)]
+fn first(function: Consolidation, rate: f64, points: u64) -> f64 {
+    match function {
+        Consolidation::Average => rate * points as f64,
         _ => rate,
     }
 }

@@ -1,15 +1,19 @@
 //! A file that is open for updates.
 
+use std::io;
+use std::sync::Arc;
+
 use kymo_io::Storage;
 use kymo_machine::Machine;
 
 use super::direct::Direct;
+use super::kinds::{Kind, Kinds};
 use super::written::{Noted, Written};
 use super::{Applied, Change, Engine, Sample, StoreError, Template, TemplateError, UpdateError};
-use crate::Value;
 use crate::model::{Database, State};
 use crate::native::{self, InPlace};
 use crate::portable::{self, Durability, Update};
+use crate::{Time, Value};
 
 /// A database that is open for updates, in a file of any form.
 ///
@@ -61,26 +65,89 @@ impl<S: Storage> Rrd<S> {
     /// Those of [`Rrd::open`].
     pub fn open_as(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
         let beginning = native::read_beginning(&storage, native::MOST_HEADERS)?;
+        Self::open_from(storage, beginning, machine)
+    }
+
+    /// Opens a file, which costs little where files of the same kind were opened before.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Rrd::open`].
+    pub fn open_among(
+        storage: S,
+        machine: Option<&'static Machine>,
+        kinds: &mut Kinds,
+    ) -> Result<Self, StoreError> {
+        if let Some((kind, state)) = kinds.look(&storage, machine)? {
+            let file = InPlace::new(storage, kind.definitions, state);
+            return Ok(Self::new(
+                File::Native(Box::new(file)),
+                (kind.engine, kind.direct),
+            ));
+        }
+        let rrd = Self::open_from(storage, kinds.beginning().to_vec(), machine)?;
+        if let File::Native(file) = &rrd.file {
+            kinds.keep(Kind {
+                definitions: Arc::clone(file.definitions()),
+                engine: rrd.engine.clone(),
+                direct: rrd.direct.clone(),
+            });
+        }
+        Ok(rrd)
+    }
+
+    /// Opens a file of which the first bytes are known: [`native::MOST_HEADERS`], or all if there are less.
+    fn open_from(
+        storage: S,
+        beginning: Vec<u8>,
+        machine: Option<&'static Machine>,
+    ) -> Result<Self, StoreError> {
         let file = if portable::is_portable(&beginning) {
             File::Portable(Box::new(portable::File::open(storage)?))
         } else {
             let file = InPlace::open_from(storage, beginning, machine)?;
             File::Native(Box::new(file))
         };
-        let (engine, direct) = file.ready()?;
-        Ok(Self {
+        let ready = file.ready()?;
+        Ok(Self::new(file, ready))
+    }
+
+    fn new(file: File<S>, (engine, direct): (Engine, Option<Direct>)) -> Self {
+        Self {
             engine,
             direct,
             file,
             now: None,
             durability: Durability::Buffered,
             written: None,
-        })
+        }
     }
 
     /// Definitions and state.
-    pub fn database(&self) -> &Database {
-        self.file.database()
+    pub fn database(&mut self) -> &Database {
+        match &mut self.file {
+            File::Native(file) => file.database(),
+            File::Portable(file) => file.database(),
+        }
+    }
+
+    /// The time of the last update.
+    pub fn last_update(&self) -> Time {
+        match &self.file {
+            File::Native(file) => file.last_update(),
+            File::Portable(file) => file.database().state.last_update,
+        }
+    }
+
+    /// The number of data sources.
+    pub fn sources(&self) -> usize {
+        self.engine.plan.sources.len()
+    }
+
+    /// The number of readings of a sample without a template: that of the data sources that are
+    /// measured.
+    pub fn readings(&self) -> usize {
+        self.engine.plan.everything.readings()
     }
 
     /// What `NOW` means in expressions, in seconds since 1970: the time of the sample where it was
@@ -175,8 +242,10 @@ impl<S: Storage> Rrd<S> {
     /// Why it is refused. A portable file is then as before; in a native one the last readings may
     /// have changed, as rrdtool leaves it.
     pub fn update(&mut self, sample: &Sample<'_>) -> Result<(), UpdateError> {
-        let options = UpdateOptions::default();
-        self.take(sample, &options, &mut false, true)?;
+        match self.take_directly(sample, None) {
+            Some(taken) => taken?,
+            None => self.take_generally(sample, &UpdateOptions::default(), &mut false, true)?,
+        }
         self.finish()
     }
 
@@ -233,16 +302,28 @@ impl<S: Storage> Rrd<S> {
         smooth: &mut bool,
         last: bool,
     ) -> Result<(), UpdateError> {
-        // Only the general way tells which rows it writes.
-        if let (Some(direct), File::Native(file), None) =
-            (&mut self.direct, &mut self.file, &self.written)
-        {
-            let template = options.template.unwrap_or(&self.engine.everything);
-            if direct.update(file, sample, template)? {
-                return Ok(());
-            }
+        match self.take_directly(sample, options.template) {
+            Some(taken) => Ok(taken?),
+            None => self.take_generally(sample, options, smooth, last),
         }
-        self.take_generally(sample, options, smooth, last)
+    }
+
+    /// Takes a sample of a native file, if it is a usual one.
+    #[inline]
+    fn take_directly(
+        &mut self,
+        sample: &Sample<'_>,
+        template: Option<&Template>,
+    ) -> Option<io::Result<()>> {
+        let (Some(direct), File::Native(file)) = (&mut self.direct, &mut self.file) else {
+            return None;
+        };
+        // Only the general way tells which rows it writes.
+        if self.written.is_some() {
+            return None;
+        }
+        let template = template.unwrap_or(&self.engine.plan.everything);
+        direct.update(file, sample, template)
     }
 
     /// Takes any sample.
@@ -290,10 +371,12 @@ impl<S: Storage> Rrd<S> {
 
     /// Sees that what was taken survives what it must survive.
     fn finish(&mut self) -> Result<(), UpdateError> {
-        match &mut self.file {
-            File::Native(file) if self.durability == Durability::Synced => Ok(file.sync()?),
-            _ => Ok(()),
+        if self.durability == Durability::Synced
+            && let File::Native(file) = &mut self.file
+        {
+            file.sync()?;
         }
+        Ok(())
     }
 
     /// Smooths the seasons after a sample that was passed over.
@@ -374,18 +457,13 @@ impl Call<'_> {
 impl<S: Storage> File<S> {
     /// What updates it.
     fn ready(&self) -> Result<(Engine, Option<Direct>), StoreError> {
-        let engine = Engine::new(self.database())?;
-        let direct = match self {
-            Self::Native(file) => Direct::new(&engine.plan, file),
-            Self::Portable(_) => None,
-        };
-        Ok((engine, direct))
-    }
-
-    fn database(&self) -> &Database {
         match self {
-            Self::Native(file) => file.database(),
-            Self::Portable(file) => file.database(),
+            Self::Native(file) => {
+                let engine = Engine::new(file.definitions().database())?;
+                let direct = Direct::new(&engine.plan, file.definitions());
+                Ok((engine, direct))
+            }
+            Self::Portable(file) => Ok((Engine::new(file.database())?, None)),
         }
     }
 }

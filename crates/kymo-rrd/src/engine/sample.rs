@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::reading::Kept;
 use super::{Measurement, UpdateError};
 use crate::Time;
 use crate::model::State;
+use crate::native::structs::LAST_READING;
 use crate::numbers::{self, NumberError};
 
 /// What was measured at a moment.
@@ -69,6 +69,12 @@ impl Template {
         self.count
     }
 
+    /// Whether each data source has the reading in its own place.
+    #[inline]
+    pub(super) fn is_in_order(&self) -> bool {
+        self.in_order
+    }
+
     /// Checks the number of readings.
     pub(super) fn check(&self, found: usize) -> Result<(), UpdateError> {
         match found == self.count {
@@ -82,11 +88,11 @@ impl Template {
 
     /// Puts the readings of the first data sources, so many at most, where the last ones are.
     pub(super) fn keep(&self, state: &mut State, values: &[Measurement<'_>], count: usize) {
-        let mut kept = Kept::default();
+        let mut kept = [0; LAST_READING];
         let count = count.min(state.sources.len());
         for (index, source) in state.sources[..count].iter_mut().enumerate() {
             self.of(index, values).keep(&mut kept);
-            kept.store(&mut source.last_reading);
+            source.last_reading.set_padded(&kept);
         }
     }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::series::{MOST_POINTS, Rule, Series};
 use super::{Changed, ModifyError};
 use crate::engine::{Definition, Origin, fold};
-use crate::model::{ArchiveKind, Consolidation, Database, Scratch};
+use crate::model::{Archive, ArchiveKind, Consolidation, Database, Scratch};
 use crate::{Rows, Value};
 
 /// A database that gives values.
@@ -81,20 +81,10 @@ impl Filling<'_> {
     /// Takes the data point that is under way from the first file in which one of the same kind
     /// ends within the new one.
     fn fill_state(&self, database: &mut Database, source: usize) {
-        let begin_and_end = |database: &Database| {
-            let step = i64::try_from(database.step).ok()?;
-            let last = database.state.last_update.seconds();
-            let begin = last.checked_sub(last.checked_rem_euclid(step)?)?;
-            Some((begin, begin.checked_add(step)?))
-        };
         let kind = |database: &Database, source: usize| database.sources[source].kind.name();
-        let new = begin_and_end(database);
         let found = self.places(source).into_iter().find(|(giver, place)| {
-            let ends_within = match (new, begin_and_end(giver.database)) {
-                (Some((begin, end)), Some((_, their_end))) => begin < their_end && their_end <= end,
-                _ => false,
-            };
-            ends_within && kind(giver.database, *place) == kind(database, source)
+            ends_within(giver.database, database)
+                && kind(giver.database, *place) == kind(database, source)
         });
         if let Some((giver, place)) = found {
             database.state.sources[source] = giver.database.state.sources[place].clone();
@@ -154,13 +144,8 @@ fn same_archive<'a>(
 ) -> Option<(&'a Giver<'a>, usize, usize)> {
     let wanted = &database.archives[archive];
     places.iter().find_map(|&(giver, place)| {
-        let mut archives = giver.database.archives.iter();
-        let theirs = archives.position(|archive| {
-            archive.kind.name() == wanted.kind.name()
-                && archive.rows == wanted.rows
-                && archive.points_per_row == wanted.points_per_row
-        });
-        let theirs = theirs.filter(|_| giver.database.step == database.step)?;
+        let is_as_large = |theirs: &Archive| theirs.rows == wanted.rows;
+        let theirs = alike(giver.database, database, archive, is_as_large)?;
         Some((giver, place, theirs))
     })
 }
@@ -202,9 +187,55 @@ fn candidates<'a>(
     all
 }
 
-/// Prepares the row under way of an archive for a data source, and what is kept of the one before,
-/// from data points that archives of AVERAGE know. Archives that predict go on as one of the same
-/// kind, size and time.
+/// Whether the data point that is under way in a file ends within the one of another.
+fn ends_within(theirs: &Database, ours: &Database) -> bool {
+    let begin_and_end = |database: &Database| {
+        let step = i64::try_from(database.step).ok()?;
+        let last = database.state.last_update.seconds();
+        let begin = last.checked_sub(last.checked_rem_euclid(step)?)?;
+        Some((begin, begin.checked_add(step)?))
+    };
+    match (begin_and_end(ours), begin_and_end(theirs)) {
+        (Some((begin, end)), Some((_, their_end))) => begin < their_end && their_end <= end,
+        _ => false,
+    }
+}
+
+/// What the first archive of the same function and rows as long keeps of a data source, in a file of the
+/// same step and time.
+fn same_scratch(
+    database: &Database,
+    archive: usize,
+    places: &[(&Giver<'_>, usize)],
+) -> Option<Scratch> {
+    places.iter().find_map(|&(giver, place)| {
+        let theirs = giver.database;
+        let same = alike(theirs, database, archive, |_| ends_within(theirs, database))?;
+        Some(theirs.state.archives[same].scratch[place])
+    })
+}
+
+/// The first archive of a database whose function and length of rows are those of one of another, and
+/// which is also what is wanted beyond that.
+fn alike(
+    theirs: &Database,
+    ours: &Database,
+    archive: usize,
+    is_wanted: impl Fn(&Archive) -> bool,
+) -> Option<usize> {
+    let wanted = &ours.archives[archive];
+    let mut archives = theirs.archives.iter();
+    let same = archives.position(|archive| {
+        archive.kind.name() == wanted.kind.name()
+            && archive.points_per_row == wanted.points_per_row
+            && is_wanted(archive)
+    });
+    same.filter(|_| theirs.step == ours.step)
+}
+
+/// Prepares the row under way of an archive for a data source, and what is kept of the one before: as
+/// an archive has them whose rows are the same, or from data points that archives of AVERAGE know.
+/// Archives that predict go on as one of the same kind, size and time.
 pub(super) fn prepare(
     changed: &mut Changed,
     archive: usize,
@@ -223,6 +254,10 @@ pub(super) fn prepare(
         }
         return;
     };
+    if let Some(scratch) = same_scratch(&changed.database, archive, places) {
+        changed.database.state.archives[archive].scratch[source] = scratch;
+        return;
+    }
     let xff = xff.to_f64();
     let database = &mut changed.database;
     let points = database.archives[archive].points_per_row;

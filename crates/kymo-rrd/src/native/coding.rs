@@ -6,19 +6,39 @@ use super::structs::SLOT;
 use crate::Value;
 use crate::model::Slot;
 
-/// What writes the numbers of a file.
+/// What reads and writes the numbers of a file. The caller sees to it that they are within the bytes:
+/// elsewhere zeros are read, and nothing is written.
 pub(crate) trait Numbers: Copy {
-    /// The bytes of a value.
-    fn value(&self, value: Value) -> [u8; SLOT];
+    /// The number in a slot, a NaN where it is unknown.
+    fn number_in(&self, slot: &[u8; SLOT]) -> f64;
+
+    /// The bytes of a number. All NaNs are the one that the machine writes.
+    fn number(&self, number: f64) -> [u8; SLOT];
+
+    /// The count in a slot.
+    fn count_in(&self, slot: &[u8; SLOT]) -> u64;
 
     /// Writes a count into a slot, of which it may leave something.
     fn count(&self, slot: &mut [u8; SLOT], count: u64);
 
+    /// The `unsigned long` at a place.
+    fn long_at(&self, image: &[u8], at: usize) -> u64;
+
     /// Writes a `long`, as C programs of the machine do: its low bits.
     fn long(&self, image: &mut [u8], at: usize, number: u64);
 
-    /// Writes a `time_t` in the same way.
+    /// The `time_t` at a place.
+    fn time_at(&self, image: &[u8], at: usize) -> i64;
+
+    /// Writes a `time_t`, its low bits.
     fn time(&self, image: &mut [u8], at: usize, seconds: i64);
+
+    /// Where the microseconds of a time are, in bytes from its seconds: what the layout has told, unless that
+    /// is known anyway.
+    #[inline]
+    fn micros(&self, told: usize) -> usize {
+        told
+    }
 }
 
 /// How a machine writes numbers: looked up once, as each update writes many.
@@ -38,7 +58,9 @@ pub(crate) struct Words<const BIG: bool> {
     unknown: [u8; SLOT],
 }
 
-/// A coding, told apart once for many numbers.
+/// A coding, told apart once for many numbers: by a byte of its own, which takes the least time.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 pub(crate) enum CodingKind {
     Little(Words<false>),
     Big(Words<true>),
@@ -57,7 +79,6 @@ impl Coding {
     }
 
     /// The same, as what compilers make fast code of.
-    #[inline]
     pub(crate) fn kind(&self) -> CodingKind {
         let unknown = self.unknown;
         match (self.long, self.time, self.order, self.floats) {
@@ -81,6 +102,14 @@ impl Coding {
         }
     }
 
+    /// The bytes of a value.
+    pub(super) fn value(&self, value: Value) -> [u8; SLOT] {
+        match value.is_unknown() {
+            true => self.unknown,
+            false => self.floats.write(value.to_bits()),
+        }
+    }
+
     fn integer(&self, image: &mut [u8], at: usize, width: Width, number: u64) {
         let written = integer::write(image, at, width, self.order, number);
         debug_assert!(written.is_some(), "the layout has room for its members");
@@ -89,11 +118,18 @@ impl Coding {
 
 impl Numbers for Coding {
     #[inline]
-    fn value(&self, value: Value) -> [u8; SLOT] {
-        match value.is_unknown() {
-            true => self.unknown,
-            false => self.floats.write(value.to_bits()),
-        }
+    fn number_in(&self, slot: &[u8; SLOT]) -> f64 {
+        f64::from_bits(self.floats.read(*slot))
+    }
+
+    #[inline]
+    fn number(&self, number: f64) -> [u8; SLOT] {
+        self.value(Value::from(number))
+    }
+
+    #[inline]
+    fn count_in(&self, slot: &[u8; SLOT]) -> u64 {
+        self.long_at(slot, 0)
     }
 
     #[inline]
@@ -102,8 +138,18 @@ impl Numbers for Coding {
     }
 
     #[inline]
+    fn long_at(&self, image: &[u8], at: usize) -> u64 {
+        integer::read_uint(image, at, self.long, self.order).unwrap_or(0)
+    }
+
+    #[inline]
     fn long(&self, image: &mut [u8], at: usize, number: u64) {
         self.integer(image, at, self.long, number);
+    }
+
+    #[inline]
+    fn time_at(&self, image: &[u8], at: usize) -> i64 {
+        integer::read_sint(image, at, self.time, self.order).unwrap_or(0)
     }
 
     #[inline]
@@ -114,7 +160,15 @@ impl Numbers for Coding {
 
 impl<const BIG: bool> Words<BIG> {
     #[inline]
-    fn word(self, bits: u64) -> [u8; SLOT] {
+    fn bits(bytes: [u8; SLOT]) -> u64 {
+        match BIG {
+            true => u64::from_be_bytes(bytes),
+            false => u64::from_le_bytes(bytes),
+        }
+    }
+
+    #[inline]
+    fn word(bits: u64) -> [u8; SLOT] {
         match BIG {
             true => bits.to_be_bytes(),
             false => bits.to_le_bytes(),
@@ -124,27 +178,54 @@ impl<const BIG: bool> Words<BIG> {
 
 impl<const BIG: bool> Numbers for Words<BIG> {
     #[inline]
-    fn value(&self, value: Value) -> [u8; SLOT] {
-        match value.is_unknown() {
+    fn number_in(&self, slot: &[u8; SLOT]) -> f64 {
+        f64::from_bits(Self::bits(*slot))
+    }
+
+    #[inline]
+    fn number(&self, number: f64) -> [u8; SLOT] {
+        match number.is_nan() {
             true => self.unknown,
-            false => self.word(value.to_bits()),
+            false => Self::word(number.to_bits()),
         }
+    }
+
+    #[inline]
+    fn count_in(&self, slot: &[u8; SLOT]) -> u64 {
+        Self::bits(*slot)
     }
 
     #[inline]
     fn count(&self, slot: &mut [u8; SLOT], count: u64) {
-        *slot = self.word(count);
+        *slot = Self::word(count);
+    }
+
+    #[inline]
+    fn long_at(&self, image: &[u8], at: usize) -> u64 {
+        let word = image.as_chunks().0.get(at / SLOT);
+        word.map_or(0, |word| Self::bits(*word))
     }
 
     #[inline]
     fn long(&self, image: &mut [u8], at: usize, number: u64) {
-        if let Some(bytes) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-            *bytes = self.word(number);
+        if let Some(word) = image.as_chunks_mut().0.get_mut(at / SLOT) {
+            *word = Self::word(number);
         }
+    }
+
+    #[inline]
+    fn time_at(&self, image: &[u8], at: usize) -> i64 {
+        self.long_at(image, at) as i64
     }
 
     #[inline]
     fn time(&self, image: &mut [u8], at: usize, seconds: i64) {
         self.long(image, at, seconds as u64);
+    }
+
+    #[inline]
+    fn micros(&self, told: usize) -> usize {
+        debug_assert_eq!(told, SLOT, "a `long` follows a `time_t` of the same size");
+        SLOT
     }
 }

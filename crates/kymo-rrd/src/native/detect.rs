@@ -189,11 +189,20 @@ fn layouts(bytes: &[u8]) -> impl Iterator<Item = &'static Alike> {
         .filter(|alike| alike.shows_cookie(bytes))
 }
 
+/// The layouts with which there are numbers of data sources and archives. Most find nothing where these
+/// would be, and need not be tried.
+fn readable(beginning: Beginning<'_>) -> impl Iterator<Item = &'static Alike> {
+    layouts(beginning.bytes).filter(move |alike| read::has_counts(beginning, alike.structs))
+}
+
+/// Whether a file can be read with one layout at most, whatever follows its definitions.
+pub(super) fn is_only_layout(beginning: Beginning<'_>) -> bool {
+    readable(beginning).nth(1).is_none()
+}
+
 fn detected(beginning: Beginning<'_>) -> Result<Header, Error> {
     let bytes = beginning.bytes;
-    // Most layouts find nothing where the counts are, and need not be tried.
-    let readable = layouts(bytes).filter(|alike| read::has_counts(beginning, alike.structs));
-    let mut candidates: Vec<_> = readable
+    let mut candidates: Vec<_> = readable(beginning)
         .filter_map(|alike| Candidate::read(beginning, alike).ok())
         .collect();
     candidates.sort_by_key(Candidate::rank);
@@ -316,7 +325,7 @@ fn no_cookie(bytes: &[u8]) -> Error {
 }
 
 /// The first of some machines whose NaN the file holds.
-fn by_nan(
+pub(super) fn by_nan(
     bytes: &[u8],
     layout: &Layout,
     machines: &[&'static Machine],

@@ -1,15 +1,16 @@
 //! A native file that is updated in place.
 
 use std::io;
+use std::sync::Arc;
 
 use kymo_io::Storage;
 use kymo_machine::{Machine, integer};
 
+use super::definitions::Definitions;
 use super::detect::locate;
-use super::layout::Layout;
 use super::read::{self, Beginning};
 use super::structs::{LAST_READING, SLOT};
-use super::{Coding, Header, MOST_HEADERS, Numbers, read_beginning};
+use super::{Header, MOST_HEADERS, Numbers, read_beginning};
 use crate::engine::{Change, StoreError};
 use crate::fault::{Error, Findings};
 use crate::judge::judge;
@@ -20,17 +21,20 @@ use crate::{Time, Value};
 /// only what an update changes is written. Trailing bytes, padding and what integers leave of their
 /// slots stay as they are.
 ///
+/// Opening a file and updates of the direct way know the state by its bytes alone (`InPlace::parts`): it
+/// is read from them when somebody asks for it.
+///
 /// As with rrdtool, a program that is stopped within an update leaves part of it in the file.
 #[derive(Debug)]
 pub struct InPlace<S> {
     storage: S,
-    length: u64,
-    machine: &'static Machine,
-    layout: Layout,
-    database: Database,
-    coding: Coding,
-    /// The bytes of all but the values.
+    definitions: Arc<Definitions>,
+    /// The bytes of the state: all between the definitions and the values.
     image: Vec<u8>,
+    /// Definitions and state, once somebody has asked for them.
+    database: Option<Box<Database>>,
+    /// Whether the state in `image` is newer than that of `database`.
+    ahead: bool,
     /// Those that others may have left in the file.
     seen: Vec<u8>,
     /// A row or several, before they are written.
@@ -42,10 +46,12 @@ pub struct InPlace<S> {
 /// What an update changes.
 pub(crate) struct Parts<'a, S> {
     pub(crate) storage: &'a mut S,
-    pub(crate) coding: &'a Coding,
-    pub(crate) state: &'a mut State,
-    /// The bytes of all but the values, as they are in the file too when an update is done.
-    pub(crate) image: &'a mut [u8],
+    /// The bytes of the state, as they are in the file too when an update is done.
+    pub(crate) state: &'a mut [u8],
+    /// To be set where the state in these bytes is changed.
+    pub(crate) ahead: &'a mut bool,
+    /// To be set where it is not known what the file has.
+    pub(crate) stale: &'a mut bool,
 }
 
 /// Bytes of rows that are written at once, unless a row is larger.
@@ -68,21 +74,22 @@ impl<S: Storage> InPlace<S> {
         beginning: Vec<u8>,
         machine: Option<&'static Machine>,
     ) -> Result<Self, StoreError> {
-        let length = storage.length()?;
-        let (header, image) = examine(&storage, beginning, machine)?;
-        let machine = header.detection.machine;
-        Ok(Self {
+        let (definitions, image) = examine(&storage, beginning, machine)?;
+        Ok(Self::new(storage, Arc::new(definitions), image))
+    }
+
+    /// A file with these definitions, and a state in which nothing is wrong.
+    pub(crate) fn new(storage: S, definitions: Arc<Definitions>, image: Vec<u8>) -> Self {
+        Self {
             storage,
-            length,
-            machine,
-            layout: header.layout,
-            database: header.database,
-            coding: Coding::of(machine),
-            seen: Vec::new(),
+            definitions,
             image,
+            database: None,
+            ahead: true,
+            seen: Vec::new(),
             rows: Vec::new(),
             stale: false,
-        })
+        }
     }
 
     /// Reads the file again, which is of the same machine.
@@ -93,12 +100,13 @@ impl<S: Storage> InPlace<S> {
     pub fn reload(&mut self) -> Result<(), StoreError> {
         // Until it is done, nothing is known.
         self.stale = true;
-        self.length = self.storage.length()?;
         let beginning = read_beginning(&self.storage, MOST_HEADERS)?;
-        let (header, image) = examine(&self.storage, beginning, Some(self.machine))?;
-        self.layout = header.layout;
-        self.database = header.database;
+        let machine = self.definitions.machine();
+        let (definitions, image) = examine(&self.storage, beginning, Some(machine))?;
+        self.definitions = Arc::new(definitions);
         self.image = image;
+        self.database = None;
+        self.ahead = true;
         self.stale = false;
         Ok(())
     }
@@ -110,48 +118,85 @@ impl<S: Storage> InPlace<S> {
     ///
     /// Those of [`InPlace::open`].
     pub fn refresh(&mut self) -> Result<bool, StoreError> {
-        if self.stale || self.storage.length()? != self.length {
+        let definitions = &*self.definitions;
+        if self.stale || self.storage.length()? != definitions.length {
             self.reload()?;
             return Ok(true);
         }
-        if self.storage.holds(0, &self.image)? {
+        let live = definitions.bytes.len();
+        if self.storage.holds(0, &[&definitions.bytes, &self.image])? {
             return Ok(false);
         }
-        self.seen.resize(self.image.len(), 0);
+        self.seen.resize(live + self.image.len(), 0);
         self.storage.read_at(0, &mut self.seen)?;
-        let definitions = ..self.layout.live();
-        if self.seen[definitions] != self.image[definitions] {
+        if self.seen[..live] != *definitions.bytes {
             self.reload()?;
             return Ok(true);
         }
-        self.stale = true;
-        let mut findings = Findings::default();
-        let beginning = Beginning::new(&self.seen, self.length);
-        let archives = &self.database.archives;
-        self.database.state = read::state(beginning, &self.layout, archives, &mut findings);
-        let locate = |place| Some(locate(&self.layout, place));
-        judge(&self.database, locate, &mut findings);
-        if let Some(damage) = findings.damage() {
-            return Err(damage.clone().into());
+        if !definitions.sees_no_damage(&self.seen[live..]) {
+            self.stale = true;
+            let mut findings = Findings::default();
+            let layout = &definitions.layout;
+            let beginning = Beginning::new(&self.seen, definitions.length);
+            let database = Database {
+                state: read::state(
+                    beginning,
+                    layout,
+                    &definitions.database.archives,
+                    &mut findings,
+                ),
+                ..definitions.database.clone()
+            };
+            judge(
+                &database,
+                |place| Some(locate(layout, place)),
+                &mut findings,
+            );
+            if let Some(damage) = findings.damage() {
+                return Err(damage.clone().into());
+            }
         }
-        std::mem::swap(&mut self.image, &mut self.seen);
+        self.image.copy_from_slice(&self.seen[live..]);
+        self.ahead = true;
         self.stale = false;
         Ok(false)
     }
 
     /// Definitions and state.
-    pub fn database(&self) -> &Database {
-        &self.database
+    pub fn database(&mut self) -> &Database {
+        self.settled().0
     }
 
-    /// Where everything is.
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
+    /// What does not change while the file is open, unless others change it.
+    pub(crate) fn definitions(&self) -> &Arc<Definitions> {
+        &self.definitions
     }
 
-    /// How numbers are written.
-    pub(crate) fn coding(&self) -> &Coding {
-        &self.coding
+    /// The time of the last update.
+    pub fn last_update(&self) -> Time {
+        let Definitions { layout, coding, .. } = &*self.definitions;
+        let seconds = coding.time_at(&self.image, 0);
+        let micros = layout.micros().map(|at| at - layout.live());
+        let micros = micros.map_or(0, |at| coding.long_at(&self.image, at));
+        let time = u32::try_from(micros).ok();
+        let time = time.and_then(|micros| Time::from_micros(seconds, micros));
+        time.unwrap_or(Time::from_seconds(seconds))
+    }
+
+    /// Definitions and state as they are now, the bytes of that state, and where it lies in them.
+    fn settled(&mut self) -> (&mut Database, &mut [u8], &Definitions) {
+        let definitions = &*self.definitions;
+        let new = || Box::new(definitions.database.clone());
+        let database = self.database.get_or_insert_with(new);
+        if std::mem::take(&mut self.ahead) {
+            let bytes = [&*definitions.bytes, &self.image].concat();
+            let beginning = Beginning::new(&bytes, definitions.length);
+            // What is unusual was found when the file was opened.
+            let mut findings = Findings::default();
+            let archives = &definitions.database.archives;
+            database.state = read::state(beginning, &definitions.layout, archives, &mut findings);
+        }
+        (database, &mut self.image, definitions)
     }
 
     /// What an update changes, unless it is not known what is in the file.
@@ -159,9 +204,9 @@ impl<S: Storage> InPlace<S> {
     pub(crate) fn parts(&mut self) -> Option<Parts<'_, S>> {
         (!self.stale).then_some(Parts {
             storage: &mut self.storage,
-            coding: &self.coding,
-            state: &mut self.database.state,
-            image: &mut self.image,
+            state: &mut self.image,
+            ahead: &mut self.ahead,
+            stale: &mut self.stale,
         })
     }
 
@@ -173,7 +218,7 @@ impl<S: Storage> InPlace<S> {
     /// Checks that the machine can hold a time.
     pub(crate) fn fits(&self, time: Time) -> Result<(), StoreError> {
         let (seconds, _) = time.to_micros();
-        match integer::fits_sint(seconds, self.coding.time) {
+        match integer::fits_sint(seconds, self.definitions.coding.time) {
             true => Ok(()),
             false => Err(Self::too_late(seconds)),
         }
@@ -202,12 +247,12 @@ impl<S: Storage> InPlace<S> {
     /// Those of writing.
     pub fn commit(&mut self, archives: bool) -> io::Result<()> {
         self.encode_sources();
-        let begin = self.layout.live();
-        let end = match archives {
-            true => self.layout.header_end(),
-            false => self.layout.archive_state(0, 0),
+        let layout = &self.definitions.layout;
+        let changed = match archives {
+            true => &self.image,
+            false => &self.image[..layout.archive_state(0, 0) - layout.live()],
         };
-        let written = self.storage.write_at(begin as u64, &self.image[begin..end]);
+        let written = self.storage.write_at(layout.live() as u64, changed);
         self.stale |= written.is_err();
         written
     }
@@ -232,16 +277,16 @@ impl<S: Storage> InPlace<S> {
     }
 
     fn encode_sources(&mut self) {
-        let Self { coding, image, .. } = self;
-        let state = &self.database.state;
+        let (database, image, Definitions { layout, coding, .. }) = self.settled();
+        let state = &database.state;
         let (seconds, micros) = state.last_update.to_micros();
-        coding.time(image, self.layout.live(), seconds);
-        if let Some(at) = self.layout.micros() {
+        coding.time(image, 0, seconds);
+        if let Some(at) = layout.micros() {
             let micros = state.stray_micros.unwrap_or(i64::from(micros));
-            coding.long(image, at, micros as u64);
+            coding.long(image, at - layout.live(), micros as u64);
         }
-        let structs = self.layout.structs().source_state;
-        let mut at = self.layout.source_state(0);
+        let structs = layout.structs().source_state;
+        let mut at = layout.source_state(0) - layout.live();
         for source in &state.sources {
             if let Some(text) = image[at..].first_chunk_mut::<LAST_READING>() {
                 let reading = source.last_reading.as_bytes();
@@ -259,13 +304,13 @@ impl<S: Storage> InPlace<S> {
 
     /// Puts what an archive prepares into the image: all of it where a row has ended.
     fn encode(&mut self, archive: usize, ended: bool) {
-        let Self { coding, image, .. } = self;
-        let kind = &self.database.archives[archive].kind;
-        let state = &self.database.state.archives[archive];
+        let (database, image, Definitions { layout, coding, .. }) = self.settled();
+        let kind = &database.archives[archive].kind;
+        let state = &database.state.archives[archive];
         let under_way = Scratch::VALUE..=Scratch::UNKNOWN_POINTS;
-        let structs = self.layout.structs().archive_state;
+        let structs = layout.structs().archive_state;
         for (source, scratch) in state.scratch.iter().enumerate() {
-            let at = self.layout.archive_state(archive, source) + structs.slots;
+            let at = layout.archive_state(archive, source) + structs.slots - layout.live();
             let slots = image[at..].as_chunks_mut().0;
             for (slot, (bytes, &bits)) in slots.iter_mut().zip(&scratch.0).enumerate() {
                 if ended || under_way.contains(&slot) {
@@ -273,18 +318,18 @@ impl<S: Storage> InPlace<S> {
                 }
             }
         }
-        let pointer = self.layout.pointer(archive);
+        let pointer = layout.pointer(archive) - layout.live();
         coding.long(image, pointer, state.current_row);
     }
 
     /// Bytes of a row.
     fn row_size(&self) -> usize {
-        self.layout.sources() * SLOT
+        self.definitions.layout.sources() * SLOT
     }
 
     /// Where a row is.
     fn offset(&self, archive: usize, row: u64) -> u64 {
-        self.layout.values(archive) + row * self.row_size() as u64
+        self.definitions.layout.values(archive) + row * self.row_size() as u64
     }
 
     /// Reads so many rows.
@@ -303,9 +348,10 @@ impl<S: Storage> InPlace<S> {
         let offset = self.offset(archive, row);
         self.storage.read_at(offset, &mut self.rows)?;
         let (doubles, _) = self.rows.as_chunks::<SLOT>();
+        let machine = self.definitions.machine();
         let bits = doubles
             .iter()
-            .map(|double| self.machine.double_from_bytes(*double));
+            .map(|double| machine.double_from_bytes(*double));
         values.clear();
         values.extend(bits.map(Value::from_bits));
         Ok(())
@@ -320,7 +366,9 @@ impl<S: Storage> InPlace<S> {
         let at_once = count.min((AT_ONCE / row_size).max(1) as u64);
         self.rows.clear();
         for _ in 0..at_once {
-            let doubles = values.iter().map(|value| self.coding.value(*value));
+            let doubles = values
+                .iter()
+                .map(|value| self.definitions.coding.value(*value));
             self.rows.extend(doubles.flatten());
         }
         let mut done = 0;
@@ -335,24 +383,30 @@ impl<S: Storage> InPlace<S> {
     }
 }
 
-/// Reads all but the values, and gives the bytes of that.
+/// Reads all but the values, and gives the bytes of the state.
 fn examine<S: Storage>(
     storage: &S,
     beginning: Vec<u8>,
     machine: Option<&'static Machine>,
-) -> Result<(Header, Vec<u8>), StoreError> {
-    let (header, mut bytes) = Header::read_from(storage, beginning, machine)?;
+) -> Result<(Definitions, Vec<u8>), StoreError> {
+    let length = storage.length()?;
+    let (header, bytes) = Header::read_from(storage, beginning, machine)?;
     if let Some(damage) = header.findings.damage() {
         return Err(damage.clone().into());
     }
-    bytes.truncate(header.layout.header_end());
-    bytes.shrink_to_fit();
-    Ok((header, bytes))
+    let (live, end) = (header.layout.live(), header.layout.header_end());
+    // A copy is as long as it must be, and what was read makes room for what is read next. A file may
+    // become shorter while it is read.
+    let image = bytes.get(live..end);
+    let image = image.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    let image = image.to_vec();
+    let definitions = Definitions::new(header, Beginning::new(&bytes, length), machine);
+    Ok((definitions, image))
 }
 
 impl<S: Storage> Change for InPlace<S> {
     fn state(&mut self) -> &mut State {
-        &mut self.database.state
+        &mut self.settled().0.state
     }
 
     fn row(&mut self, archive: usize, row: u64, values: &mut Vec<Value>) -> Result<(), StoreError> {
@@ -365,13 +419,14 @@ impl<S: Storage> Change for InPlace<S> {
         count: u64,
         values: &[Value],
     ) -> Result<(), StoreError> {
-        let rows = self.database.archives[archive].rows;
-        let current = self.database.state.archives[archive].current_row;
+        let (database, ..) = self.settled();
+        let rows = database.archives[archive].rows;
+        let current = database.state.archives[archive].current_row;
         let first = (current + 1) % rows;
         let before_end = count.min(rows - first);
         self.fill(archive, first, before_end, values)?;
         self.fill(archive, 0, count - before_end, values)?;
-        self.database.state.archives[archive].current_row = (current + count) % rows;
+        self.settled().0.state.archives[archive].current_row = (current + count) % rows;
         Ok(())
     }
 
@@ -380,17 +435,19 @@ impl<S: Storage> Change for InPlace<S> {
     }
 
     fn values(&mut self, archive: usize) -> Result<Vec<Value>, StoreError> {
-        let rows = self.database.archives[archive].rows;
+        let rows = self.definitions.database.archives[archive].rows;
         let mut values = Vec::new();
         self.read(archive, 0, rows, &mut values)?;
         Ok(values)
     }
 
     fn rewrite(&mut self, archive: usize, values: Vec<Value>) -> Result<(), StoreError> {
-        let doubles = values.iter().map(|value| self.coding.value(*value));
+        let doubles = values
+            .iter()
+            .map(|value| self.definitions.coding.value(*value));
         self.rows.clear();
         self.rows.extend(doubles.flatten());
-        let offset = self.layout.values(archive);
+        let offset = self.definitions.layout.values(archive);
         Ok(self.storage.write_at(offset, &self.rows)?)
     }
 }

@@ -5,6 +5,7 @@
 //! read, [`Image`] and [`write()`] write. `docs/formats/rrd.md` describes the format.
 
 mod coding;
+mod definitions;
 mod detect;
 mod foreign;
 mod in_place;
@@ -21,6 +22,7 @@ use kymo_io::Source;
 use kymo_machine::Machine;
 
 pub(crate) use coding::{Coding, CodingKind, Numbers};
+pub(crate) use definitions::Definitions;
 pub use detect::{Confidence, Detection};
 pub use in_place::InPlace;
 pub(crate) use in_place::Parts;

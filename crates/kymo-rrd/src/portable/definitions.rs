@@ -1,6 +1,6 @@
 //! The definitions of a file: its header and its records, which never change.
 
-use crc::{CRC_32_ISCSI, Crc, Table};
+use crc32c::{crc32c, crc32c_append};
 
 use super::fields::{Fields, PutFields};
 use super::layout::{Layout, Ring, places, used_scratch, value_scratch};
@@ -10,9 +10,6 @@ use crate::model::{
 };
 use crate::rpn::{Node, Operator, Program};
 use crate::{Text, Value};
-
-/// CRC-32C, the checksum of definitions and slots.
-pub(super) const CHECKSUM: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 /// Bytes of the header as it is written here.
 pub(super) const HEADER: u64 = 64;
@@ -95,11 +92,9 @@ pub(super) fn read_head(bytes: &[u8]) -> Result<Head, Error> {
 
 /// The checksum of definitions, with that in them as zero.
 fn checksum(definitions: &[u8]) -> u32 {
-    let mut digest = CHECKSUM.digest();
-    digest.update(&definitions[..CHECKSUM_AT]);
-    digest.update(&[0; 4]);
-    digest.update(&definitions[CHECKSUM_AT + 4..]);
-    digest.finalize()
+    let before = crc32c(&definitions[..CHECKSUM_AT]);
+    let it = crc32c_append(before, &[0; 4]);
+    crc32c_append(it, &definitions[CHECKSUM_AT + 4..])
 }
 
 impl Definitions {

@@ -1,7 +1,8 @@
 //! State slots: what updates change, and the journal of the rows they write.
 
+use crc32c::crc32c;
+
 use super::Error;
-use super::definitions::CHECKSUM;
 use super::fields::{Fields, PutFields};
 use super::journal::Run;
 use super::layout::{ENTRY, Layout, Ring, VALUE};
@@ -36,7 +37,7 @@ impl Slot {
         let (checksum, rest) = bytes.split_first_chunk()?;
         let used = u32::from_le_bytes(*rest.first_chunk()?) as usize;
         let summed = bytes.get(..used)?.get(4..)?;
-        if CHECKSUM.checksum(summed) != u32::from_le_bytes(*checksum) {
+        if crc32c(summed) != u32::from_le_bytes(*checksum) {
             return None;
         }
         // What the checksum covers and still cannot be, is no state either.
@@ -162,7 +163,7 @@ impl Slot {
             Error::cannot_hold("state", found, "less than 2^32")
         })?;
         bytes[4..8].copy_from_slice(&used.to_le_bytes());
-        let checksum = CHECKSUM.checksum(&bytes[4..]);
+        let checksum = crc32c(&bytes[4..]);
         bytes[..4].copy_from_slice(&checksum.to_le_bytes());
         Ok(bytes)
     }

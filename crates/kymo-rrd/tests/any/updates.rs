@@ -51,7 +51,7 @@ fn updated(
     for updates in updates.chunks(opened) {
         let mut rrd = Rrd::open_as(file, Some(machine)).ok()?;
         for (seconds, micros, reading) in updates {
-            let last = rrd.database().state.last_update.seconds();
+            let last = rrd.last_update().seconds();
             let reading = Measurement::Text(reading.as_bytes());
             let kinds = rrd.database().sources.iter();
             let measured = kinds.filter(|source| source.kind.name() != "COMPUTE");
