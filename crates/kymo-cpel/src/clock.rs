@@ -12,8 +12,9 @@ use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
 /// Nanoseconds in a second.
 const NANOS: u64 = NANOS_PER_SECOND.unsigned_abs();
-/// From this number on, a clock field is taken for the ticks in a second.
-const LEAST_PER_SECOND: u32 = 100_000;
+/// From this number on, a clock field is taken for the ticks in a second: what is written with fewer
+/// is read a million times too fast.
+pub const LEAST_PER_SECOND: u32 = 100_000;
 const MICROS: u64 = 1_000_000;
 
 /// How the clock field of event sections is understood.

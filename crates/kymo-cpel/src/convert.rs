@@ -3,14 +3,14 @@
 //! The first word of a format names an event, the rest of the text is a string. Types with the
 //! same first word become one. Tracks that are used are numbered in the order of their
 //! names, events in the order in which they first occur. Times are nanoseconds since the first
-//! event.
+//! event that has a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use kymo_text::Line;
 
-use crate::elog::{self, Log, Reader, event_name, write_text};
+use crate::elog::{self, Log, Reader, event_name, is_time, write_text};
 use crate::entries::Entry;
 use crate::write::{self, Builder};
 
@@ -40,6 +40,17 @@ impl From<write::Error> for Error {
     }
 }
 
+/// What an elog file becomes.
+#[derive(Debug)]
+pub struct Converted {
+    /// The CPEL file in the making.
+    pub builder: Builder,
+    /// Events whose time is none: they have that of the event before them.
+    pub untimed: u64,
+    /// Events before the first one, whose time is zero.
+    pub early: u64,
+}
+
 /// A CPEL file with the events of an elog file, as far as they can be read. With
 /// [`Padding::Eight`](write::Padding::Eight) and a clock of nanoseconds it is, but for the date,
 /// what VPP makes, except that numbers such as 0.25 have the zero before the point.
@@ -47,13 +58,15 @@ impl From<write::Error> for Error {
 /// # Errors
 ///
 /// When it is no elog file, and when something does not fit.
-pub fn cpel_of_elog(bytes: &[u8], options: write::Options) -> Result<Builder, Error> {
+pub fn cpel_of_elog(bytes: &[u8], options: write::Options) -> Result<Converted, Error> {
     let log = Log::read(bytes).map_err(Error::Input)?;
     let mut conversion = Conversion {
         builder: Builder::new(options),
         codes: HashMap::new(),
         tracks: BTreeMap::new(),
         ticks_per_second: f64::from(options.clock.get()),
+        untimed: 0,
+        early: 0,
     };
     let mut entries = conversion.entries(bytes, &log)?;
     // Their numbers are known when all names are.
@@ -65,7 +78,17 @@ pub fn cpel_of_elog(bytes: &[u8], options: write::Options) -> Result<Builder, Er
         entry.track = numbers[&entry.track];
         conversion.builder.push(*entry);
     }
-    Ok(conversion.builder)
+    let Conversion {
+        builder,
+        untimed,
+        early,
+        ..
+    } = conversion;
+    Ok(Converted {
+        builder,
+        untimed,
+        early,
+    })
 }
 
 struct Conversion<'a> {
@@ -75,6 +98,8 @@ struct Conversion<'a> {
     /// Tracks by their names, with a number that tells them apart.
     tracks: BTreeMap<Vec<u8>, u32>,
     ticks_per_second: f64,
+    untimed: u64,
+    early: u64,
 }
 
 impl<'a> Conversion<'a> {
@@ -83,7 +108,7 @@ impl<'a> Conversion<'a> {
         let mut entries = Vec::new();
         let mut reader = Reader::new(bytes, log.offset);
         let (mut text, mut piece) = (Line::new(), Line::new());
-        let mut first = None;
+        let (mut first, mut time) = (None, 0);
         for _ in 0..log.events {
             let Some(head) = reader.head() else { break };
             let Some(kind) = log.types.get(usize::from(head.kind)) else {
@@ -93,7 +118,7 @@ impl<'a> Conversion<'a> {
             if write_text(log, kind, &mut reader, &mut text, &mut piece).is_none() {
                 break;
             }
-            let begin = *first.get_or_insert(head.seconds);
+            time = self.time(head.seconds, &mut first, time);
             let (name, rest) = event_name(&bytes[kind.format.clone()]);
             let code = self.code(name)?;
             let track = match log.tracks.get(usize::from(head.track)) {
@@ -102,14 +127,25 @@ impl<'a> Conversion<'a> {
             };
             let datum = text.as_bytes().get(rest..).unwrap_or_default();
             entries.push(Entry {
-                // What is no time becomes zero.
-                time: ((head.seconds - begin) * self.ticks_per_second) as u64,
+                time,
                 track,
                 code,
                 datum: self.builder.string(without_zeros(datum))?,
             });
         }
         Ok(entries)
+    }
+
+    /// The ticks of an event since the first one; `before` has those of the event before it.
+    fn time(&mut self, seconds: f64, first: &mut Option<f64>, before: u64) -> u64 {
+        if !is_time(seconds) {
+            self.untimed += 1;
+            return before;
+        }
+        let since = seconds - *first.get_or_insert(seconds);
+        self.early += u64::from(since < 0.0);
+        // What is negative becomes zero.
+        (since * self.ticks_per_second) as u64
     }
 
     fn code(&mut self, name: &'a [u8]) -> Result<u32, Error> {

@@ -6,8 +6,9 @@
 //! * **elog** ([`elog`]): what VPP's `event-logger save` writes: events of several arguments.
 //!
 //! [`recording`] and [`elog`] offer them as recordings of `kymo-model`. [`write`](mod@write) makes
-//! CPEL files, [`rewrite`] copies one with everything in it that nobody knows, [`convert`] makes
-//! one of an elog file, [`json`] of JSON lines, to which it turns others.
+//! CPEL files, [`elog::write`] elog files, [`rewrite`] copies a CPEL file with everything in it that
+//! nobody knows, [`convert`] makes one of an elog file, [`json`] of JSON lines, to which it turns
+//! others.
 //!
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
@@ -24,10 +25,12 @@ mod lookup;
 pub mod probe;
 pub mod recording;
 pub mod rewrite;
+mod strings;
 pub mod write;
 
 pub use clock::ClockChoice;
 pub use probe::{Kind, probe};
+pub use strings::StringError;
 
 use kymo_machine::ByteOrder;
 

@@ -3,21 +3,28 @@
 //! A [`Builder`] takes definitions and events in any order and writes one string table, sorted
 //! definitions, and the events in the order of time, in as many sections as they need.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 
 use kymo_machine::ByteOrder;
 
+use crate::definitions;
 use crate::entries::{ENTRY_SIZE, Entry};
 use crate::file::{Header, TABLE_NAME_SIZE, kind};
+use crate::strings::{StringError, Strings};
 use crate::u32_bytes;
 
 /// Name of the string table, as other programs call theirs.
 const TABLE: &[u8] = b"FileStrtab";
+/// What the table begins with.
+const TABLE_HEAD: &[u8] = b"FileStrtab\0";
 /// Events of a section: more would need a longer length than 32 bits hold.
 pub const MOST_EVENTS: usize = (u32::MAX as usize - TABLE_NAME_SIZE - 8) / ENTRY_SIZE;
+
+/// Bytes of strings: a section has at most 4 GiB, and there must be room for padding.
+const MOST_STRINGS: u32 = u32::MAX - 8;
 
 /// How files are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +39,12 @@ pub struct Options {
     pub clock: NonZeroU32,
     /// Events of a section; at most [`MOST_EVENTS`] whatever is asked for.
     pub section_events: usize,
+    /// Bytes that all strings may take; the 4 GiB of a section at most whatever is asked for.
+    pub most_strings: u32,
 }
 
 impl Default for Options {
-    /// Big-endian, padded to 4 bytes, in nanoseconds, of 1970.
+    /// Big-endian, padded to 4 bytes, in nanoseconds, of 1970, as large as can be.
     fn default() -> Self {
         Self {
             order: ByteOrder::Big,
@@ -43,6 +52,7 @@ impl Default for Options {
             padding: Padding::Four,
             clock: NonZeroU32::new(1_000_000_000).expect("it is not zero"),
             section_events: MOST_EVENTS,
+            most_strings: MOST_STRINGS,
         }
     }
 }
@@ -60,15 +70,12 @@ pub enum Padding {
 /// Why a file cannot be written.
 #[derive(Debug)]
 pub enum Error {
-    /// A string has a zero within it, where others take it to end.
-    Zero {
-        /// The string.
-        text: Vec<u8>,
-    },
-    /// The strings do not fit in a table.
-    Strings,
+    /// A string cannot be in the table.
+    String(StringError),
     /// Something has more definitions than a section can have.
     Definitions,
+    /// There are more [definitions of events](definitions::MOST_EVENTS) than are read.
+    Events,
     /// The events need more sections than a file can have.
     Sections {
         /// How many events there are.
@@ -81,15 +88,16 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Zero { text } => write!(
-                f,
-                "the string `{}` has a zero byte, which ends strings in CPEL",
-                text.escape_ascii()
-            ),
-            Self::Strings => f.write_str("the strings take more than the 4 GiB of a section"),
+            Self::String(error) => error.fmt(f),
             Self::Definitions => {
                 f.write_str("the definitions take more than the 4 GiB of a section")
             }
+            Self::Events => write!(
+                f,
+                "the events are of more than {} kinds, which is what a file may define; hint: \
+                 choose some of them",
+                definitions::MOST_EVENTS
+            ),
             Self::Sections { events } => write!(
                 f,
                 "{events} events take more sections than the {} of a file",
@@ -102,6 +110,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<StringError> for Error {
+    fn from(error: StringError) -> Self {
+        Self::String(error)
+    }
+}
+
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
@@ -112,8 +126,7 @@ impl From<io::Error> for Error {
 #[derive(Debug)]
 pub struct Builder {
     options: Options,
-    strings: Vec<u8>,
-    offsets: HashMap<Box<[u8]>, u32>,
+    strings: Strings,
     symbols: BTreeMap<u32, u32>,
     events: BTreeMap<u32, [u32; 2]>,
     tracks: BTreeMap<u32, u32>,
@@ -123,12 +136,10 @@ pub struct Builder {
 impl Builder {
     /// A file with nothing in it.
     pub fn new(options: Options) -> Self {
-        let mut strings = TABLE.to_vec();
-        strings.push(0);
         Self {
             options,
-            strings,
-            offsets: HashMap::new(),
+            // Offset zero, which means that there is no string, is that of the table's own name.
+            strings: Strings::new(TABLE_HEAD, options.most_strings.min(MOST_STRINGS)),
             symbols: BTreeMap::new(),
             events: BTreeMap::new(),
             tracks: BTreeMap::new(),
@@ -147,23 +158,7 @@ impl Builder {
     ///
     /// When it has a zero in it, or does not fit.
     pub fn string(&mut self, text: &[u8]) -> Result<u32, Error> {
-        if let Some(&offset) = self.offsets.get(text) {
-            return Ok(offset);
-        }
-        if text.contains(&0) {
-            let text = text.to_vec();
-            return Err(Error::Zero { text });
-        }
-        let after = self.strings.len() as u64 + text.len() as u64 + 1;
-        // Leave room for padding.
-        if after > u64::from(u32::MAX - 8) {
-            return Err(Error::Strings);
-        }
-        let offset = self.strings.len() as u32;
-        self.strings.extend(text);
-        self.strings.push(0);
-        self.offsets.insert(text.into(), offset);
-        Ok(offset)
+        Ok(self.strings.add(text)?)
     }
 
     fn format(&mut self, text: Option<&[u8]>) -> Result<u32, Error> {
@@ -176,7 +171,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::string`].
+    /// Those of [`Builder::string`]; that there are too many definitions.
     pub fn event(
         &mut self,
         code: u32,
@@ -185,6 +180,9 @@ impl Builder {
     ) -> Result<bool, Error> {
         if self.events.contains_key(&code) {
             return Ok(false);
+        }
+        if self.events.len() == definitions::MOST_EVENTS {
+            return Err(Error::Events);
         }
         let definition = [self.format(name)?, self.format(datum)?];
         self.events.insert(code, definition);
@@ -252,10 +250,10 @@ impl Builder {
             Padding::Four => 4,
             Padding::Eight => 8,
         };
-        let padded = self.strings.len().next_multiple_of(multiple);
-        self.strings.resize(padded, 0);
-        section(out, order, kind::STRINGS, self.strings.len())?;
-        out.write_all(&self.strings)?;
+        let mut strings = self.strings.into_bytes();
+        strings.resize(strings.len().next_multiple_of(multiple), 0);
+        section(out, order, kind::STRINGS, strings.len())?;
+        out.write_all(&strings)?;
         if !self.symbols.is_empty() {
             let symbols = self.symbols.iter().map(|(&value, &name)| [value, name]);
             table(out, order, kind::SYMBOLS, symbols)?;

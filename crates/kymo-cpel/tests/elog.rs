@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use kymo_cpel::convert::cpel_of_elog;
-use kymo_cpel::elog::Recording;
+use kymo_cpel::elog::write::Builder;
+use kymo_cpel::elog::{Argument, ArgumentKind, Moment, Recording, Value};
 use kymo_cpel::probe::{Kind, Likeness, probe};
 use kymo_cpel::recording::{Options, Recording as Cpel};
 use kymo_cpel::write;
 use kymo_io::Bytes;
 use kymo_model::{Cursor, Event, FieldId, Recording as _, Visitor};
+use proptest::prelude::*;
 
 /// A number with its length, of which these are short.
 fn string(text: &str, to: &mut Vec<u8>) {
@@ -219,8 +221,9 @@ fn what_is_there_of_a_damaged_file_is_read() {
 fn a_cpel_file_of_it() {
     let bytes = sample().to_bytes();
     let mut cpel = Vec::new();
-    let builder = cpel_of_elog(&bytes, write::Options::default()).unwrap();
-    builder.write(&mut cpel).unwrap();
+    let converted = cpel_of_elog(&bytes, write::Options::default()).unwrap();
+    assert_eq!((converted.untimed, converted.early), (0, 0));
+    converted.builder.write(&mut cpel).unwrap();
     let of = Cpel::new(Path::new("x.cpel"), Bytes::from(cpel), &Options::default()).unwrap();
     assert_eq!(of.faults(), []);
     let found: Vec<_> = events(&of)
@@ -244,4 +247,141 @@ fn a_cpel_file_of_it() {
             "1000000000  0 `worker a` `one alone`",
         ]
     );
+}
+
+#[test]
+fn times_that_are_none_do_not_touch_the_others() {
+    let mut elog = sample();
+    elog.events = [f64::NAN, 5.0, 3.0, f64::INFINITY, 5.5, 1e300]
+        .map(|seconds| (4, 1, seconds, vec![]))
+        .into();
+    let converted = cpel_of_elog(&elog.to_bytes(), write::Options::default()).unwrap();
+    assert_eq!((converted.untimed, converted.early), (3, 1));
+    let mut cpel = Vec::new();
+    converted.builder.write(&mut cpel).unwrap();
+    let of = Cpel::new(Path::new("x.cpel"), Bytes::from(cpel), &Options::default()).unwrap();
+    let times: Vec<_> = events(&of)
+        .iter()
+        .map(|event| event.split(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(times, ["0", "0", "0", "0", "500000000", "500000000"]);
+}
+
+#[test]
+fn a_begin_that_is_no_time_is_told() {
+    let elog = Elog {
+        begin: 1 << 63,
+        ..sample()
+    };
+    let bytes = Bytes::from(elog.to_bytes());
+    let of = Recording::new(Path::new("x"), bytes, &Options::default()).unwrap();
+    let told: Vec<_> = of
+        .faults()
+        .iter()
+        .map(|fault| (fault.offset, &*fault.message))
+        .collect();
+    let begin = "recording began 9223372036854775808 ns after 1970, which is later than 63 bits \
+                 can tell: its events have no times that are right";
+    assert_eq!(told.last(), Some(&(31, begin)));
+    assert_eq!(told[0].1, "the time of event 0 is none");
+    assert!(events(&of).iter().all(|event| event.starts_with("-1 ")));
+}
+
+/// An argument and a value that it holds whole.
+fn argument() -> impl Strategy<Value = (Argument, Held)> {
+    use ArgumentKind::{Float, Integer, Label, String as Inline};
+    let of = |kind, size| Argument { kind, size };
+    let bits = |size: u8| any::<u64>().prop_map(move |value| value >> (64 - u32::from(size) * 8));
+    let integer = prop::sample::select(vec![1u8, 2, 4, 8]).prop_flat_map(move |size| {
+        let kind = prop::sample::select(vec![Integer, Label]);
+        (kind, bits(size)).prop_map(move |(kind, value)| (of(kind, size), Held::Integer(value)))
+    });
+    let short = any::<f32>().prop_map(move |value| (of(Float, 4), Held::Float(value.into())));
+    let long = any::<f64>().prop_map(move |value| (of(Float, 8), Held::Float(value)));
+    let inline = prop::collection::vec(1u8..=255, 0..200);
+    let inline = inline.prop_map(move |text| (of(Inline, 20), Held::Text(text)));
+    let table = prop::collection::vec(1u8..=255, 1..20);
+    let table = table.prop_map(move |text| (of(ArgumentKind::Table, 4), Held::Text(text)));
+    prop_oneof![integer, short, long, inline, table]
+}
+
+/// A value of an argument.
+#[derive(Clone, Debug, PartialEq)]
+enum Held {
+    Integer(u64),
+    Float(f64),
+    Text(Vec<u8>),
+}
+
+/// The values of arguments.
+#[derive(Default)]
+struct Values(Vec<Held>);
+
+impl Visitor for Values {
+    fn uint(&mut self, _: FieldId, value: u64) {
+        self.0.push(Held::Integer(value));
+    }
+
+    fn float(&mut self, _: FieldId, value: f64) {
+        self.0.push(Held::Float(value));
+    }
+
+    fn text(&mut self, _: FieldId, value: &[u8]) {
+        self.0.push(Held::Text(value.to_vec()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        events in prop::collection::vec((prop::collection::vec(argument(), 0..5), 0u64..1 << 51), 0..20),
+        begin in 1_000_000_000_000_000_000u64..4_000_000_000_000_000_000,
+    ) {
+        let mut builder = Builder::new(1 << 20);
+        let track = builder.track(b"track").unwrap();
+        for (arguments, nanos) in &events {
+            let kinds: Vec<_> = arguments.iter().map(|(argument, _)| *argument).collect();
+            let kind = builder.event_type(b"event", &kinds, &[]).unwrap();
+            let mut values = Vec::new();
+            for (argument, held) in arguments {
+                values.push(match held {
+                    Held::Integer(value) => Value::Integer(*value),
+                    Held::Float(value) => Value::Float(*value),
+                    Held::Text(text) if argument.kind == ArgumentKind::Table => {
+                        Value::Integer(builder.string(text).unwrap().into())
+                    }
+                    Held::Text(text) => Value::Text(text),
+                });
+            }
+            builder.push(kind, track, *nanos, &values).unwrap();
+        }
+        let mut bytes = Vec::new();
+        builder.write(Moment::of_unix_nanos(begin), &mut bytes).unwrap();
+        let log = Recording::new(Path::new("log"), Bytes::from(bytes), &Options::default()).unwrap();
+        prop_assert_eq!(log.faults(), &[]);
+        prop_assert_eq!(log.events(), events.len() as u64);
+        let mut in_order: Vec<_> = events.iter().collect();
+        in_order.sort_by_key(|(_, nanos)| *nanos);
+        if let Some(chunk) = log.chunk(0, 0) {
+            let mut cursor = log.cursor(&chunk);
+            for (arguments, nanos) in in_order {
+                let event = cursor.next_event().unwrap().unwrap();
+                let time = event.timestamp().map(|time| time.as_nanos());
+                prop_assert_eq!(time, Some((begin + nanos) as i64));
+                let mut values = Values::default();
+                event.visit(&mut values).unwrap();
+                // The track and its name come before them, the text behind them.
+                let read = &values.0[2..values.0.len() - 1];
+                for ((_, held), read) in arguments.iter().zip(read) {
+                    match (held, read) {
+                        (Held::Float(held), Held::Float(read)) => {
+                            prop_assert_eq!(held.to_bits(), read.to_bits());
+                        }
+                        _ => prop_assert_eq!(held, read),
+                    }
+                }
+                prop_assert_eq!(read.len(), arguments.len());
+            }
+        }
+    }
 }

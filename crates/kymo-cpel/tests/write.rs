@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 
+use kymo_cpel::StringError;
 use kymo_cpel::definitions::{Definitions, InFile, Reference};
 use kymo_cpel::entries::{Entries, Entry};
 use kymo_cpel::file::File;
@@ -127,6 +128,7 @@ proptest! {
             padding: if eight { Padding::Eight } else { Padding::Four },
             clock: NonZeroU32::new(clock).unwrap(),
             section_events,
+            ..Options::default()
         };
         let bytes = write(&model, options);
         let (found, definitions) = read(&bytes);
@@ -180,13 +182,42 @@ fn strings_are_there_once() {
     let two = builder.string(b"two").unwrap();
     assert_eq!((one, two), (11, 15));
     assert_eq!(builder.string(b"one").unwrap(), one);
-    assert!(matches!(builder.string(b"a\0b"), Err(Error::Zero { .. })));
+    assert!(matches!(
+        builder.string(b"a\0b"),
+        Err(Error::String(StringError::Zero { .. }))
+    ));
     builder.event(3, Some(b"one"), Some(b"two")).unwrap();
     builder.track(5, Some(b"one")).unwrap();
     let mut bytes = Vec::new();
     builder.write(&mut bytes).unwrap();
     let file = File::open(&bytes).unwrap();
     assert_eq!(file.data(&file.sections[0]), b"FileStrtab\0one\0two\0\0");
+}
+
+#[test]
+fn no_more_is_written_than_is_read() {
+    let mut builder = Builder::new(Options {
+        most_strings: 20,
+        ..Options::default()
+    });
+    builder.string(b"12345678").unwrap();
+    let error = builder.string(b"9").unwrap_err();
+    assert!(
+        matches!(error, Error::String(StringError::Full { most: 20 })),
+        "{error}"
+    );
+    assert_eq!(builder.string(b"12345678").unwrap(), 11);
+    for code in 0..1 << 16 {
+        assert!(builder.event(code, None, None).unwrap());
+    }
+    let error = builder.event(1 << 16, None, None).unwrap_err();
+    assert!(matches!(error, Error::Events), "{error}");
+    assert!(!builder.event(0, None, None).unwrap());
+    let mut bytes = Vec::new();
+    builder.write(&mut bytes).unwrap();
+    let mut file = File::open(&bytes).unwrap();
+    let definitions = kymo_cpel::definitions::Definitions::read(&mut file);
+    assert_eq!((definitions.events.len(), file.findings), (1 << 16, vec![]));
 }
 
 #[test]

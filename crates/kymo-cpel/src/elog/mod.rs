@@ -7,9 +7,12 @@
 
 mod recording;
 mod text;
+pub mod write;
 
 use std::fmt;
 use std::ops::Range;
+
+use kymo_time::NANOS_PER_SECOND;
 
 pub use recording::{ElogCursor, ElogEvent, Recording};
 pub use text::event_name;
@@ -30,6 +33,8 @@ const UNIX_NANOS: u64 = 1_000_000_000_000_000_000;
 /// Where they count from otherwise: 2017-03-30, in nanoseconds since 1970.
 const LATER_EPOCH: u64 = 1_490_885_108_000_000_000;
 
+/// Where a file tells when recording began.
+pub(crate) const BEGIN_AT: usize = MAGIC.len() + 4 + 16;
 /// How far the processors of two logs may be from the same frequency, in nanoseconds of a tick.
 const SAME_FREQUENCY: f64 = 1e-2;
 /// How far two clocks may differ on the distance of two moments, in nanoseconds.
@@ -38,6 +43,11 @@ const SAME_DISTANCE: f64 = 100.0;
 /// Whether some bytes begin as elog files do.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
+}
+
+/// Whether seconds are a time at all: not NaN, and no more nanoseconds than 64 bits hold.
+pub(crate) fn is_time(seconds: f64) -> bool {
+    (seconds * NANOS_PER_SECOND as f64).abs() < i64::MAX as f64
 }
 
 /// A reading of two clocks at the same time.
@@ -50,6 +60,19 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// Some nanoseconds since 1970, with as many ticks of a processor. Times before 2001-09-09 cannot
+    /// be told: what is read of them is so much after 2017-03-30, where today's VPP counts from.
+    pub const fn of_unix_nanos(nanos: u64) -> Self {
+        let os_nanos = match nanos.checked_sub(LATER_EPOCH) {
+            Some(since @ ..UNIX_NANOS) => since,
+            _ => nanos,
+        };
+        Self {
+            os_nanos,
+            cpu: os_nanos,
+        }
+    }
+
     /// Nanoseconds since 1970. Files of 2017 and later count from a day of that year.
     pub const fn unix_nanos(&self) -> u64 {
         match self.os_nanos {
@@ -79,7 +102,8 @@ pub enum ArgumentKind {
 pub struct Argument {
     /// What it is.
     pub kind: ArgumentKind,
-    /// Its size in bytes: 1, 2, 4 or 8; without meaning of a string.
+    /// Its size in bytes: 1, 2, 4 or 8. Of a string those that the recorder keeps, or 0; it has any
+    /// length in a file.
     pub size: u8,
 }
 
@@ -431,7 +455,10 @@ fn arguments(words: &[u8]) -> Result<Vec<Argument>, String> {
             }
         };
         let size = match (kind, digits) {
-            (ArgumentKind::String, _) => 0,
+            (ArgumentKind::String, digits) => std::str::from_utf8(digits)
+                .ok()
+                .and_then(|digits| digits.parse().ok())
+                .unwrap_or(0),
             (ArgumentKind::Float, b"4" | b"8") => digits[0] - b'0',
             (ArgumentKind::Float, _) => 0,
             (_, b"1" | b"2" | b"4" | b"8") => digits[0] - b'0',
@@ -552,7 +579,7 @@ mod tests {
                 (ArgumentKind::Label, 1),
                 (ArgumentKind::Table, 4),
                 (ArgumentKind::Float, 8),
-                (ArgumentKind::String, 0),
+                (ArgumentKind::String, 20),
                 (ArgumentKind::String, 0),
                 (ArgumentKind::Float, 4),
             ]

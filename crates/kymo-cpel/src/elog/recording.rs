@@ -21,7 +21,8 @@ use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
 use super::text::{event_name, next_conversion, signed, write};
 use super::{
-    Argument, ArgumentKind, EVENT_HEAD, Error, EventType, Head, Log, MOST_TYPES, Reader, Value,
+    Argument, ArgumentKind, BEGIN_AT, EVENT_HEAD, Error, EventType, Head, Log, MOST_TYPES, Reader,
+    Value,
 };
 use crate::clock::{Place, Rate};
 use crate::recording::{Options, field, schema};
@@ -97,6 +98,14 @@ impl Recording {
             faults: Vec::new(),
         };
         of.scan();
+        let nanos = of.log.begin.unix_nanos();
+        if i64::try_from(nanos).is_err() {
+            let message = format!(
+                "recording began {nanos} ns after 1970, which is later than 63 bits can tell: its \
+                 events have no times that are right"
+            );
+            of.find(FaultCode::TimeRange, BEGIN_AT, message);
+        }
         Ok(of)
     }
 
@@ -131,7 +140,8 @@ impl Recording {
                 break;
             }
             let ticks = ticks(head.seconds);
-            if ticks.is_none() {
+            let time = ticks.and_then(|ticks| self.place.timestamp(ticks));
+            if time.is_none() {
                 without_time.get_or_insert((number, offset));
             }
             if usize::from(head.track) >= self.log.tracks.len() {
@@ -194,6 +204,11 @@ impl Recording {
     /// What the file holds before its events.
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// When recording began, on the common line.
@@ -540,14 +555,16 @@ impl Event for ElogEvent<'_, '_> {
             visitor.after(self.bit(reader.at));
             next += 1;
         }
-        let (room, piece) = &mut *self.of.room.borrow_mut();
-        room.clear();
-        let mut reader = Reader::new(&of.bytes, arguments);
-        let text = write(&of.log, self.kind, &mut reader, room, piece);
-        text.ok_or(Fault::new(FaultCode::Truncated, self.bit(arguments), 0))?;
-        visitor.at(self.bit(arguments));
-        visitor.text(FieldId(next), room.as_bytes());
-        visitor.after(self.bit(self.end));
+        if visitor.wants(FieldId(next)) {
+            let (room, piece) = &mut *self.of.room.borrow_mut();
+            room.clear();
+            let mut reader = Reader::new(&of.bytes, arguments);
+            let text = write(&of.log, self.kind, &mut reader, room, piece);
+            text.ok_or(Fault::new(FaultCode::Truncated, self.bit(arguments), 0))?;
+            visitor.at(self.bit(arguments));
+            visitor.text(FieldId(next), room.as_bytes());
+            visitor.after(self.bit(self.end));
+        }
         visitor.at(self.bit(self.end));
         visitor.end_struct(field::PAYLOAD);
         Ok(())

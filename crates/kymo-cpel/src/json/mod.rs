@@ -18,6 +18,8 @@
 mod parse;
 mod read;
 
+use std::io;
+
 use kymo_machine::ByteOrder;
 use kymo_text::Line;
 
@@ -42,9 +44,13 @@ const fn numbers_of(kind: u32) -> Option<usize> {
     }
 }
 
-/// Appends the lines that tell everything of a file but its events. `recording` is what the
-/// recording is called in all lines.
-pub fn describe(file: &File<'_>, recording: &[u8], out: &mut Line) {
+/// Writes the lines that tell everything of a file but its events, in parts, since they may be
+/// larger than the file. `recording` is what the recording is called in all lines.
+///
+/// # Errors
+///
+/// That of `write`, which gets the parts in order.
+pub fn describe(file: &File<'_>, recording: &[u8], write: Write<'_>) -> io::Result<()> {
     let begin = |what: &str, out: &mut Line| {
         out.push(b"{\"timestamp\":null,\"recording\":");
         out.json_string(recording);
@@ -52,6 +58,11 @@ pub fn describe(file: &File<'_>, recording: &[u8], out: &mut Line) {
         out.json_string(what.as_bytes());
     };
     let order = file.header.order;
+    let mut parts = Parts {
+        line: Line::new(),
+        write,
+    };
+    let out = &mut parts.line;
     begin("file", out);
     member("byte_order", out);
     out.json_string(order_name(order).as_bytes());
@@ -59,6 +70,7 @@ pub fn describe(file: &File<'_>, recording: &[u8], out: &mut Line) {
     number("date", file.header.date.into(), out);
     out.push(b"}\n");
     for (position, section) in file.sections.iter().enumerate() {
+        let out = &mut parts.line;
         begin("section", out);
         number("section", position as u64, out);
         number("type", section.kind.into(), out);
@@ -67,7 +79,7 @@ pub fn describe(file: &File<'_>, recording: &[u8], out: &mut Line) {
         match (section.kind, data.split_first_chunk(), clock) {
             (kind::STRINGS, ..) => {
                 member("text", out);
-                out.json_string(data);
+                parts.text(data)?;
             }
             // Their events have lines of their own.
             (kind::EVENTS, Some((field, _)), Some(clock)) => {
@@ -81,15 +93,17 @@ pub fn describe(file: &File<'_>, recording: &[u8], out: &mut Line) {
                         member("strings", out);
                         out.json_string(name(field));
                         member("entries", out);
-                        entries(words, size, order, out);
+                        parts.entries(words, size, order)?;
                     }
-                    None => hexadecimal(data, out),
+                    None => parts.hexadecimal(data)?,
                 }
             }
-            _ => hexadecimal(data, out),
+            _ => parts.hexadecimal(data)?,
         }
-        out.push(b"}\n");
+        parts.line.push(b"}\n");
+        parts.pass_on(PART)?;
     }
+    parts.pass_on(1)
 }
 
 /// Appends what the line of an event ends with: its section, its ticks, and its position in the
@@ -123,28 +137,80 @@ fn definitions(kind: u32, data: &[u8], order: ByteOrder) -> Option<(usize, &[[u8
     is_whole.then_some((size, words))
 }
 
-fn entries(words: &[[u8; 4]], size: usize, order: ByteOrder, out: &mut Line) {
-    out.push_byte(b'[');
-    for (position, entry) in words.chunks(size).enumerate() {
-        out.push(if position == 0 { b"[" } else { b",[" });
-        for (position, word) in entry.iter().enumerate() {
-            if position > 0 {
-                out.push_byte(b',');
-            }
-            out.decimal(u32_at(word, 0, order).unwrap_or(0).into());
-        }
-        out.push_byte(b']');
-    }
-    out.push_byte(b']');
+/// Takes parts of a text.
+pub type Write<'w> = &'w mut dyn FnMut(&[u8]) -> io::Result<()>;
+
+/// Text is passed on in parts of about this size.
+const PART: usize = 64 << 10;
+
+/// A text of which little is kept.
+struct Parts<'w> {
+    line: Line,
+    write: Write<'w>,
 }
 
-fn hexadecimal(data: &[u8], out: &mut Line) {
-    member("bytes", out);
-    out.push_byte(b'"');
-    for &byte in data {
-        out.hex_byte(byte);
+impl Parts<'_> {
+    /// Passes on what there is, if it is as much as this.
+    fn pass_on(&mut self, least: usize) -> io::Result<()> {
+        if self.line.len() >= least {
+            (self.write)(self.line.as_bytes())?;
+            self.line.clear();
+        }
+        Ok(())
     }
-    out.push_byte(b'"');
+
+    fn text(&mut self, mut rest: &[u8]) -> io::Result<()> {
+        self.line.push_byte(b'"');
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(part_of_text(rest));
+            self.line.json_text(part);
+            self.pass_on(PART)?;
+            rest = behind;
+        }
+        self.line.push_byte(b'"');
+        Ok(())
+    }
+
+    fn entries(&mut self, words: &[[u8; 4]], size: usize, order: ByteOrder) -> io::Result<()> {
+        self.line.push_byte(b'[');
+        for (position, entry) in words.chunks(size).enumerate() {
+            let out = &mut self.line;
+            out.push(if position == 0 { b"[" } else { b",[" });
+            for (position, word) in entry.iter().enumerate() {
+                if position > 0 {
+                    out.push_byte(b',');
+                }
+                out.decimal(u32_at(word, 0, order).unwrap_or(0).into());
+            }
+            out.push_byte(b']');
+            self.pass_on(PART)?;
+        }
+        self.line.push_byte(b']');
+        Ok(())
+    }
+
+    fn hexadecimal(&mut self, data: &[u8]) -> io::Result<()> {
+        member("bytes", &mut self.line);
+        self.line.push_byte(b'"');
+        for part in data.chunks(PART) {
+            for &byte in part {
+                self.line.hex_byte(byte);
+            }
+            self.pass_on(PART)?;
+        }
+        self.line.push_byte(b'"');
+        Ok(())
+    }
+}
+
+/// How long the next part of a text is, so that what follows does not begin within a character.
+fn part_of_text(text: &[u8]) -> usize {
+    if text.len() <= PART {
+        return text.len();
+    }
+    // A character begins three bytes before its last one at the most.
+    let begins = |&at: &usize| text[at] & 0xc0 != 0x80;
+    (PART - 3..=PART).rev().find(begins).unwrap_or(PART)
 }
 
 fn number(name: &str, value: u64, out: &mut Line) {
@@ -156,4 +222,41 @@ fn member(name: &str, out: &mut Line) {
     out.push_byte(b',');
     out.json_string(name.as_bytes());
     out.push_byte(b':');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_in_parts_are_whole_ones() {
+        // Characters of one to four bytes at each place of a boundary, and bytes that are none.
+        for text in ["é", "€", "𝄞", "a\n", "\u{1}"].map(str::as_bytes) {
+            for shift in 0..4 {
+                let mut long = vec![b'x'; shift];
+                long.extend(text.iter().cycle().take(3 * PART));
+                are_parts_of(&long);
+            }
+        }
+        are_parts_of(&vec![0x80; 2 * PART]);
+        are_parts_of(&vec![0xe2; 2 * PART]);
+    }
+
+    fn are_parts_of(text: &[u8]) {
+        let mut whole = Line::new();
+        whole.json_string(text);
+        let mut found = Vec::new();
+        let mut write = |part: &[u8]| {
+            assert!(part.len() <= 7 * PART);
+            found.extend_from_slice(part);
+            Ok(())
+        };
+        let mut parts = Parts {
+            line: Line::new(),
+            write: &mut write,
+        };
+        parts.text(text).unwrap();
+        parts.pass_on(1).unwrap();
+        assert!(found == whole.as_bytes());
+    }
 }

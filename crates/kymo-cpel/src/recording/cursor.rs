@@ -174,7 +174,9 @@ impl Event for LogEvent<'_, '_> {
         visitor.uint(field::TRACK, self.entry.track.into());
         visitor.after(track + 32);
         visitor.at(track);
-        self.track_name(visitor);
+        if visitor.wants(field::TRACK_NAME) {
+            self.track_name(visitor);
+        }
         visitor.after(track + 32);
         visitor.at(track + 32);
         visitor.end_struct(field::CONTEXT);
@@ -184,7 +186,9 @@ impl Event for LogEvent<'_, '_> {
         visitor.uint(field::DATUM, self.entry.datum.into());
         visitor.after(end);
         visitor.at(datum);
-        self.text(visitor);
+        if visitor.wants(field::TEXT) {
+            self.text(visitor);
+        }
         visitor.after(end);
         if self.class().id == OTHER_CODES {
             visitor.at(track + 32);

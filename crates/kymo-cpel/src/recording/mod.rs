@@ -280,6 +280,21 @@ impl Recording {
         &self.definitions
     }
 
+    /// Whether its clocks mean what the file says of them, so that a copy is read with the same
+    /// times: not so where another [choice](Options::clock) has changed them.
+    pub fn has_own_clocks(&self) -> bool {
+        let own = |log: &Log| Rate::new(log.section.clock, ClockChoice::Auto).0 == log.place.rate;
+        self.logs.iter().all(own)
+    }
+
+    /// Whether the file defines the events of a code.
+    pub fn defines(&self, code: u32) -> bool {
+        let definitions = &self.definitions;
+        // Codes without a definition come after those that have one.
+        let position = definitions.event(code);
+        position.is_some_and(|position| position < definitions.events.len())
+    }
+
     /// All bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
