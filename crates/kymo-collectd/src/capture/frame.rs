@@ -58,22 +58,24 @@ fn network(link: u16, packet: &[u8]) -> Result<Option<usize>, CaptureProblem> {
         let is_ip = matches!(half(packet, protocol_at), Some(IPV4 | IPV6));
         is_ip.then_some(begin)
     };
+    // The protocol that is told at a place, behind the tags of virtual networks.
+    let tagged = |mut at: usize| {
+        while half(packet, at).is_some_and(|protocol| VLAN.contains(&protocol)) {
+            at += 4;
+        }
+        after(at, at + 2)
+    };
     Ok(match link {
         // A family in four bytes, of the capturing machine's order or of that of networks: it is
         // looked at what follows.
         0 | 108 => Some(4),
         // Ethernet.
-        1 => {
-            let mut at = 12;
-            while half(packet, at).is_some_and(|protocol| VLAN.contains(&protocol)) {
-                at += 4;
-            }
-            after(at, at + 2)
-        }
+        1 => tagged(12),
         // Plain IP, of either version or of one.
         12 | 14 | 101 | 228 | 229 => Some(0),
-        // Linux's cooked links, in two versions.
-        113 => after(14, 16),
+        // Linux's cooked links, in two versions: in the second, a tag is behind the head of 20 bytes.
+        113 => tagged(14),
+        276 if half(packet, 0).is_some_and(|protocol| VLAN.contains(&protocol)) => tagged(22),
         276 => after(0, 20),
         _ => return Err(CaptureProblem::LinkType(link)),
     })
@@ -92,9 +94,10 @@ fn ipv4(packet: &[u8], begin: usize, port: u16) -> Result<Option<Range<usize>>, 
     if pieces & 0x1fff != 0 {
         return Ok(None);
     }
-    match payload(packet, udp, port)? {
-        Some(_) if pieces & 0x2000 != 0 => Err(Skipped::Fragment),
-        found => Ok(found),
+    match payload(packet, udp, port) {
+        // Its length is that of all pieces.
+        Ok(Some(_)) | Err(_) if pieces & 0x2000 != 0 => Err(Skipped::Fragment),
+        found => found,
     }
 }
 

@@ -116,7 +116,9 @@ fn every_link_and_every_header() {
         (101, v4.clone()),
         (228, v4.clone()),
         (113, [&[0; 14][..], &[8, 0], &v4].concat()),
+        (113, [&[0; 14][..], &[0x81, 0, 0, 5, 8, 0], &v4].concat()),
         (276, [&[8, 0][..], &[0; 18], &v4].concat()),
+        (276, [&[0x81, 0][..], &[0; 18], &[0, 5, 8, 0], &v4].concat()),
         (
             101,
             ipv6(
@@ -164,7 +166,10 @@ fn what_cannot_be_read_is_told() {
     let order = ByteOrder::Little;
     let whole = ethernet(&[8, 0], &ipv4(0, &udp(PORT, b"abc")));
     let cut = whole[..whole.len() - 1].to_vec();
-    let piece = ethernet(&[8, 0], &ipv4(0x2000, &udp(PORT, b"abc")));
+    // A first piece has the length of the whole.
+    let mut longer = udp(PORT, b"abc");
+    longer[5] += 100;
+    let piece = ethernet(&[8, 0], &ipv4(0x2000, &longer));
     let piece6 = ethernet(
         &[0x86, 0xdd],
         &ipv6(&[(44, &[0, 0, 0, 1, 0, 0, 0, 0])], &udp(PORT, b"a")),

@@ -12,8 +12,8 @@ use crate::{Identifier, Notification, Value};
 
 /// The longest name of a user that collectd's receiver takes, in bytes.
 const LONGEST_USER: usize = 64;
-/// The sizes of datagrams that collectd can be configured for.
-const SIZES: std::ops::RangeInclusive<usize> = 1024..=65_507;
+/// The sizes of datagrams that collectd can be configured for, in bytes.
+pub const SIZES: std::ops::RangeInclusive<usize> = 1024..=65_507;
 
 /// How datagrams are protected.
 #[derive(Default)]

@@ -17,7 +17,7 @@ mod repeats;
 mod replay;
 
 pub use decode::{Decoder, Item, ReceivedNotification, ValueList, Values};
-pub use encode::{EncodeError, Packer, PackerOptions, Protection, initial_vectors};
+pub use encode::{EncodeError, Packer, PackerOptions, Protection, SIZES, initial_vectors};
 pub use fault::{Fault, Problem};
 pub use keys::{Keys, KeysError};
 pub use repeats::Repeats;

@@ -31,6 +31,12 @@ impl Repeats {
         }
     }
 
+    /// Remembers so many from now on, and of what it remembers already the last ones.
+    pub fn resize(&mut self, room: usize) {
+        self.room = room;
+        self.forget();
+    }
+
     /// Whether values of this name and time were not seen before; they are now.
     pub fn is_first(&mut self, id: &Identifier<'_>, time: CdTime) -> bool {
         let mark = [0, 1].map(|which: usize| self.hashers[which].hash_one((id, time)));
@@ -38,12 +44,16 @@ impl Repeats {
             return false;
         }
         self.order.push_back(mark);
-        if self.order.len() > self.room
+        self.forget();
+        true
+    }
+
+    fn forget(&mut self) {
+        while self.order.len() > self.room
             && let Some(oldest) = self.order.pop_front()
         {
             self.seen.remove(&oldest);
         }
-        true
     }
 }
 
@@ -63,5 +73,11 @@ mod tests {
         assert!(!repeats.is_first(&id, time(1)));
         assert!(repeats.is_first(&id, time(2)));
         assert!(repeats.is_first(&id, time(1)), "forgotten");
+        repeats.resize(1);
+        assert!(!repeats.is_first(&id, time(1)));
+        assert!(repeats.is_first(&id, time(2)), "forgotten");
+        repeats.resize(2);
+        assert!(repeats.is_first(&id, time(3)));
+        assert!(!repeats.is_first(&id, time(2)));
     }
 }

@@ -49,6 +49,18 @@ impl ReplayWindow {
         }
     }
 
+    /// Takes values of other times, and remembers so many datagrams, from now on. Where the window becomes wider,
+    /// what it remembers is remembered longer; what it has forgotten it does not know again.
+    pub fn resize(&mut self, width: CdTime, room: usize) {
+        if let Some(wider) = width.checked_sub(self.width) {
+            for (until, _) in &mut self.order {
+                let longer = [wider; 2].into_iter().try_fold(*until, CdTime::checked_add);
+                *until = longer.unwrap_or(CdTime::MAX);
+            }
+        }
+        (self.width, self.room) = (width, room);
+    }
+
     /// The guard at this moment. The clock may go back: what was seen is remembered longer then.
     pub fn at(&mut self, now: CdTime) -> WindowAt<'_> {
         while let Some((until, mark)) = self.order.front()
@@ -113,6 +125,19 @@ mod tests {
         assert!(window.at(at(140)).admits([3; 16]));
         assert!(!window.at(at(140)).admits([4; 16]));
         assert!(window.at(at(142)).admits([4; 16]));
+    }
+
+    #[test]
+    fn a_wider_window_remembers_longer() {
+        let mut window = ReplayWindow::new(at(10), 1);
+        assert!(window.at(at(100)).admits([1; 16]));
+        window.resize(at(20), 2);
+        assert!(!window.at(at(140)).admits([1; 16]));
+        assert!(window.at(at(140)).admits([2; 16]));
+        window.resize(at(5), 2);
+        assert!(!window.at(at(180)).admits([2; 16]));
+        assert!(window.at(at(181)).admits([2; 16]));
+        assert!(!window.at(at(181)).is_fresh(at(175)));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct Lines {
     /// What has arrived of lines that are not complete, and complete ones from `begin` on.
     bytes: Vec<u8>,
     begin: usize,
+    /// So many bytes from there on have no end of a line.
+    looked_at: usize,
     /// Whether what arrives is of a line that is too long.
     is_skipping: bool,
 }
@@ -30,6 +32,7 @@ impl Lines {
             longest,
             bytes: Vec::new(),
             begin: 0,
+            looked_at: 0,
             is_skipping: false,
         }
     }
@@ -42,19 +45,31 @@ impl Lines {
         self.bytes.extend_from_slice(piece);
     }
 
+    /// Nothing more arrives: what there is of a line is the last one.
+    pub fn end(&mut self) {
+        if self.begin < self.bytes.len() && !self.is_skipping {
+            self.bytes.push(b'\n');
+        }
+    }
+
     /// The next line without its end; `None` where none is complete.
     pub fn next_line(&mut self) -> Option<Result<&str, LineError>> {
         loop {
             let rest = &self.bytes[self.begin..];
-            let Some(length) = rest.iter().position(|byte| *byte == b'\n') else {
+            // A long line may come byte by byte.
+            let new = &rest[self.looked_at..];
+            let Some(length) = new.iter().position(|byte| *byte == b'\n') else {
+                self.looked_at = rest.len();
                 if self.is_skipping || rest.len() > self.longest {
                     self.bytes.truncate(self.begin);
+                    self.looked_at = 0;
                     return (!std::mem::replace(&mut self.is_skipping, true))
                         .then_some(Err(LineError::TooLong));
                 }
                 return None;
             };
             let begin = self.begin;
+            let length = std::mem::take(&mut self.looked_at) + length;
             self.begin += length + 1;
             if std::mem::take(&mut self.is_skipping) {
                 continue;
@@ -106,5 +121,23 @@ mod tests {
             let pieces: Vec<_> = bytes.chunks(size).collect();
             assert_eq!(cut(&pieces), expected, "{size}");
         }
+    }
+
+    #[test]
+    fn the_last_line_needs_no_end() {
+        let last = |text: &[u8]| {
+            let mut lines = Lines::new(5);
+            lines.push(text);
+            while lines.next_line().is_some() {}
+            lines.end();
+            let last = lines.next_line().map(|line| line.map(str::to_string));
+            assert_eq!(lines.next_line(), None);
+            last
+        };
+        assert_eq!(last(b"ab\nrest"), Some(Ok("rest".to_string())));
+        assert_eq!(last(b"ab\n"), None);
+        assert_eq!(last(b""), None);
+        // It was told when it became too long.
+        assert_eq!(last(b"1234567"), None);
     }
 }
