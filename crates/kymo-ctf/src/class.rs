@@ -60,6 +60,61 @@ pub struct TraceClass {
 }
 
 impl TraceClass {
+    /// A trace of which nothing is said.
+    pub fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            namespace: None,
+            name: None,
+            uid: None,
+            uuid: None,
+            byte_order: None,
+            environment: Vec::new(),
+            packet_header: None,
+            clocks: Vec::new(),
+            streams: Vec::new(),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// The native byte order; where the metadata does not say, the one that most fields have, of
+    /// equally many little endian.
+    pub fn native_order(&self) -> ByteOrder {
+        fn count(class: &FieldClass, counts: &mut [usize; 2]) {
+            if let Some(layout) = class.layout() {
+                counts[usize::from(layout.order == ByteOrder::Big)] += 1;
+            }
+            class
+                .parts()
+                .into_iter()
+                .for_each(|part| count(part, counts));
+        }
+        if let Some(order) = self.byte_order {
+            return order;
+        }
+        let mut counts = [0; 2];
+        for class in self.structures() {
+            count(class, &mut counts);
+        }
+        match counts {
+            [little, big] if big > little => ByteOrder::Big,
+            _ => ByteOrder::Little,
+        }
+    }
+
+    /// The structures of all scopes.
+    pub(crate) fn structures(&self) -> impl Iterator<Item = &FieldClass> {
+        let of_streams = self.streams.iter().flat_map(|stream| {
+            let events = stream.events.iter();
+            let events = events.flat_map(|event| [&event.specific_context, &event.payload]);
+            let [context, header] = [&stream.packet_context, &stream.event_header];
+            [context, header, &stream.common_context]
+                .into_iter()
+                .chain(events)
+        });
+        of_streams.chain([&self.packet_header]).flatten()
+    }
+
     /// An environment entry.
     pub fn environment(&self, name: &str) -> Option<&EnvironmentValue> {
         self.environment
@@ -126,6 +181,23 @@ pub struct EventRecordClass {
     pub attributes: Vec<(String, String)>,
 }
 
+impl EventRecordClass {
+    /// A class with a number and a name, without fields.
+    pub fn new(id: u64, name: Option<Arc<str>>) -> Self {
+        Self {
+            id,
+            namespace: None,
+            name,
+            uid: None,
+            log_level: None,
+            emf_uri: None,
+            specific_context: None,
+            payload: None,
+            attributes: Vec::new(),
+        }
+    }
+}
+
 /// What a field is for, beside its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -168,6 +240,19 @@ pub struct BitLayout {
     pub reversed: bool,
     /// Unit in bits that the field must not cross (RFC v1.1 §4.1.6 `gcc_bitfield`).
     pub unit: Option<u32>,
+}
+
+impl BitLayout {
+    /// So many bits, aligned to so many, which lie as is usual for the byte order.
+    pub fn new(bits: u32, align: u32, order: ByteOrder) -> Self {
+        Self {
+            bits,
+            align,
+            order,
+            reversed: false,
+            unit: None,
+        }
+    }
 }
 
 /// How an integer is shown and what it is for.
@@ -336,6 +421,17 @@ pub struct Member {
     pub attributes: Vec<(String, String)>,
 }
 
+impl Member {
+    /// A member without attributes.
+    pub fn new(name: impl Into<Arc<str>>, class: FieldClass) -> Self {
+        Self {
+            name: name.into(),
+            class,
+            attributes: Vec::new(),
+        }
+    }
+}
+
 /// An option of a variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantOption {
@@ -377,6 +473,25 @@ impl Selector {
 }
 
 impl FieldClass {
+    /// An unsigned integer.
+    pub fn unsigned(layout: BitLayout, roles: &[Role]) -> Self {
+        Self::Integer {
+            layout,
+            style: IntegerStyle {
+                roles: roles.to_vec(),
+                ..IntegerStyle::default()
+            },
+        }
+    }
+
+    /// A structure that is as aligned as its members.
+    pub fn structure(members: Vec<Member>) -> Self {
+        Self::Struct {
+            members,
+            min_align: 1,
+        }
+    }
+
     /// What it is for itself, beside its value.
     pub fn roles(&self) -> &[Role] {
         match self {
@@ -384,6 +499,45 @@ impl FieldClass {
             Self::Blob { roles, .. } | Self::Array { roles, .. } => roles,
             _ => &[],
         }
+    }
+
+    /// How it lies in a packet, where it is a fixed number of bits.
+    pub fn layout(&self) -> Option<&BitLayout> {
+        match self {
+            Self::BitArray(layout)
+            | Self::BitMap { layout, .. }
+            | Self::Bool(layout)
+            | Self::Integer { layout, .. }
+            | Self::Float(layout) => Some(layout),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(crate) fn layout_mut(&mut self) -> Option<&mut BitLayout> {
+        match self {
+            Self::BitArray(layout)
+            | Self::BitMap { layout, .. }
+            | Self::Bool(layout)
+            | Self::Integer { layout, .. }
+            | Self::Float(layout) => Some(layout),
+            _ => None,
+        }
+    }
+
+    /// The class at the end of a way through its parts; `None` where the way leads nowhere.
+    pub fn at(&self, steps: &[Step]) -> Option<&Self> {
+        let mut class = self;
+        for step in steps {
+            class = match (class, *step) {
+                (Self::Struct { members, .. }, Step::Child(at)) => &members.get(at)?.class,
+                (Self::Variant { options, .. }, Step::Child(at)) => &options.get(at)?.class,
+                (Self::Array { element, .. }, Step::Element) => element,
+                (Self::Optional { content, .. }, Step::Content) => content,
+                _ => return None,
+            };
+        }
+        Some(class)
     }
 
     /// The classes of its parts: members, options, an array's element, an optional's content.

@@ -8,7 +8,7 @@ use crate::class::Selector;
 
 /// Which option a selector selects.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     /// Inclusive ranges and the option that each selects, in their order and apart from each other.
     ranges: Vec<(u64, u64, u32)>,
     /// Put over selectors to bring them into the order of the ranges: the sign bit of signed ones.
@@ -18,7 +18,7 @@ pub(super) struct Choice {
 impl Choice {
     /// The choice between options that are each selected by what is given, all in the same type: of
     /// several that a selector selects the first.
-    pub(super) fn new<'s>(options: impl IntoIterator<Item = &'s Selector>) -> Self {
+    pub(crate) fn new<'s>(options: impl IntoIterator<Item = &'s Selector>) -> Self {
         const SIGN: u64 = 1 << 63;
         let mut choice = Self::default();
         let mut given = Vec::new();
@@ -84,9 +84,36 @@ impl Choice {
         }
     }
 
+    /// A selector that selects an option, or, for `None`, one that selects none.
+    pub(crate) fn example(&self, option: Option<usize>) -> Option<u64> {
+        match option {
+            Some(option) => self
+                .ranges()
+                .find(|(.., selected)| *selected == option)
+                .map(|(low, ..)| low),
+            // 0 where it can be: false, or no bits at all.
+            None => [0, 1]
+                .into_iter()
+                .chain(
+                    self.ranges()
+                        .flat_map(|(low, high, _)| [low.wrapping_sub(1), high.wrapping_add(1)]),
+                )
+                .find(|&selector| self.of(selector).is_none()),
+        }
+    }
+
+    /// The inclusive ranges of selectors, and which option they select: apart from each other, those
+    /// of signed selectors as bits.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64, usize)> {
+        let flip = self.flip;
+        self.ranges
+            .iter()
+            .map(move |&(low, high, option)| (low ^ flip, high ^ flip, option as usize))
+    }
+
     /// Position of the option that a selector (of a signed one: its bits) selects.
     #[inline]
-    pub(super) fn of(&self, selector: u64) -> Option<usize> {
+    pub(crate) fn of(&self, selector: u64) -> Option<usize> {
         let key = selector ^ self.flip;
         let after = self.ranges.partition_point(|(low, ..)| *low <= key);
         let (_, high, option) = self.ranges[after.checked_sub(1)?];

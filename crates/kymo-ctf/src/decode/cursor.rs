@@ -1,5 +1,6 @@
 //! Walks the events of one packet.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use kymo_machine::ByteOrder;
@@ -11,18 +12,50 @@ use super::op::Program;
 use super::run::{Content, Run};
 use super::{Decoder, EventDecoder, PacketHead, StreamDecoder};
 
+/// From where on no event begins, where nothing tells how many bits of the last byte are content: those
+/// before the place to which the next event would be aligned are not.
+fn untold_end(content_bits: u64, event_align: u64) -> u64 {
+    let Some(last) = content_bits.checked_sub(1) else {
+        return 0;
+    };
+    let aligned = last / event_align * event_align + 1;
+    aligned.max(content_bits.saturating_sub(7))
+}
+
 /// Stands for "not known yet" in [`PacketCursor::next`].
 const UNKNOWN: u64 = u64::MAX;
+
+/// The bytes of a packet as far as there are any. Both kinds have the same form in memory, so that
+/// nobody has to ask which one it is.
+#[derive(Debug)]
+enum Data<'a> {
+    OfFile(&'a [u8]),
+    /// What was made of a secured packet.
+    Opened(Box<[u8]>),
+}
+
+impl Data<'_> {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::OfFile(data) => data,
+            Self::Opened(data) => data,
+        }
+    }
+}
 
 /// Walks the events of one packet.
 #[derive(Debug)]
 pub struct PacketCursor<'a> {
     decoder: &'a Decoder,
     stream: &'a StreamDecoder,
-    content: Content<'a>,
-    /// Where the packet says that its content ends, which may be beyond the data. Where it counts
-    /// in bytes, the last one may have bits to spare: no event begins there.
-    content_bits: u64,
+    data: Data<'a>,
+    /// Whole bytes of the content, and its bits: it is not beyond the data.
+    whole_bytes: usize,
+    end: u64,
+    /// From where on no event begins. The packet says where its content ends, which may be beyond the
+    /// data; where it counts in bytes, the last one may have bits to spare.
+    events_end: u64,
     slots: Vec<Cell<u64>>,
     clock: Ticks,
     /// Number of the next event.
@@ -44,14 +77,16 @@ pub struct PacketCursor<'a> {
 impl<'a> PacketCursor<'a> {
     pub(super) fn new(
         decoder: &'a Decoder,
-        data: &'a [u8],
+        data: Cow<'a, [u8]>,
         head: &PacketHead,
         content_bits: u64,
         clock: u64,
     ) -> Self {
         let stream = &decoder.streams[head.stream_class];
         let slots = stream.new_slots();
-        let content = Content::new(data, content_bits);
+        let content = Content::new(&data, content_bits);
+        let (whole_bytes, end) = (content.bytes.len(), content.bits);
+        let all_bytes = content.data.len();
         if !slots.is_empty() {
             // Lengths and selectors in the packet header and context, which events refer to.
             // A fault here was a fault of the packet's head already.
@@ -60,8 +95,19 @@ impl<'a> PacketCursor<'a> {
         Self {
             decoder,
             stream,
-            content,
-            content_bits: content_bits.saturating_sub(decoder.size_unit - 1),
+            data: match data {
+                Cow::Borrowed(data) => Data::OfFile(&data[..all_bytes]),
+                Cow::Owned(mut data) => {
+                    data.truncate(all_bytes);
+                    Data::Opened(data.into())
+                }
+            },
+            whole_bytes,
+            end,
+            events_end: match head.content_bits {
+                Some(_) => content_bits.saturating_sub(decoder.size_unit - 1),
+                None => untold_end(content_bits, stream.event_align),
+            },
             slots,
             clock: Ticks(clock),
             number: 0,
@@ -80,9 +126,24 @@ impl<'a> PacketCursor<'a> {
         self.clock.0
     }
 
+    /// Lets the clock go on from other ticks than those at which the packet says that it begins.
+    pub fn set_clock(&mut self, ticks: u64) {
+        self.clock = Ticks(ticks);
+    }
+
+    #[inline]
+    fn content(&self) -> Content<'_> {
+        let data = self.data.bytes();
+        Content {
+            data,
+            bytes: data.get(..self.whole_bytes).unwrap_or_default(),
+            bits: self.end,
+        }
+    }
+
     #[inline]
     fn run(&self, at: u64, order: Option<ByteOrder>) -> Run<'_> {
-        let mut run = Run::over(self.content, at, &self.slots);
+        let mut run = Run::over(self.content(), at, &self.slots);
         run.order = order;
         run.empty_elements = self.empty_elements.get();
         run
@@ -105,7 +166,7 @@ impl<'a> PacketCursor<'a> {
     #[inline]
     fn header(&self, at: u64) -> Result<(Header, Option<ByteOrder>), Fault> {
         if let Some(fast) = &self.stream.fast_header
-            && let Some(header) = fast.read(self.content.bytes, at, self.clock)
+            && let Some(header) = fast.read(self.content().bytes, at, self.clock)
         {
             return Ok((header, None));
         }
@@ -133,7 +194,7 @@ impl<'a> PacketCursor<'a> {
             self.visit(&event.short, &mut Nothing)?;
         }
         let begin = self.next.get();
-        if begin >= self.content_bits {
+        if begin >= self.events_end {
             return Ok(false);
         }
         if begin == self.begin {
@@ -158,7 +219,7 @@ impl<'a> PacketCursor<'a> {
     #[cold]
     fn stop(&mut self) {
         self.current = None;
-        self.content_bits = 0;
+        self.events_end = 0;
         self.next.set(0);
     }
 }
@@ -197,6 +258,12 @@ pub struct PacketEvent<'e> {
 }
 
 impl PacketEvent<'_> {
+    /// The bytes of its packet up to the end of the content, as they are decoded: those of a secured packet
+    /// are in no file. Bits of the event are places in them.
+    pub fn packet_bytes(&self) -> &[u8] {
+        self.cursor.data.bytes()
+    }
+
     /// Decodes the event header once more, for a visitor.
     ///
     /// # Errors
@@ -205,6 +272,18 @@ impl PacketEvent<'_> {
     pub fn visit_header<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
         let mut run = self.cursor.run(self.cursor.begin, None);
         run.run(&self.cursor.stream.event_header, visitor)
+    }
+}
+
+impl PacketEvent<'_> {
+    /// Where its contexts and payload begin and end, in bits from the start of the packet.
+    ///
+    /// # Errors
+    ///
+    /// The fault at which decoding stopped.
+    pub fn extent(&self) -> Result<(u64, u64), Fault> {
+        self.cursor.visit(&self.class.short, &mut Nothing)?;
+        Ok((self.cursor.fields, self.cursor.next.get()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::class::{
 
 /// What a header said.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Header {
+pub(crate) struct Header {
     pub event_class: u64,
     pub clock: Ticks,
     /// Where it ends, in bits.
@@ -23,7 +23,7 @@ pub(super) struct Header {
 
 /// A header of a known shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct FastHeader {
+pub(crate) struct FastHeader {
     shape: Shape,
     order: ByteOrder,
     /// The class number that says "extended"; the others are class numbers.
@@ -46,7 +46,7 @@ enum Shape {
 
 impl FastHeader {
     /// The shape of a header, if it is one of the two.
-    pub(super) fn of(class: &FieldClass) -> Option<Self> {
+    pub(crate) fn of(class: &FieldClass) -> Option<Self> {
         let [id, choice] = members(class)? else {
             return None;
         };
@@ -106,7 +106,7 @@ impl FastHeader {
     /// Reads a header at a bit of the content's whole bytes; `None` where there is not
     /// enough, or the position is not on a byte.
     #[inline]
-    pub(super) fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
+    pub(crate) fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
         let at = align(at, self.align);
         let (id, after_id, time) = match self.shape {
             Shape::Compact => {
@@ -157,6 +157,62 @@ impl FastHeader {
             clock: Ticks(time),
             end: at + 64,
         })
+    }
+
+    /// Writes a header that is read as this class and time, after a time of `clock`: `put` takes
+    /// the bit, the size in bits, the byte order and the value of each part. Gives where it ends.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        at: u64,
+        id: u64,
+        clock: Ticks,
+        ticks: u64,
+        mut put: impl FnMut(u64, u32, ByteOrder, u64),
+    ) -> u64 {
+        let at = align(at, self.align);
+        let (id_bits, time_bits) = match self.shape {
+            Shape::Compact => (5, 27),
+            Shape::Large => (16, 32),
+        };
+        let after_id = at + u64::from(id_bits);
+        if id < self.extended && clock.advance(ticks, time_bits).0 == ticks {
+            let low = ticks & ((1 << time_bits) - 1);
+            return match self.shape {
+                Shape::Compact => {
+                    let word = match self.order {
+                        ByteOrder::Little => id | low << 5,
+                        ByteOrder::Big => id << 27 | low,
+                    };
+                    put(at, 32, self.order, word);
+                    at + 32
+                }
+                Shape::Large => {
+                    let time_at = align(after_id, self.time_align);
+                    put(at, 16, self.order, id);
+                    put(time_at, 32, self.order, low);
+                    time_at + 32
+                }
+            };
+        }
+        put(at, id_bits, self.order, self.extended);
+        let at = align(align(after_id, self.extended_align), self.full_id_align);
+        put(at, 32, self.order, id);
+        let at = align(at + 32, self.full_time_align);
+        put(at, 64, self.order, ticks);
+        at + 64
+    }
+
+    /// The most bits that a header takes, with what aligns it.
+    pub(crate) fn most_bits(&self) -> u64 {
+        let aligns = [
+            self.align,
+            self.time_align,
+            self.extended_align,
+            self.full_id_align,
+            self.full_time_align,
+        ];
+        aligns.iter().sum::<u64>() + 128
     }
 
     #[inline]

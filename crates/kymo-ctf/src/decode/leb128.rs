@@ -4,11 +4,11 @@
 use kymo_machine::bits;
 
 /// How many bytes an integer may have: those that 64 bits need.
-pub(super) const MOST_BYTES: usize = 10;
+pub(crate) const MOST_BYTES: usize = 10;
 
 /// Why there is no integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(crate) enum Unreadable {
     /// The bytes end before it does.
     Truncated,
     /// It has more than 64 bits, or more than [`MOST_BYTES`].
@@ -18,7 +18,7 @@ pub(super) enum Unreadable {
 /// The integer (of a signed one: its bits) at the beginning of `bytes`, and how many of them
 /// are its own.
 #[inline]
-pub(super) fn read(bytes: &[u8], signed: bool) -> Result<(u64, usize), Unreadable> {
+pub(crate) fn read(bytes: &[u8], signed: bool) -> Result<(u64, usize), Unreadable> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate() {
         let shift = 7 * index as u32;

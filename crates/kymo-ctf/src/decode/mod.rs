@@ -5,18 +5,19 @@
 //! [`Decoder::packet_head`] reads what a packet says of itself, [`Decoder::cursor`] walks
 //! its events.
 
-mod choice;
+pub(crate) mod choice;
 mod compile;
 mod cursor;
-mod header;
-mod leb128;
-mod op;
+pub(crate) mod header;
+pub(crate) mod leb128;
+pub(crate) mod op;
 #[cfg(test)]
-mod oracle;
+pub(crate) mod oracle;
 mod run;
 mod skip;
-mod text;
+pub(crate) mod text;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ use crate::class::{EventRecordClass, FieldClass, Role, StreamClass, TraceClass};
 pub use self::compile::CompileError;
 pub use self::cursor::{PacketCursor, PacketEvent};
 pub(crate) use self::run::FREE_EMPTY_ELEMENTS;
+
+/// The number that packets begin with, of all dialects, where they have one (CTF 1.8.3 §5.1).
+pub const PACKET_MAGIC: u64 = 0xC1FC_1FC1;
 
 /// What the header and context of a packet say, as found: nothing of it is checked yet
 /// against the file. Numbers of a counter or clock come with the bits they have: they are
@@ -69,36 +73,39 @@ pub struct Decoder {
     /// The packet header, as far as needed to know the stream class.
     header: Program,
     /// What the packets count their sizes in, in bits.
-    size_unit: u64,
-    streams: Vec<StreamDecoder>,
+    pub(crate) size_unit: u64,
+    pub(crate) streams: Vec<StreamDecoder>,
     by_id: HashMap<u64, usize>,
-    events: Vec<EventClass>,
+    pub(crate) events: Vec<EventClass>,
 }
 
 /// What decodes the packets of one stream class.
 #[derive(Debug)]
-struct StreamDecoder {
+pub(crate) struct StreamDecoder {
     /// Packet header and context.
-    packet: Program,
-    packet_schema: Arc<Schema>,
-    event_header: Program,
+    pub(crate) packet: Program,
+    pub(crate) packet_schema: Arc<Schema>,
+    pub(crate) event_header: Program,
+    pub(crate) header_schema: Arc<Schema>,
     /// The same, only for what it says of class and time.
-    short_header: Program,
+    pub(crate) short_header: Program,
     /// A faster way to the same, where the header has a shape that is known, and no length
     /// or selector elsewhere depends on it.
-    fast_header: Option<FastHeader>,
-    events: Vec<EventDecoder>,
+    pub(crate) fast_header: Option<FastHeader>,
+    pub(crate) events: Vec<EventDecoder>,
+    /// What every event is aligned to where it begins, in bits.
+    pub(crate) event_align: u64,
     by_id: EventTable,
-    clock: Option<Arc<Clock>>,
-    slots: usize,
+    pub(crate) clock: Option<Arc<Clock>>,
+    pub(crate) slots: usize,
 }
 
 /// What decodes the contexts and the payload of one event class.
 #[derive(Debug)]
-struct EventDecoder {
+pub(crate) struct EventDecoder {
     /// Position in [`Decoder::events`].
-    class: usize,
-    fields: Program,
+    pub(crate) class: usize,
+    pub(crate) fields: Program,
     /// The same, only to find the end.
     short: Program,
 }
@@ -202,6 +209,16 @@ impl Decoder {
         &self.streams[stream_class].packet_schema
     }
 
+    /// The fields of the event headers of a stream class: those with which the schemas of its event
+    /// classes begin.
+    ///
+    /// # Panics
+    ///
+    /// If the trace has no such stream class.
+    pub fn header_schema(&self, stream_class: usize) -> &Arc<Schema> {
+        &self.streams[stream_class].header_schema
+    }
+
     /// Reads the header and context of the packet that begins with `data` and may end
     /// before it does.
     ///
@@ -267,17 +284,36 @@ impl Decoder {
             .ok_or_else(|| Fault::new(FaultCode::UnknownStreamClass, end, id))
     }
 
-    /// Walks the events of a packet: `data` is the packet's bytes as far as there are any,
+    /// Walks the events of a packet: `data` is the packet's bytes as far as there are any, which the
+    /// cursor owns where they are in no file;
     /// `head` what [`packet_head`](Self::packet_head) said of it, `content_bits` where its
     /// events end, `clock` the full ticks of the default clock at its beginning.
     pub fn cursor<'a>(
         &'a self,
-        data: &'a [u8],
+        data: impl Into<Cow<'a, [u8]>>,
         head: &PacketHead,
         content_bits: u64,
         clock: u64,
     ) -> PacketCursor<'a> {
-        PacketCursor::new(self, data, head, content_bits, clock)
+        PacketCursor::new(self, data.into(), head, content_bits, clock)
+    }
+}
+
+/// What all events of a stream class are aligned to where they begin, in bits.
+fn event_align(stream: &StreamClass) -> u32 {
+    let of_all = stream
+        .event_header
+        .as_ref()
+        .or(stream.common_context.as_ref());
+    match of_all {
+        Some(class) => class.align(),
+        None => {
+            let events = stream.events.iter();
+            let firsts =
+                events.map(|event| event.specific_context.as_ref().or(event.payload.as_ref()));
+            let aligns = firsts.map(|class| class.map_or(1, FieldClass::align));
+            aligns.min().unwrap_or(1)
+        }
     }
 }
 
@@ -330,6 +366,7 @@ impl StreamDecoder {
             packet,
             packet_schema: Arc::new(packet_schema),
             event_header: Program::default(),
+            header_schema: Arc::default(),
             short_header: Program::default(),
             fast_header: stream
                 .event_header
@@ -337,6 +374,7 @@ impl StreamDecoder {
                 .and_then(FastHeader::of)
                 .filter(|_| slots.targets_in(Scope::EventHeader) == 1),
             events: Vec::with_capacity(stream.events.len()),
+            event_align: event_align(stream).into(),
             by_id: EventTable::new(stream.events.iter().map(|event| event.id)),
             clock,
             slots: slots.len(),
@@ -351,6 +389,7 @@ impl StreamDecoder {
             budget,
         )?;
         decoder.short_header = skip::shorten(&decoder.event_header);
+        decoder.header_schema = Arc::new(header_schema.clone());
         for event in &stream.events {
             budget.headers(header_schema.fields().len() + slots.len())?;
             let mut schema = header_schema.clone();

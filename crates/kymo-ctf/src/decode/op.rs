@@ -13,7 +13,7 @@ use crate::class::{Encoding, Role};
 /// A fixed number of bits that is not a whole number of aligned bytes, or is otherwise
 /// out of the ordinary.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct BitsOp {
+pub(crate) struct BitsOp {
     pub field: FieldId,
     pub bits: u8,
     pub align: u8,
@@ -26,7 +26,7 @@ pub(super) struct BitsOp {
 
 /// What a fixed number of bits is shown as.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     Uint,
     Sint,
     Float,
@@ -38,14 +38,14 @@ pub(super) enum Shown {
 
 /// A whole number of bytes, aligned to bytes at least: the ordinary case.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct BytesOp {
+pub(crate) struct BytesOp {
     pub field: FieldId,
     pub align: u8,
 }
 
 /// Where the number of elements or bytes comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Count {
+pub(crate) enum Count {
     Static(u64),
     /// A slot, into which an earlier instruction saved it.
     Slot(u32),
@@ -55,7 +55,7 @@ pub(super) enum Count {
 
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Op {
+pub(crate) enum Op {
     U8(BytesOp),
     U16Le(BytesOp),
     U16Be(BytesOp),
@@ -168,14 +168,14 @@ pub(super) enum Op {
 
 /// The options of a variant, or the one of an optional.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Options {
+pub(crate) struct Options {
     pub choice: Choice,
     pub entries: Vec<OptionEntry>,
 }
 
 /// Where the instructions of an option are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct OptionEntry {
+pub(crate) struct OptionEntry {
     /// From the instruction after the variant's.
     pub start: u32,
     pub end: u32,
@@ -183,14 +183,14 @@ pub(super) struct OptionEntry {
 
 /// A list of instructions and the tables they refer to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Program {
+pub(crate) struct Program {
     pub ops: Vec<Op>,
     pub tables: Vec<Options>,
 }
 
 impl Op {
     /// Whether the packet says its stream class here.
-    pub(super) fn names_stream_class(&self) -> bool {
+    pub(crate) fn names_stream_class(&self) -> bool {
         matches!(
             self,
             Self::Role {

@@ -19,14 +19,16 @@ pub(crate) const FREE_EMPTY_ELEMENTS: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Content<'r> {
     /// All of it, with the byte in which it ends.
-    data: &'r [u8],
+    pub data: &'r [u8],
     /// Its whole bytes.
     pub bytes: &'r [u8],
-    bits: u64,
+    /// Its bits.
+    pub bits: u64,
 }
 
 impl<'r> Content<'r> {
     /// The first `bits` bits of `data`, or as many as there are.
+    #[inline]
     pub(super) fn new(data: &'r [u8], bits: u64) -> Self {
         let bits = (data.len() as u64).saturating_mul(8).min(bits);
         Self {

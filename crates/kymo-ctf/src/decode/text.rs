@@ -3,7 +3,7 @@
 use crate::class::Encoding;
 
 /// Bytes of a code unit.
-pub(super) fn unit(encoding: Encoding) -> usize {
+pub(crate) fn unit(encoding: Encoding) -> usize {
     match encoding {
         Encoding::Utf8 => 1,
         Encoding::Utf16Le | Encoding::Utf16Be => 2,
@@ -13,7 +13,7 @@ pub(super) fn unit(encoding: Encoding) -> usize {
 
 /// Bytes before the first zero byte. Most texts are short: these are found without a call.
 #[inline]
-pub(super) fn zero(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn zero(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     if let Some(word) = bytes.first_chunk() {
         let word = u64::from_le_bytes(*word);
@@ -27,7 +27,7 @@ pub(super) fn zero(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Bytes before the first zero code unit.
-pub(super) fn terminator(bytes: &[u8], encoding: Encoding) -> Option<usize> {
+pub(crate) fn terminator(bytes: &[u8], encoding: Encoding) -> Option<usize> {
     match unit(encoding) {
         1 => zero(bytes),
         unit => bytes
@@ -38,7 +38,7 @@ pub(super) fn terminator(bytes: &[u8], encoding: Encoding) -> Option<usize> {
 }
 
 /// The text in UTF-8. What is no text becomes U+FFFD.
-pub(super) fn to_utf8(bytes: &[u8], encoding: Encoding) -> Vec<u8> {
+pub(crate) fn to_utf8(bytes: &[u8], encoding: Encoding) -> Vec<u8> {
     let text: String = match encoding {
         Encoding::Utf8 => return bytes.to_vec(),
         Encoding::Utf16Le => utf16(bytes, u16::from_le_bytes),

@@ -266,6 +266,11 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// Whether a text is an identifier or keyword.
+pub(super) fn is_word(text: &str) -> bool {
+    !text.is_empty() && word_length(text.as_bytes()) == text.len()
+}
+
 /// Length of the identifier or keyword that a text begins with.
 fn word_length(bytes: &[u8]) -> usize {
     let mut at = 0;

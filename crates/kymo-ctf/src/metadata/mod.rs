@@ -5,14 +5,17 @@
 //! same [class model](crate::class).
 
 pub mod ctf2;
+pub mod fit;
 mod lexer;
 mod limits;
 mod packets;
 pub(crate) mod rfc;
 #[cfg(test)]
 mod testing;
+mod text;
 mod tokens;
 mod tsdl;
+pub mod write;
 
 use std::fmt;
 
@@ -20,6 +23,7 @@ use kymo_machine::ByteOrder;
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::TraceClass;
+use crate::secure::Key;
 
 /// The longest metadata that is read, in bytes: that of a whole kernel has some 2 MB.
 const MAX_LENGTH: usize = 1 << 27;
@@ -147,8 +151,28 @@ impl Language {
     }
 }
 
-/// A UUID as text.
-fn uuid_text(uuid: [u8; 16]) -> String {
+/// The UUID that a text is.
+fn uuid_of(text: &str) -> Option<[u8; 16]> {
+    let bytes = text.as_bytes();
+    let is_uuid = bytes.len() == 36
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        });
+    let mut digits = bytes
+        .iter()
+        .filter_map(|&byte| char::from(byte).to_digit(16))
+        .map(|digit| digit as u8);
+    is_uuid.then(|| {
+        std::array::from_fn(|_| {
+            let high = digits.next().unwrap_or(0);
+            high << 4 | digits.next().unwrap_or(0)
+        })
+    })
+}
+
+/// A UUID as text (RFC 4122 §3).
+pub fn uuid_text(uuid: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (at, byte) in uuid.iter().enumerate() {
         if matches!(at, 4 | 6 | 8 | 10) {
@@ -182,6 +206,21 @@ pub fn parse_with(
     name: &str,
     native: impl FnOnce() -> Option<ByteOrder>,
 ) -> Result<Metadata, MetadataError> {
+    parse_secured(bytes, name, native, &[])
+}
+
+/// Like [`parse_with`] where the packets of the metadata may be encrypted with one of some keys
+/// (RFC v1.1).
+///
+/// # Errors
+///
+/// If the metadata, or the packets around it, cannot be understood or opened.
+pub fn parse_secured(
+    bytes: &[u8],
+    name: &str,
+    native: impl FnOnce() -> Option<ByteOrder>,
+    keys: &[Key],
+) -> Result<Metadata, MetadataError> {
     if bytes.len() > MAX_LENGTH {
         return Err(MetadataError::of_envelope(
             name,
@@ -200,7 +239,7 @@ pub fn parse_with(
     let joined;
     let bytes = match (rfc_packets, packetized) {
         (Some(order), _) => {
-            let packets = rfc::packets::join(bytes, order, &mut warnings).map_err(damaged)?;
+            let packets = rfc::packets::join(bytes, order, keys, &mut warnings).map_err(damaged)?;
             session_id = packets.session_id;
             joined = packets.text;
             &joined
@@ -364,7 +403,7 @@ mod tests {
         assert_eq!(metadata.class.byte_order, Some(ByteOrder::Little));
         assert_eq!(metadata.warnings.len(), 1);
 
-        packet[46] = 1;
+        packet[46] = 2;
         let error = parse(&packet, "metadata").unwrap_err();
         assert_eq!(error.envelope().unwrap().offset, 46);
         // In these packets, whatever the text is, it is taken for the RFC's language.

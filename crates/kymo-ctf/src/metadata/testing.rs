@@ -1,8 +1,22 @@
-//! Field classes in short, for tests.
+//! What tests of several languages need: field classes in short, and that all that is read can be
+//! written.
 
 use kymo_model::Base;
 
-use crate::class::{FieldClass, FieldRef, Length, Selector, Step};
+use super::fit::fit;
+use super::parse_with;
+use super::write::write;
+use crate::class::{FieldClass, FieldRef, Length, Selector, Step, TraceClass};
+
+/// Checks that a class model fits its own dialect as it is, and is read as it is written.
+pub(super) fn is_written(class: &TraceClass) {
+    let fitted = fit(class, class.dialect).unwrap();
+    assert!(fitted.changes.is_empty(), "{:?}", fitted.changes);
+    assert_eq!(fitted.model, *class);
+    let text = write(class).unwrap();
+    let read = parse_with(text.as_bytes(), "metadata", || class.byte_order);
+    assert_eq!(read.unwrap().class, *class, "{text}");
+}
 
 pub(super) fn show(class: &FieldClass) -> String {
     match class {

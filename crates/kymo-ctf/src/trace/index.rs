@@ -139,8 +139,15 @@ pub(super) fn packets(
                 record.stream_class_id
             ))
         })?;
+        // Packets of a file are of one stream as a rule: one that is said to be of another is asked itself.
+        let is_alike = |first: &PacketHead| {
+            let (stream, _) = record.numbers.unzip();
+            let is_same =
+                stream.is_none() || first.stream_id.is_none() || stream == first.stream_id;
+            stream_class == first.stream_class && is_same
+        };
         let head = match &first {
-            Some(first) if number + 1 < count => first,
+            Some(first) if number + 1 < count && is_alike(first) => first,
             _ => {
                 let rest = file
                     .bytes
@@ -188,6 +195,7 @@ pub(super) fn packets(
                 // The packets themselves know more than the index does.
                 (None, Some(_)) => return Ok(false),
             },
+            secured: false,
         });
     }
     match offset.cmp(&(file.bytes.len() as u64)) {

@@ -12,6 +12,7 @@ use super::Section;
 use crate::class::Dialect;
 use crate::decode::{CompileError, Decoder, PacketHead};
 use crate::metadata::{self, Metadata, MetadataError};
+use crate::secure::Key;
 
 /// The name of the file that makes a directory a trace.
 pub const METADATA_NAME: &str = "metadata";
@@ -89,8 +90,18 @@ impl Directory {
     /// # Errors
     ///
     /// If the directory or its metadata cannot be read or understood. A data stream file
-    /// that cannot be read is one of [`Directory::faults`].
+    /// that cannot be read is one of [`Directory::faults`], as is a pipe, a device or a link to
+    /// nothing: it is not opened.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with(path, &[])
+    }
+
+    /// The same, where the packets of the metadata may be encrypted with one of some keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_with(path: &Path, keys: &[Key]) -> Result<Self, OpenError> {
         let metadata_path = Self::metadata_path(path).unwrap_or_else(|| path.join(METADATA_NAME));
         let unreadable = |path: &Path| {
             let path = path.to_path_buf();
@@ -103,7 +114,8 @@ impl Directory {
             .into_iter()
             .filter(|entry| {
                 let hidden = entry.name.as_encoded_bytes().starts_with(b".");
-                entry.kind == EntryKind::File && !hidden && entry.path != metadata_path
+                // What is neither file nor directory cannot be read, and that is told below.
+                entry.kind != EntryKind::Directory && !hidden && entry.path != metadata_path
             })
             .collect();
         let native = || {
@@ -113,11 +125,12 @@ impl Directory {
             };
             entries.iter().find_map(magic)
         };
-        let metadata = metadata::parse_with(&text, &metadata_path.to_string_lossy(), native)
-            .map_err(|error| OpenError::Metadata {
-                path: metadata_path,
-                error: Box::new(error),
-            })?;
+        let name = metadata_path.to_string_lossy();
+        let metadata = metadata::parse_secured(&text, &name, native, keys);
+        let metadata = metadata.map_err(|error| OpenError::Metadata {
+            path: metadata_path.clone(),
+            error: Box::new(error),
+        })?;
         let mut directory = Self {
             path: path.to_path_buf(),
             metadata,

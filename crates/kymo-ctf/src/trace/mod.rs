@@ -14,7 +14,7 @@ mod input;
 mod losses;
 mod packet;
 mod quirks;
-mod report;
+pub(crate) mod report;
 mod scan;
 mod sections;
 mod streams;
@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kymo_model::{
-    Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Nothing, Recording,
-    StreamInfo, Visitor,
+    Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Nothing,
+    Recording, StreamInfo, Visitor,
 };
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
 
@@ -35,15 +35,17 @@ pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
 pub use self::packet::Packet;
 pub use self::sections::Section;
 
+use self::packet::Reader;
 use self::quirks::Quirks;
 use self::scan::Scanner;
 use self::streams::{Assembly, Stream};
 use crate::class::{Dialect, EnvironmentValue, StreamClass, TraceClass};
 use crate::decode::{Decoder, PacketCursor};
 use crate::metadata::Metadata;
+use crate::secure::Key;
 
 /// How a trace is opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Seconds to add to the offset of every clock.
     pub clock_offset_seconds: i64,
@@ -51,6 +53,8 @@ pub struct Options {
     pub clock_offset_nanos: i64,
     /// Takes the origin of every clock for the Unix epoch.
     pub clocks_from_unix_epoch: bool,
+    /// What encrypted packets are opened with (RFC v1.1): for each packet the first one that fits.
+    pub keys: Vec<Key>,
 }
 
 impl Options {
@@ -94,9 +98,12 @@ pub struct Trace {
     metadata: Metadata,
     decoder: Decoder,
     files: Vec<StreamFile>,
+    /// Of all files.
+    bytes: u64,
     infos: Vec<StreamInfo>,
     streams: Vec<Stream>,
     quirks: Quirks,
+    keys: Vec<Key>,
     /// For each stream class, whether each field of its packets only matters to readers.
     bookkeeping: Vec<Vec<bool>>,
     faults: Vec<FaultReport>,
@@ -112,7 +119,7 @@ impl Trace {
     pub fn open(paths: &[PathBuf], options: &Options) -> Result<Self, OpenError> {
         let directories = paths
             .iter()
-            .map(|path| Directory::open(path))
+            .map(|path| Directory::open_with(path, &options.keys))
             .collect::<Result<_, _>>()?;
         Self::new(directories, options)
     }
@@ -169,7 +176,15 @@ impl Trace {
             session_id: metadata.session_id,
         };
         let quirks = Quirks::of(class);
-        let mut assembly = Assembly::new(class, &decoder, &files, quirks);
+        let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
+        let reader = Reader {
+            class,
+            decoder: &decoder,
+            files: &files,
+            keys: &options.keys,
+            bytes,
+        };
+        let mut assembly = Assembly::new(reader, quirks);
         for (number, file) in files.iter().enumerate() {
             scanner.file(number as u32, file, &mut |found| assembly.add(found));
         }
@@ -191,9 +206,11 @@ impl Trace {
             metadata,
             decoder,
             files,
+            bytes,
             infos,
             streams,
             quirks,
+            keys: options.keys.clone(),
             bookkeeping,
             faults,
         })
@@ -238,6 +255,11 @@ impl Trace {
         Some(row.packet)
     }
 
+    /// The bytes of a packet, as far as there are any.
+    pub fn packet_bytes(&self, packet: &Packet) -> &[u8] {
+        packet.data(&self.files)
+    }
+
     /// Position of a stream's class in [`TraceClass::streams`].
     ///
     /// # Panics
@@ -249,7 +271,7 @@ impl Trace {
 
     /// Size of all data stream files, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes.len() as u64).sum()
+        self.bytes
     }
 
     /// What decodes its packets.
@@ -281,6 +303,33 @@ impl Trace {
                 Ok(None) => return None,
                 Err(_) => return Some((number, None)),
             }
+        }
+    }
+
+    /// What can be saved of a chunk. This is its [cursor](Recording::cursor), but for a packet that says
+    /// something else than an index file that names it, as to its sizes or its time: of that one, all
+    /// events that can be decoded, and not only the fault, which is told beside them.
+    pub fn salvage(&self, chunk: &Chunk) -> (ChunkCursor<'_>, Option<Fault>) {
+        let mut cursor = self.cursor(chunk);
+        let is_index = |fault: &Fault| fault.code == FaultCode::Index;
+        if cursor.fault.as_ref().is_some_and(is_index)
+            && let Some((class, packet)) = self.packet_of(chunk)
+            && let Ok(packet) = packet.salvage(self.reader(), class)
+        {
+            let fault = cursor.fault.take();
+            cursor.packet = Some(packet);
+            return (cursor, fault);
+        }
+        (cursor, None)
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader {
+            class: &self.metadata.class,
+            decoder: &self.decoder,
+            files: &self.files,
+            keys: &self.keys,
+            bytes: self.bytes,
         }
     }
 
@@ -347,7 +396,7 @@ impl Recording for Trace {
     fn cursor(&self, chunk: &Chunk) -> ChunkCursor<'_> {
         let cursor = self
             .packet_of(chunk)
-            .map(|(class, packet)| packet.cursor(&self.decoder, &self.files, class));
+            .map(|(class, packet)| packet.cursor(self.reader(), class));
         match cursor {
             Some(Ok(packet)) => ChunkCursor {
                 packet: Some(packet),
@@ -402,7 +451,13 @@ impl Recording for Trace {
                 || Arc::new(self.path.clone()),
                 |file| Arc::clone(&file.path),
             ),
-            offset: place.map_or(0, |(_, packet)| packet.offset) + fault.bit / 8,
+            offset: place.map_or(0, |(_, packet)| {
+                // Bits of what was decompressed or decrypted have no place in the file.
+                match packet.is_transformed(&self.metadata.class, &self.files) {
+                    true => packet.offset,
+                    false => packet.offset + fault.bit / 8,
+                }
+            }),
             packet: place.map(|(_, packet)| u64::from(packet.number)),
             event: event.map(|(number, _)| number),
             field: fault
@@ -431,6 +486,22 @@ pub struct ChunkCursor<'a> {
     packet: Option<PacketCursor<'a>>,
     /// Why there is no packet, until that was told.
     fault: Option<Fault>,
+}
+
+impl ChunkCursor<'_> {
+    /// Why the packet cannot be opened, so that it has no event to be read; `None` where it can,
+    /// or where that was told.
+    pub fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
+
+    /// Lets the clock of the next event go on from other ticks than those at which the packet says
+    /// that it begins, which may be damaged.
+    pub fn set_clock(&mut self, ticks: u64) {
+        if let Some(packet) = &mut self.packet {
+            packet.set_clock(ticks);
+        }
+    }
 }
 
 impl<'a> Cursor for ChunkCursor<'a> {

@@ -1,10 +1,25 @@
 //! One packet: where it is, how large it is.
 
-use kymo_model::{Cursor, Event, Fault, FaultCode, Visitor};
+use std::borrow::Cow;
 
-use super::StreamFile;
-use crate::class::Role;
+use kymo_model::{Cursor, Event, Fault, FaultCode, Nothing, Visitor};
+
+use super::{StreamFile, report, scan, sections};
+use crate::class::{Role, TraceClass};
 use crate::decode::{Decoder, PacketCursor, PacketHead};
+use crate::secure::{self, Key, Limits};
+
+/// What packets are read with.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a> {
+    pub(super) class: &'a TraceClass,
+    pub(super) decoder: &'a Decoder,
+    pub(super) files: &'a [StreamFile],
+    /// What encrypted packets are opened with.
+    pub(super) keys: &'a [Key],
+    /// Bytes of all files.
+    pub(super) bytes: u64,
+}
 
 /// Where a packet is and what is needed to decode it on its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,34 +50,112 @@ impl Packet {
         &rest[..size.min(rest.len())]
     }
 
-    /// Walks its events.
+    /// Walks its events. A secured packet is opened for that, and kept by the cursor.
     pub(super) fn cursor<'a>(
         &self,
-        decoder: &'a Decoder,
-        files: &'a [StreamFile],
+        reader: Reader<'a>,
         stream_class: usize,
     ) -> Result<PacketCursor<'a>, Fault> {
-        let data = self.data(files);
-        let head = match files.get(self.file as usize) {
-            Some(file) => file.head(decoder, data)?,
-            None => decoder.packet_head(data)?,
-        };
+        let head = self.head(reader)?;
         // Of most of its packets, only an index was believed so far.
-        if head.stream_class != stream_class || !self.agrees(decoder, files, &head) {
+        if head.stream_class != stream_class || !self.agrees(reader, &head) {
             return Err(Fault::new(FaultCode::Index, 0, 0));
         }
-        Ok(decoder.cursor(data, &head, self.content_bits, self.clock))
+        self.walk(reader, &head)
+    }
+
+    /// Walks the events of a packet that says something else than its index: where the content ends, that
+    /// one of both is believed with which more of it can be decoded, the index where that is the same.
+    pub(super) fn salvage<'a>(
+        &self,
+        reader: Reader<'a>,
+        stream_class: usize,
+    ) -> Result<PacketCursor<'a>, Fault> {
+        let head = self.head(reader)?;
+        if head.stream_class != stream_class {
+            return Err(Fault::new(FaultCode::Index, 0, 0));
+        }
+        let content_bits = head.content_bits.or(head.total_bits);
+        let said = content_bits.filter(|&bits| bits <= self.total_bits && bits >= head.events_bit);
+        let candidates = [Some(self.content_bits), said].into_iter().flatten();
+        let packets = candidates.map(|content_bits| Self {
+            content_bits,
+            ..*self
+        });
+        // Of several, the last one would be taken that is as good.
+        let best = packets
+            .rev()
+            .max_by_key(|packet| packet.walk(reader, &head).map_or((false, 0), decodable));
+        best.unwrap_or(*self).walk(reader, &head)
+    }
+
+    fn head(&self, reader: Reader<'_>) -> Result<PacketHead, Fault> {
+        let data = self.data(reader.files);
+        match reader.files.get(self.file as usize) {
+            Some(file) => file.head(reader.decoder, data),
+            None => reader.decoder.packet_head(data),
+        }
+    }
+
+    fn walk<'a>(&self, reader: Reader<'a>, head: &PacketHead) -> Result<PacketCursor<'a>, Fault> {
+        let Reader {
+            class,
+            decoder,
+            files,
+            keys,
+            bytes,
+        } = reader;
+        let data = self.data(files);
+        let fixed = sections::packet_header(class, data).filter(|fixed| fixed.is_secured());
+        let (data, content_bits) = match (fixed, class.byte_order) {
+            (Some(_), Some(order)) => {
+                let limits = Limits::among(data.len() as u64, bytes);
+                let opened = secure::open(data, order, keys, &limits)
+                    .map_err(|error| report::closed(&error))?;
+                let content_bits = match &opened {
+                    Cow::Borrowed(_) => self.content_bits,
+                    Cow::Owned(plain) => (plain.len() as u64).saturating_mul(8),
+                };
+                (opened, content_bits)
+            }
+            _ => (Cow::Borrowed(data), self.content_bits),
+        };
+        Ok(decoder.cursor(data, head, content_bits, self.clock))
+    }
+
+    /// Whether its content is stored in another form than plain.
+    pub(super) fn is_transformed(&self, class: &TraceClass, files: &[StreamFile]) -> bool {
+        sections::packet_header(class, self.data(files)).is_some_and(|fixed| fixed.is_transformed())
     }
 }
 
 impl Packet {
     /// Whether the packet says what is known of it: where it is not truncated, its sizes, and its
     /// time at the beginning.
-    fn agrees(&self, decoder: &Decoder, files: &[StreamFile], head: &PacketHead) -> bool {
+    fn agrees(&self, reader: Reader<'_>, head: &PacketHead) -> bool {
+        let Reader {
+            class,
+            decoder,
+            files,
+            ..
+        } = reader;
         let file = files.get(self.file as usize);
         let available = file.map_or(0, |file| file.bytes.len() as u64);
         let available = available.saturating_sub(self.offset).saturating_mul(8);
         let (total, content) = (head.total_bits, head.content_bits);
+        // A packet behind its content has shown that it is smaller than it says.
+        let is_swallowing = total.is_some_and(|total| total > self.total_bits)
+            && content.is_some_and(|content| content <= self.total_bits)
+            && file.is_some_and(|file| {
+                let next = self.offset.saturating_add(self.total_bits / 8);
+                let next = usize::try_from(next)
+                    .ok()
+                    .and_then(|next| file.bytes.get(next..));
+                let magic = scan::magic_bytes(class);
+                next.zip(magic)
+                    .is_some_and(|(next, magic)| next.starts_with(&magic))
+            });
+        let total = total.filter(|_| !is_swallowing);
         let is_whole = total.max(content).is_none_or(|bits| bits <= available);
         let differs = |said: Option<u64>, known| said.is_some_and(|said| said != known);
         if is_whole && (differs(total, self.total_bits) || differs(content, self.content_bits)) {
@@ -136,6 +229,18 @@ impl Sizes {
                 total_bits,
                 content_bits,
             })
+        }
+    }
+}
+
+/// Whether all of a packet can be decoded, and how many events can.
+fn decodable(mut cursor: PacketCursor<'_>) -> (bool, u64) {
+    let mut events = 0;
+    loop {
+        match cursor.next_event() {
+            Ok(Some(event)) if event.visit(&mut Nothing).is_ok() => events += 1,
+            Ok(None) => return (true, events),
+            Ok(Some(_)) | Err(_) => return (false, events),
         }
     }
 }

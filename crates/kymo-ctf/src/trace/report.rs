@@ -4,6 +4,24 @@ use kymo_model::{Fault, FaultCode, FieldId, Schema, Scope};
 
 use crate::class::{FieldClass, Role, TraceClass};
 use crate::decode::Decoder;
+use crate::secure::OpenError;
+
+/// The fault of a packet that cannot be opened. It is one of the packet as a whole.
+pub(super) fn closed(error: &OpenError) -> Fault {
+    let (code, found) = match *error {
+        OpenError::Size => (FaultCode::Truncated, 0),
+        OpenError::Scheme { scheme, .. } => (FaultCode::Scheme, scheme.into()),
+        OpenError::Checksum { found, expected } => (
+            FaultCode::Checksum,
+            u64::from(found) << 32 | u64::from(expected),
+        ),
+        OpenError::KeyNeeded => (FaultCode::KeyNeeded, 0),
+        OpenError::Encryption => (FaultCode::Encryption, 0),
+        OpenError::Compression => (FaultCode::Compression, 0),
+        OpenError::Limit(most) => (FaultCode::PacketLimit, most as u64),
+    };
+    Fault::new(code, 0, found)
+}
 
 /// What a fault is, with what was found and what was expected.
 pub(super) fn message(fault: &Fault) -> String {
@@ -52,6 +70,17 @@ pub(super) fn message(fault: &Fault) -> String {
             "the packet says something else of itself than the index does".to_string()
         }
         FaultCode::Scheme => format!("the packet has scheme {found}, which kymo does not read"),
+        FaultCode::Checksum => {
+            let (found, expected) = ((found >> 32) as u32, found as u32);
+            OpenError::Checksum { found, expected }.to_string()
+        }
+        FaultCode::KeyNeeded => OpenError::KeyNeeded.to_string(),
+        FaultCode::Encryption => OpenError::Encryption.to_string(),
+        FaultCode::Compression => OpenError::Compression.to_string(),
+        FaultCode::PacketLimit => {
+            let most = usize::try_from(found).unwrap_or(usize::MAX);
+            OpenError::Limit(most).to_string()
+        }
         FaultCode::Truncated => "the file ends before the packet does".to_string(),
         FaultCode::PacketSize => format!("the packet cannot have a size of {found}"),
         FaultCode::Magic => format!("the packet begins with the magic number {found:#x}"),
@@ -63,7 +92,7 @@ pub(super) fn message(fault: &Fault) -> String {
 
 /// Scope and names of a field, such as `payload.list[].len`; `None` where the schema has
 /// no such field.
-pub(super) fn field_path(schema: &Schema, field: FieldId) -> Option<String> {
+pub(crate) fn field_path(schema: &Schema, field: FieldId) -> Option<String> {
     schema.fields().get(field.index())?;
     let scope = schema.scope_of(field).name();
     let path = schema.path(field);
@@ -126,7 +155,7 @@ fn roles(class: &FieldClass, schema: &Schema, id: FieldId, tell: &mut impl FnMut
 
 /// Whether the events of a stream class carry only a part of their clock's bits, so that their
 /// time depends on what came before.
-pub(super) fn has_narrow_event_clock(class: &FieldClass) -> bool {
+pub(crate) fn has_narrow_event_clock(class: &FieldClass) -> bool {
     let is_wide = matches!(class, FieldClass::Integer { layout, .. } if layout.bits >= 64);
     let is_clock = class.roles().contains(&Role::DefaultClockTimestamp);
     is_clock && !is_wide || class.parts().into_iter().any(has_narrow_event_clock)

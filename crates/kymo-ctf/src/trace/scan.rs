@@ -8,11 +8,8 @@ use kymo_model::{Fault, FaultCode, FaultReport};
 use super::packet::{self, BadSize, Sizes};
 use super::{Packet, StreamFile, index, report, sections};
 use crate::class::{FieldClass, Role, TraceClass};
-use crate::decode::{Decoder, FREE_EMPTY_ELEMENTS, PacketHead};
+use crate::decode::{Decoder, FREE_EMPTY_ELEMENTS, PACKET_MAGIC, PacketHead};
 use crate::metadata::rfc::PacketHeader;
-
-/// The number that every packet begins with whose header has one.
-const MAGIC: u64 = 0xC1FC_1FC1;
 
 /// A file of small packets may have this many, and one for each [`BYTES_PER_PACKET`] bytes:
 /// what is noted of a packet is larger than the smallest packets are.
@@ -25,7 +22,7 @@ const READ_IN_VAIN: u64 = 1 << 28;
 const TIMES_IN_VAIN: u64 = 4;
 
 /// Faults of a file that are told one by one.
-const MOST_FAULTS: u64 = 1000;
+pub(super) const MOST_FAULTS: u64 = 1000;
 
 /// A packet as it was found: the numbers of counters and clocks as they are in its head, with
 /// the bits that they have there.
@@ -38,6 +35,8 @@ pub(super) struct Found {
     pub(super) end: Option<(u64, u32)>,
     pub(super) discarded: Option<(u64, u32)>,
     pub(super) sequence: Option<(u64, u32)>,
+    /// Whether it must be opened before it is read.
+    pub(super) secured: bool,
 }
 
 /// Finds the packets of files, one file after the other.
@@ -82,8 +81,12 @@ impl Scanner<'_> {
             tell,
             found: 0,
             left_out: 0,
+            usual_bits: 0,
             odd_magic: false,
             odd_uuid: false,
+            encrypted: 0,
+            plain: 0,
+            first_plain: None,
             in_vain: READ_IN_VAIN + TIMES_IN_VAIN * file.bytes.len() as u64,
             faults: 0,
             last: None,
@@ -92,6 +95,7 @@ impl Scanner<'_> {
         while let Some(offset) = next.filter(|&offset| offset < file.bytes.len()) {
             next = scan.packet(offset);
         }
+        scan.check_encryption();
         let (faults, last) = (scan.faults, scan.last);
         if let Some(mut last) = last {
             if let untold @ 1.. = faults - MOST_FAULTS - 1 {
@@ -112,9 +116,15 @@ struct Scan<'s, 'a, T> {
     found: u32,
     /// Packets that are not found but left out: they count where packets are counted.
     left_out: u32,
+    /// Size of the packet before.
+    usual_bits: u64,
     /// Each of these is told once for a file, of the first packet that has it.
     odd_magic: bool,
     odd_uuid: bool,
+    /// Packets that are encrypted, and that are not, and place and number of the first of the latter.
+    encrypted: u64,
+    plain: u64,
+    first_plain: Option<(usize, u32)>,
     /// How many more bytes may be read in vain.
     in_vain: u64,
     faults: u64,
@@ -140,13 +150,13 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             Err(_) if self.padding(offset) => return None,
             Err(fault) => return self.bad_head(offset, fault),
         };
-        let wrong_magic = head.magic.is_some_and(|magic| magic != MAGIC);
+        let wrong_magic = head.magic.is_some_and(|magic| magic != PACKET_MAGIC);
         let available = bits(rest.len());
         let sizes = Sizes::new(&head, available).and_then(|sizes| match wrong_magic {
             true if sizes.total_bits > available => Err(BadSize {
                 role: Role::PacketMagic,
                 message: format!(
-                    "the packet begins with {:#x} instead of {MAGIC:#x} and goes beyond the end of the file",
+                    "the packet begins with {:#x} instead of {PACKET_MAGIC:#x} and goes beyond the end of the file",
                     head.magic.unwrap_or_default()
                 ),
             }),
@@ -166,7 +176,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         let fixed = sections::packet_header(self.scanner.class, rest);
         if let Some(fixed) = &fixed {
             self.check_session(offset, fixed);
-            if let Some((field, place, what, scheme)) = fixed.scheme() {
+            if let Some((field, place, what, scheme)) = fixed.unknown_scheme() {
                 let message = format!(
                     "the packet has {what} scheme {scheme}, which kymo does not read; it is left out"
                 );
@@ -176,10 +186,41 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
                 return offset.checked_add((sizes.total_bits / 8) as usize);
             }
         }
+        if sizes.content_bits > available && fixed.is_some_and(|fixed| fixed.is_secured()) {
+            let what = format!(
+                "the packet has {} bytes, but the file ends after {} of them; a secured packet cannot be read in part",
+                sizes.total_bits / 8,
+                rest.len()
+            );
+            let field = self.field(&head, Role::PacketTotalLength);
+            return self.leave_out(FaultCode::Truncated, offset, offset, field, &what);
+        }
         if sizes.total_bits > available {
             sizes = self.truncated(offset, &head, sizes);
+        } else if let Some(next) = self.swallowed(offset, sizes) {
+            let bytes = next - offset;
+            let message = format!(
+                "the packet has {} bytes, but another one begins after {bytes} of them, behind its content",
+                sizes.total_bits / 8
+            );
+            let field = self.field(&head, Role::PacketTotalLength);
+            if fixed.is_some_and(|fixed| fixed.is_secured()) {
+                // Nothing can be read of it, as it was secured with another size.
+                return self.leave_out(FaultCode::PacketSize, offset, offset, field, &message);
+            }
+            self.fault(FaultCode::PacketSize, offset, field, message);
+            sizes.total_bits = bits(bytes);
         }
+        self.usual_bits = sizes.total_bits;
         let number = self.packet_number();
+        match fixed {
+            Some(fixed) if fixed.encryption != 0 => self.encrypted += 1,
+            Some(_) => {
+                self.plain += 1;
+                self.first_plain.get_or_insert((offset, number));
+            }
+            None => {}
+        }
         self.found += 1;
         (self.tell)(Found {
             packet: Packet {
@@ -199,14 +240,26 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
                 (Some(fixed), Some((number, _))) => sections::sequence(fixed, number),
                 (_, sequence) => sequence,
             },
+            secured: fixed.is_some_and(|fixed| fixed.is_secured()),
         });
         offset.checked_add((sizes.total_bits / 8) as usize)
+    }
+
+    /// Where another packet begins in what the packet at byte `offset` says is its padding: then its
+    /// size is wrong. Packets that are as large as the one before need no look.
+    fn swallowed(&mut self, offset: usize, sizes: Sizes) -> Option<usize> {
+        if sizes.total_bits == self.usual_bits {
+            return None;
+        }
+        let end = offset.checked_add((sizes.total_bits / 8) as usize)?;
+        let behind = offset.checked_add((sizes.content_bits.div_ceil(8)) as usize)?;
+        self.next_magic(behind, end)
     }
 
     /// Tells of a packet that says it goes beyond the end of the file, and how much of it is there:
     /// all that is left, or what lies before the next packet.
     fn truncated(&mut self, offset: usize, head: &PacketHead, sizes: Sizes) -> Sizes {
-        let next = self.next_magic(offset + 1);
+        let next = self.next_magic(offset + 1, usize::MAX);
         let rest = &self.file.bytes[offset..next.unwrap_or(self.file.bytes.len())];
         let message = format!(
             "the packet has {} bytes, but {} after {} of them; its complete events are kept",
@@ -240,7 +293,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         field: Option<String>,
         what: &str,
     ) -> Option<usize> {
-        let next = self.next_magic(offset + 1);
+        let next = self.next_magic(offset + 1, usize::MAX);
         let message = match next {
             Some(next) => format!(
                 "{what}; {} bytes are left out, up to the next packet",
@@ -253,12 +306,15 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         next
     }
 
-    /// Where the next packet begins at or after byte `from`, as far as packets can be known: they
+    /// Where the next packet begins at or after byte `from` and before byte `to`, as far as packets can be known: they
     /// begin with the magic number, belong to the trace, have possible sizes and are there as a
     /// whole.
-    fn next_magic(&mut self, from: usize) -> Option<usize> {
+    fn next_magic(&mut self, from: usize, to: usize) -> Option<usize> {
         let pattern = magic_bytes(self.scanner.class)?;
-        let rest = self.file.bytes.get(from..)?;
+        let to = to
+            .saturating_add(pattern.len() - 1)
+            .min(self.file.bytes.len());
+        let rest = self.file.bytes.get(from..to)?;
         for at in memchr::memmem::find_iter(rest, &pattern) {
             let at = from + at;
             if self.is_packet(at) {
@@ -348,12 +404,13 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// trace: they are decoded all the same.
     fn check_identity(&mut self, offset: usize, head: &PacketHead) {
         if let Some(magic) = head.magic
-            && magic != MAGIC
+            && magic != PACKET_MAGIC
             && !self.odd_magic
         {
             self.odd_magic = true;
-            let message =
-                format!("the packet begins with the magic number {magic:#x}, expected {MAGIC:#x}");
+            let message = format!(
+                "the packet begins with the magic number {magic:#x}, expected {PACKET_MAGIC:#x}"
+            );
             self.fault(
                 FaultCode::Magic,
                 offset,
@@ -392,6 +449,31 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         }
     }
 
+    /// Tells of packets of RFC v1.1 that are not encrypted among others that are: anybody may have put them there, or
+    /// said so of one that was encrypted. They are decoded all the same.
+    fn check_encryption(&mut self) {
+        let Some((offset, number)) = self.first_plain.filter(|_| self.encrypted > 0) else {
+            return;
+        };
+        let others = match self.plain - 1 {
+            0 => String::new(),
+            others => format!("; so are {others} others of the file"),
+        };
+        let report = FaultReport {
+            code: FaultCode::Scheme,
+            file: Arc::clone(&self.file.path),
+            offset: offset as u64,
+            packet: Some(number.into()),
+            event: None,
+            field: Some("packet_header.encryption_scheme".to_owned()),
+            message: format!(
+                "the packet is not encrypted, as {} of the file are: anybody may have written it{others}",
+                self.encrypted
+            ),
+        };
+        self.scanner.faults.push(report);
+    }
+
     /// Scope and name of the field of a packet's head that has a role.
     fn field(&self, head: &PacketHead, role: Role) -> Option<String> {
         report::role_path(
@@ -427,7 +509,7 @@ fn bits(bytes: usize) -> u64 {
 }
 
 /// The bytes that every packet begins with, if the header begins with a magic number.
-fn magic_bytes(class: &TraceClass) -> Option<[u8; 4]> {
+pub(super) fn magic_bytes(class: &TraceClass) -> Option<[u8; 4]> {
     let Some(FieldClass::Struct { members, .. }) = &class.packet_header else {
         return None;
     };
@@ -438,8 +520,8 @@ fn magic_bytes(class: &TraceClass) -> Option<[u8; 4]> {
                 && style.roles.contains(&Role::PacketMagic) =>
         {
             Some(match layout.order {
-                ByteOrder::Little => (MAGIC as u32).to_le_bytes(),
-                ByteOrder::Big => (MAGIC as u32).to_be_bytes(),
+                ByteOrder::Little => (PACKET_MAGIC as u32).to_le_bytes(),
+                ByteOrder::Big => (PACKET_MAGIC as u32).to_be_bytes(),
             })
         }
         _ => None,

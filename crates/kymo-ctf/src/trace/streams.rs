@@ -9,12 +9,12 @@ use kymo_model::{Chunk, Cursor, Event, FaultCode, FaultReport};
 use kymo_time::{Clock, Ticks, Timestamp};
 
 use super::losses::{self, Counters};
+use super::packet::Reader;
 use super::quirks::Quirks;
-use super::scan::Found;
+use super::scan::{Found, MOST_FAULTS};
 use super::table::{Row, Table};
-use super::{Packet, StreamFile, report};
+use super::{Packet, report};
 use crate::class::{Dialect, TraceClass};
-use crate::decode::Decoder;
 
 /// A trace may have this many streams beyond one for each file: what is kept of a stream is larger
 /// than a packet may be.
@@ -39,6 +39,8 @@ pub(super) struct Stream {
     pub(super) id: Option<u64>,
     pub(super) packets: Table,
     counters: Counters,
+    /// Whether a packet of it must be opened before it is read.
+    secured: bool,
     /// Ticks of the last event, where the last packet's own end cannot be relied on.
     last_event: Option<u64>,
 }
@@ -51,6 +53,7 @@ struct Growing {
     /// Whether the time of an event depends on what came before.
     narrow_events: bool,
     several_files: bool,
+    secured: bool,
     /// The packet found last.
     before: Option<Row>,
     packets: Table,
@@ -59,8 +62,7 @@ struct Growing {
 /// Makes streams of packets.
 pub(super) struct Assembly<'a> {
     class: &'a TraceClass,
-    decoder: &'a Decoder,
-    files: &'a [StreamFile],
+    reader: Reader<'a>,
     quirks: Quirks,
     positions: HashMap<Key, usize>,
     streams: Vec<Growing>,
@@ -69,16 +71,10 @@ pub(super) struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    pub(super) fn new(
-        class: &'a TraceClass,
-        decoder: &'a Decoder,
-        files: &'a [StreamFile],
-        quirks: Quirks,
-    ) -> Self {
+    pub(super) fn new(reader: Reader<'a>, quirks: Quirks) -> Self {
         Self {
-            class,
-            decoder,
-            files,
+            class: reader.class,
+            reader,
             quirks,
             positions: HashMap::new(),
             streams: Vec::new(),
@@ -94,7 +90,7 @@ impl<'a> Assembly<'a> {
             file: (found.stream_id.is_none() || found.begin.is_none()).then_some(found.packet.file),
         };
         let known = self.positions.get(&key).copied();
-        if known.is_none() && self.streams.len() >= MANY_STREAMS + self.files.len() {
+        if known.is_none() && self.streams.len() >= MANY_STREAMS + self.reader.files.len() {
             self.left_out.get_or_insert(found.packet);
             return;
         }
@@ -106,6 +102,7 @@ impl<'a> Assembly<'a> {
                 has_clock: class.is_some_and(|class| class.clock.is_some()),
                 narrow_events: header.is_some_and(report::has_narrow_event_clock),
                 several_files: false,
+                secured: false,
                 before: None,
                 packets: Table::default(),
             });
@@ -124,6 +121,7 @@ impl<'a> Assembly<'a> {
         stream.several_files |= stream
             .before
             .is_some_and(|before| before.packet.file != row.packet.file);
+        stream.secured |= found.secured;
         stream.before = Some(row);
         stream.packets.push(&corrected);
     }
@@ -152,6 +150,7 @@ impl<'a> Assembly<'a> {
                     Dialect::Rfc11 => Counters::AsOfBeginning,
                     Dialect::Ctf18 | Dialect::Ctf2 => Counters::AsOfEnd,
                 },
+                secured: growing.secured,
                 last_event,
             });
         }
@@ -165,13 +164,16 @@ impl<'a> Assembly<'a> {
             self.fault(FaultCode::LengthLimit, &packet, message)
         }));
         streams.sort_by_cached_key(|stream| self.rank(stream));
+        for stream in streams.iter().filter(|stream| stream.secured) {
+            self.tell_missing(stream, faults);
+        }
         streams
     }
 
     /// Streams are ordered by the file with their first packet, then by number.
     fn rank(&self, stream: &Stream) -> (&'a Path, usize, Option<u64>) {
         let first = stream.packets.get(0);
-        let file = first.and_then(|first| self.files.get(first.packet.file as usize));
+        let file = first.and_then(|first| self.reader.files.get(first.packet.file as usize));
         let path = file.map_or(Path::new(""), |file| file.path.as_path());
         (path, stream.class, stream.id)
     }
@@ -225,14 +227,14 @@ impl<'a> Assembly<'a> {
 
     /// Ticks of the first event of a packet.
     fn first_event(&self, class: usize, packet: &Packet) -> Option<u64> {
-        let mut cursor = packet.cursor(self.decoder, self.files, class).ok()?;
+        let mut cursor = packet.cursor(self.reader, class).ok()?;
         cursor.next_event().ok()?.and_then(|event| event.ticks())
     }
 
     /// Ticks of the clock after the last event of a packet that can be decoded, or at the
     /// packet's beginning if there is none.
     fn last_event(&self, class: usize, packet: &Packet) -> Option<u64> {
-        let mut cursor = packet.cursor(self.decoder, self.files, class).ok()?;
+        let mut cursor = packet.cursor(self.reader, class).ok()?;
         while let Ok(Some(_)) = cursor.next_event() {}
         Some(cursor.clock())
     }
@@ -258,8 +260,39 @@ impl<'a> Assembly<'a> {
         self.fault(FaultCode::NotMonotonic, &packet, message)
     }
 
+    /// Tells of the packets that a secured stream lacks. What tracers lose is no damage; but who
+    /// secures packets wants to know when one was taken away.
+    fn tell_missing(&self, stream: &Stream, faults: &mut Vec<FaultReport>) {
+        let mut told = 0;
+        let mut before = None;
+        for (number, row) in stream.packets.rows(0).enumerate() {
+            let (_, lost) = stream.counters.lost(number, &row, before.as_ref());
+            before = Some(row);
+            let (Some(count), Some((next, bits))) =
+                (lost.and_then(|lost| lost.count), row.sequence)
+            else {
+                continue;
+            };
+            told += 1;
+            if told > MOST_FAULTS {
+                return;
+            }
+            let mask = 1u64.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
+            let (first, last) = (next.wrapping_sub(count) & mask, next.wrapping_sub(1) & mask);
+            let message = match count {
+                1 => {
+                    format!("packet {last} of the section, which comes before this one, is missing")
+                }
+                _ => format!(
+                    "packets {first} to {last} of the section, which come before this one, are missing"
+                ),
+            };
+            faults.extend(self.fault(FaultCode::MissingPacket, &row.packet, message));
+        }
+    }
+
     fn fault(&self, code: FaultCode, packet: &Packet, message: String) -> Option<FaultReport> {
-        let file = self.files.get(packet.file as usize)?;
+        let file = self.reader.files.get(packet.file as usize)?;
         Some(FaultReport {
             code,
             file: Arc::clone(&file.path),

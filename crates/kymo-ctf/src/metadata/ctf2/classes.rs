@@ -102,7 +102,7 @@ pub(super) const ENCODINGS: [(&str, Encoding); 5] = [
 ];
 
 /// The media type of a BLOB that does not say.
-pub(super) const ANY_MEDIA: &str = "application/octet-stream";
+pub(in crate::metadata) const ANY_MEDIA: &str = "application/octet-stream";
 
 /// The properties that tell how a fixed number of bits lies in a packet.
 macro_rules! fixed {

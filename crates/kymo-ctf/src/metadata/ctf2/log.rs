@@ -7,16 +7,18 @@ use kymo_text::diagnostic::Diagnostic;
 
 use super::json::{self, Kind, Value, alternatives};
 use super::properties::Properties;
+use super::write::Json;
+use crate::class::EventRecordClass;
 use crate::metadata::limits::Warnings;
 
 /// The name spaces that have these attributes.
-pub(super) const SPACES: [&str; 2] = ["lttng.org,2009", "babeltrace.org,2020"];
+pub(crate) const SPACES: [&str; 2] = ["lttng.org,2009", "babeltrace.org,2020"];
 
 pub(super) const LEVEL: &str = "log-level";
 pub(super) const EMF_URI: &str = "emf-uri";
 
 /// The names of the log levels 0 to 14.
-pub(super) const LEVELS: [&str; 15] = [
+pub(crate) const LEVELS: [&str; 15] = [
     "emergency",
     "alert",
     "critical",
@@ -68,6 +70,54 @@ pub(super) fn tells(attributes: &[(String, String)], name: &str) -> bool {
             Kind::Object(members) => members.iter().any(|member| member.name == name),
             _ => false,
         })
+}
+
+/// Whether attributes say no more than these two.
+pub(in crate::metadata) fn tells_only(attributes: &[(String, String)]) -> bool {
+    attributes.iter().all(|(space, text)| {
+        SPACES.contains(&&**space)
+            && json::parse(text, 0..text.len()).is_ok_and(|(value, _)| match value.kind {
+                Kind::Object(members) => members
+                    .iter()
+                    .all(|member| [LEVEL, EMF_URI].contains(&&*member.name)),
+                _ => false,
+            })
+    })
+}
+
+/// Adds the attributes of the log level and of the model element where they are not there.
+///
+/// # Errors
+///
+/// What is wrong, where other attributes leave no place for them.
+pub(in crate::metadata) fn tell(event: &mut EventRecordClass) -> Result<(), &'static str> {
+    let is_untold = |name| !tells(&event.attributes, name);
+    let level = event.log_level.filter(|_| is_untold(LEVEL));
+    let uri = event.emf_uri.clone().filter(|_| is_untold(EMF_URI));
+    if level.is_none() && uri.is_none() {
+        return Ok(());
+    }
+    let is_free = |space: &&str| !event.attributes.iter().any(|(known, _)| known == space);
+    let space = SPACES
+        .into_iter()
+        .find(is_free)
+        .ok_or("its attributes leave no name space for the log level")?;
+    let mut json = Json::default();
+    json.open('{');
+    if let Some(level) = level {
+        json.key(LEVEL);
+        match usize::try_from(level)
+            .ok()
+            .and_then(|level| LEVELS.get(level))
+        {
+            Some(name) => json.string(name),
+            None => json.number(level),
+        }
+    }
+    json.optional(EMF_URI, uri.as_deref());
+    json.close('}');
+    event.attributes.push((space.to_owned(), json.text));
+    Ok(())
 }
 
 /// The identifier of the model element (Eclipse Modeling Framework).

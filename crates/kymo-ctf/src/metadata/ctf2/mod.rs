@@ -24,7 +24,13 @@ use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::TraceClass;
 
-pub use self::write::{WriteError, write};
+pub(super) use self::classes::ANY_MEDIA;
+#[cfg(test)]
+pub(crate) use self::log::{LEVELS, SPACES};
+pub(super) use self::log::{tell as tell_log, tells_only as is_log};
+pub(super) use self::write::exact;
+pub use self::write::write;
+pub use crate::metadata::write::WriteError;
 
 /// Reads metadata; also returns the warnings.
 pub(super) fn parse(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {

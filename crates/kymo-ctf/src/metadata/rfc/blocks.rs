@@ -342,15 +342,8 @@ impl<'a> Lowering<'a> {
             );
         }
         section.class.events.push(EventRecordClass {
-            id,
-            namespace: None,
-            name: Some(name.into()),
-            uid: None,
-            log_level: None,
-            emf_uri: None,
-            specific_context: None,
             payload,
-            attributes: Vec::new(),
+            ..EventRecordClass::new(id, Some(name.into()))
         });
         Ok(())
     }

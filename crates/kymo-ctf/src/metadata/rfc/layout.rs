@@ -17,9 +17,7 @@
 use kymo_machine::ByteOrder;
 use kymo_model::Scope;
 
-use crate::class::{
-    BitLayout, FieldClass, FieldPath, FieldRef, IntegerStyle, Member, Role, Selector, Step,
-};
+use crate::class::{BitLayout, FieldClass, FieldPath, FieldRef, Member, Role, Selector, Step};
 
 /// The number that every packet begins with, metadata's too.
 const MAGIC: u32 = 0xC1FC_1FC1;
@@ -28,7 +26,7 @@ pub(crate) const HEADER_BYTES: usize = 48;
 
 /// How basic types are aligned, as far as the metadata does not say it of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Alignment {
+pub(in crate::metadata) enum Alignment {
     /// To bytes.
     Packed,
     /// To their size, or to this many bits where that is less.
@@ -67,11 +65,12 @@ pub(crate) struct PacketHeader {
     pub(crate) content_size: u32,
     /// In bytes, with the header.
     pub(crate) packet_size: u32,
+    pub(crate) checksum: u32,
     /// Significant bits of the packet's number.
     pub(crate) count_bits: u8,
     pub(crate) compression: u8,
     pub(crate) encryption: u8,
-    pub(crate) checksum: u8,
+    pub(crate) checksum_scheme: u8,
 }
 
 impl PacketHeader {
@@ -90,38 +89,74 @@ impl PacketHeader {
             session_id: number(4),
             content_size: number(8),
             packet_size: number(12),
+            checksum: number(16),
             count_bits: header[44],
             compression: header[45],
             encryption: header[46],
-            checksum: header[47],
+            checksum_scheme: header[47],
         })
     }
 
-    /// Field, its byte, what it is, and number of the first scheme that is not "none": kymo
-    /// reads no such packets.
-    pub(crate) fn scheme(&self) -> Option<(&'static str, usize, &'static str, u8)> {
+    /// Field, its byte, what it is, and number of the first scheme that the RFC does not know.
+    pub(crate) fn unknown_scheme(&self) -> Option<(&'static str, usize, &'static str, u8)> {
         [
-            ("compression_scheme", 45, "compression", self.compression),
-            ("encryption_scheme", 46, "encryption", self.encryption),
-            ("checksum_scheme", 47, "checksum", self.checksum),
+            ("compression_scheme", 45, "compression", self.compression, 2),
+            ("encryption_scheme", 46, "encryption", self.encryption, 1),
+            ("checksum_scheme", 47, "checksum", self.checksum_scheme, 3),
         ]
         .into_iter()
-        .find(|&(.., scheme)| scheme != 0)
+        .find(|&(.., scheme, last)| scheme > last)
+        .map(|(field, byte, what, scheme, _)| (field, byte, what, scheme))
+    }
+
+    /// Writes what it says over the header that a packet begins with; times and counters stay.
+    pub(crate) fn write(&self, packet: &mut [u8], order: ByteOrder) {
+        let Some(header) = packet.first_chunk_mut::<HEADER_BYTES>() else {
+            return;
+        };
+        for (at, number) in [
+            (0, self.magic),
+            (4, self.session_id),
+            (8, self.content_size),
+            (12, self.packet_size),
+            (16, self.checksum),
+        ] {
+            let bytes = match order {
+                ByteOrder::Little => number.to_le_bytes(),
+                ByteOrder::Big => number.to_be_bytes(),
+            };
+            header[at..at + 4].copy_from_slice(&bytes);
+        }
+        header[44] = self.count_bits;
+        header[45] = self.compression;
+        header[46] = self.encryption;
+        header[47] = self.checksum_scheme;
+    }
+
+    /// Whether the content is stored in another form than plain, so that places in it are none in
+    /// the file.
+    pub(crate) fn is_transformed(&self) -> bool {
+        self.compression != 0 || self.encryption != 0
+    }
+
+    /// Whether the content must be opened before it is read.
+    pub(crate) fn is_secured(&self) -> bool {
+        self.is_transformed() || self.checksum_scheme != 0
     }
 }
 
 /// Makes the classes of fixed fields.
-pub(super) struct Fixed {
-    pub(super) order: ByteOrder,
-    pub(super) alignment: Alignment,
+pub(in crate::metadata) struct Fixed {
+    pub(in crate::metadata) order: ByteOrder,
+    pub(in crate::metadata) alignment: Alignment,
 }
 
 impl Fixed {
     /// The class of packet headers (§5).
-    pub(super) fn packet_header(&self) -> FieldClass {
+    pub(in crate::metadata) fn packet_header(&self) -> FieldClass {
         let field =
             |name, bits, roles: &[Role]| self.unsigned(name, bits, self.alignment.of(bits), roles);
-        structure(vec![
+        FieldClass::structure(vec![
             field("magic", 32, &[Role::PacketMagic]),
             field("session_id", 32, &[]),
             field("content_size", 32, &[Role::PacketContentLength]),
@@ -144,7 +179,7 @@ impl Fixed {
     ///
     /// The number that stands for "extended" is followed by the full number and the full time,
     /// which nothing separates, whatever their alignment elsewhere: they have 96 bits.
-    pub(super) fn event_header(&self, header_type: u8) -> FieldClass {
+    pub(in crate::metadata) fn event_header(&self, header_type: u8) -> FieldClass {
         let word = self.alignment.of(32);
         let double = self.alignment.of(64);
         let id = |name, bits, align| self.unsigned(name, bits, align, &[Role::EventClassId]);
@@ -153,36 +188,38 @@ impl Fixed {
         let full_id = id("id", 32, 8);
         let full_time = time("timestamp", 64, 8);
         if header_type == 1 {
-            let mut extended = vec![full_id, full_time];
+            let extended = FieldClass::structure(vec![full_id, full_time]);
+            let mut members = vec![
+                id("id", 5, word),
+                time("timestamp", 27, 1),
+                Member::new("extended", when(0, 31, extended)),
+            ];
             if double > 32 {
-                // Its end is aligned, though not its beginning.
+                // The end of what is extended is aligned, though not its beginning. It lies behind
+                // it, since within it another `id` hides the one that selects.
                 let end = FieldClass::Struct {
                     members: Vec::new(),
                     min_align: double,
                 };
-                extended.push(member("end", when(0, 31, end)));
+                members.push(Member::new("end", when(0, 31, end)));
             }
-            structure(vec![
-                id("id", 5, word),
-                time("timestamp", 27, 1),
-                member("extended", when(0, 31, structure(extended))),
-            ])
+            FieldClass::structure(members)
         } else {
             let extended = FieldClass::Struct {
                 members: vec![full_time, full_id],
                 min_align: double,
             };
-            structure(vec![
+            FieldClass::structure(vec![
                 time("timestamp", 32, word),
                 id("id", 16, self.alignment.of(16)),
-                member("extended", when(1, 0xffff, extended)),
+                Member::new("extended", when(1, 0xffff, extended)),
             ])
         }
     }
 
     /// The context of a section that only says that events have sizes (§7).
     pub(super) fn payload_size(&self) -> FieldClass {
-        structure(vec![self.unsigned(
+        FieldClass::structure(vec![self.unsigned(
             "payload_size",
             16,
             self.alignment.of(16),
@@ -191,33 +228,8 @@ impl Fixed {
     }
 
     fn unsigned(&self, name: &str, bits: u32, align: u32, roles: &[Role]) -> Member {
-        let layout = BitLayout {
-            bits,
-            align,
-            order: self.order,
-            reversed: false,
-            unit: None,
-        };
-        let style = IntegerStyle {
-            roles: roles.to_vec(),
-            ..IntegerStyle::default()
-        };
-        member(name, FieldClass::Integer { layout, style })
-    }
-}
-
-fn structure(members: Vec<Member>) -> FieldClass {
-    FieldClass::Struct {
-        members,
-        min_align: 1,
-    }
-}
-
-fn member(name: &str, class: FieldClass) -> Member {
-    Member {
-        name: name.into(),
-        class,
-        attributes: Vec::new(),
+        let layout = BitLayout::new(bits, align, self.order);
+        Member::new(name, FieldClass::unsigned(layout, roles))
     }
 }
 

@@ -4,7 +4,7 @@
 //! they inherit, packet headers and event headers are fixed, and streams come in sections.
 //!
 //! [`parser`] makes a tree of the text, [`declare`] looks up what the tree names, [`types`] makes
-//! field classes, [`layout`] has the headers, and [`blocks`] puts the trace together. Metadata
+//! field classes, [`layout`] has the headers, and [`blocks`] puts the trace together. [`write`] goes the other way. Metadata
 //! in [`packets`] is joined before. What the RFC leaves open, or says in two ways, is decided in
 //! `docs/formats/ctf-rfc-v1.1.md`.
 
@@ -16,6 +16,7 @@ mod layout;
 pub(super) mod packets;
 mod parser;
 mod types;
+pub(super) mod write;
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,8 @@ mod tests;
 use kymo_machine::ByteOrder;
 use kymo_text::diagnostic::Diagnostic;
 
-pub(crate) use self::layout::{PacketHeader, byte_order};
+pub(super) use self::layout::{Alignment, Fixed};
+pub(crate) use self::layout::{HEADER_BYTES, PacketHeader, byte_order};
 
 use super::lexer::{Kind, Lexer, Mark};
 use super::limits::Warnings;

@@ -5,7 +5,8 @@ use kymo_machine::ByteOrder;
 use kymo_text::diagnostic::Diagnostic;
 
 use super::layout::{HEADER_BYTES, PacketHeader, byte_order};
-use crate::metadata::Envelope;
+use crate::metadata::{Envelope, MAX_LENGTH};
+use crate::secure::{self, Key, Limits, OpenError};
 
 /// What the packets hold: the text and the number of the session.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,10 +18,12 @@ pub(crate) struct Joined {
 /// The contents of all packets, which begin with a magic number of this byte order. Zeros between
 /// the strings are blanks to whoever reads the text.
 ///
-/// What a tracer did not finish is taken as far as it goes, with a warning.
+/// What a tracer did not finish is taken as far as it goes, with a warning; but a secured packet
+/// only as a whole.
 pub(crate) fn join(
     bytes: &[u8],
     order: ByteOrder,
+    keys: &[Key],
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Joined, Envelope> {
     let mut joined = Joined {
@@ -43,7 +46,21 @@ pub(crate) fn join(
         check(&header, rest, at, order, joined.session_id)?;
         joined.session_id = Some(header.session_id);
         let content = header.content_size as usize;
-        if let Some(content) = rest.get(HEADER_BYTES..content) {
+        if header.is_secured() {
+            let limits = Limits::among(header.packet_size.into(), bytes.len() as u64);
+            let plain = secure::open(rest, order, keys, &limits);
+            let plain = plain.map_err(|error| closed(&error, at))?;
+            let header = PacketHeader::read(&plain, order).unwrap_or(header);
+            let content = plain.get(HEADER_BYTES..header.content_size as usize);
+            joined.text.extend_from_slice(content.unwrap_or_default());
+            if joined.text.len() > MAX_LENGTH {
+                return Err(Envelope {
+                    offset: at as u64,
+                    found: "more metadata".to_owned(),
+                    expected: "its end in this packet at the latest".to_owned(),
+                });
+            }
+        } else if let Some(content) = rest.get(HEADER_BYTES..content) {
             joined.text.extend_from_slice(content);
         } else {
             joined.text.extend_from_slice(&rest[HEADER_BYTES..]);
@@ -100,14 +117,54 @@ fn check(
             format!("at least the {} bytes of the content", header.content_size),
         );
     }
-    if let Some((_, offset, what, scheme)) = header.scheme() {
+    if let Some((_, offset, what, scheme)) = header.unknown_scheme() {
         return fault(
             offset,
             format!("{what} scheme {scheme}"),
-            format!("no {what}: kymo reads it only so"),
+            "one that the RFC knows".to_owned(),
         );
     }
     Ok(())
+}
+
+/// What is wrong with the secured packet at byte `at`, which cannot be opened.
+fn closed(error: &OpenError, at: usize) -> Envelope {
+    let text = |text: &str| text.to_owned();
+    let (found, expected) = match error {
+        OpenError::Size => (
+            text("the end of the file"),
+            text("the rest of a secured packet"),
+        ),
+        OpenError::Scheme { field, scheme } => (
+            format!("a packet whose {field} is {scheme}"),
+            text("one that the RFC knows"),
+        ),
+        OpenError::Checksum { found, expected } => (
+            format!("a packet with the checksum {found:#010x}"),
+            format!("{expected:#010x}, as its header says"),
+        ),
+        OpenError::KeyNeeded => (
+            text("an encrypted packet"),
+            text("its key: `--key-file FILE` names a file with it"),
+        ),
+        OpenError::Encryption => (
+            text("a packet that was encrypted with another key, or altered"),
+            text("one that the key opens"),
+        ),
+        OpenError::Compression => (
+            text("a packet that cannot be decompressed"),
+            text("what its compression makes"),
+        ),
+        OpenError::Limit(most) => (
+            text("a packet that becomes larger when decompressed"),
+            format!("at most {most} bytes"),
+        ),
+    };
+    Envelope {
+        offset: at as u64,
+        found,
+        expected,
+    }
 }
 
 #[cfg(test)]
@@ -134,7 +191,7 @@ mod tests {
     fn joined(bytes: &[u8]) -> (String, usize) {
         let mut warnings = Vec::new();
         let order = byte_order(bytes).unwrap();
-        let joined = join(bytes, order, &mut warnings).unwrap();
+        let joined = join(bytes, order, &[], &mut warnings).unwrap();
         assert_eq!(joined.session_id, Some(7));
         (String::from_utf8(joined.text).unwrap(), warnings.len())
     }
@@ -190,31 +247,45 @@ mod tests {
                 "a packet of 51 bytes",
                 "at least the 52 bytes of the content",
             ),
-            (
-                45,
-                &[1],
-                "compression scheme 1",
-                "no compression: kymo reads it only so",
-            ),
-            (
-                46,
-                &[1],
-                "encryption scheme 1",
-                "no encryption: kymo reads it only so",
-            ),
-            (
-                47,
-                &[3],
-                "checksum scheme 3",
-                "no checksum: kymo reads it only so",
-            ),
+            (45, &[3], "compression scheme 3", "one that the RFC knows"),
+            (46, &[2], "encryption scheme 2", "one that the RFC knows"),
+            (47, &[4], "checksum scheme 4", "one that the RFC knows"),
         ] {
             let mut damaged = good.clone();
             damaged.extend(&good);
             let second = good.len() + at;
             damaged[second..second + bytes.len()].copy_from_slice(bytes);
-            let envelope = join(&damaged, ByteOrder::Little, &mut Vec::new()).unwrap_err();
+            let envelope = join(&damaged, ByteOrder::Little, &[], &mut Vec::new()).unwrap_err();
             assert_eq!(envelope.offset, second as u64);
+            assert_eq!((&*envelope.found, &*envelope.expected), (found, expected));
+        }
+    }
+
+    #[test]
+    fn secured_packets_that_cannot_be_opened_are_told() {
+        let first = packet("one ", 0, ByteOrder::Little);
+        for (scheme, found, expected) in [
+            (
+                [1, 0, 0],
+                "a packet that cannot be decompressed",
+                "what its compression makes",
+            ),
+            (
+                [0, 1, 0],
+                "an encrypted packet",
+                "its key: `--key-file FILE` names a file with it",
+            ),
+            (
+                [0, 0, 3],
+                "a packet with the checksum 0x11ca8a66",
+                "0x00000000, as its header says",
+            ),
+        ] {
+            let mut second = packet("two", 0, ByteOrder::Little);
+            second[45..48].copy_from_slice(&scheme);
+            let bytes = [&first[..], &second].concat();
+            let envelope = join(&bytes, ByteOrder::Little, &[], &mut Vec::new()).unwrap_err();
+            assert_eq!(envelope.offset, first.len() as u64);
             assert_eq!((&*envelope.found, &*envelope.expected), (found, expected));
         }
     }

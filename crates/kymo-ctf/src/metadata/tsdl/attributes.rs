@@ -10,6 +10,7 @@ use super::ast::{Attribute, Value};
 use crate::metadata::lexer::Span;
 use crate::metadata::limits::Warnings;
 use crate::metadata::tokens::Spanned;
+use crate::metadata::uuid_of;
 
 /// The largest alignment, in bits: more than any packet needs.
 const MAX_ALIGN: u64 = 1 << 31;
@@ -207,21 +208,8 @@ pub(super) fn uuid(value: &Spanned<Value>) -> Result<[u8; 16], Diagnostic> {
     let Value::Text(text) = &value.value else {
         return expected(value, WHAT);
     };
-    let bytes = text.as_bytes();
-    let is_uuid = bytes.len() == 36
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => *byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        });
-    if !is_uuid {
-        return expected(value, WHAT);
+    match uuid_of(text) {
+        Some(uuid) => Ok(uuid),
+        None => expected(value, WHAT),
     }
-    let mut digits = bytes
-        .iter()
-        .filter_map(|&byte| char::from(byte).to_digit(16))
-        .map(|digit| digit as u8);
-    Ok(std::array::from_fn(|_| {
-        let high = digits.next().unwrap_or(0);
-        high << 4 | digits.next().unwrap_or(0)
-    }))
 }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 
+use super::names;
 use super::resolve::{Frame, Resolver, Target};
 use super::types::{Class, Field, Integer, Length, Type};
 use crate::class::{
@@ -227,7 +228,7 @@ impl<'a> Builder<'a> {
             ..place
         };
         let roles = match (self.scope, self.frames.len(), place.name) {
-            (Scope::PacketHeader, 1, Some("uuid")) if is_uuid(element, &length) => {
+            (Scope::PacketHeader, 1, Some(names::UUID)) if is_uuid(element, &length) => {
                 vec![Role::MetadataUuid]
             }
             _ => Vec::new(),
@@ -356,34 +357,22 @@ impl<'a> Builder<'a> {
     /// The role that a field has by its name.
     fn named_role(&self, integer: &Integer, place: Place<'_>) -> Option<Role> {
         let name = place.name.filter(|_| !place.is_option)?;
-        // Members of the scope's own structure; the numbers of classes may lie deeper.
-        let is_top = self.frames.len() == 1;
-        let is_first = matches!(self.frames.last()?.step, Step::Child(0));
-        match (self.scope, name) {
-            (Scope::EventHeader, "id") => Some(Role::EventClassId),
-            (Scope::PacketHeader, "stream_id") => Some(Role::StreamClassId),
-            _ if !is_top => None,
-            (Scope::PacketHeader, "magic") => {
-                (is_first && integer.layout.bits == 32).then_some(Role::PacketMagic)
-            }
-            (Scope::PacketHeader, "stream_instance_id") => Some(Role::StreamId),
-            (Scope::PacketContext, "packet_size") => Some(Role::PacketTotalLength),
-            (Scope::PacketContext, "content_size") => Some(Role::PacketContentLength),
-            (Scope::PacketContext, "timestamp_end") => Some(Role::PacketEndTimestamp),
-            (Scope::PacketContext, "events_discarded") => Some(Role::DiscardedEvents),
-            (Scope::PacketContext, "packet_seq_num") => Some(Role::PacketSequenceNumber),
-            _ => None,
-        }
+        let place = names::Place {
+            scope: self.scope,
+            name,
+            is_top: self.frames.len() == 1,
+            is_first: matches!(self.frames.last()?.step, Step::Child(0)),
+        };
+        names::role(place, integer.layout.bits)
     }
 
     /// The clock that a field shows: the one that its type is mapped to, else of the
     /// fields which are always times the only one there is.
     fn clock_of(&mut self, integer: &Integer, place: Place<'_>) -> Option<(usize, Span)> {
-        let is_time = match self.scope {
-            Scope::PacketContext => matches!(place.name, Some("timestamp_begin" | "timestamp_end")),
-            Scope::EventHeader => place.name == Some("timestamp"),
-            _ => return None,
-        };
+        if !matches!(self.scope, Scope::PacketContext | Scope::EventHeader) {
+            return None;
+        }
+        let is_time = (place.name).is_some_and(|name| names::is_time(self.scope, name));
         if integer.clock.is_some() || !is_time {
             return integer.clock;
         }

@@ -2,16 +2,18 @@
 //!
 //! [`parser`] makes a tree of the text, [`declare`] looks up what the tree names,
 //! [`build`] makes field classes of types wherever they are used, and [`blocks`] puts
-//! the trace, its streams and its events together.
+//! the trace, its streams and its events together. [`write`] goes the other way.
 
 mod ast;
 mod attributes;
 mod blocks;
 mod build;
 mod declare;
+pub(super) mod names;
 mod parser;
 mod resolve;
 mod types;
+pub(super) mod write;
 
 #[cfg(test)]
 mod tests;

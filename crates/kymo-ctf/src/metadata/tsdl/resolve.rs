@@ -15,7 +15,7 @@ use crate::metadata::lexer::Span;
 use crate::metadata::tokens::Name;
 
 /// The absolute names of the scopes.
-const SCOPES: [(&str, Scope); 6] = [
+pub(super) const SCOPES: [(&str, Scope); 6] = [
     ("trace.packet.header.", Scope::PacketHeader),
     ("stream.packet.context.", Scope::PacketContext),
     ("stream.event.header.", Scope::EventHeader),

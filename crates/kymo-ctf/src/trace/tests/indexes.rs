@@ -171,3 +171,23 @@ fn an_index_that_is_wrong_in_the_middle_is_told_where_it_matters() {
         assert_eq!(walk(&trace, 0, 2).0.len(), 1);
     }
 }
+
+#[test]
+fn a_record_of_another_stream_is_compared_with_its_packet() {
+    let data = bytes_of(&packets());
+    // Stream 1 of the second packet, which the first one and the last one are not of.
+    let mut index = index(&packets(), 1, 0);
+    let at = 16 + 72 + 8 * 7 + 7;
+    index[at] = index[at].wrapping_add(1);
+    let trace = indexed(USUAL, data, index);
+    let [fault] = trace.faults() else {
+        panic!("{:?}", trace.faults());
+    };
+    assert!(fault.message.contains("is the stream number"), "{fault:?}");
+    assert_eq!(
+        (0..3)
+            .map(|number| walk(&trace, 0, number).0.len())
+            .sum::<usize>(),
+        4
+    );
+}

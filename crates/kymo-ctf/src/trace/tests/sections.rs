@@ -370,24 +370,24 @@ fn packets_of_other_sessions_are_told_and_decoded() {
 }
 
 #[test]
-fn packets_with_schemes_are_left_out() {
+fn packets_with_unknown_schemes_are_left_out() {
     let event = [0x03, 0, 0, 0, 7];
     for (scheme, expected) in [
         (
             0,
-            "offset 98, packet 1, field `packet_header.compression_scheme`: the packet has compression scheme 2",
+            "offset 98, packet 1, field `packet_header.compression_scheme`: the packet has compression scheme 4",
         ),
         (
             1,
-            "offset 99, packet 1, field `packet_header.encryption_scheme`: the packet has encryption scheme 2",
+            "offset 99, packet 1, field `packet_header.encryption_scheme`: the packet has encryption scheme 4",
         ),
         (
             2,
-            "offset 100, packet 1, field `packet_header.checksum_scheme`: the packet has checksum scheme 2",
+            "offset 100, packet 1, field `packet_header.checksum_scheme`: the packet has checksum scheme 4",
         ),
     ] {
         let mut packets: Vec<_> = (0..3).map(|count| Rfc::new(count, 0, 0, &event)).collect();
-        packets[1].schemes[scheme] = 2;
+        packets[1].schemes[scheme] = 4;
         let trace = rfc("", &[("few_0", bytes_of(&packets))]);
         assert_eq!(trace.chunk_count(0), 2);
         assert_eq!(trace.packet(0, 1).unwrap().number, 2);

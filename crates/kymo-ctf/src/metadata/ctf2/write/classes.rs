@@ -5,9 +5,9 @@ use kymo_model::{Base, Labels, Scope};
 
 use super::super::classes::{ANY_MEDIA, ENCODINGS, ROLES, UUID_ROLE};
 use super::super::location::ORIGINS;
-use super::WriteError;
 use super::json::Json;
 use crate::class::{BitLayout, FieldClass, FieldRef, IntegerStyle, Length, Selector, Step};
+use crate::metadata::write::WriteError;
 
 /// The structures of the scopes.
 pub(super) type Roots<'a> = [Option<&'a FieldClass>; 6];

@@ -3,10 +3,10 @@
 use kymo_model::Scope;
 use kymo_time::{Clock, Origin};
 
-use super::WriteError;
 use super::classes::{Roots, scope};
 use super::json::Json;
 use crate::class::{EnvironmentValue, EventRecordClass, StreamClass, TraceClass};
+use crate::metadata::write::WriteError;
 
 /// The fragments of a class model that CTF 2 can hold.
 pub(super) fn text_of(trace: &TraceClass) -> Result<String, WriteError> {

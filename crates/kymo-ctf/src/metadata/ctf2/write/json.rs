@@ -3,65 +3,72 @@
 use kymo_text::Line;
 
 use super::super::json;
-use super::WriteError;
+use crate::metadata::write::WriteError;
 
 /// JSON text that is being written.
 #[derive(Default)]
-pub(super) struct Json {
-    pub(super) text: String,
+pub(in crate::metadata::ctf2) struct Json {
+    pub(in crate::metadata::ctf2) text: String,
 }
 
 impl Json {
     /// A comma, where something comes before in the same array or object.
-    pub(super) fn next(&mut self) {
+    pub(in crate::metadata::ctf2) fn next(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with(['{', '[', ':', '\u{1e}']) {
             self.text.push(',');
         }
     }
 
-    pub(super) fn open(&mut self, bracket: char) {
+    pub(in crate::metadata::ctf2) fn open(&mut self, bracket: char) {
         self.next();
         self.text.push(bracket);
     }
 
-    pub(super) fn close(&mut self, bracket: char) {
+    pub(in crate::metadata::ctf2) fn close(&mut self, bracket: char) {
         self.text.push(bracket);
     }
 
-    pub(super) fn key(&mut self, name: &str) {
+    pub(in crate::metadata::ctf2) fn key(&mut self, name: &str) {
         self.string(name);
         self.text.push(':');
     }
 
-    pub(super) fn string(&mut self, text: &str) {
+    pub(in crate::metadata::ctf2) fn string(&mut self, text: &str) {
         self.next();
         let mut line = Line::new();
         line.json_string(text.as_bytes());
         self.text += &String::from_utf8_lossy(line.as_bytes());
     }
 
-    pub(super) fn number(&mut self, number: impl Into<i128>) {
+    pub(in crate::metadata::ctf2) fn number(&mut self, number: impl Into<i128>) {
         self.next();
         self.text += &number.into().to_string();
     }
 
-    pub(super) fn property(&mut self, name: &str, text: &str) {
+    pub(in crate::metadata::ctf2) fn property(&mut self, name: &str, text: &str) {
         self.key(name);
         self.string(text);
     }
 
-    pub(super) fn number_property(&mut self, name: &str, number: impl Into<i128>) {
+    pub(in crate::metadata::ctf2) fn number_property(
+        &mut self,
+        name: &str,
+        number: impl Into<i128>,
+    ) {
         self.key(name);
         self.number(number);
     }
 
-    pub(super) fn optional(&mut self, name: &str, text: Option<&str>) {
+    pub(in crate::metadata::ctf2) fn optional(&mut self, name: &str, text: Option<&str>) {
         if let Some(text) = text {
             self.property(name, text);
         }
     }
 
-    pub(super) fn numbers(&mut self, numbers: impl IntoIterator<Item = impl Into<i128>>) {
+    pub(in crate::metadata::ctf2) fn numbers(
+        &mut self,
+        numbers: impl IntoIterator<Item = impl Into<i128>>,
+    ) {
         self.open('[');
         for number in numbers {
             self.number(number);
@@ -69,7 +76,7 @@ impl Json {
         self.close(']');
     }
 
-    pub(super) fn ranges(&mut self, ranges: impl Iterator<Item = (i128, i128)>) {
+    pub(in crate::metadata::ctf2) fn ranges(&mut self, ranges: impl Iterator<Item = (i128, i128)>) {
         self.open('[');
         for (low, high) in ranges {
             self.numbers([low, high]);
@@ -77,7 +84,10 @@ impl Json {
         self.close(']');
     }
 
-    pub(super) fn attributes(&mut self, attributes: &[(String, String)]) -> Result<(), WriteError> {
+    pub(in crate::metadata::ctf2) fn attributes(
+        &mut self,
+        attributes: &[(String, String)],
+    ) -> Result<(), WriteError> {
         if attributes.is_empty() {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use kymo_machine::ByteOrder;
 
 use super::is_language_of;
 use crate::class::{Dialect, TraceClass};
-use crate::metadata::testing::show;
+use crate::metadata::testing::{is_written, show};
 
 /// The least that declares a section.
 const LEAST: &str = "trace { major = 1; minor = 1; }
@@ -15,7 +15,10 @@ section { name = s; event { header_type = type1; } }
 
 fn parsed(text: &str) -> (TraceClass, Vec<String>) {
     match super::parse(text, ByteOrder::Little) {
-        Ok((class, warnings)) => (class, warnings.into_iter().map(|w| w.message).collect()),
+        Ok((class, warnings)) => {
+            is_written(&class);
+            (class, warnings.into_iter().map(|w| w.message).collect())
+        }
         Err(error) => panic!("{}", error.render("metadata", text, false)),
     }
 }
@@ -574,8 +577,8 @@ fn headers_are_as_the_rfc_fixes_them() {
         one,
         format!(
             "{{id: u5le@32 {id}, timestamp: u27le@1 {time}, \
-             extended: <EventHeader.0>[(31, 31)]: {{id: u32le@8 {id}, timestamp: u64le@8 {time}, \
-             end: <EventHeader.0>[(31, 31)]: {{}}@64}}}}"
+             extended: <EventHeader.0>[(31, 31)]: {{id: u32le@8 {id}, timestamp: u64le@8 {time}}}, \
+             end: <EventHeader.0>[(31, 31)]: {{}}@64}}"
         )
     );
     assert!(two.starts_with("{timestamp: u32le@32"), "{two}");

@@ -5,7 +5,7 @@ mod errors;
 use kymo_time::Origin;
 
 use crate::class::{EnvironmentValue, TraceClass};
-use crate::metadata::testing::show;
+use crate::metadata::testing::{is_written, show};
 
 const TRACE: &str = "trace { major = 1; minor = 8; byte_order = le; };
 typealias integer { size = 8; } := u8;
@@ -14,7 +14,10 @@ typealias integer { size = 8; signed = true; } := i8;
 
 fn trace(text: &str) -> TraceClass {
     match super::parse(text) {
-        Ok((class, _)) => class,
+        Ok((class, _)) => {
+            is_written(&class);
+            class
+        }
         Err(error) => panic!("{}", error.render("metadata", text, false)),
     }
 }

@@ -1,0 +1,88 @@
+//! Keys, and the files that they are kept in.
+
+use std::fmt;
+
+use super::cipher::Cipher;
+
+/// A key of AES: 128, 192 or 256 bits.
+#[derive(Clone)]
+pub struct Key {
+    bytes: Box<[u8]>,
+    cipher: Cipher,
+}
+
+impl Key {
+    /// A key of 16, 24 or 32 bytes; `None` of any other number.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let cipher = Cipher::new(bytes)?;
+        let bytes = bytes.into();
+        Some(Self { bytes, cipher })
+    }
+
+    /// Reads what a key file holds: 16, 24 or 32 bytes that are the key, or twice as many
+    /// hexadecimal digits and the end of their line.
+    ///
+    /// 32 bytes are always a key of 256 bits, even if all of them are digits.
+    ///
+    /// # Errors
+    ///
+    /// If it holds something else.
+    pub fn parse(file: &[u8]) -> Result<Self, KeyError> {
+        let key = Self::new(file).or_else(|| Self::new(&of_digits(file)?));
+        key.ok_or(KeyError { length: file.len() })
+    }
+
+    /// Its bytes: 16, 24 or 32.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn cipher(&self) -> &Cipher {
+        &self.cipher
+    }
+}
+
+/// The bytes that a line of hexadecimal digits stands for.
+fn of_digits(line: &[u8]) -> Option<Vec<u8>> {
+    let digits = line.strip_suffix(b"\n").unwrap_or(line);
+    let digits = digits.strip_suffix(b"\r").unwrap_or(digits);
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pair = |pair: &[u8]| match *pair {
+        [high, low] => Some((digit(high)? << 4 | digit(low)?) as u8),
+        _ => None,
+    };
+    digits.chunks(2).map(pair).collect()
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Key {}
+
+impl fmt::Debug for Key {
+    /// Its size only: what is shown for debugging is kept in places where keys must not be.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({} bits)", self.bytes.len() * 8)
+    }
+}
+
+/// A file that holds no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    length: usize,
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "found {} bytes that are no key, expected 16, 24 or 32 bytes, or twice as many hexadecimal digits in a line",
+            self.length
+        )
+    }
+}
+
+impl std::error::Error for KeyError {}

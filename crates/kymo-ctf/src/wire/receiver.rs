@@ -1,0 +1,480 @@
+//! The side that wants the packets.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use super::assembly::{Assembly, Next};
+use super::envelope::{Body, Datagram, Entry, Fragment, Seal, Unreadable, Writer};
+use super::{Content, DIRECTORY, MOST_STREAMS};
+use crate::secure::Key;
+
+/// What is missing is asked for again after so long at first, and at last.
+const FIRST_INTERVAL: Duration = Duration::from_millis(50);
+const LAST_INTERVAL: Duration = Duration::from_secs(1);
+/// When nothing has come for so long, the rest of a packet in hand may be lost.
+const STALE: Duration = Duration::from_millis(150);
+/// Without asking, what has not come after so long is lost and not only late.
+const LATE: Duration = Duration::from_millis(300);
+/// Ranges that are asked for at once.
+const MOST_RANGES: usize = 512;
+/// The size of requests.
+const REQUEST_BYTES: usize = 1400;
+
+/// How packets are received.
+#[derive(Clone, Debug)]
+pub struct ReceiverOptions {
+    /// What datagrams must be authenticated with; without one, they must not be.
+    pub key: Option<Key>,
+    /// Whether what is missing is asked for.
+    pub resend: bool,
+    /// When nothing has come for so long, nothing comes any more.
+    pub idle: Duration,
+    /// What is kept at most.
+    pub limits: ReceiverLimits,
+}
+
+/// What a receiver keeps at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverLimits {
+    /// Bytes of packets that are not complete, or wait for those before them: when there are more, what is
+    /// missing is given up.
+    pub bytes: usize,
+    /// Bytes of a packet.
+    pub packet: u32,
+}
+
+impl Default for ReceiverLimits {
+    /// 64 MiB, of which one packet may have all.
+    fn default() -> Self {
+        Self {
+            bytes: 64 << 20,
+            packet: 64 << 20,
+        }
+    }
+}
+
+/// What a receiver has found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// What a stream is. It may come after packets of the stream.
+    Stream {
+        /// Number of the stream.
+        stream: u32,
+        /// What it holds.
+        content: Content,
+        /// The path of a file. Nothing is known of it: it may lead anywhere.
+        name: String,
+    },
+    /// The next packet of a stream.
+    Packet {
+        /// Number of the stream.
+        stream: u32,
+        /// Number of the packet in it, from 0.
+        packet: u32,
+        /// The packet.
+        bytes: Vec<u8>,
+    },
+    /// Packets of a stream that will never come; the next one comes after them.
+    Lost {
+        /// Number of the stream.
+        stream: u32,
+        /// The first of them.
+        first: u32,
+        /// The last of them.
+        last: u32,
+    },
+    /// Nothing comes any more.
+    End {
+        /// Whether the sender has told how many packets there are: else nobody knows what is missing at
+        /// the end of streams.
+        told: bool,
+    },
+}
+
+/// Why a datagram was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has no envelope of kymo.
+    Foreign,
+    /// It is of a version of the envelope that is not known.
+    Version,
+    /// It is authenticated, and no key is given.
+    KeyNeeded,
+    /// It is not from somebody who has the key, or was altered.
+    NotAuthentic,
+    /// It ends too early, or says what cannot be.
+    Damaged,
+    /// It is of another session than the first one.
+    OtherSession,
+    /// It has more than is kept.
+    Limit,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "is no packet of a trace and not from `kymo send`",
+            Self::Version => "is of a version that this kymo does not know",
+            Self::KeyNeeded => "is authenticated, and no key is given; hint: `--key-file FILE` names a file with it",
+            Self::NotAuthentic => "is not authenticated with the key",
+            Self::Damaged => "is damaged",
+            Self::OtherSession => "is of another session than the one that is received",
+            Self::Limit => "has more than can be kept",
+        })
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Makes packets of datagrams: those of the session of the first one.
+pub struct Receiver {
+    seal: Option<Seal>,
+    options: ReceiverOptions,
+    /// What makes requests, once there is a session.
+    writer: Option<Writer>,
+    streams: BTreeMap<u32, Assembly>,
+    /// Streams that are known to hold packets: all others are sent again at the end.
+    of_packets: BTreeSet<u32>,
+    /// Bytes that their packets take.
+    cost: usize,
+    /// How many streams there are, once that is known.
+    count: Option<u32>,
+    /// Packets that have come out, but for those of the directory.
+    arrived: u64,
+    events: VecDeque<Event>,
+    replies: VecDeque<Vec<u8>>,
+    heard: Option<Duration>,
+    /// The highest number of a datagram.
+    latest: Option<u64>,
+    /// When a fragment came last that was needed.
+    progress: Duration,
+    next_request: Duration,
+    interval: Duration,
+    ended: bool,
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("streams", &self.streams.len())
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Receiver {
+    /// A receiver that takes the first session that comes.
+    pub fn new(options: ReceiverOptions) -> Self {
+        Self {
+            seal: options.key.as_ref().and_then(Seal::new),
+            options,
+            writer: None,
+            streams: BTreeMap::new(),
+            of_packets: BTreeSet::new(),
+            cost: 0,
+            count: None,
+            arrived: 0,
+            events: VecDeque::new(),
+            replies: VecDeque::new(),
+            heard: None,
+            latest: None,
+            progress: Duration::ZERO,
+            next_request: Duration::ZERO,
+            interval: FIRST_INTERVAL,
+            ended: false,
+        }
+    }
+
+    /// Takes a datagram; `true` if its number is higher than all before. Only such a one shows where the
+    /// sender is, and that it still sends: whoever has recorded another can send it again.
+    ///
+    /// # Errors
+    ///
+    /// If it is not one of the session's.
+    pub fn receive(&mut self, now: Duration, datagram: &[u8]) -> Result<bool, Refusal> {
+        let datagram = Datagram::read(datagram, self.seal.as_ref()).map_err(|why| match why {
+            Unreadable::Foreign => Refusal::Foreign,
+            Unreadable::Version => Refusal::Version,
+            Unreadable::KeyNeeded => Refusal::KeyNeeded,
+            Unreadable::Tag => Refusal::NotAuthentic,
+            Unreadable::Damaged => Refusal::Damaged,
+        })?;
+        if matches!(datagram.body, Body::Request(_) | Body::Done { .. }) {
+            return Err(Refusal::Damaged);
+        }
+        let seal = &self.seal;
+        let writer = self
+            .writer
+            .get_or_insert_with(|| Writer::new(datagram.session, seal.clone(), REQUEST_BYTES));
+        if writer.session != datagram.session {
+            return Err(Refusal::OtherSession);
+        }
+        let is_new = self.latest.is_none_or(|latest| datagram.number > latest);
+        if is_new {
+            self.latest = Some(datagram.number);
+            self.heard = Some(now);
+        }
+        match datagram.body {
+            Body::Fragment(fragment) => self.fragment(now, &fragment)?,
+            Body::End { directory } => {
+                if self.ended {
+                    self.replies.push_back(writer.done(self.arrived));
+                    return Ok(is_new);
+                }
+                if directory > MOST_STREAMS {
+                    return Err(Refusal::Limit);
+                }
+                self.streams
+                    .entry(DIRECTORY)
+                    .or_default()
+                    .set_total(directory);
+            }
+            Body::Gone { stream, before } => {
+                if let Some(assembly) = self.streams.get_mut(&stream) {
+                    // Nobody can say that more is gone than there can be.
+                    let most = assembly.total().unwrap_or(before);
+                    assembly.set_gone(before.min(most));
+                    self.pop(stream);
+                }
+            }
+            Body::Request(_) | Body::Done { .. } => {}
+        }
+        self.finish_if_complete();
+        Ok(is_new)
+    }
+
+    fn fragment(&mut self, now: Duration, fragment: &Fragment<'_>) -> Result<(), Refusal> {
+        // Behind the last number there is none that a stream could go on with.
+        let is_possible = fragment.stream < MOST_STREAMS
+            && fragment.packet < u32::MAX
+            && fragment.size <= self.options.limits.packet;
+        if !is_possible || self.count.is_some_and(|count| fragment.stream > count) {
+            return Err(Refusal::Limit);
+        }
+        if self.ended {
+            return Ok(());
+        }
+        let known = self.streams.get(&fragment.stream);
+        let cost = match known {
+            Some(assembly) => assembly.cost_of(fragment),
+            None => Assembly::default().cost_of(fragment),
+        };
+        if cost == 0 {
+            return Ok(());
+        }
+        while self.cost + cost > self.options.limits.bytes {
+            if !self.make_room() {
+                return Err(Refusal::Limit);
+            }
+        }
+        let assembly = self.streams.entry(fragment.stream).or_default();
+        // What made room may have been this packet.
+        if assembly.cost_of(fragment) > 0 {
+            assembly.add(fragment);
+            self.cost += cost;
+            self.progress = now;
+        }
+        self.pop(fragment.stream);
+        Ok(())
+    }
+
+    /// Gives up what the stream that takes most waits for. `false` if that makes no room.
+    fn make_room(&mut self) -> bool {
+        let largest = self
+            .streams
+            .iter()
+            .max_by_key(|(_, assembly)| assembly.cost())
+            .map(|(&stream, _)| stream);
+        let before = self.cost;
+        if let Some(stream) = largest
+            && let Some((next, cost)) = self.streams.get_mut(&stream).and_then(Assembly::make_room)
+        {
+            self.came_out(stream, next, cost);
+            self.pop(stream);
+        }
+        self.cost < before
+    }
+
+    /// Lets out what comes next in a stream.
+    fn pop(&mut self, stream: u32) {
+        while let Some((next, cost)) = self.streams.get_mut(&stream).and_then(Assembly::pop) {
+            self.came_out(stream, next, cost);
+        }
+    }
+
+    fn came_out(&mut self, stream: u32, next: Next, cost: usize) {
+        self.cost = self.cost.saturating_sub(cost);
+        match next {
+            Next::Packet(bytes) if stream == DIRECTORY => self.entry(&bytes),
+            Next::Packet(bytes) => {
+                self.arrived += 1;
+                let number = self.streams.get(&stream).map_or(0, Assembly::next_number);
+                self.events.push_back(Event::Packet {
+                    stream,
+                    packet: number.saturating_sub(1),
+                    bytes,
+                });
+            }
+            Next::Lost(first, last) => self.events.push_back(Event::Lost {
+                stream,
+                first,
+                last,
+            }),
+        }
+    }
+
+    /// Takes a packet of the directory.
+    fn entry(&mut self, packet: &[u8]) {
+        match Entry::read(packet) {
+            Some(Entry::Stream {
+                stream,
+                content,
+                name,
+            }) if stream != DIRECTORY && stream < MOST_STREAMS => {
+                self.streams.entry(stream).or_default();
+                if content == Content::Packets {
+                    self.of_packets.insert(stream);
+                }
+                self.events.push_back(Event::Stream {
+                    stream,
+                    content,
+                    name,
+                });
+            }
+            Some(Entry::Totals(totals)) if totals.len() < MOST_STREAMS as usize => {
+                self.count = Some(totals.len() as u32);
+                for (stream, total) in (1..).zip(totals) {
+                    self.streams.entry(stream).or_default().set_total(total);
+                }
+            }
+            // Whatever it is, it is not for this receiver.
+            _ => {}
+        }
+    }
+
+    /// What was found out, in its order.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// What is to be sent to the sender.
+    pub fn next_datagram(&mut self) -> Option<Vec<u8>> {
+        self.replies.pop_front()
+    }
+
+    /// Whether a session has begun.
+    pub fn has_begun(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Whether nothing comes any more.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Tells what time it is: what is missing is asked for or given up.
+    pub fn poll(&mut self, now: Duration) {
+        let Some(heard) = self.heard.filter(|_| !self.ended) else {
+            return;
+        };
+        if now.saturating_sub(heard) >= self.options.idle {
+            self.finish();
+            return;
+        }
+        match self.options.resend {
+            true => self.request(now),
+            false => self.give_up_late(now),
+        }
+        self.finish_if_complete();
+    }
+
+    /// Without asking: what is late is lost, but for directory and metadata.
+    fn give_up_late(&mut self, now: Duration) {
+        let streams: Vec<u32> = self.of_packets.iter().copied().collect();
+        for stream in streams {
+            while let Some((next, cost)) = self
+                .streams
+                .get_mut(&stream)
+                .and_then(|assembly| assembly.give_up_after(now, LATE))
+            {
+                self.came_out(stream, next, cost);
+                self.pop(stream);
+            }
+        }
+    }
+
+    /// Asks for what is missing.
+    fn request(&mut self, now: Duration) {
+        if now < self.next_request {
+            return;
+        }
+        let is_stale = now.saturating_sub(self.progress) >= STALE;
+        let mut missing = Vec::new();
+        for (&stream, assembly) in &self.streams {
+            assembly.missing(stream, is_stale, MOST_RANGES, &mut missing);
+            if missing.len() >= MOST_RANGES {
+                break;
+            }
+        }
+        if missing.is_empty() {
+            self.interval = FIRST_INTERVAL;
+            self.next_request = now + FIRST_INTERVAL;
+            return;
+        }
+        let mut rest = &missing[..];
+        while let Some(writer) = self.writer.as_mut().filter(|_| !rest.is_empty()) {
+            let (datagram, asked) = writer.request(rest);
+            self.replies.push_back(datagram);
+            rest = &rest[asked..];
+        }
+        // The answers take their time.
+        self.next_request = now + self.interval;
+        self.interval = (self.interval * 3 / 2).min(LAST_INTERVAL);
+    }
+
+    /// When [`poll`](Self::poll) is to be called at the latest.
+    pub fn deadline(&self) -> Option<Duration> {
+        let heard = self.heard.filter(|_| !self.ended)?;
+        let idle = heard + self.options.idle;
+        let next = match self.options.resend {
+            true => self.next_request,
+            false => heard + LATE,
+        };
+        Some(idle.min(next))
+    }
+
+    fn finish_if_complete(&mut self) {
+        let is_complete =
+            self.count.is_some() && !self.ended && self.streams.values().all(Assembly::is_complete);
+        if is_complete {
+            self.end();
+        }
+    }
+
+    /// Gives up all that is missing: nothing comes any more.
+    pub fn finish(&mut self) {
+        if self.ended {
+            return;
+        }
+        let streams: Vec<u32> = self.streams.keys().copied().collect();
+        // The directory first: it tells how many packets there are.
+        for stream in streams {
+            while let Some((next, cost)) = self.streams.get_mut(&stream).and_then(Assembly::give_up)
+            {
+                self.came_out(stream, next, cost);
+                self.pop(stream);
+            }
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        let told = self.count.is_some();
+        self.events.push_back(Event::End { told });
+        if let Some(writer) = &mut self.writer {
+            self.replies.push_back(writer.done(self.arrived));
+        }
+    }
+}
