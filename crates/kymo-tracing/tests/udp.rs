@@ -1,0 +1,104 @@
+//! What is sent over UDP arrives, whatever is lost on the way.
+
+mod common;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::{numbers, read, record};
+use kymo_ctf::wire::{Event, Receiver, ReceiverLimits, ReceiverOptions};
+use kymo_tracing::{Key, Options, WhenFull};
+
+/// Receives a trace; each of so many datagrams is lost.
+fn receive(socket: &UdpSocket, directory: &Path, key: Option<Key>, losing: usize) {
+    let mut receiver = Receiver::new(ReceiverOptions {
+        key,
+        resend: true,
+        idle: Duration::from_secs(20),
+        limits: ReceiverLimits::default(),
+    });
+    socket
+        .set_read_timeout(Some(Duration::from_millis(10)))
+        .unwrap();
+    let begun = Instant::now();
+    let mut buffer = [0; 1 << 16];
+    let mut names = std::collections::BTreeMap::new();
+    let mut packets = Vec::new();
+    for number in 1usize.. {
+        if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            socket.connect(from).unwrap();
+            if !number.is_multiple_of(losing) {
+                receiver
+                    .receive(begun.elapsed(), &buffer[..length])
+                    .unwrap();
+            }
+        }
+        receiver.poll(begun.elapsed());
+        while let Some(datagram) = receiver.next_datagram() {
+            // Who sends may have ended.
+            let _ = socket.send(&datagram);
+        }
+        while let Some(event) = receiver.next_event() {
+            match event {
+                Event::Stream { stream, name, .. } => drop(names.insert(stream, name)),
+                Event::Packet { stream, bytes, .. } => packets.push((stream, bytes)),
+                Event::Lost { .. } => panic!("{event:?}"),
+                Event::End { told } => assert!(told),
+            }
+        }
+        if receiver.has_ended() {
+            break;
+        }
+    }
+    for (stream, bytes) in packets {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(directory.join(&names[&stream]));
+        file.unwrap().write_all(&bytes).unwrap();
+    }
+}
+
+#[test]
+fn what_is_sent_arrives() {
+    for key in [None, Key::new(&[7; 16])] {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        let directory = folder.path().to_path_buf();
+        let its_key = key.clone();
+        let receiver = std::thread::spawn(move || receive(&socket, &directory, its_key, 7));
+        let options = Options::new().packet_size(4096).when_full(WhenFull::Wait);
+        let (layer, guard) = options.udp(to, key).unwrap();
+        record(layer, || {
+            for number in 0..3000u64 {
+                tracing::info!(number, "one of many");
+            }
+            tracing::info!(number = 3000u64, "another class");
+        });
+        guard.finish().unwrap();
+        receiver.join().unwrap();
+        assert!(
+            numbers(&read(folder.path()), "number")
+                .into_iter()
+                .eq(0..=3000)
+        );
+    }
+}
+
+#[test]
+fn nobody_need_be_there() {
+    // The port is free again when this is dropped.
+    let to = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let (layer, guard) = Options::new().udp(to, None).unwrap();
+    record(layer, || tracing::info!("said to nobody"));
+    let begun = Instant::now();
+    assert!(guard.finish().is_err());
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
