@@ -6,7 +6,7 @@ use std::io;
 use foldhash::{HashMap, HashMapExt};
 use kymo_io::{Locking, Shared};
 use kymo_machine::Machine;
-use kymo_rrd::engine::{Rrd, StoreError};
+use kymo_rrd::engine::{Kinds, Rrd, StoreError};
 
 use crate::Failure;
 use crate::failure::reason;
@@ -59,6 +59,8 @@ impl std::error::Error for FileError {}
 pub struct Files {
     places: HashMap<Vec<u8>, usize>,
     files: Vec<Open>,
+    /// What files have in common that are or were open.
+    kinds: Kinds,
     /// How many may be open.
     most: usize,
     random: u64,
@@ -79,6 +81,7 @@ impl Files {
         Self {
             places: HashMap::new(),
             files: Vec::new(),
+            kinds: Kinds::new(),
             most: most.max(1),
             random: 1,
         }
@@ -163,7 +166,7 @@ impl Files {
         }
         let file = Shared::open_locked(&path(word), locking);
         let file = file.map_err(FileError::Open)?;
-        let rrd = Rrd::open_as(file, machine).map_err(FileError::Database)?;
+        let rrd = Rrd::open_among(file, machine, &mut self.kinds).map_err(FileError::Database)?;
         let place = self.files.len();
         self.places.insert(word.to_vec(), place);
         self.files.push(Open {

@@ -46,6 +46,8 @@ pub struct Session<'a> {
     pub zone: LocalZone,
     /// The time that it is, in seconds since 1970; that of the clock, if there is none.
     pub now: Option<i64>,
+    /// A database of more values is not made; `None` for any number.
+    pub most_values: Option<u64>,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
@@ -63,6 +65,7 @@ impl<'a> Session<'a> {
             defaults,
             zone: LocalZone::new(),
             now: None,
+            most_values: None,
             daemon: None,
             files: Files::new(1),
             operands: Vec::new(),

@@ -234,6 +234,50 @@ fn values_come_from_other_databases() {
     assert_eq!(sizes(definitions("a.rrd")), sizes(definitions("c.rrd")));
 }
 
+/// Paths of this machine mean nothing to a daemon of another one.
+#[test]
+fn daemons_of_other_machines_get_no_absolute_paths() {
+    let place = Place::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for command in ["last", "info", "fetch", "flushcached"] {
+        let function = if command == "fetch" { "AVERAGE" } else { "" };
+        assert_eq!(
+            place.fails(&format!("{command} --daemon {address} @a.rrd {function}")),
+            "absolute path names not allowed when talking to a remote daemon",
+            "{command}"
+        );
+    }
+}
+
+/// A row under way goes on in the new database, though no archive knows its points.
+#[test]
+fn rows_under_way_come_from_other_databases() {
+    let place = Place::new();
+    let archives = "DS:d:GAUGE:50:U:U RRA:AVERAGE:0.5:6:17 RRA:MAX:0.5:6:5";
+    place.ok(&format!("create @a -b 1600000200 -s 10 {archives}"));
+    place.ok("update @a 1600000210:1 1600000220:1.5 1600000230:4 1600000231:1");
+    place.ok(&format!("create @b -r @a -s 10 {archives}"));
+    place.ok("tune @a RRA:AVERAGE:0.5:6:30");
+    for (file, functions) in [("a", "AVERAGE MAX"), ("b", "AVERAGE MAX")] {
+        place.ok(&format!("update @{file} 1600000240:9 1600000260:9"));
+        for function in functions.split(' ') {
+            let rows = place.ok(&format!(
+                "fetch @{file} {function} -s 1600000259 -e 1600000259"
+            ));
+            let value = match function {
+                // 1, 1.5, 4, then one second of 1 and nine of 9, then 9 twice.
+                "AVERAGE" => "5.4500000000e+00",
+                _ => "9.0000000000e+00",
+            };
+            assert!(
+                rows.contains(&format!("1600000260: {value}")),
+                "{file} {rows}"
+            );
+        }
+    }
+}
+
 #[test]
 fn parameters_change_in_place() {
     for format in ["x86_64", "sparc", "portable"] {

@@ -8,11 +8,10 @@ use kymo_rrd::{Form, Source, Time};
 
 use super::{FIRST_ROW, FORMAT, MACHINE, define, format, machine};
 use crate::failure::reason;
-use crate::graph::EARLIEST;
 use crate::make::{self, FirstRows};
 use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
-use crate::times::{self, TimeError};
+use crate::times::{self, EARLIEST, TimeError};
 use crate::{Failure, Session, daemon, open};
 
 pub(super) const COMMAND: Command = Command {
@@ -188,6 +187,15 @@ impl Plan<'_> {
             .map(|archive| archive.rows)
             .collect();
         self.first_rows.check(&rows)?;
+        let values = rows
+            .iter()
+            .fold(0, |values: u64, rows| values.saturating_add(*rows))
+            .saturating_mul(definition.sources.len() as u64);
+        if let Some(most) = session.most_values.filter(|most| values > *most) {
+            return Err(Failure::new(format!(
+                "{values} values are more than the {most} that are made here"
+            )));
+        }
         let givers: Vec<_> = sources
             .iter()
             .map(|source| Giver {

@@ -1,17 +1,18 @@
 //! `fetch`: the rows of a stretch of time.
 
 use kymo_rrd::engine::{Wanted, fetch};
+use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::{Form, Source, Value};
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
 use super::{MACHINE, machine};
 use crate::daemon::DaemonRows;
-use crate::graph::{EARLIEST, backwards, function};
+use crate::graph::backwards;
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
-use crate::times::duration;
+use crate::times::{EARLIEST, duration};
 use crate::{Failure, Session, daemon};
 
 pub(super) const COMMAND: Command = Command {
@@ -107,7 +108,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let [file, function, ..] = words.operands[..] else {
         return Err(Failure::new("Usage: rrdtool fetch <file> <CF> [options]"));
     };
-    let function = self::function(function).ok_or_else(|| {
+    let function = ArchiveKind::known(function).ok_or_else(|| {
         let name = shown(function);
         Failure::new(format!("unknown consolidation function '{name}'"))
     })?;

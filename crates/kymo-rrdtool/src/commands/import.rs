@@ -346,7 +346,7 @@ impl Import<'_> {
                 continue;
             }
             let time = self.time(line, &fields, at)?;
-            let last = rrd.database().state.last_update;
+            let last = rrd.last_update();
             if time <= last {
                 left_out += 1;
                 if left_out <= TOLD {

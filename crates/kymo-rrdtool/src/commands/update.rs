@@ -7,7 +7,6 @@ use kymo_rrd::engine::{
     self, Measurement, ReadingProblem, Rrd, Sample, Template, TemplateError, UpdateError,
     UpdateOptions, Written,
 };
-use kymo_rrd::model::{DataSource, SourceKind};
 use kymo_rrd::numbers::{self, NumberError};
 use kymo_rrd::portable::Durability;
 use kymo_rrd::{Database, Time};
@@ -163,13 +162,13 @@ impl UpdateLine<'_> {
         };
         let expected = template
             .as_ref()
-            .map_or_else(|| measured(rrd.database()), |template| template.readings());
+            .map_or_else(|| rrd.readings(), Template::readings);
         let mut values = Vec::with_capacity(expected * readings.len().min(1 << 10));
         let mut samples = Vec::with_capacity(readings.len());
         // Those before one that cannot be read are stored.
         let mut failed = None;
         for reading in readings {
-            match self.read(rrd.database(), reading, expected, &mut values) {
+            match self.read(rrd.last_update(), reading, expected, &mut values) {
                 Ok(Some(time)) => samples.push(Sample { time, values: &[] }),
                 Ok(None) => values.truncate(expected * samples.len()),
                 Err(message) => {
@@ -188,7 +187,7 @@ impl UpdateLine<'_> {
             more: failed.is_some(),
         };
         rrd.set_durability(self.durability);
-        if measured(rrd.database()) < rrd.database().sources.len() {
+        if rrd.readings() < rrd.sources() {
             // Expressions may ask for it.
             rrd.set_now(self.moments.now().0);
         }
@@ -215,7 +214,7 @@ impl UpdateLine<'_> {
     /// Reads the readings of a moment. `None` where they are passed over.
     fn read<'r>(
         &mut self,
-        database: &Database,
+        last: Time,
         reading: &'r [u8],
         expected: usize,
         values: &mut Vec<Measurement<'r>>,
@@ -260,7 +259,7 @@ impl UpdateLine<'_> {
             Some(time) if time.seconds() >= 0 => Ok(Some(time)),
             _ if self.skip_past => Ok(None),
             // rrdtool's conversion of what is no time gives the least of all integers.
-            _ => Err(past(time.map_or(i64::MIN, Time::seconds), database)),
+            _ => Err(past(time.map_or(i64::MIN, Time::seconds), last)),
         }
     }
 }
@@ -355,37 +354,25 @@ fn converted(text: &[u8], number: f64, end: usize) -> String {
     format!("Converted '{whole}' to {number:.6}, but cannot convert '{rest}'")
 }
 
-/// How many values there are without a template.
-fn measured(database: &Database) -> usize {
-    let sources = database.sources.iter();
-    let measured = |source: &&DataSource| matches!(source.kind, SourceKind::Measured { .. });
-    sources.filter(measured).count()
-}
-
 /// The data sources that are told, as rrdtool looks at them: one by one.
 fn template(rrd: &Rrd<Shared>, names: &[u8]) -> Result<Template, Failure> {
     let unknown = |name: &str| Failure::new(format!("unknown DS name '{name}'"));
-    let most = rrd.database().sources.len();
     let text = shown(names);
-    let mut told = Vec::new();
-    for name in text.split(':') {
-        if told.len() == most {
-            let message = "tmplt contains more DS definitions than RRD";
-            return Err(Failure::new(message));
-        }
-        let mut sources = rrd.database().sources.iter();
-        if !sources.any(|source| source.name.as_bytes() == name.as_bytes()) {
-            return Err(unknown(name));
-        }
-        told.push(name);
+    let mut told: Vec<&str> = text.split(':').collect();
+    let more = told.len() > rrd.sources();
+    told.truncate(rrd.sources());
+    let template = rrd.template(&told);
+    let template = template.map_err(|TemplateError::Unknown(name)| unknown(&name))?;
+    if more {
+        let message = "tmplt contains more DS definitions than RRD";
+        return Err(Failure::new(message));
     }
-    rrd.template(&told)
-        .map_err(|TemplateError::Unknown(name)| unknown(&name))
+    Ok(template)
 }
 
 /// What rrdtool says of a time that is not after the last update.
-fn past(time: i64, database: &Database) -> String {
-    let last = database.state.last_update.seconds();
+fn past(time: i64, last: Time) -> String {
+    let last = last.seconds();
     format!(
         "illegal attempt to update using time {time} when last update time is {last} \
          (minimum one second step)"
@@ -395,7 +382,7 @@ fn past(time: i64, database: &Database) -> String {
 /// Why readings are refused: in rrdtool's words where it has some.
 fn told(database: &Database, error: &UpdateError) -> String {
     match error {
-        UpdateError::Past { time, .. } => past(time.seconds(), database),
+        UpdateError::Past { time, last } => past(time.seconds(), *last),
         UpdateError::Reading {
             source,
             text,

@@ -277,7 +277,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Where it cannot be known which directory this is.
+    /// Where it cannot be known which directory this is; for one on another machine, whose paths are
+    /// others, where it is absolute.
     pub(crate) fn path(&self, file: &[u8]) -> Result<Vec<u8>, Failure> {
         if !self.local {
             let stripped = self
@@ -285,7 +286,12 @@ impl Client {
                 .as_ref()
                 .and_then(|strip| file.strip_prefix(strip.as_slice()));
             let rest = stripped.map(|rest| rest.strip_prefix(b"/").unwrap_or(rest));
-            return Ok(rest.unwrap_or(file).to_vec());
+            let rest = rest.unwrap_or(file);
+            if rest.starts_with(b"/") {
+                let problem = "absolute path names not allowed when talking to a remote daemon";
+                return Err(Failure::new(problem));
+            }
+            return Ok(rest.to_vec());
         }
         let path = path(file);
         let whole = std::fs::canonicalize(&path).or_else(|_| std::path::absolute(&path));

@@ -11,29 +11,7 @@ mod words;
 pub(crate) use script::Script;
 
 use crate::Failure;
-
-/// Ten years after 1970: rrdtool asks for nothing older.
-pub(crate) const EARLIEST: i64 = 315_360_000;
-
-/// The kinds of archives.
-const FUNCTIONS: [&str; 10] = [
-    "AVERAGE",
-    "MIN",
-    "MAX",
-    "LAST",
-    "HWPREDICT",
-    "MHWPREDICT",
-    "SEASONAL",
-    "DEVSEASONAL",
-    "DEVPREDICT",
-    "FAILURES",
-];
-
-/// The kind of archive of a name.
-pub(crate) fn function(name: &[u8]) -> Option<&'static str> {
-    let found = FUNCTIONS.iter().find(|known| known.as_bytes() == name);
-    found.copied()
-}
+use crate::times::EARLIEST;
 
 /// That an end comes before its start.
 pub(crate) fn backwards(start: i64, end: i64) -> Failure {

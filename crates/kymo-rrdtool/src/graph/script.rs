@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::rpn::{Numbers, Program, Summary};
 use kymo_rrd::{ExpressionError, numbers};
 
 use super::words::Word;
-use super::{Bounds, check, function};
+use super::{Bounds, check};
 use crate::Failure;
 use crate::path::shown;
 use crate::times::{Clock, TimeSpec};
@@ -138,9 +139,9 @@ impl Script {
         };
         let source = next("ds", "DS")?;
         let kind = next("cf", "CF")?;
-        let kind = function(&kind).ok_or_else(|| bad("bad CF", &kind))?;
+        let kind = ArchiveKind::known(&kind).ok_or_else(|| bad("bad CF", &kind))?;
         let reduce = match reduce {
-            Some(name) => function(&name).ok_or_else(|| bad("bad reduce CF", &name))?,
+            Some(name) => ArchiveKind::known(&name).ok_or_else(|| bad("bad reduce CF", &name))?,
             None => kind,
         };
         self.actions.push(Action::Read(Read {

@@ -18,6 +18,10 @@ use std::fmt;
 
 pub use kymo_rrd::duration::{DurationError, duration, scaled};
 
+/// Ten years after 1970, in seconds: rrdtool asks for nothing older, and takes smaller numbers for
+/// dates.
+pub const EARLIEST: i64 = 315_360_000;
+
 use crate::LocalZone;
 use calendar::Calendar;
 

@@ -4,10 +4,7 @@
 //! of one are none of the other. Blanks, `_` and `,` separate; a character that no token begins with
 //! ends the text, as it does for rrdtool.
 
-use super::{Day, Reference, Shift, TimeError, TimeSpec};
-
-/// Numbers above are seconds since 1970: ten years.
-const LEAST_SECONDS: i64 = 315_360_000;
+use super::{Day, EARLIEST, Reference, Shift, TimeError, TimeSpec};
 
 /// Reads a time.
 pub(super) fn parse(text: &[u8]) -> Result<TimeSpec, TimeError> {
@@ -287,7 +284,7 @@ impl<'a> Parser<'a> {
         let first = self.number()?;
         let text = self.found();
         self.advance();
-        if first > LEAST_SECONDS {
+        if first > EARLIEST {
             self.spec.reference = Reference::Seconds(first);
             self.spec.date = None;
             // A time of day before it does not count.
