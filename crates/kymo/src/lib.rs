@@ -8,6 +8,7 @@ pub mod analysis;
 pub mod any;
 pub mod convert;
 pub mod filter;
+mod hand_on;
 pub mod open;
 mod order;
 pub mod pipeline;

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use kymo_model::Recording;
@@ -52,7 +53,7 @@ pub struct ClassOnTrack {
     /// Number of the class.
     pub id: u64,
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// The events.
     pub count: Count,
 }
@@ -114,6 +115,10 @@ impl TrackStats {
         let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
         let mut counts: Vec<_> = work.counts.into_iter().collect();
         counts.sort_unstable_by_key(|&(key, _)| key);
+        let mut names = Vec::with_capacity(before);
+        for class in recordings.iter().flat_map(Recording::event_classes) {
+            names.push(Arc::<str>::from(name_of(class)));
+        }
         let mut stats = Self {
             total: Count::default(),
             tracks: Vec::new(),
@@ -125,17 +130,16 @@ impl TrackStats {
             let mut of = OnTrack {
                 track: known.track(recordings, of_track[0].0.0),
                 count: Count::default(),
-                classes: Vec::new(),
+                classes: Vec::with_capacity(of_track.len()),
             };
             for ((_, class), count) in of_track {
                 let recording = work.first_class.partition_point(|first| first <= class) - 1;
                 let position = class - work.first_class[recording];
-                let class = &recordings[recording].event_classes()[position];
                 of.count.add(count);
                 of.classes.push(ClassOnTrack {
                     recording,
-                    id: class.id,
-                    name: name_of(class).to_string(),
+                    id: recordings[recording].event_classes()[position].id,
+                    name: Arc::clone(&names[*class]),
                     count: count.clone(),
                 });
             }

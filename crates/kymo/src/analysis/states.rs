@@ -263,7 +263,6 @@ impl Sort {
     /// Sorts tracks; those that are alike come by name.
     fn sort(self, tracks: &mut [StateTrack]) {
         tracks.sort_by(|a, b| {
-            let name = |of: &StateTrack| (of.track.name.clone(), of.track.recording.clone());
             let order = match self {
                 Self::Time => Reverse(a.times.total()).cmp(&Reverse(b.times.total())),
                 Self::Count => Reverse(a.times.count()).cmp(&Reverse(b.times.count())),
@@ -273,7 +272,9 @@ impl Sort {
                 }
                 Self::Name => std::cmp::Ordering::Equal,
             };
-            order.then_with(|| name(a).cmp(&name(b)))
+            let (a, b) = (&a.track, &b.track);
+            let by_name = || (&a.name, &a.recording).cmp(&(&b.name, &b.recording));
+            order.then_with(by_name)
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Tracks: on what, or by whom, an event happened.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 use kymo_model::{EventClass, Kind, Recording, Scope};
 
@@ -56,7 +57,7 @@ pub(crate) fn has_own(class: &EventClass) -> bool {
 pub struct Track {
     /// Path of the recording it is of; `None` where it is made of fields, which several
     /// recordings may have.
-    pub recording: Option<PathBuf>,
+    pub recording: Option<Arc<Path>>,
     /// Its number, where the recording gives one.
     pub number: Option<u64>,
     /// Its name: that of the recording's track or stream, or the values of the fields.
@@ -70,6 +71,8 @@ pub(super) struct Tracks {
     last: Vec<Vec<Option<u32>>>,
     /// What the next track is known by.
     name: Vec<u8>,
+    /// Of the recordings.
+    paths: Vec<Arc<Path>>,
 }
 
 // What a track is known by begins with what it is: a stream (its recording and itself), a
@@ -87,6 +90,7 @@ impl Tracks {
                 .map(|of| vec![None; of.streams().len()])
                 .collect(),
             name: Vec::new(),
+            paths: recordings.iter().map(|of| of.path().into()).collect(),
         }
     }
 
@@ -153,15 +157,15 @@ impl Tracks {
                 name: "(other tracks)".to_string(),
             };
         };
-        let recording = recordings.get(u64::from_le_bytes(recording) as usize);
-        let of = recording.filter(|_| what != VALUES);
+        let recording = u64::from_le_bytes(recording) as usize;
+        let of = recordings.get(recording).filter(|_| what != VALUES);
         let (number, name) = match what {
             STREAM => (None, stream_name(of, values)),
             OWN_TRACK => own_name(values),
             _ => (None, key::text(values)),
         };
         Track {
-            recording: of.map(|of| of.path().to_path_buf()),
+            recording: of.and_then(|_| self.paths.get(recording).map(Arc::clone)),
             number,
             name,
         }

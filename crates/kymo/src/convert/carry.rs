@@ -11,9 +11,10 @@ const FLOAT: u8 = 3;
 const BOOL: u8 = 4;
 const TEXT: u8 = 5;
 const BLOB: u8 = 6;
+const COMPOUND: u8 = 7;
 
-/// Appends a value. Values that are the same number have the same bytes; compound ones are
-/// missing.
+/// Appends a value. Values that are the same number have the same bytes; of compound ones
+/// only that they are there.
 pub(super) fn put(value: Value<'_>, line: &mut Line) {
     match value {
         Value::Uint(value) | Value::Bits(value) => number(UINT, value, line),
@@ -25,8 +26,14 @@ pub(super) fn put(value: Value<'_>, line: &mut Line) {
         Value::Bool(value) => line.push(&[BOOL, value.into()]),
         Value::Text(text) => bytes(TEXT, text, line),
         Value::Blob(blob) => bytes(BLOB, blob, line),
-        Value::Missing | Value::Array(_) | Value::Compound => line.push_byte(MISSING),
+        Value::Missing => line.push_byte(MISSING),
+        Value::Array(_) | Value::Compound => line.push_byte(COMPOUND),
     }
+}
+
+/// Whether a value is there that tells something: a number, a text or bytes.
+pub(super) fn is_plain(value: Value<'_>) -> bool {
+    !matches!(value, Value::Missing | Value::Array(_) | Value::Compound)
 }
 
 fn number(tag: u8, value: u64, line: &mut Line) {
@@ -65,6 +72,7 @@ impl<'a> Carried<'a> {
             BOOL => Value::Bool(self.take(1) == Some(&[1])),
             TEXT => Value::Text(self.bytes()),
             BLOB => Value::Blob(self.bytes()),
+            COMPOUND => Value::Compound,
             _ => Value::Missing,
         });
         (value, &whole[..whole.len() - self.0.len()])
@@ -107,6 +115,7 @@ mod tests {
             Value::Text(b"\xff\0"),
             Value::Blob(b""),
             Value::Bool(false),
+            Value::Compound,
         ];
         let mut line = Line::new();
         for value in values {

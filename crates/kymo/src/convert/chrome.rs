@@ -19,7 +19,7 @@ use std::sync::Arc;
 use kymo_model::{Chunk, Event, Fault, Recording, Value};
 use kymo_text::Line;
 
-use super::carry::Carried;
+use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter};
 use super::samples::{self, Samples, SamplesPen, source_name};
@@ -149,7 +149,7 @@ impl<'m> Chrome<'m> {
         }
         for flow in 0..marks_of_class.flows {
             let (value, bytes) = carried.next_with_bytes();
-            if value != Value::Missing {
+            if carry::is_plain(value) {
                 let id = super::flow_id(flow, bytes);
                 let flow = format!(",\"bind_id\":\"0x{id:x}\",\"flow_in\":true,\"flow_out\":true");
                 out.push(flow.as_bytes());

@@ -9,7 +9,8 @@
 //!   date of the file is the second of that event. Where all recordings are CPEL or Gist files,
 //!   times are what they were.
 //! * Numbers of tracks and codes of events are those of the recordings where these have any and they
-//!   are free, and otherwise count from 0.
+//!   are free, and otherwise count from 0. Events of CPEL files that have the same name and other
+//!   codes stay apart.
 //! * In texts a zero byte, which would end them, is `\x00`.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use kymo_cpel::convert::cpel_of_elog;
 use kymo_cpel::entries::Entry;
-use kymo_cpel::file::File;
+use kymo_cpel::file::{File, Section, kind};
 use kymo_cpel::rewrite::rewrite;
 use kymo_cpel::write::{self, Builder, Padding};
 use kymo_io::{Access, Bytes};
@@ -31,12 +32,12 @@ use kymo_time::NANOS_PER_SECOND;
 use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter, UnknownField};
+use super::text::{FieldPlan, FieldText, format_of, without_zeros};
 use super::timeline::{Timeline, text_of};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::show::color::Palette;
-use crate::show::csv::{Column, Pen, Plan, header_hidden, names};
-use crate::show::packet::PacketFields;
+use crate::show::csv::Column;
 use crate::show::table::Table;
 use crate::show::wall::Wall;
 use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
@@ -60,7 +61,8 @@ pub struct CpelOptions {
     pub track: Option<FieldNames>,
     /// The order of the bytes of numbers.
     pub order: ByteOrder,
-    /// Ticks in a second.
+    /// Ticks in a second. Of fewer than [`LEAST_PER_SECOND`](kymo_cpel::clock::LEAST_PER_SECOND)
+    /// readers must be told, since they take so small a number for those in a microsecond.
     pub clock: NonZeroU32,
 }
 
@@ -81,7 +83,7 @@ impl CpelOptions {
 
 /// Writes a recording that is an event log as a CPEL file without looking at its events one by one:
 /// a CPEL file is copied with all that is in it, in its own byte order unless one is asked for; of
-/// an elog file it is the file that VPP makes of it.
+/// an elog file it is the file that VPP makes of it. Tells what it could not hold.
 ///
 /// # Errors
 ///
@@ -90,11 +92,12 @@ pub fn copy(
     of: &AnyRecording,
     order: Option<ByteOrder>,
     out: &mut impl Write,
-) -> Result<(), write::Error> {
+) -> Result<Losses, write::Error> {
+    let losses = Losses::default();
     match of {
         AnyRecording::Cpel(log) => {
             let file = File::open(log.bytes()).map_err(std::io::Error::other)?;
-            Ok(rewrite(&file, order.unwrap_or(log.byte_order()), out)?)
+            rewrite(&file, order.unwrap_or(log.byte_order()), out)?;
         }
         _ => {
             let bytes = Bytes::open(of.path(), Access::Sequential)?;
@@ -107,22 +110,30 @@ pub fn copy(
                 order: order.unwrap_or(ByteOrder::Big),
                 date: u32::try_from(begin).unwrap_or(0),
                 padding: Padding::Eight,
+                most_strings: MOST_STRINGS,
                 ..write::Options::default()
             };
-            let builder = cpel_of_elog(&bytes, options).map_err(std::io::Error::other)?;
-            builder.write(out)
+            let converted = cpel_of_elog(&bytes, options).map_err(std::io::Error::other)?;
+            losses.add(Loss::Untimed, converted.untimed);
+            losses.add(Loss::Early, converted.early);
+            converted.builder.write(out)?;
         }
     }
+    Ok(losses)
 }
 
 /// Whether a recording is an event log that can be [copied](copy): not so a Gist file, which has no
-/// definitions.
+/// definitions, and a CPEL file that was opened with another clock than its own.
 pub fn is_copied(of: &AnyRecording) -> bool {
     match of {
-        AnyRecording::Cpel(log) => log.header().is_some(),
+        AnyRecording::Cpel(log) => log.header().is_some() && log.has_own_clocks(),
         of => of.is_log(),
     }
 }
+
+/// Bytes of all texts of a file that is made, which are in memory until it is written: a few events
+/// may tell very long ones.
+const MOST_STRINGS: u32 = 1 << 30;
 
 /// What a datum is, which its format tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,8 +170,8 @@ pub struct Cpel<'m> {
     zero: Option<i64>,
     last_time: i64,
     codes: Codes,
-    /// By name of the event and form of its datum.
-    code_of: HashMap<(Arc<str>, Form), u32>,
+    /// By name of the event, its code in a CPEL file, and the form of its datum.
+    code_of: HashMap<(Arc<str>, Option<u32>, Form), u32>,
     tracks: Codes,
     /// Of each track of the time line.
     track_of: Vec<u32>,
@@ -172,6 +183,8 @@ pub struct Cpel<'m> {
 #[derive(Debug, Default)]
 struct Codes {
     used: HashSet<u32>,
+    /// Those that somebody may wish for later.
+    reserved: HashSet<u32>,
     next: u32,
 }
 
@@ -183,7 +196,7 @@ impl Codes {
         {
             return wished;
         }
-        while !self.used.insert(self.next) {
+        while self.reserved.contains(&self.next) || !self.used.insert(self.next) {
             self.next = self.next.wrapping_add(1);
         }
         self.next
@@ -200,6 +213,19 @@ impl<'m> Cpel<'m> {
         wall: WallOptions,
     ) -> Self {
         let losses = Arc::new(Losses::default());
+        let mut codes = Codes::default();
+        for of in of {
+            let AnyRecording::Cpel(log) = of else {
+                continue;
+            };
+            let symbols = log.definitions().symbols.len();
+            losses.add(Loss::Symbols, symbols as u64);
+            let is_unknown = |section: &&Section| kind::name(section.kind).is_none();
+            let sections = log.sections().iter().filter(is_unknown);
+            losses.add(Loss::Sections, sections.count() as u64);
+            let classes = of.event_classes().iter();
+            codes.reserved.extend(classes.filter_map(code_of));
+        }
         let logs = of.iter().map(|of| match of {
             AnyRecording::Cpel(log) => Some(log.header().map_or(0, |header| header.date)),
             _ => None,
@@ -211,6 +237,7 @@ impl<'m> Cpel<'m> {
             order: options.order,
             date: date.unwrap_or(0),
             clock: options.clock,
+            most_strings: MOST_STRINGS,
             ..write::Options::default()
         };
         Self {
@@ -223,7 +250,7 @@ impl<'m> Cpel<'m> {
             builder: Builder::new(write_options),
             zero: date.map(|_| 0),
             last_time: 0,
-            codes: Codes::default(),
+            codes,
             code_of: HashMap::new(),
             tracks: Codes::default(),
             track_of: Vec::new(),
@@ -268,7 +295,10 @@ impl<'m> Cpel<'m> {
         let ticks = u128::from(nanos) * u128::from(self.clock.get());
         // It is less than 2^63 * 2^32 / 2^29, which may be more than 64 bits hold.
         let ticks = ticks / u128::from(NANOS_PER_SECOND.unsigned_abs());
-        u64::try_from(ticks).unwrap_or(u64::MAX)
+        u64::try_from(ticks).unwrap_or_else(|_| {
+            self.losses.add(Loss::Late, 1);
+            u64::MAX
+        })
     }
 
     fn event(
@@ -282,7 +312,7 @@ impl<'m> Cpel<'m> {
         let place = self.timeline.place(message, of, &mut carried);
         if place.is_new {
             let track = self.timeline.track(place.track);
-            let number = self.tracks.take(u32::try_from(track.rank).ok());
+            let number = self.tracks.take(track.number);
             let name = format_of(track.name.as_bytes());
             self.builder.track(number, Some(&name))?;
             self.track_of.push(number);
@@ -299,7 +329,11 @@ impl<'m> Cpel<'m> {
             }
             Value::Sint(value) if i32::try_from(value).is_ok() => (Form::Signed, value as u32),
             Value::Bool(value) => (Form::Unsigned, value.into()),
-            Value::Missing | Value::Array(_) | Value::Compound => (Form::None, 0),
+            Value::Missing => (Form::None, 0),
+            Value::Array(_) | Value::Compound => {
+                self.losses.add(Loss::Compound, 1);
+                (Form::None, 0)
+            }
             Value::Text(text) => (Form::Text, self.builder.string(&without_zeros(text))?),
             value => (Form::Text, self.builder.string(text_of(value).as_bytes())?),
         };
@@ -322,43 +356,36 @@ impl<'m> Cpel<'m> {
         form: Form,
     ) -> Result<u32, write::Error> {
         let name = class.name.clone().unwrap_or_else(|| name_of(class).into());
-        if let Some(&code) = self.code_of.get(&(Arc::clone(&name), form)) {
+        let (wished, is_undefined) = match of {
+            AnyRecording::Cpel(log) => {
+                let code = code_of(class);
+                if code.is_none() {
+                    self.losses.add(Loss::OtherCodes, 1);
+                }
+                (code, code.is_some_and(|code| !log.defines(code)))
+            }
+            _ => (None, false),
+        };
+        let key = (name, wished, form);
+        if let Some(&code) = self.code_of.get(&key) {
             return Ok(code);
         }
-        let wished = match of {
-            AnyRecording::Cpel(_) => u32::try_from(class.id).ok(),
-            _ => None,
-        };
         let code = self.codes.take(wished);
-        let name_format = format_of(name.as_bytes());
-        self.builder
-            .event(code, Some(&name_format), form.format())?;
-        self.code_of.insert((name, form), code);
+        // What has no definition, and so no text, needs none: there may be more such codes than
+        // definitions.
+        let has_text = matches!(self.keep, Keep::Datum(_)) && form != Form::None;
+        if !is_undefined || wished != Some(code) || has_text {
+            let name = format_of(key.0.as_bytes());
+            self.builder.event(code, Some(&name), form.format())?;
+        }
+        self.code_of.insert(key, code);
         Ok(code)
     }
 }
 
-/// A name as a format that makes it.
-fn format_of(name: &[u8]) -> Vec<u8> {
-    let mut format = Vec::with_capacity(name.len());
-    for &byte in without_zeros(name).iter() {
-        format.push(byte);
-        if byte == b'%' {
-            format.push(byte);
-        }
-    }
-    format
-}
-
-/// A text whose zero bytes are written as `\x00`.
-fn without_zeros(text: &[u8]) -> std::borrow::Cow<'_, [u8]> {
-    if !text.contains(&0) {
-        return text.into();
-    }
-    text.split(|&byte| byte == 0)
-        .collect::<Vec<_>>()
-        .join(&b"\\x00"[..])
-        .into()
+/// The code of a class of events of a CPEL file; `None` of those that are not told apart.
+fn code_of(class: &EventClass) -> Option<u32> {
+    u32::try_from(class.id).ok()
 }
 
 impl<'m> Assembler for Cpel<'m> {
@@ -369,14 +396,9 @@ impl<'m> Assembler for Cpel<'m> {
             porter: self.marks.porter(),
             all_fields: matches!(self.keep, Keep::Text),
             classes: Table::default(),
-            packets: Table::default(),
+            fields: FieldText::default(),
             recording: 0,
             is_log: false,
-            packet: Cells::default(),
-            packet_columns: Vec::new(),
-            event: Cells::default(),
-            text: Line::new(),
-            stack: Vec::new(),
         }
     }
 
@@ -397,54 +419,22 @@ impl<'m> Assembler for Cpel<'m> {
     }
 }
 
-/// Cells of text, one after the other.
-#[derive(Debug, Default)]
-struct Cells {
-    text: Line,
-    ends: Vec<usize>,
-}
-
-impl Cells {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let begins = std::iter::once(0).chain(self.ends.iter().copied());
-        let places = begins.zip(&self.ends);
-        places.map(|(begin, &end)| self.text.as_bytes().get(begin..end).unwrap_or_default())
-    }
-}
-
 /// Writes what is kept of events.
 #[derive(Debug)]
 pub struct CpelPainter<'m> {
     porter: Porter<'m>,
     all_fields: bool,
     classes: Table<ClassPlan>,
-    packets: Table<PacketPlan>,
+    fields: FieldText,
     recording: usize,
     is_log: bool,
-    packet: Cells,
-    packet_columns: Vec<Column>,
-    event: Cells,
-    text: Line,
-    stack: Vec<bool>,
-}
-
-#[derive(Debug)]
-struct PacketPlan {
-    fields: PacketFields,
-    plan: Plan,
-    columns: Vec<Column>,
 }
 
 /// How all fields of an event become text.
 #[derive(Debug)]
 enum ClassPlan {
-    /// They are cells, of which these are the keys.
-    Cells { plan: Plan, keys: Vec<String> },
+    /// They are written.
+    Fields(FieldPlan),
     /// They are in a field already.
     Text(Selection),
 }
@@ -459,10 +449,7 @@ impl ClassPlan {
             let picks = text.map(|(_, position)| FieldId(position).into());
             return Self::Text(Selection::new(&class.schema, picks));
         }
-        let mut columns = packet.to_vec();
-        let plan = Plan::new(&class.schema, &header_hidden(class), &mut columns);
-        let keys = names(&columns);
-        Self::Cells { plan, keys }
+        Self::Fields(FieldPlan::new(class, packet))
     }
 }
 
@@ -471,26 +458,10 @@ impl Painter for CpelPainter<'_> {
         self.recording = recording;
         self.is_log = of.is_log();
         self.porter.chunk(recording, of, chunk)?;
-        if !self.all_fields {
-            return Ok(());
+        match self.all_fields {
+            true => self.fields.chunk(recording, of, chunk),
+            false => Ok(()),
         }
-        self.packet.clear();
-        self.stack.clear();
-        let packet = self.packets.get(recording, chunk.stream, || {
-            let fields = PacketFields::of(of, chunk.stream);
-            let mut columns = Vec::new();
-            let plan = Plan::new(&fields.schema, &fields.hidden, &mut columns);
-            PacketPlan {
-                fields,
-                plan,
-                columns,
-            }
-        });
-        self.packet_columns.clone_from(&packet.columns);
-        let Cells { text, ends } = &mut self.packet;
-        let mut pen = Pen::new(&packet.plan, text, &mut self.stack, ends);
-        let fields = &packet.fields;
-        fields.visit(&mut pen, |visitor| of.visit_packet(chunk, visitor))
     }
 
     #[inline]
@@ -500,7 +471,7 @@ impl Painter for CpelPainter<'_> {
             return Ok(());
         }
         let plan = self.classes.get(self.recording, event.class_index(), || {
-            ClassPlan::new(event.class(), &self.packet_columns, self.is_log)
+            ClassPlan::new(event.class(), self.fields.packet_columns(), self.is_log)
         });
         match plan {
             ClassPlan::Text(selection) => {
@@ -511,34 +482,13 @@ impl Painter for CpelPainter<'_> {
                     false => selection.value(0),
                 };
                 carry::put(value, out);
+                // There may be very many classes, each with a selection of its own.
+                selection.release();
             }
-            ClassPlan::Cells { plan, keys } => {
-                self.event.clear();
-                self.stack.clear();
-                let Cells { text, ends } = &mut self.event;
-                text.bound(out.left());
-                event.visit(&mut Pen::new(plan, text, &mut self.stack, ends))?;
-                if text.is_cut() {
-                    out.cut();
-                    return Ok(());
-                }
-                self.text.clear();
-                self.text.bound(out.left());
-                let cells = self.packet.iter().chain(self.event.iter());
-                for (key, cell) in keys.iter().zip(cells) {
-                    if !self.text.is_empty() {
-                        self.text.push_byte(b' ');
-                    }
-                    self.text.push(key.as_bytes());
-                    self.text.push_byte(b'=');
-                    self.text.push(cell);
-                }
-                if self.text.is_cut() {
-                    out.cut();
-                    return Ok(());
-                }
-                carry::put(Value::Text(self.text.as_bytes()), out);
-            }
+            ClassPlan::Fields(plan) => match self.fields.of(event, plan, out.left())? {
+                Some(text) => carry::put(Value::Text(text), out),
+                None => out.cut(),
+            },
         }
         Ok(())
     }

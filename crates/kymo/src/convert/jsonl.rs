@@ -4,8 +4,10 @@
 //! can be made again, lines that tell of the file come before all others, and those of its events
 //! end with where the events lie: see [`kymo_cpel::json`].
 
+use std::io;
+
 use kymo_cpel::file::File;
-use kymo_cpel::json::{describe, event_end};
+use kymo_cpel::json::{Write, describe, event_end};
 use kymo_cpel::recording::Recording as Log;
 use kymo_model::{Chunk, Event, Fault, Recording};
 use kymo_text::Line;
@@ -18,29 +20,13 @@ use crate::show::{Assembler, Message, Painter, WallOptions};
 #[derive(Debug)]
 pub struct Jsonl {
     json: Json,
-    /// The lines that tell of files, until they are written.
-    files: Line,
 }
 
 impl Jsonl {
     /// Lines of recordings; `wall` is how times are shown in warnings.
-    pub fn new(of: &[AnyRecording], wall: WallOptions) -> Self {
-        let mut files = Line::new();
-        for log in of.iter().filter_map(file) {
-            if let Ok(file) = File::open(log.bytes()) {
-                describe(&file, log.path().as_os_str().as_encoded_bytes(), &mut files);
-            }
-        }
+    pub fn new(wall: WallOptions) -> Self {
         Self {
             json: Json::new(wall),
-            files,
-        }
-    }
-
-    fn write_files(&mut self, out: &mut Line) {
-        if !self.files.is_empty() {
-            let files = std::mem::take(&mut self.files);
-            out.push(files.as_bytes());
         }
     }
 }
@@ -63,6 +49,15 @@ impl Assembler for Jsonl {
         }
     }
 
+    fn begin(&mut self, of: &[AnyRecording], write: Write<'_>) -> io::Result<()> {
+        for log in of.iter().filter_map(file) {
+            if let Ok(file) = File::open(log.bytes()) {
+                describe(&file, log.path().as_os_str().as_encoded_bytes(), write)?;
+            }
+        }
+        Ok(())
+    }
+
     fn message(
         &mut self,
         message: &Message,
@@ -71,12 +66,7 @@ impl Assembler for Jsonl {
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        self.write_files(out);
         self.json.message(message, of, text, out, warnings);
-    }
-
-    fn finish(&mut self, out: &mut Line, _warnings: &mut Vec<u8>) {
-        self.write_files(out);
     }
 }
 

@@ -18,10 +18,18 @@ pub(super) enum Loss {
     NoValue,
     UntimedForRows,
     BeforeRows,
+    Late,
+    Compound,
+    OtherCodes,
+    Symbols,
+    Sections,
+    Renamed,
+    NoEpoch,
+    Inexact,
 }
 
 impl Loss {
-    const ALL: [(Self, &str); 13] = [
+    const ALL: [(Self, &str); 21] = [
         (
             Self::Untimed,
             "events without a time, set to the time of the event before them",
@@ -43,7 +51,7 @@ impl Loss {
         ),
         (
             Self::TooDeep,
-            "events that begin a slice within too many others, written as instants",
+            "events that begin a slice within too many others, written as instants like their ends",
         ),
         (
             Self::NoCounter,
@@ -61,6 +69,36 @@ impl Loss {
         (
             Self::BeforeRows,
             "events before the first row that is kept, left out",
+        ),
+        (
+            Self::Late,
+            "events later than 64 bits of ticks can tell, set to the last tick",
+        ),
+        (
+            Self::Compound,
+            "values that are arrays or structures, left out",
+        ),
+        (
+            Self::OtherCodes,
+            "events of more codes without a definition than are told apart, written with one code",
+        ),
+        (Self::Symbols, "symbols of CPEL files, left out"),
+        (
+            Self::Sections,
+            "sections of CPEL files whose type is not known, left out",
+        ),
+        (
+            Self::Renamed,
+            "kinds of events without a name, or with blanks, `(` or `%` in it, for which `_` is written",
+        ),
+        (
+            Self::NoEpoch,
+            "recordings that began before 2001-09-09, or do not tell when, put so long after \
+             2017-03-30 14:45:08, where elog counts from",
+        ),
+        (
+            Self::Inexact,
+            "events so long after the first one that their times are up to some nanoseconds off",
         ),
     ];
 }

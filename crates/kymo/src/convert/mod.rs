@@ -5,11 +5,15 @@
 //! them. JSON lines and CSV are what is [shown](crate::show) in these formats; JSON lines have beside
 //! that what makes the same CPEL file of them again.
 //!
+//! Traces are written by their [streams](ctf), not through the merge.
+//!
 //! What a target cannot hold is decided by the options of that target, or counted in [`Losses`].
 
 mod carry;
 pub mod chrome;
 pub mod cpel;
+pub mod ctf;
+pub mod elog;
 pub mod jsonl;
 pub mod lists;
 mod losses;
@@ -19,6 +23,7 @@ pub mod rrd;
 mod samples;
 #[cfg(test)]
 mod tests;
+mod text;
 mod timeline;
 
 pub use losses::Losses;

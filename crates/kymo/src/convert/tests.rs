@@ -196,7 +196,33 @@ fn no_more_slices_are_open_than_viewers_take() {
         text.contains("LOST slices that no event ends: 500"),
         "{text}"
     );
-    assert!(text.contains("instants: 100"), "{text}");
+    assert!(text.contains("like their ends: 100"), "{text}");
+}
+
+#[test]
+fn ends_of_slices_that_were_not_begun_end_no_other() {
+    let begins = (0..600).map(|time| work(0, time, 0, 1));
+    let ends = (600..1200).map(|time| work(1, time, 0, 1));
+    let events: Vec<_> = begins.chain(ends).collect();
+    for text in ["*begin:*end", "*begin:*end:key"] {
+        let json = chrome(&events, slices(&[text]));
+        let lost = "written as instants like their ends: 100";
+        assert!(json.ends_with(lost), "{}", &json[json.len() - 200..]);
+        let lines: Vec<_> = json
+            .lines()
+            .filter(|line| line.contains("\"ph\":\"E\""))
+            .collect();
+        assert_eq!(lines.len(), 500);
+        // The innermost slice that was begun ends after those within it.
+        assert!(lines[0].contains("\"ts\":0.700"), "{}", lines[0]);
+    }
+    // What is around them ends them, too.
+    let mut events: Vec<_> = (0..502).map(|time| work(0, time, 0, time as u32)).collect();
+    events.extend([work(1, 600, 0, 0), work(1, 601, 0, 501)]);
+    let text = perfetto(&events, slices(&["*begin:*end:key"]));
+    assert!(
+        text.contains("LOST events that end a slice which no event began, written as instants: 1")
+    );
 }
 
 #[test]
@@ -400,4 +426,7 @@ fn cpel_keeps_a_field_as_datum() {
     let datum = |name| Keep::Datum(field(name));
     insta::assert_snapshot!(log(&events, datum("wide"), Some("cpu"), 1_000_000));
     insta::assert_snapshot!(log(&events, datum("low"), Some("text"), 3));
+    let list = log(&events, datum("list"), None, 1_000_000_000);
+    let lost = "values that are arrays or structures, left out: 3";
+    assert!(list.ends_with(lost), "{list}");
 }

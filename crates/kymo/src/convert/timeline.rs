@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kymo_model::{Recording, Value};
 use kymo_text::Line;
 
-use super::carry::Carried;
+use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, TrackFrom};
 use crate::AnyRecording;
@@ -15,8 +15,12 @@ use crate::show::table::Table;
 
 /// So many tracks are told apart by a field; a hostile one has a value for each event.
 const MOST_TRACKS: usize = 100_000;
+/// Bytes of the values and names of these tracks: a name may be long, and a little data tell many.
+const MOST_TRACK_BYTES: usize = 64 << 20;
 /// So many slices may be open on a track; viewers take about as many.
 const MOST_OPEN: usize = 500;
+/// So many kinds of slices that could not begin on a track are remembered, until they end.
+const MOST_REFUSED: usize = 500;
 
 /// What an event is on its track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +46,8 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub(super) name: String,
+    /// The number that it has in its recording, where it has one.
+    pub(super) number: Option<u32>,
     /// Its place among the tracks of its recording.
     pub(super) rank: i32,
 }
@@ -55,17 +61,70 @@ struct Open {
     repeats: bool,
 }
 
+/// Slices that were not begun since too many were open, all within those that are.
+#[derive(Debug)]
+struct Refused {
+    slice: usize,
+    key: Box<[u8]>,
+    count: u64,
+}
+
+/// The slices of a track.
+#[derive(Debug, Default)]
+struct Stack {
+    open: Vec<Open>,
+    refused: Vec<Refused>,
+}
+
+impl Stack {
+    /// Begins a slice, unless too many are open.
+    fn begin(&mut self, slice: Open) -> bool {
+        if self.open.len() < MOST_OPEN {
+            self.open.push(slice);
+            return true;
+        }
+        let Open { slice, key, .. } = slice;
+        let is_it = |other: &Refused| other.slice == slice && other.key == key;
+        match self.refused.iter().position(is_it) {
+            Some(place) => self.refused[place].count += 1,
+            None if self.refused.len() < MOST_REFUSED => self.refused.push(Refused {
+                slice,
+                key,
+                count: 1,
+            }),
+            None => {}
+        }
+        false
+    }
+
+    /// Ends a slice that was not begun; tells whether there is one.
+    fn end_refused(&mut self, slice: usize, key: &[u8]) -> bool {
+        let is_it = |other: &Refused| other.slice == slice && *other.key == *key;
+        let Some(place) = self.refused.iter().position(is_it) else {
+            return false;
+        };
+        self.refused[place].count -= 1;
+        if self.refused[place].count == 0 {
+            self.refused.swap_remove(place);
+        }
+        true
+    }
+}
+
 /// The tracks of all recordings.
 #[derive(Debug)]
 pub(super) struct Timeline<'m> {
     marks: &'m Marks,
     losses: Arc<Losses>,
     tracks: Vec<Track>,
-    open: Vec<Vec<Open>>,
+    /// Of each track.
+    stacks: Vec<Stack>,
     /// By recording and stream.
     of_stream: Table<Option<usize>>,
     /// By recording and value of the field.
     of_value: HashMap<(usize, Box<[u8]>), usize>,
+    /// Bytes that more values and names of tracks may have.
+    room: usize,
 }
 
 impl<'m> Timeline<'m> {
@@ -74,9 +133,10 @@ impl<'m> Timeline<'m> {
             marks,
             losses,
             tracks: Vec::new(),
-            open: Vec::new(),
+            stacks: Vec::new(),
             of_stream: Table::default(),
             of_value: HashMap::new(),
+            room: MOST_TRACK_BYTES,
         }
     }
 
@@ -102,9 +162,9 @@ impl<'m> Timeline<'m> {
                     TrackFrom::Own => Some(carried.next()),
                     _ => None,
                 };
-                match value.0 {
-                    Value::Missing => self.track_of_stream(message, of),
-                    _ => self.track_of_value(message, of, value, name),
+                match carry::is_plain(value.0) {
+                    true => self.track_of_value(message, of, value, name),
+                    false => self.track_of_stream(message, of),
                 }
             }
         };
@@ -134,11 +194,9 @@ impl<'m> Timeline<'m> {
                 key: key(has_key).into(),
                 repeats: class.ends.is_some_and(|(ended, _)| ended == slice),
             };
-            if self.open[track].len() < MOST_OPEN {
-                self.open[track].push(open);
-                place.phase = Phase::Begin;
-            } else {
-                self.losses.add(Loss::TooDeep, 1);
+            match self.stacks[track].begin(open) {
+                true => place.phase = Phase::Begin,
+                false => self.losses.add(Loss::TooDeep, 1),
             }
         }
         place
@@ -147,7 +205,11 @@ impl<'m> Timeline<'m> {
     /// Ends a slice. `begins` tells whether the event begins another, so that it cannot be the end
     /// itself.
     fn end(&mut self, place: &mut Place, slice: usize, key: &[u8], begins: bool, repeats: bool) {
-        let open = &mut self.open[place.track];
+        let stack = &mut self.stacks[place.track];
+        if stack.end_refused(slice, key) {
+            return;
+        }
+        let open = &mut stack.open;
         let is_it = |open: &Open| open.slice == slice && *open.key == *key;
         let Some(depth) = open.iter().rposition(is_it) else {
             if !repeats {
@@ -157,6 +219,8 @@ impl<'m> Timeline<'m> {
         };
         let within = open.len() - depth - 1;
         open.truncate(depth);
+        // They began within it.
+        stack.refused.clear();
         self.losses.add(Loss::NotNested, within as u64);
         place.closes = within + usize::from(begins);
         if !begins {
@@ -173,6 +237,7 @@ impl<'m> Timeline<'m> {
         *slot = Some(self.tracks.len());
         self.add(Track {
             name: stream_name(&of[recording], stream),
+            number: u32::try_from(stream).ok(),
             rank: i32::try_from(stream).unwrap_or(i32::MAX),
         })
     }
@@ -189,35 +254,40 @@ impl<'m> Timeline<'m> {
         if let Some(&track) = self.of_value.get(&key) {
             return track;
         }
-        if self.of_value.len() >= MOST_TRACKS {
+        let name = match name {
+            Some(name) => text_of(name),
+            None => format!("{} {}", self.marks.track_name(), text_of(value)),
+        };
+        let room = self.room.checked_sub(bytes.len() + name.len());
+        let Some(room) = room.filter(|_| self.of_value.len() < MOST_TRACKS) else {
             self.losses.add(Loss::MoreTracks, 1);
             return self.track_of_stream(message, of);
-        }
+        };
+        self.room = room;
         self.of_value.insert(key, self.tracks.len());
-        let number = match value {
-            Value::Uint(value) => i32::try_from(value).ok(),
-            Value::Sint(value) => i32::try_from(value).ok(),
-            _ => None,
+        let (number, rank) = match value {
+            Value::Uint(value) => (u32::try_from(value).ok(), i32::try_from(value).ok()),
+            Value::Sint(value) => (u32::try_from(value).ok(), i32::try_from(value).ok()),
+            _ => (None, None),
         };
         let created = i32::try_from(self.tracks.len()).unwrap_or(i32::MAX);
         self.add(Track {
-            name: match name {
-                Some(name) => text_of(name),
-                None => format!("{} {}", self.marks.track_name(), text_of(value)),
-            },
-            rank: number.unwrap_or(created),
+            name,
+            number,
+            rank: rank.unwrap_or(created),
         })
     }
 
     fn add(&mut self, track: Track) -> usize {
         self.tracks.push(track);
-        self.open.push(Vec::new());
+        self.stacks.push(Stack::default());
         self.tracks.len() - 1
     }
 
     /// Counts the slices that are still open.
     pub(super) fn finish(&self) {
-        let open = self.open.iter().flatten().filter(|open| !open.repeats);
+        let open = self.stacks.iter().flat_map(|stack| &stack.open);
+        let open = open.filter(|open| !open.repeats);
         self.losses.add(Loss::OpenSlice, open.count() as u64);
     }
 }

@@ -9,6 +9,7 @@ use super::error::FilterError;
 use super::eval::{Constant, Number, Source};
 use super::names::{Picks, Surroundings, fields, known_names, property};
 use super::parser::{FieldName, Step, parse_names};
+use super::selections::Selections;
 use super::suggest::nearest;
 use super::{PacketPlan, packet_plans};
 
@@ -242,13 +243,10 @@ impl Fields {
 
     /// What one thread needs to capture the values.
     pub(crate) fn capture(&self) -> Capture<'_> {
+        let classes = self.recordings.iter().map(|fields| fields.classes.len());
         Capture {
             fields: self,
-            selections: self
-                .recordings
-                .iter()
-                .map(|fields| vec![None; fields.classes.len()])
-                .collect(),
+            selections: Selections::new(classes),
             recording: 0,
             class: 0,
             packet: Selection::default(),
@@ -297,8 +295,7 @@ fn unknown<'a>(
 #[derive(Debug)]
 pub(crate) struct Capture<'f> {
     fields: &'f Fields,
-    /// By recording and event class, made when first needed.
-    selections: Vec<Vec<Option<Selection>>>,
+    selections: Selections,
     recording: usize,
     class: usize,
     packet: Selection,
@@ -347,10 +344,9 @@ impl Capture<'_> {
         if fields.picks.is_empty() {
             return Ok(());
         }
-        let selection = self.selections[self.recording][self.class].get_or_insert_with(|| {
+        let selection = self.selections.clear(self.recording, self.class, || {
             Selection::new(&event.class().schema, fields.picks.iter().cloned())
         });
-        selection.clear();
         event.visit(selection)
     }
 
@@ -360,7 +356,7 @@ impl Capture<'_> {
         let Some(fields) = self.fields.class(self.recording, self.class) else {
             return;
         };
-        let selection = self.selections[self.recording][self.class].as_ref();
+        let selection = self.selections.get(self.recording, self.class);
         'values: for places in &fields.values {
             for place in places {
                 match self.look(place, selection) {

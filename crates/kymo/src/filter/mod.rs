@@ -48,6 +48,7 @@ mod glob;
 mod lexer;
 mod names;
 mod parser;
+mod selections;
 mod suggest;
 mod time;
 
@@ -69,6 +70,7 @@ pub use fields::FieldNames;
 pub(crate) use fields::{Capture, Fields, Wish};
 pub use glob::Glob;
 use names::{Picks, Surroundings};
+use selections::Selections;
 pub use suggest::nearest;
 pub use time::{Moment, TimeError, TimeQuery, parse_range};
 pub(crate) use time::{first_time, zone};
@@ -238,14 +240,10 @@ impl Filter {
 
     /// What one thread needs to run the filter.
     pub(crate) fn worker(&self) -> Worker<'_> {
-        let selections = self
-            .recordings
-            .iter()
-            .map(|plan| vec![None; plan.classes.len()])
-            .collect();
+        let classes = self.recordings.iter().map(|plan| plan.classes.len());
         Worker {
             filter: self,
-            selections,
+            selections: Selections::new(classes),
             recording: 0,
             packet: Selection::default(),
             packet_of: None,
@@ -301,8 +299,7 @@ fn packet_plans<R: Recording>(recording: &R) -> (Vec<PacketPlan>, Vec<usize>) {
 #[derive(Debug)]
 pub struct Worker<'f> {
     filter: &'f Filter,
-    /// By recording and event class, made when first needed.
-    selections: Vec<Vec<Option<Selection>>>,
+    selections: Selections,
     /// Position of the recording whose chunk this is.
     recording: usize,
     packet: Selection,
@@ -382,10 +379,9 @@ impl Judge for Worker<'_> {
         if let Some(answer) = plan.program.constant() {
             return Ok(answer);
         }
-        let selection = self.selections[self.recording][class].get_or_insert_with(|| {
+        let selection = self.selections.clear(self.recording, class, || {
             Selection::new(&event.class().schema, plan.picks.iter().cloned())
         });
-        selection.clear();
         if !selection.is_empty() {
             event.visit(selection)?;
         }

@@ -121,6 +121,8 @@ pub struct Opened {
     pub inputs: Vec<usize>,
     /// What could not be opened.
     pub errors: Vec<Error>,
+    /// Paths that are not placed as the others are, and why; for people.
+    pub warnings: Vec<String>,
 }
 
 /// Why something could not be opened.
@@ -235,6 +237,7 @@ fn open_shifted(paths: &[PathBuf], shifts: &[i64], options: &Options) -> Opened 
         recordings,
         inputs,
         errors,
+        warnings: Vec::new(),
     }
 }
 
@@ -353,7 +356,8 @@ impl Search {
         if path.file_name() == metadata.file_name() {
             return self.directory(directory);
         }
-        let mut directory = Directory::open(directory).map_err(Error::Trace)?;
+        let mut directory =
+            Directory::open_with(directory, &self.options.trace.keys).map_err(Error::Trace)?;
         directory
             .files
             .retain(|file| file.path.file_name() == path.file_name());
@@ -363,7 +367,7 @@ impl Search {
         self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: None,
-            options: self.options.trace,
+            options: self.options.trace.clone(),
         }));
         Ok(())
     }
@@ -381,7 +385,7 @@ impl Search {
             if !self.seen.insert(real) {
                 found |= path == root;
             } else if is_trace {
-                match Directory::open(&path) {
+                match Directory::open_with(&path, &self.options.trace.keys) {
                     Ok(directory) => self.add(root, directory),
                     Err(error) => self.errors.push(Error::Trace(error)),
                 }
@@ -398,7 +402,9 @@ impl Search {
                                 self.log(&entry.path, true);
                             }
                         }
-                        let directories = of(EntryKind::Directory);
+                        // What is being written, or was when a program was killed, is no recording yet.
+                        let directories = of(EntryKind::Directory)
+                            .filter(|entry| !kymo_io::is_beside(&entry.name));
                         ahead.extend(directories.map(|entry| entry.path.clone()).rev());
                     }
                     Err(error) => self.errors.push(Error::Unreadable { path, error }),
@@ -537,7 +543,7 @@ impl Search {
         self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: place.filter(|place| !place.is_empty()),
-            options: self.options.trace,
+            options: self.options.trace.clone(),
         }));
     }
 }

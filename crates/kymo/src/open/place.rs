@@ -18,10 +18,10 @@ use crate::filter::{Moment, first_time, zone};
 pub struct Placing {
     /// What is added to the times of a path.
     pub offsets: Vec<(PathBuf, Duration)>,
-    /// When the recordings of a path begin. Offsets are added to that.
+    /// When the recordings of a path begin, once for each path. Offsets are added to that.
     pub begins: Vec<(PathBuf, Moment)>,
     /// The name of an event that happened at the same moment in the recordings of all paths: where
-    /// it happens first in those of the first one.
+    /// it happens first in those of the first one. Paths without it stay where they are.
     pub event: Option<String>,
 }
 
@@ -134,8 +134,12 @@ pub fn open_placed(
     let mut opened = open_shifted(paths, &shifts, options);
     if !placing.begins.is_empty() {
         let offsets = shifts.clone();
+        let mut has_begin = vec![false; paths.len()];
         for (path, moment) in &placing.begins {
             for place in places(paths, path)? {
+                if std::mem::replace(&mut has_begin[place], true) {
+                    return Err(no_time(path, "they can begin at one moment only"));
+                }
                 let begin = of(&opened, place).filter_map(first_time).min();
                 let begin = begin.ok_or_else(|| no_time(path, "they have no time"))?;
                 // The day of a time without one is that of the other recordings.
@@ -158,22 +162,54 @@ pub fn open_placed(
         opened = open_shifted(paths, &shifts, options);
     }
     if let Some(name) = &placing.event {
-        let mut moments = Vec::with_capacity(paths.len());
-        for (place, path) in paths.iter().enumerate() {
-            let first = of(&opened, place).filter_map(|recording| first_of(recording, name));
-            let nothing = || no_time(path, &format!("they have no event `{name}` with a time"));
-            moments.push(first.min().ok_or_else(nothing)?);
-        }
-        for (place, path) in paths.iter().enumerate() {
-            let distance = moments[0]
-                .as_nanos()
-                .checked_sub(moments[place].as_nanos())
-                .ok_or_else(|| too_far(path))?;
-            shift(&mut shifts[place], distance, path)?;
-        }
+        let warnings = join(name, paths, &opened, &mut shifts)?;
         opened = open_shifted(paths, &shifts, options);
+        opened.warnings = warnings;
     }
     Ok(opened)
+}
+
+/// Moves paths so that the event of a name first happens when it does in the first path. Tells of
+/// those that have none: they stay where they are.
+fn join(
+    name: &str,
+    paths: &[PathBuf],
+    opened: &Opened,
+    shifts: &mut [i64],
+) -> Result<Vec<String>, PlaceError> {
+    let moments: Vec<Option<Timestamp>> = (0..paths.len())
+        .map(|place| {
+            let first = of(opened, place).filter_map(|recording| first_of(recording, name));
+            first.min()
+        })
+        .collect();
+    let nothing = |path: &Path| no_time(path, &format!("they have no event `{name}` with a time"));
+    let Some((joint, others)) = moments.split_first() else {
+        return Ok(Vec::new());
+    };
+    let joint = joint.ok_or_else(|| nothing(&paths[0]))?;
+    if !others.is_empty() && others.iter().all(Option::is_none) {
+        return Err(nothing(&paths[1]));
+    }
+    let mut warnings = Vec::new();
+    for (place, path) in paths.iter().enumerate() {
+        let Some(moment) = moments[place] else {
+            // Why a path has no recordings is told elsewhere.
+            if of(opened, place).next().is_some() {
+                warnings.push(format!(
+                    "{}: there is no event `{name}` with a time: its recordings stay where they are",
+                    path.display()
+                ));
+            }
+            continue;
+        };
+        let distance = joint
+            .as_nanos()
+            .checked_sub(moment.as_nanos())
+            .ok_or_else(|| too_far(path))?;
+        shift(&mut shifts[place], distance, path)?;
+    }
+    Ok(warnings)
 }
 
 /// The places of a path among those that are opened.

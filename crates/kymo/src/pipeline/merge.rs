@@ -153,6 +153,9 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
         };
         let mut heads: Vec<Head<'r>> = Vec::with_capacity(ranks.len());
         let mut heap = BinaryHeap::with_capacity(ranks.len());
+        let output = &mut *self.output;
+        self.assembler
+            .begin(self.recordings, &mut |text| output.text(text))?;
         let mut going = self.options.limit != Some(0);
         for (source, (info, rank)) in jobs.sources().iter().zip(ranks).enumerate() {
             let mut head = Head::new(info, rank, by_stream);

@@ -1,5 +1,6 @@
 //! Numbers, times and tables for people.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
@@ -89,74 +90,126 @@ pub(crate) fn within(recording: &Path, name: &str) -> String {
         .to_string()
 }
 
-/// Rows of cells, whose columns are made equally wide.
+/// Rows of cells, whose columns are made equally wide. There may be as many rows as a recording has
+/// tracks: of each cell there is its text and where it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
+    text: String,
+    /// Where cells end in the text.
+    ends: Vec<usize>,
+    /// Where rows end among the cells.
+    rows: Vec<usize>,
+    /// The widths of the columns.
+    widths: Vec<usize>,
 }
 
 impl Table {
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         // Names in recordings may hold anything.
-        let cells = cells.iter().map(|cell| visible(cell).into_owned());
-        self.rows.push(cells.collect());
+        self.push(cells.iter().map(|cell| visible(cell)));
     }
 
     pub(crate) fn header(&mut self, cells: &[impl ToString]) {
-        self.rows
-            .push(cells.iter().map(ToString::to_string).collect());
+        self.push(cells.iter().map(|cell| cell.to_string().into()));
+    }
+
+    fn push<'c>(&mut self, cells: impl Iterator<Item = Cow<'c, str>>) {
+        for (column, cell) in cells.enumerate() {
+            self.text += &cell;
+            self.ends.push(self.text.len());
+            let width = cell.chars().count().min(WIDEST);
+            match self.widths.get_mut(column) {
+                Some(widest) => *widest = width.max(*widest),
+                None => self.widths.push(width),
+            }
+        }
+        self.rows.push(self.ends.len());
     }
 
     /// As [`align`](Self::align) does, with the last column cut where a line would be wider than
     /// the style allows; a little of it is always shown.
-    pub(crate) fn fit(mut self, to_the_right: &[bool], style: &Style) -> String {
+    pub(crate) fn fit(&self, to_the_right: &[bool], style: &Style) -> String {
         const LEAST: usize = 8;
-        if let (Some(width), Some((_, before))) = (style.width, to_the_right.split_last()) {
-            let taken: usize = (0..before.len()).map(|column| self.width(column) + 2).sum();
-            let room = width.saturating_sub(taken).max(LEAST);
-            for last in self
-                .rows
-                .iter_mut()
-                .filter_map(|row| row.get_mut(before.len()))
-            {
-                if let Some((cut, _)) = last.char_indices().nth(room - 1)
-                    && last[cut..].chars().count() > 1
-                {
-                    last.truncate(cut);
-                    last.push('…');
-                }
-            }
-        }
-        self.align(to_the_right)
-    }
-
-    /// The width of a column.
-    fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-        widest.min(WIDEST)
+        let before = to_the_right.len().saturating_sub(1);
+        let room = style.width.map(|width| {
+            let taken: usize = self.widths.iter().take(before).map(|width| width + 2).sum();
+            width.saturating_sub(taken).max(LEAST)
+        });
+        self.lines(to_the_right, room.map(|room| (before, room)))
     }
 
     /// The rows as lines, columns two blanks apart, those marked aligned to the right.
     pub(crate) fn align(&self, to_the_right: &[bool]) -> String {
-        let columns = 0..to_the_right.len();
-        let widths: Vec<usize> = columns.map(|column| self.width(column)).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = widths.get(column).copied().unwrap_or(0);
-                if column > 0 {
-                    line += "  ";
+        self.lines(to_the_right, None)
+    }
+
+    /// The same, with one column perhaps cut to so many characters.
+    fn lines(&self, to_the_right: &[bool], cut: Option<(usize, usize)>) -> String {
+        let widest = self.widths.iter().sum::<usize>() + 2 * self.widths.len();
+        let mut text = String::with_capacity(self.rows.len().saturating_mul(widest / 2));
+        let (mut begin, mut cells) = (0, self.ends.iter());
+        let mut first = 0;
+        for &row in &self.rows {
+            let line = text.len();
+            for (column, &end) in cells.by_ref().take(row - first).enumerate() {
+                let mut cell = &self.text[begin..end];
+                begin = end;
+                let (mut mark, mut widest) = ("", self.widths[column]);
+                if let Some((_, room)) = cut.filter(|(it, _)| *it == column) {
+                    widest = widest.min(room);
+                    if let Some((cut, _)) = cell.char_indices().nth(room - 1)
+                        && cell[cut..].chars().count() > 1
+                    {
+                        cell = &cell[..cut];
+                        mark = "…";
+                    }
                 }
-                line += &match to_the_right.get(column) {
-                    Some(true) => format!("{cell:>width$}"),
-                    _ => format!("{cell:width$}"),
-                };
+                if column > 0 {
+                    text += "  ";
+                }
+                let width = cell.chars().count() + mark.chars().count();
+                let blanks = widest.saturating_sub(width);
+                let is_right = to_the_right.get(column) == Some(&true);
+                if is_right {
+                    text.extend(std::iter::repeat_n(' ', blanks));
+                }
+                text += cell;
+                text += mark;
+                if !is_right {
+                    text.extend(std::iter::repeat_n(' ', blanks));
+                }
             }
-            text += line.trim_end();
+            first = row;
+            text.truncate(line + text[line..].trim_end().len());
             text.push('\n');
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells() {
+        let mut table = Table::default();
+        table.header(&["n", "name", "last"]);
+        table.row([
+            "1".into(),
+            "é".into(),
+            "a long name, longer than that".into(),
+        ]);
+        table.row(["100".into(), "a\n".into(), String::new()]);
+        assert_eq!(
+            table.align(&[true, false, false]),
+            "  n  name   last\n  1  é      a long name, longer than that\n100  a\\x0a\n"
+        );
+        let style = Style::new(true).with_width(Some(22));
+        assert_eq!(
+            table.fit(&[true, false, false], &style),
+            "  n  name   last\n  1  é      a long na…\n100  a\\x0a\n"
+        );
+        assert_eq!(Table::default().align(&[true]), "");
     }
 }

@@ -24,6 +24,8 @@ pub(crate) mod testing;
 mod tests;
 pub(crate) mod wall;
 
+use std::io;
+
 use kymo_model::{Chunk, Event, Fault, Lost};
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -108,6 +110,19 @@ pub trait Assembler {
     /// of them, and many are written at once.
     fn is_by_stream(&self) -> bool {
         false
+    }
+
+    /// Before all messages: `write` takes what comes before their text, in parts.
+    ///
+    /// # Errors
+    ///
+    /// That of `write`.
+    fn begin(
+        &mut self,
+        _of: &[AnyRecording],
+        _write: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        Ok(())
     }
 
     /// One message. `text` is what the painter made of an event, and empty otherwise.

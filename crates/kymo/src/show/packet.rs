@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use kymo_model::{Fault, FieldId, Recording, Schema, Scope, Visitor};
 
+use crate::hand_on::{hand_on, hand_on_values};
+
 /// Which fields of a stream's packets are shown.
 #[derive(Debug)]
 pub(crate) struct PacketFields {
@@ -79,35 +81,17 @@ pub(crate) struct Visible<'a, V> {
     to: &'a mut V,
 }
 
-macro_rules! hand_on {
-    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
-        $(
-            fn $name(&mut self, field: FieldId $(, $argument: $kind)*) {
-                if !self.hidden[field.index()] {
-                    self.to.$name(field $(, $argument)*);
-                }
-            }
-        )*
-    };
+impl<V: Visitor> Visible<'_, V> {
+    fn of(&mut self, field: FieldId) -> Option<&mut V> {
+        (!self.hidden[field.index()]).then_some(&mut *self.to)
+    }
 }
 
 impl<V: Visitor> Visitor for Visible<'_, V> {
-    hand_on! {
-        uint(value: u64);
-        sint(value: i64);
-        float(value: f64);
-        float128(bits: u128);
-        boolean(value: bool);
-        bits(value: u64);
-        text(text: &[u8]);
-        blob(bytes: &[u8]);
+    hand_on_values! { self, field => self.of(field) }
+
+    hand_on! { self, field => self.of(field);
         begin_struct();
         end_struct();
-        begin_array(length: u64);
-        end_array();
-        begin_optional(present: bool, selector: u64);
-        end_optional();
-        begin_variant(selected: u32, selector: u64);
-        end_variant();
     }
 }

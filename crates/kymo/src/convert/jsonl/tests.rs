@@ -35,7 +35,7 @@ impl Output for Collected {
 fn lines(file: &[u8]) -> Vec<u8> {
     let log = Log::new(Path::new("x"), file.to_vec().into(), &Options::default());
     let of = [AnyRecording::Cpel(log.expect("it has a header"))];
-    let mut lines = Jsonl::new(&of, WallOptions::default());
+    let mut lines = Jsonl::new(WallOptions::default());
     let mut out = Collected(Vec::new());
     pipeline::run(
         &of,

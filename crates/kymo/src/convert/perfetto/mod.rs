@@ -30,7 +30,7 @@ use kymo_text::Line;
 
 use self::names::{Names, Told};
 pub use self::painter::PerfettoPainter;
-use super::carry::Carried;
+use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::Marks;
 use super::samples::{self, Samples, source_name};
@@ -286,7 +286,7 @@ impl<'m> Perfetto<'m> {
         }
         for flow in 0..class.flows {
             let (value, bytes) = carried.next_with_bytes();
-            if value != Value::Missing {
+            if carry::is_plain(value) {
                 proto::fixed64(message::FLOW_IDS, super::flow_id(flow, bytes), &mut event);
             }
         }

@@ -19,6 +19,7 @@
 
 mod pen;
 mod plan;
+mod row;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,8 +27,9 @@ use std::sync::Arc;
 use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
 use kymo_text::Line;
 
-pub(crate) use self::pen::Pen;
-pub(crate) use self::plan::{Column, Plan, names};
+use self::pen::Pen;
+pub(crate) use self::plan::{Column, Plan, names, packet_columns};
+pub(crate) use self::row::Row;
 use super::color::Palette;
 use super::lost;
 use super::packet::{PacketFields, Visible};
@@ -69,8 +71,7 @@ impl Csv {
                     .map(|stream| stream.class)
                     .position(|id| id == class.stream_class)
                 {
-                    let fields = PacketFields::of(recording, stream);
-                    Plan::new(&fields.schema, &fields.hidden, &mut of_class);
+                    of_class = packet_columns(&PacketFields::of(recording, stream));
                 }
                 Plan::new(&class.schema, &header_hidden(class), &mut of_class);
                 for name in names(&of_class) {
@@ -121,13 +122,9 @@ impl Assembler for Csv {
         CsvPainter {
             columns: self.columns.clone(),
             classes: Table::default(),
-            packets: Table::default(),
             recording: 0,
             head: Line::new(),
-            packet: Cells::default(),
-            packet_columns: Vec::new(),
-            event: Cells::default(),
-            stack: Vec::new(),
+            row: Row::default(),
         }
     }
 
@@ -156,48 +153,15 @@ impl Assembler for Csv {
     }
 }
 
-/// Values of cells, one after the other.
-#[derive(Debug, Default)]
-struct Cells {
-    text: Line,
-    ends: Vec<usize>,
-}
-
-impl Cells {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-    }
-
-    fn get(&self, cell: usize) -> Option<&[u8]> {
-        let begin = match cell.checked_sub(1) {
-            Some(before) => *self.ends.get(before)?,
-            None => 0,
-        };
-        self.text.as_bytes().get(begin..*self.ends.get(cell)?)
-    }
-}
-
 /// Writes what comes after the time.
 #[derive(Debug)]
 pub struct CsvPainter {
     columns: Option<Arc<[String]>>,
     classes: Table<ClassPlan>,
-    packets: Table<PacketPlan>,
     recording: usize,
     /// Recording and kind.
     head: Line,
-    packet: Cells,
-    packet_columns: Vec<Column>,
-    event: Cells,
-    stack: Vec<bool>,
-}
-
-#[derive(Debug)]
-struct PacketPlan {
-    fields: PacketFields,
-    plan: Plan,
-    columns: Vec<Column>,
+    row: Row,
 }
 
 #[derive(Debug)]
@@ -265,22 +229,7 @@ impl CsvPainter {
         self.head.push_byte(b',');
         self.head.push(kind.as_str().as_bytes());
         self.head.push_byte(b',');
-        self.packet.clear();
-        self.stack.clear();
-        let packet = self.packets.get(recording, stream, || {
-            let fields = fields();
-            let mut columns = Vec::new();
-            let plan = Plan::new(&fields.schema, &fields.hidden, &mut columns);
-            PacketPlan {
-                fields,
-                plan,
-                columns,
-            }
-        });
-        self.packet_columns.clone_from(&packet.columns);
-        let Cells { text, ends } = &mut self.packet;
-        let mut pen = Pen::new(&packet.plan, text, &mut self.stack, ends);
-        packet.fields.visit(&mut pen, visit)
+        self.row.packet(recording, stream, fields, visit)
     }
 }
 
@@ -298,27 +247,14 @@ impl Painter for CsvPainter {
 
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
         let class = self.classes.get(self.recording, event.class_index(), || {
-            ClassPlan::new(event.class(), &self.packet_columns, self.columns.as_deref())
+            let packet = self.row.packet_columns();
+            ClassPlan::new(event.class(), packet, self.columns.as_deref())
         });
-        let cells = &mut self.event;
-        cells.clear();
-        self.stack.clear();
-        cells.text.bound(out.left());
-        event.visit(&mut Pen::new(
-            &class.plan,
-            &mut cells.text,
-            &mut self.stack,
-            &mut cells.ends,
-        ))?;
-        if cells.text.is_cut() {
+        if !self.row.event(event, &class.plan, out.left())? {
             out.cut();
             return Ok(());
         }
-        let of_packet = self.packet.ends.len();
-        let cell = |cell: usize| match cell.checked_sub(of_packet) {
-            Some(cell) => self.event.get(cell),
-            None => self.packet.get(cell),
-        };
+        let cell = |cell: usize| self.row.get(cell);
         out.push(self.head.as_bytes());
         out.push(&class.name);
         match &class.cells {

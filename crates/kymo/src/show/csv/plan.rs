@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use kymo_model::{FieldId, Kind, Schema, Scope};
 
 use crate::show::json;
+use crate::show::packet::PacketFields;
 
 /// What a field is in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,22 @@ impl Plan {
         }
         Self { parts, json }
     }
+
+    /// The fields that have columns, in the order of these.
+    pub(crate) fn fields(&self, hidden: &[bool]) -> impl Iterator<Item = FieldId> {
+        let parts = self.parts.iter().zip(hidden);
+        let columns = parts.zip(0..);
+        columns.filter_map(|((part, hidden), position)| {
+            (*part == Part::Column && !hidden).then_some(FieldId(position))
+        })
+    }
+}
+
+/// The columns that packets have of which these fields are shown.
+pub(crate) fn packet_columns(fields: &PacketFields) -> Vec<Column> {
+    let mut columns = Vec::new();
+    Plan::new(&fields.schema, &fields.hidden, &mut columns);
+    columns
 }
 
 /// Names of columns: with the scope before them where two would be the same.

@@ -1,0 +1,86 @@
+//! Index files for traces that have none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use kymo_ctf::decode::PacketHead;
+use kymo_ctf::trace::{Packet, Trace};
+use kymo_ctf::write::{PacketInfo, index};
+use kymo_model::{Chunk, Recording};
+
+/// What [`indexes`] makes of a trace.
+#[derive(Debug, Default)]
+pub struct Indexes {
+    /// The path of each index file, and what is in it.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Stream files that get none, as not all of their packets can be told: an index that leaves
+    /// some out, or tells other sizes than they do, would be refused by readers.
+    pub damaged: BTreeSet<PathBuf>,
+}
+
+/// The index files of a trace, as LTTng writes them (version 1.1), for all stream files without
+/// damage. Their packets are in the order of the file.
+pub fn indexes(trace: &Trace) -> Indexes {
+    let faulty: BTreeSet<&PathBuf> = trace.faults().iter().map(|fault| &*fault.file).collect();
+    let paths = trace.files().iter().map(|file| file.path.as_path());
+    let mut damaged: BTreeSet<PathBuf> = paths
+        .filter(|path| faulty.iter().any(|of| of.as_path() == *path))
+        .map(Into::into)
+        .collect();
+    // File, and where a packet begins in it.
+    let mut records: BTreeMap<(u32, u64), PacketInfo> = BTreeMap::new();
+    for (stream, info) in trace.streams().iter().enumerate() {
+        for (chunk, packet) in trace.chunks(stream).zip(trace.packets(stream)) {
+            let head = trace.decoder().packet_head(trace.packet_bytes(&packet));
+            let is_whole = head.as_ref().is_ok_and(|head| {
+                head.total_bits.is_none_or(|bits| bits == packet.total_bits)
+                    && head
+                        .content_bits
+                        .is_none_or(|bits| bits == packet.content_bits)
+            });
+            if !is_whole && let Some(file) = trace.files().get(packet.file as usize) {
+                damaged.insert(file.path.to_path_buf());
+            }
+            let head = head.unwrap_or_default();
+            let record = PacketInfo {
+                stream_class_id: info.class,
+                stream_id: head.stream_id,
+                ..told(&chunk, &packet, &head)
+            };
+            records.insert((packet.file, packet.offset), record);
+        }
+    }
+    let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+    for ((file, offset), record) in records {
+        let Some(file) = trace.files().get(file as usize) else {
+            continue;
+        };
+        if damaged.contains(&*file.path) {
+            continue;
+        }
+        let (Some(directory), Some(name)) = (file.path.parent(), file.path.file_name()) else {
+            continue;
+        };
+        let mut name = name.to_owned();
+        name.push(".idx");
+        let bytes = files
+            .entry(directory.join("index").join(name))
+            .or_insert_with(|| index::header().to_vec());
+        bytes.extend(index::record(offset, &record));
+    }
+    Indexes { files, damaged }
+}
+
+/// What a packet tells of itself, of whatever stream it is.
+pub(super) fn told(chunk: &Chunk, packet: &Packet, head: &PacketHead) -> PacketInfo {
+    let number = |told: Option<(u64, u32)>| told.map_or(0, |(number, _)| number);
+    PacketInfo {
+        total_bits: packet.total_bits,
+        content_bits: packet.content_bits,
+        begin: chunk.begin,
+        end: chunk.end,
+        discarded: number(head.discarded),
+        sequence: number(head.sequence),
+        ..PacketInfo::default()
+    }
+}

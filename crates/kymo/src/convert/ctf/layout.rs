@@ -1,0 +1,156 @@
+//! The same fields, laid out otherwise: in another byte order, or without alignment.
+
+use kymo_ctf::class::{BitLayout, FieldClass, Length, Role, TraceClass};
+use kymo_machine::ByteOrder;
+
+/// Lays out all fields of a trace otherwise. Fields that do not have the native byte order keep
+/// theirs, such as addresses of networks.
+pub(super) fn change(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) {
+    let native = trace.native_order();
+    let to = order.unwrap_or(native);
+    if trace.byte_order.is_some() {
+        trace.byte_order = Some(to);
+    }
+    let how = |class: &FieldClass, packed: bool| How {
+        native,
+        to,
+        // Bits of both byte orders cannot share a byte: where it could come to that, all stays
+        // aligned.
+        packed: packed && has_one_order(class, native, to),
+    };
+    let tells_content = |class: &Option<FieldClass>| {
+        let class = class.as_ref();
+        class.is_some_and(|class| class.has_role(Role::PacketContentLength))
+    };
+    let by_header = tells_content(&trace.packet_header);
+    for stream in &mut trace.streams {
+        // Where packets do not tell where their content ends, events must end with a byte.
+        let packed = packed && (by_header || tells_content(&stream.packet_context));
+        let of_events = stream
+            .events
+            .iter_mut()
+            .flat_map(|event| [&mut event.specific_context, &mut event.payload]);
+        let of_stream = of_events.chain([
+            &mut stream.packet_context,
+            &mut stream.event_header,
+            &mut stream.common_context,
+        ]);
+        for class in of_stream.flatten() {
+            how(class, packed).class(class);
+        }
+    }
+    if let Some(class) = &mut trace.packet_header {
+        how(class, packed).class(class);
+    }
+}
+
+/// Gives the times at which packets begin all of their bits. A time that has fewer goes on from the
+/// packet before it, and in CTF 2 from zero.
+pub(super) fn tell_whole_times(trace: &mut TraceClass) {
+    fn widen(class: &mut FieldClass) {
+        match class {
+            FieldClass::Integer { layout, style }
+                if style.roles.contains(&Role::DefaultClockTimestamp) =>
+            {
+                layout.bits = 64;
+            }
+            FieldClass::Struct { members, .. } => {
+                for member in members {
+                    widen(&mut member.class);
+                }
+            }
+            _ => {}
+        }
+    }
+    let streams = trace.streams.iter_mut();
+    streams
+        .filter_map(|stream| stream.packet_context.as_mut())
+        .for_each(widen);
+}
+
+/// What becomes of layouts.
+#[derive(Clone, Copy)]
+struct How {
+    native: ByteOrder,
+    to: ByteOrder,
+    packed: bool,
+}
+
+impl How {
+    fn class(self, class: &mut FieldClass) {
+        match class {
+            FieldClass::BitArray(layout)
+            | FieldClass::BitMap { layout, .. }
+            | FieldClass::Bool(layout)
+            | FieldClass::Float(layout)
+            | FieldClass::Integer { layout, .. } => self.layout(layout),
+            FieldClass::VarInteger(_) => {}
+            FieldClass::Text { align, .. } => self.least(align, 8),
+            FieldClass::SizedText { length, align, .. } => {
+                self.least(align, 8);
+                self.length(length);
+            }
+            FieldClass::Blob { length, .. } => self.length(length),
+            FieldClass::Struct { members, min_align } => {
+                self.least(min_align, 1);
+                for member in members {
+                    self.class(&mut member.class);
+                }
+            }
+            // Readers know the UUID by its bytes, which lie on bytes.
+            FieldClass::Array { roles, .. } if !roles.is_empty() => {}
+            FieldClass::Array {
+                element,
+                length,
+                min_align,
+                ..
+            } => {
+                self.least(min_align, 1);
+                self.length(length);
+                self.class(element);
+            }
+            FieldClass::Optional { content, .. } => self.class(content),
+            FieldClass::Variant { options, .. } => {
+                for option in options {
+                    self.class(&mut option.class);
+                }
+            }
+        }
+    }
+
+    fn layout(self, layout: &mut BitLayout) {
+        if layout.order == self.native {
+            layout.order = self.to;
+        }
+        if self.packed {
+            layout.align = 1;
+            layout.unit = None;
+        }
+    }
+
+    fn least(self, align: &mut u32, least: u32) {
+        if self.packed {
+            *align = least;
+        }
+    }
+
+    fn length(self, length: &mut Length) {
+        if let Length::Inline(class) = length {
+            self.class(class);
+        }
+    }
+}
+
+/// Whether all bit fields will have one byte order.
+fn has_one_order(class: &FieldClass, native: ByteOrder, to: ByteOrder) -> bool {
+    let is_one = |class: &FieldClass| {
+        class
+            .layout()
+            .is_none_or(|layout| layout.order == native || layout.order == to)
+    };
+    is_one(class)
+        && class
+            .parts()
+            .into_iter()
+            .all(|part| has_one_order(part, native, to))
+}

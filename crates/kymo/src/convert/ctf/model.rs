@@ -1,0 +1,297 @@
+//! Class models of recordings that are no traces: of what their schemas tell.
+
+use kymo_ctf::class::{
+    Dialect, Encoding, EventRecordClass, FieldClass, FieldPath, FieldRef, IntegerStyle, Length,
+    Member, Role, Selector, Step, StreamClass, TraceClass, VariantOption,
+};
+use kymo_machine::ByteOrder;
+use kymo_model::{EventClass, FieldId, Kind, Recording, Schema, Scope};
+
+use super::plan::{header, layout_of, number};
+use crate::AnyRecording;
+
+/// The numbers of stream classes of a recording, each once, in the order of its streams.
+pub(super) fn stream_classes(of: &AnyRecording) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    let streams = of.streams().iter().map(|stream| stream.class);
+    let events = of.event_classes().iter().map(|class| class.stream_class);
+    for number in streams.chain(events) {
+        if !numbers.contains(&number) {
+            numbers.push(number);
+        }
+    }
+    numbers
+}
+
+/// The class model of a recording, to be fitted to a dialect: packets with sizes, times and counters,
+/// events with a number and full ticks.
+pub(super) fn of(of: &AnyRecording, order: ByteOrder, to: Dialect) -> TraceClass {
+    let how = How {
+        order,
+        tells_beside: to != Dialect::Rfc11,
+    };
+    let mut clocks = Vec::new();
+    let streams = stream_classes(of)
+        .into_iter()
+        .enumerate()
+        .map(|(position, class)| {
+            let info = of.streams().iter().find(|stream| stream.class == class);
+            let clock = info.and_then(|info| info.clock.clone()).map(|clock| {
+                match clocks.iter().position(|known| *known == clock) {
+                    Some(known) => known,
+                    None => {
+                        clocks.push(clock);
+                        clocks.len() - 1
+                    }
+                }
+            });
+            stream(of, class, position, clock, how)
+        })
+        .collect();
+    TraceClass {
+        name: of.name().map(str::to_owned),
+        packet_header: Some(header(order)),
+        clocks,
+        streams,
+        ..TraceClass::new(Dialect::Ctf2)
+    }
+}
+
+/// How fields are told.
+#[derive(Clone, Copy)]
+struct How {
+    order: ByteOrder,
+    /// Whether a field of its own tells the length of an array, and what an optional or variant
+    /// holds. In RFC v1.1 a length lies before its elements, and it has sequences for the others.
+    tells_beside: bool,
+}
+
+fn stream(
+    of: &AnyRecording,
+    number_of: u64,
+    position: usize,
+    clock: Option<usize>,
+    how: How,
+) -> StreamClass {
+    let number = |name, bits, roles: &[Role]| number(name, bits, how.order, roles);
+    let mut context = vec![
+        number("packet_size", 64, &[Role::PacketTotalLength]),
+        number("content_size", 64, &[Role::PacketContentLength]),
+    ];
+    let mut event_header = vec![number("id", 32, &[Role::EventClassId])];
+    if clock.is_some() {
+        context.push(number(
+            "timestamp_begin",
+            64,
+            &[Role::DefaultClockTimestamp],
+        ));
+        context.push(number("timestamp_end", 64, &[Role::PacketEndTimestamp]));
+        event_header.push(number("timestamp", 64, &[Role::DefaultClockTimestamp]));
+    }
+    context.push(number("events_discarded", 64, &[Role::DiscardedEvents]));
+    context.push(number("packet_seq_num", 64, &[Role::PacketSequenceNumber]));
+    let classes = of.event_classes().iter();
+    let of_stream = classes.filter(|class| class.stream_class == number_of);
+    let events = of_stream
+        .enumerate()
+        .map(|(id, class)| event(class, id as u64, how));
+    let events: Vec<_> = events.collect();
+    // What all classes of a stream have is its own.
+    let first = of
+        .event_classes()
+        .iter()
+        .find(|class| class.stream_class == number_of);
+    StreamClass {
+        id: position as u64,
+        clock,
+        packet_context: Some(FieldClass::structure(context)),
+        event_header: Some(FieldClass::structure(event_header)),
+        common_context: first.and_then(|class| scope(&class.schema, Scope::CommonContext, how)),
+        events,
+        ..StreamClass::default()
+    }
+}
+
+fn event(class: &EventClass, id: u64, how: How) -> EventRecordClass {
+    let scope = |of| scope(&class.schema, of, how);
+    EventRecordClass {
+        log_level: class.log_level,
+        emf_uri: class.emf_uri.clone(),
+        specific_context: scope(Scope::SpecificContext),
+        payload: scope(Scope::Payload),
+        ..EventRecordClass::new(id, class.name.clone())
+    }
+}
+
+fn scope(schema: &Schema, scope: Scope, how: How) -> Option<FieldClass> {
+    let root = schema.root(scope)?;
+    let mut maker = Maker {
+        schema,
+        how,
+        path: FieldPath {
+            scope,
+            steps: Vec::new(),
+        },
+    };
+    Some(maker.class(root))
+}
+
+/// Makes field classes of a schema. What readers of CTF must be told by another field gets one just
+/// before it: the length of an array, the selector of an optional or variant.
+struct Maker<'s> {
+    schema: &'s Schema,
+    how: How,
+    path: FieldPath,
+}
+
+impl Maker<'_> {
+    fn class(&mut self, field: FieldId) -> FieldClass {
+        let of = self.schema.field(field);
+        let integer = |bits, signed, base, labels: &Option<_>| FieldClass::Integer {
+            layout: layout_of(bits, self.how.order),
+            style: IntegerStyle {
+                signed,
+                base,
+                labels: labels.clone(),
+                roles: Vec::new(),
+            },
+        };
+        match &of.kind {
+            Kind::Uint { bits, base, labels } => integer(*bits, false, *base, labels),
+            Kind::Sint { bits, base, labels } => integer(*bits, true, *base, labels),
+            Kind::Float { bits } => FieldClass::Float(layout_of(*bits, self.how.order)),
+            Kind::Bool { bits } => FieldClass::Bool(layout_of(*bits, self.how.order)),
+            Kind::BitArray { bits } => FieldClass::BitArray(layout_of(*bits, self.how.order)),
+            Kind::BitMap { bits, flags } => FieldClass::BitMap {
+                layout: layout_of(*bits, self.how.order),
+                flags: flags.clone(),
+            },
+            Kind::Text => FieldClass::Text {
+                encoding: Encoding::Utf8,
+                align: 8,
+            },
+            Kind::Struct => {
+                let children = of.children.clone();
+                let mut members: Vec<Member> = Vec::with_capacity(children.len());
+                for child in children {
+                    let name = self.schema.field(child).name.clone();
+                    let name = name.unwrap_or_else(|| format!("field_{}", members.len()).into());
+                    self.member(&name, child, &mut members);
+                }
+                FieldClass::Struct {
+                    members,
+                    min_align: 1,
+                }
+            }
+            Kind::Blob | Kind::Array { .. } | Kind::Optional | Kind::Variant
+                if !self.how.tells_beside =>
+            {
+                // Fitting to RFC v1.1 asks for no selector.
+                self.told(
+                    field,
+                    FieldRef {
+                        targets: Vec::new(),
+                    },
+                )
+            }
+            // What is told by another field, and is no member of a structure, is in one with it.
+            Kind::Blob | Kind::Array { .. } | Kind::Optional | Kind::Variant => {
+                let mut members = Vec::new();
+                self.member("value", field, &mut members);
+                FieldClass::Struct {
+                    members,
+                    min_align: 1,
+                }
+            }
+        }
+    }
+
+    /// Adds a member, and before it the one that tells of it.
+    fn member(&mut self, name: &str, field: FieldId, members: &mut Vec<Member>) {
+        let of = self.schema.field(field);
+        let told = |what: &str, bits| number(&format!("{name}_{what}"), bits, self.how.order, &[]);
+        let teller = match of.kind {
+            _ if !self.how.tells_beside => None,
+            Kind::Array { length: Some(_) } => None,
+            Kind::Array { length: None } | Kind::Blob => Some(told("length", 32)),
+            Kind::Optional => Some(told("is_there", 8)),
+            Kind::Variant => Some(told("kind", 8)),
+            _ => None,
+        };
+        members.extend(teller);
+        let teller = FieldRef {
+            targets: vec![FieldPath {
+                scope: self.path.scope,
+                steps: {
+                    let mut steps = self.path.steps.clone();
+                    steps.push(Step::Child(members.len().saturating_sub(1)));
+                    steps
+                },
+            }],
+        };
+        self.path.steps.push(Step::Child(members.len()));
+        let class = self.told(field, teller);
+        self.path.steps.pop();
+        members.push(Member::new(name, class));
+    }
+
+    /// The class of a field of which another one may have to tell.
+    fn told(&mut self, field: FieldId, teller: FieldRef) -> FieldClass {
+        let of = self.schema.field(field);
+        let children = of.children.clone();
+        let counted = |teller| match self.how.tells_beside {
+            true => Length::Dynamic(teller),
+            false => {
+                let layout = layout_of(32, self.how.order);
+                Length::Inline(Box::new(FieldClass::unsigned(layout, &[])))
+            }
+        };
+        match of.kind {
+            Kind::Array { length } => FieldClass::Array {
+                length: match length {
+                    Some(length) => Length::Static(length),
+                    None => counted(teller),
+                },
+                element: Box::new(self.part(Step::Element, children.first())),
+                min_align: 1,
+                roles: Vec::new(),
+            },
+            Kind::Blob => FieldClass::Blob {
+                length: counted(teller),
+                media_type: "application/octet-stream".to_owned(),
+                roles: Vec::new(),
+            },
+            Kind::Optional => FieldClass::Optional {
+                content: Box::new(self.part(Step::Content, children.first())),
+                selector: teller,
+                when: Selector::Unsigned(vec![(1, 1)]),
+            },
+            Kind::Variant => FieldClass::Variant {
+                options: children
+                    .iter()
+                    .enumerate()
+                    .map(|(option, &child)| VariantOption {
+                        name: self.schema.field(child).name.clone(),
+                        class: self.part(Step::Child(option), Some(&child)),
+                        when: Selector::Unsigned(vec![(option as u64 + 1, option as u64 + 1)]),
+                    })
+                    .collect(),
+                selector: teller,
+            },
+            _ => self.class(field),
+        }
+    }
+
+    fn part(&mut self, step: Step, field: Option<&FieldId>) -> FieldClass {
+        self.path.steps.push(step);
+        let class = match field {
+            Some(&field) => self.class(field),
+            None => FieldClass::Struct {
+                members: Vec::new(),
+                min_align: 1,
+            },
+        };
+        self.path.steps.pop();
+        class
+    }
+}

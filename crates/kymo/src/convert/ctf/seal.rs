@@ -1,0 +1,105 @@
+//! Packets sealed on their way to a file, several at once.
+
+use std::io;
+use std::num::NonZero;
+
+use kymo_ctf::secure::{self, Protection};
+use kymo_ctf::write::{PacketInfo, PacketSink, StreamFile};
+use kymo_machine::ByteOrder;
+
+use super::Nonce;
+
+/// The bytes of packets that wait to be sealed together, beyond which no more are waited for.
+const MOST_WAITING: usize = 8 << 20;
+
+/// So many packets wait for each thread: they take unequally long.
+const FOR_EACH: usize = 4;
+
+/// Seals the packets of a stream.
+#[derive(Debug)]
+pub(super) struct Sealing {
+    file: StreamFile,
+    /// How packets are sealed; none are without it.
+    how: Option<(Protection, Nonce)>,
+    order: ByteOrder,
+    threads: NonZero<usize>,
+    waiting: Vec<(Vec<u8>, PacketInfo)>,
+    bytes: usize,
+}
+
+impl Sealing {
+    pub(super) fn new(
+        file: StreamFile,
+        how: Option<(Protection, Nonce)>,
+        order: ByteOrder,
+        threads: NonZero<usize>,
+    ) -> Self {
+        Self {
+            file,
+            how,
+            order,
+            threads,
+            waiting: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Seals and writes what waits, and hands on what is not yet written.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.seal()?;
+        self.file.flush()
+    }
+
+    fn seal(&mut self) -> io::Result<()> {
+        let Some((protection, nonce)) = &self.how else {
+            return Ok(());
+        };
+        let order = self.order;
+        let work = |packets: &mut [(Vec<u8>, PacketInfo)]| -> io::Result<()> {
+            for (packet, _) in packets {
+                let chance = match protection.key {
+                    Some(_) => nonce()?,
+                    None => Default::default(),
+                };
+                *packet =
+                    secure::seal(packet, order, protection, || chance).map_err(io::Error::other)?;
+            }
+            Ok(())
+        };
+        let share = self.waiting.len().div_ceil(self.threads.get()).max(1);
+        std::thread::scope(|scope| {
+            let mut shares = self.waiting.chunks_mut(share);
+            let own = shares.next();
+            let others: Vec<_> = shares
+                .map(|share| scope.spawn(move || work(share)))
+                .collect();
+            let mut done = own.map_or(Ok(()), work);
+            for other in others {
+                let sealed = other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                done = done.and(sealed);
+            }
+            done
+        })?;
+        for (packet, info) in self.waiting.drain(..) {
+            self.file.packet(&packet, &info)?;
+        }
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+impl PacketSink for Sealing {
+    fn packet(&mut self, bytes: &[u8], info: &PacketInfo) -> io::Result<()> {
+        if self.how.is_none() {
+            return self.file.packet(bytes, info);
+        }
+        self.waiting.push((bytes.to_vec(), *info));
+        self.bytes += bytes.len();
+        if self.waiting.len() >= FOR_EACH * self.threads.get() || self.bytes >= MOST_WAITING {
+            self.seal()?;
+        }
+        Ok(())
+    }
+}

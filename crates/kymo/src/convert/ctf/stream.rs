@@ -1,0 +1,624 @@
+//! Writes a stream: whole packets where they can stay as they are, else event by event.
+
+use std::collections::BTreeMap;
+
+use kymo_ctf::class::Dialect;
+use kymo_ctf::decode::{PACKET_MAGIC, PacketHead};
+use kymo_ctf::secure;
+use kymo_ctf::trace::{ChunkCursor, Packet, Trace};
+use kymo_ctf::write::{
+    Encode, EventId, PacketInfo, PacketStart, RawEvent, StreamWriter, Token, WriteError,
+};
+use kymo_model::{Chunk, Cursor, Event, Fault, FaultReport, FieldId, Recording, Scope};
+use kymo_time::Timestamp;
+
+use super::mend::{Mender, Times};
+use super::nested::Nested;
+use super::plan::{Job, Plan, Source};
+use super::seal::Sealing;
+use super::{CtfOptions, index};
+use crate::filter::{Filter, Worker, name_of};
+
+/// What was done with a stream.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) events: u64,
+    pub(super) faults: Vec<FaultReport>,
+    pub(super) refused: Vec<String>,
+    /// Events before the zero of time, and events without a time, where the target tells times
+    /// in nanoseconds.
+    pub(super) early: u64,
+    pub(super) untimed: u64,
+    /// Packets that tell other times or counts than those of the source.
+    pub(super) mended: u64,
+}
+
+/// Writes the chosen events of a stream.
+pub(super) fn write(
+    plan: &Plan<'_>,
+    job: &Job<'_>,
+    writer: StreamWriter<Sealing>,
+    filter: &Filter,
+    worker: &mut Worker<'_>,
+    options: &CtfOptions,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Done, WriteError> {
+    let clock = job.of.streams()[job.stream].clock.as_deref();
+    let is_plain = clock.is_some_and(|clock| {
+        (clock.frequency, clock.offset_seconds, clock.offset_cycles) == (1_000_000_000, 0, 0)
+    });
+    let mut scribe = Scribe {
+        in_nanos: plan.model.dialect == Dialect::Rfc11 && !is_plain,
+        last: 0,
+        plan,
+        source: &plan.sources[job.source],
+        job,
+        writer,
+        filter,
+        worker,
+        options,
+        done: Done::default(),
+        refused: BTreeMap::new(),
+        lost_events: 0,
+        missing: 0,
+        is_begun: false,
+        context: None,
+        damaged: 0,
+        mender: options.repairs.then(Mender::default),
+        all_copied: true,
+        end: None,
+    };
+    let mut before: Option<Chunk> = None;
+    for chunk in job.of.chunks(job.stream) {
+        let bytes = chunk.bytes;
+        if filter.overlaps(scribe.source.recording, &chunk) {
+            if let Some(before) = before.take() {
+                scribe.empty(&before, &chunk)?;
+            }
+            scribe.chunk(&chunk)?;
+        } else {
+            scribe.all_copied = false;
+            before = Some(chunk);
+        }
+        progress(bytes);
+        if options.strict && !scribe.done.faults.is_empty() {
+            break;
+        }
+    }
+    scribe.finish()
+}
+
+/// Writes one stream.
+struct Scribe<'s, 'f> {
+    plan: &'s Plan<'s>,
+    source: &'s Source<'s>,
+    job: &'s Job<'s>,
+    writer: StreamWriter<Sealing>,
+    filter: &'s Filter,
+    worker: &'s mut Worker<'f>,
+    options: &'s CtfOptions,
+    done: Done,
+    /// What could not be written: name of the event class and why, and how often.
+    refused: BTreeMap<(String, String), u64>,
+    /// Events that were lost so far, as the chunks tell.
+    lost_events: u64,
+    /// Packets of the source since the one begun last that are not in the target: lost ones, and
+    /// those that cannot be read.
+    missing: u64,
+    /// Whether a packet was begun.
+    is_begun: bool,
+    /// What the header and context of the packet begun last hold beside what only matters to
+    /// readers, where packets are not kept.
+    context: Option<Vec<(FieldId, Token)>>,
+    /// Events that are known to be lost with damage.
+    damaged: u64,
+    /// Finds out what damaged packets should say, where that is wanted.
+    mender: Option<Mender>,
+    /// Whether all packets so far were copied as they are.
+    all_copied: bool,
+    /// Ticks at the end of the packet before, where packets are not kept.
+    end: Option<u64>,
+    /// Whether times are told in nanoseconds since the epoch: RFC v1.1 knows no other clock.
+    in_nanos: bool,
+    /// Nanoseconds of the event before.
+    last: u64,
+}
+
+impl Scribe<'_, '_> {
+    fn chunk(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
+        let count = |lost: Option<kymo_model::Lost>| lost.and_then(|lost| lost.count).unwrap_or(0);
+        let (events, packets) = (count(chunk.lost_events), count(chunk.lost_chunks));
+        self.lost_events = self.lost_events.wrapping_add(events);
+        self.missing = self.missing.wrapping_add(packets);
+        if let Err(fault) = self
+            .worker
+            .begin_chunk(self.source.recording, self.job.of, chunk)
+        {
+            self.fault(chunk, None, fault);
+            return Ok(());
+        }
+        match self.job.of.as_ctf() {
+            Some(trace) => self.packet(trace, chunk, events),
+            None => self.events(chunk),
+        }
+    }
+
+    /// Writes the packet before a window without events, where something was lost between it and
+    /// the next: readers tell that by the counters of both.
+    fn empty(&mut self, chunk: &Chunk, next: &Chunk) -> Result<(), WriteError> {
+        let is_lost = next.lost_events.is_some() || next.lost_chunks.is_some();
+        let (Some(trace), true, false) = (self.job.of.as_ctf(), is_lost, self.is_begun) else {
+            return Ok(());
+        };
+        let Some(packet) = trace.packet(chunk.stream, chunk.number) else {
+            return Ok(());
+        };
+        // What is damaged here is not of the window.
+        let Ok(head) = trace.decoder().packet_head(trace.packet_bytes(&packet)) else {
+            return Ok(());
+        };
+        self.begin(trace, chunk, packet.clock, &head, 0)?;
+        self.end = self.bound(chunk.end, chunk.end_time);
+        self.end_packet(self.end)
+    }
+
+    /// The ticks of an event in the target.
+    fn ticks<E: Event>(&mut self, event: &E) -> Option<u64> {
+        if !self.in_nanos {
+            return event.ticks();
+        }
+        match event.timestamp() {
+            Some(time) => {
+                self.done.early += u64::from(time.as_nanos() < 0);
+                self.last = nanos(time);
+            }
+            None => self.done.untimed += 1,
+        }
+        Some(self.last)
+    }
+
+    /// The ticks at which a packet begins or ends, in the target.
+    fn bound(&self, ticks: Option<u64>, time: Option<Timestamp>) -> Option<u64> {
+        match self.in_nanos {
+            true => time.map(nanos),
+            false => ticks,
+        }
+    }
+
+    fn fault(&mut self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) {
+        self.done
+            .faults
+            .push(self.job.of.report(chunk, event, fault));
+        self.all_copied = false;
+    }
+
+    /// A packet that cannot be read: the number of the next one tells that it is missing.
+    fn unreadable(&mut self, chunk: &Chunk, fault: Fault) {
+        self.missing = self.missing.wrapping_add(1);
+        self.fault(chunk, None, fault);
+    }
+
+    /// A packet of a trace.
+    fn packet(&mut self, trace: &Trace, chunk: &Chunk, lost_events: u64) -> Result<(), WriteError> {
+        let Some(packet) = trace.packet(chunk.stream, chunk.number) else {
+            return Ok(());
+        };
+        let bytes = trace.packet_bytes(&packet);
+        let head = match trace.decoder().packet_head(bytes) {
+            Ok(head) => head,
+            Err(fault) => {
+                self.unreadable(chunk, fault);
+                return Ok(());
+            }
+        };
+        let mended = match &mut self.mender {
+            Some(mender) if !self.in_nanos => Some(mender.next(trace, chunk, &head)),
+            _ => None,
+        };
+        let is_changed = mended.as_ref().is_some_and(|mended| mended.is_changed);
+        self.done.mended += u64::from(is_changed);
+        if !is_changed
+            && self.is_copied(trace, chunk, &packet, &head, bytes)
+            && let Some(events) = match &mended {
+                Some(mended) => mended.whole,
+                None => whole(trace, chunk),
+            }
+        {
+            let info = PacketInfo {
+                stream_class_id: self.plan.model.streams[self.job.stream_class].id,
+                stream_id: self.job.options.stream_id,
+                events,
+                ..index::told(chunk, &packet, &head)
+            };
+            self.done.events += events;
+            return self.writer.whole_packet(bytes, &info);
+        }
+        self.all_copied = false;
+        let contradiction = mended.as_ref().and_then(|mended| mended.contradiction);
+        if let Some(fault) = contradiction {
+            self.fault(chunk, None, fault);
+        }
+        let times = mended.as_ref().map(|mended| mended.times);
+        let mut cursor = match &times {
+            Some(times) => times.cursor(trace, chunk),
+            None => trace.cursor(chunk),
+        };
+        if is_secured(trace, bytes)
+            && let Some(fault) = cursor.take_fault()
+        {
+            self.unreadable(chunk, fault);
+            return Ok(());
+        }
+        let told = mended.as_ref().map_or(&head, |mended| &mended.head);
+        let begin = times.and_then(|times| times.begin);
+        self.begin(
+            trace,
+            chunk,
+            begin.unwrap_or(packet.clock),
+            told,
+            lost_events,
+        )?;
+        self.trace_events(trace, chunk, cursor, times)?;
+        let said = head.content_bits.filter(|_| contradiction.is_none());
+        if said.is_some_and(|bits| bits > packet.content_bits) {
+            // It is cut: what is not there are events, as far as anybody knows.
+            self.count_damage();
+        }
+        let end = match times {
+            Some(times) => times.end,
+            None => self.bound(chunk.end, chunk.end_time),
+        };
+        match self.options.packet_bytes {
+            None => self.end_packet(end),
+            Some(_) => {
+                self.end = end;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a packet can stay as it is, if it is whole.
+    fn is_copied(
+        &self,
+        trace: &Trace,
+        chunk: &Chunk,
+        packet: &Packet,
+        head: &PacketHead,
+        bytes: &[u8],
+    ) -> bool {
+        let class = trace.stream_class(chunk.stream);
+        let is_ours = head.magic.is_none_or(|magic| magic == PACKET_MAGIC)
+            && (head.uuid.is_none() || head.uuid == trace.class().uuid);
+        let agrees = self.source.agreements[class].packets && is_ours;
+        // Where a packet does not tell all of its time, a reader goes on from the one before it.
+        let has_time = chunk.begin.is_none() && self.all_copied
+            || head.begin.is_some_and(|(_, bits)| bits >= 64)
+            || self.all_copied && trace.files().len() == trace.streams().len();
+        agrees
+            && has_time
+            && self.options.packet_bytes.is_none()
+            && self.damaged == 0
+            && bytes.len() as u64 * 8 == packet.total_bits
+            && head
+                .content_bits
+                .is_none_or(|bits| bits == packet.content_bits)
+            && head.total_bits.is_none_or(|bits| bits == packet.total_bits)
+            && !is_secured(trace, bytes)
+            && self.filter.wants_whole(self.source.recording, chunk)
+    }
+
+    /// Begins a packet like one of the source, at the ticks `begin` where packets tell when they do;
+    /// where packets are not kept, only if what is told in the packet's header and context changes.
+    fn begin(
+        &mut self,
+        trace: &Trace,
+        chunk: &Chunk,
+        begin: u64,
+        head: &PacketHead,
+        lost_events: u64,
+    ) -> Result<(), WriteError> {
+        let info = &trace.streams()[chunk.stream];
+        let decoded = self.writer.packet_members().decoded(&info.packet_schema);
+        // A fault here was met before.
+        let _ = trace.visit_packet(chunk, decoded);
+        self.is_begun = true;
+        if self.options.packet_bytes.is_some() {
+            let tokens = decoded.tokens().iter();
+            let context = tokens
+                .filter(|(field, _)| !trace.is_packet_bookkeeping(chunk.stream, *field))
+                .cloned()
+                .collect();
+            let before = self.context.replace(context);
+            // Where packets tell only some bits of their time, a reader needs each of them.
+            let is_told = head.begin.is_none_or(|(_, bits)| bits >= 64);
+            if before == self.context && lost_events == 0 && self.missing == 0 && is_told {
+                return Ok(());
+            }
+        }
+        self.end_packet(self.end)?;
+        let begin = match (head.begin, self.in_nanos) {
+            (Some(_), false) => Some(begin),
+            (Some(_), true) => chunk.begin_time.map(nanos),
+            (None, _) => self.first_ticks(trace, chunk),
+        };
+        let start = PacketStart {
+            begin,
+            ..self.counters(trace, head)
+        };
+        self.missing = 0;
+        match self.writer.begin_packet(start) {
+            Err(error) => self.refuse("(a packet)", error),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Ends the packet in hand; what cannot be told of it is refused.
+    fn end_packet(&mut self, end: Option<u64>) -> Result<(), WriteError> {
+        match self.writer.end_packet(end) {
+            Err(WriteError::LeftOut { events }) => {
+                self.done.events -= events;
+                let problem =
+                    "they end within a byte, and packets do not tell the size of their content";
+                let key = ("(the last ones of a packet)".to_owned(), problem.to_owned());
+                *self.refused.entry(key).or_default() += events;
+                Ok(())
+            }
+            Err(error) => self.refuse("(a packet)", error),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Ticks of the first event of a packet.
+    fn first_ticks(&self, trace: &Trace, chunk: &Chunk) -> Option<u64> {
+        let mut cursor = trace.cursor(chunk);
+        let first = cursor.next_event().ok()??;
+        self.bound(first.ticks(), first.timestamp())
+    }
+
+    /// What the counters of a packet say in the target: the same as in the source, where that is
+    /// of the same kind and has the same packets; else they go on from the packet before.
+    fn counters(&self, trace: &Trace, head: &PacketHead) -> PacketStart {
+        let is_rfc = |dialect| dialect == Dialect::Rfc11;
+        let same_kind = is_rfc(trace.class().dialect) == is_rfc(self.plan.model.dialect);
+        let (discarded, sequence) = match same_kind && self.options.packet_bytes.is_none() {
+            true => (
+                head.discarded.map(|(count, _)| count),
+                head.sequence.map(|(number, _)| number),
+            ),
+            false => (None, None),
+        };
+        let counted = self.writer.sequence().wrapping_add(self.missing);
+        PacketStart {
+            discarded: Some(
+                discarded
+                    .unwrap_or(self.lost_events)
+                    .wrapping_add(self.damaged),
+            ),
+            sequence: Some(sequence.unwrap_or(counted)),
+            ..PacketStart::default()
+        }
+    }
+
+    /// Counts events that damage has taken: how many, nobody knows, so one.
+    fn count_damage(&mut self) {
+        if self.options.repairs {
+            self.damaged = self.damaged.wrapping_add(1);
+            self.writer.discard(1);
+        }
+    }
+
+    /// Damage that ends a packet.
+    fn damage(&mut self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) {
+        self.fault(chunk, event, fault);
+        self.count_damage();
+    }
+
+    fn trace_events(
+        &mut self,
+        trace: &Trace,
+        chunk: &Chunk,
+        mut cursor: ChunkCursor<'_>,
+        times: Option<Times>,
+    ) -> Result<(), WriteError> {
+        let source = self.source;
+        let class = trace.stream_class(chunk.stream);
+        let agreement = &source.agreements[class];
+        let stream = &trace.class().streams[class];
+        let has_more = stream.event_header.as_ref().is_some_and(has_other_fields);
+        let before: usize = trace.class().streams[..class]
+            .iter()
+            .map(|stream| stream.events.len())
+            .sum();
+        let mut earliest = times.map_or(0, |times| times.earliest);
+        loop {
+            let event = match cursor.next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(()),
+                Err(fault) => {
+                    self.damage(chunk, None, fault);
+                    return Ok(());
+                }
+            };
+            let at = Some((event.number(), event.class_index()));
+            if let (Some(times), Some(ticks)) = (times, event.ticks()) {
+                if ticks < earliest || ticks > times.latest {
+                    self.count_damage();
+                    self.refuse(name_of(event.class()), untimely())?;
+                    match ticks < earliest {
+                        true => continue,
+                        // What follows is later still, if it is events at all.
+                        false => return Ok(()),
+                    }
+                }
+                earliest = ticks;
+            }
+            let wanted = match self.worker.accepts(&event) {
+                Ok(wanted) => wanted,
+                Err(fault) => {
+                    self.damage(chunk, at, fault);
+                    return Ok(());
+                }
+            };
+            if !wanted {
+                continue;
+            }
+            let id = source.events[event.class_index()];
+            let ticks = self.ticks(&event);
+            if has_more {
+                let schema = trace.decoder().header_schema(class);
+                let members = self.writer.header_members();
+                // The cursor has been through it.
+                let _ = event.visit_header(members.decoded(schema));
+            }
+            let in_stream = event.class_index() - before;
+            let mut copied = Ok(false);
+            if agreement.events.get(in_stream) == Some(&true) {
+                let (fields, end) = match event.extent() {
+                    Ok(extent) => extent,
+                    Err(fault) => {
+                        self.damage(chunk, at, fault);
+                        return Ok(());
+                    }
+                };
+                let raw = RawEvent {
+                    data: event.packet_bytes(),
+                    fields,
+                    end,
+                    align: agreement.align,
+                    order: agreement.order,
+                };
+                copied = self.writer.copied(id, ticks, &raw);
+            }
+            let written = match copied {
+                Ok(true) => Ok(Ok(())),
+                Ok(false) => self.visited(id, ticks, &event),
+                Err(error) => Err(error),
+            };
+            match written {
+                Ok(Ok(())) => self.done.events += 1,
+                Ok(Err(fault)) => {
+                    self.damage(chunk, at, fault);
+                    return Ok(());
+                }
+                Err(error) => self.refuse(name_of(event.class()), error)?,
+            }
+        }
+    }
+
+    /// Writes an event by its values.
+    fn visited<E: Event>(
+        &mut self,
+        id: EventId,
+        ticks: Option<u64>,
+        event: &E,
+    ) -> Result<Result<(), Fault>, WriteError> {
+        let schema = &event.class().schema;
+        let is_nested = self.plan.model.dialect == Dialect::Rfc11
+            && schema.root(Scope::SpecificContext).is_some();
+        self.writer
+            .visited(id, ticks, |encode: &mut Encode<'_>| match is_nested {
+                true => event.visit(&mut Nested::new(encode, schema)),
+                false => event.visit(encode),
+            })
+    }
+
+    /// The events of a chunk of another format.
+    fn events(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
+        let of = self.job.of;
+        let mut cursor = of.cursor(chunk);
+        loop {
+            let event = match cursor.next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(()),
+                Err(fault) => {
+                    self.fault(chunk, None, fault);
+                    return Ok(());
+                }
+            };
+            let at = Some((event.number(), event.class_index()));
+            let written = match self.worker.accepts(&event) {
+                Ok(false) => continue,
+                Ok(true) => {
+                    let id = self.source.events[event.class_index()];
+                    let ticks = self.ticks(&event);
+                    self.visited(id, ticks, &event)
+                }
+                Err(fault) => Ok(Err(fault)),
+            };
+            match written {
+                Ok(Ok(())) => self.done.events += 1,
+                Ok(Err(fault)) => {
+                    self.fault(chunk, at, fault);
+                    return Ok(());
+                }
+                Err(error) => self.refuse(name_of(event.class()), error)?,
+            }
+        }
+    }
+
+    /// Counts an event that cannot be written; what has nothing to do with the event ends it all.
+    fn refuse(&mut self, what: &str, error: WriteError) -> Result<(), WriteError> {
+        match error {
+            WriteError::Field { .. } | WriteError::Misuse(_) => {
+                let key = (what.to_owned(), error.to_string());
+                *self.refused.entry(key).or_default() += 1;
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+
+    fn finish(mut self) -> Result<Done, WriteError> {
+        self.end_packet(self.end)?;
+        self.writer.finish()?.flush()?;
+        let refused = self.refused.into_iter().map(|((event, problem), count)| {
+            format!("events `{event}` that cannot be written ({problem}), left out: {count}")
+        });
+        self.done.refused = refused.collect();
+        Ok(self.done)
+    }
+}
+
+/// Why an event is left out that damage has made.
+fn untimely() -> WriteError {
+    WriteError::Misuse(
+        "its time is before that of the event before it, or beyond the end of its packet"
+            .to_owned(),
+    )
+}
+
+/// Whether a packet is secured: how it is to be in the target is told by options.
+fn is_secured(trace: &Trace, packet: &[u8]) -> bool {
+    let class = trace.class();
+    class.dialect == Dialect::Rfc11 && secure::is_secured(packet, class.native_order())
+}
+
+/// How many events a packet has; `None` where it is damaged.
+fn whole(trace: &Trace, chunk: &Chunk) -> Option<u64> {
+    let mut cursor = trace.cursor(chunk);
+    let mut events = 0;
+    while cursor.next_event().ok()?.is_some() {
+        events += 1;
+    }
+    Some(events)
+}
+
+/// A time in nanoseconds; one before the epoch is that.
+fn nanos(time: Timestamp) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(0)
+}
+
+/// Whether an event header holds something that neither tells class or time nor selects what does.
+fn has_other_fields(class: &kymo_ctf::class::FieldClass) -> bool {
+    let parts = class.parts();
+    let is_compound = matches!(
+        class,
+        kymo_ctf::class::FieldClass::Struct { .. }
+            | kymo_ctf::class::FieldClass::Variant { .. }
+            | kymo_ctf::class::FieldClass::Optional { .. }
+    );
+    match is_compound {
+        true => parts.into_iter().any(has_other_fields),
+        false => class.roles().is_empty(),
+    }
+}
