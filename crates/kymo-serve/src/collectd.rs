@@ -1,9 +1,10 @@
 //! All that collectd's clients can reach: datagrams, the text protocol, and what becomes of values.
 
 use std::io;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kymo_collectd::TypesDb;
 use kymo_rrdtool::reason;
@@ -11,11 +12,12 @@ use kymo_time::CdTime;
 
 use crate::config;
 use crate::daemon::Source;
+use crate::forward::{self, Forwarder};
 use crate::ingest::{self, Databases, Ingest};
 use crate::listen::{Server, Socket};
 use crate::metrics::Page;
 use crate::network::{self, Receiver};
-use crate::store::{Log, Store};
+use crate::store::{Log, LogOf, Store};
 use crate::{csv, plain};
 
 /// Where collectd's types are unless told otherwise.
@@ -43,6 +45,8 @@ pub struct Options {
     pub network: network::Options,
     /// The text protocol.
     pub unixsock: config::Listen,
+    /// What is sent on.
+    pub forward: forward::Options,
     /// What a `collectd.conf` says that is not followed, to be told.
     pub ignored: Vec<String>,
 }
@@ -59,6 +63,7 @@ impl Default for Options {
             csv: None,
             network: network::Options::default(),
             unixsock: config::Listen::nowhere(0o770),
+            forward: forward::Options::default(),
             ignored: Vec::new(),
         }
     }
@@ -67,74 +72,159 @@ impl Default for Options {
 /// What serves collectd's clients.
 #[derive(Debug)]
 pub struct Collectd {
+    options: Mutex<Options>,
     ingest: Arc<Ingest>,
     receiver: Receiver,
-    server: Option<Server>,
+    server: Server,
     counters: Arc<plain::Counters>,
+    log: LogOf,
+}
+
+/// What is to be as other options say. Nothing has changed as long as it is not [taken](Collectd::take).
+#[derive(Debug)]
+pub struct Plan {
+    options: Options,
+    ingest: ingest::Options,
+    receiver: network::Plan,
 }
 
 impl Collectd {
-    /// Begins to serve, also clients at sockets for the text protocol.
+    /// Begins to serve, also clients at sockets for the text protocol, and what comes at sockets for datagrams
+    /// that somebody else has bound.
     ///
     /// # Errors
     ///
     /// Why it cannot, as a message.
     pub fn start(
         options: &Options,
-        sockets: Vec<Socket>,
+        sockets: &[Arc<Socket>],
+        handed: Vec<UdpSocket>,
         store: &Arc<Store>,
         log: &Log,
     ) -> Result<Self, String> {
-        let told = |error: io::Error| reason(&error);
-        let ingest = ingest::Options {
-            types: types(&options.types_db)?,
-            interval: options.interval,
-            host: options.host.clone().unwrap_or_else(host),
-            databases: options.databases.clone(),
-            csv: options.csv.clone(),
-            most_series: options.most_series,
-        };
-        options
-            .ignored
-            .iter()
-            .for_each(|line| log(&format!("warning: {line}")));
-        if ingest.databases.is_none() && ingest.csv.is_none() {
-            log("warning: values are kept nowhere: there are neither databases nor files of CSV");
-        }
-        if ingest.types.is_none() {
-            log("there is no types.db: the types on the wire decide, and PUTVAL knows no type");
-        }
-        let ingest = Ingest::start(ingest, Arc::clone(store), Arc::clone(log));
-        let ingest = ingest.map_err(|error| error.to_string())?;
-        let receiver = Receiver::start(&options.network, &ingest, log);
-        let receiver = receiver.map_err(|error| {
-            ingest.close();
-            error.to_string()
-        })?;
-        for address in receiver.addresses() {
-            log(&format!("collectd's datagrams at {address}"));
-        }
+        let told = |error: io::Error| error.to_string();
+        let forwarder = Forwarder::start(&options.forward, log).map_err(told)?;
+        let ingest = lists(options, types(&options.types_db)?, forwarder);
+        tell(options, &ingest, log);
+        let ingest = Ingest::start(ingest, Arc::clone(store), Arc::clone(log)).map_err(told)?;
         let counters = Arc::<plain::Counters>::default();
-        let server = match sockets.is_empty() {
-            true => None,
-            false => {
-                let most = options.unixsock.connections;
-                Some(plain::serve(sockets, most, &ingest, &counters).map_err(told)?)
-            }
-        };
+        let most = options.unixsock.connections;
+        let begun = Receiver::start_with(&options.network, handed, &ingest, log)
+            .map_err(told)
+            .and_then(|receiver| {
+                let server = plain::serve(sockets, most, &ingest, &counters);
+                Ok((receiver, server.map_err(|error| reason(&error))?))
+            });
+        let (receiver, server) = begun.inspect_err(|_| ingest.close())?;
         Ok(Self {
+            options: Mutex::new(options.clone()),
             ingest,
             receiver,
             server,
             counters,
+            log: LogOf(Arc::clone(log)),
         })
+    }
+
+    /// Where clients of the text protocol come.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    fn options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prepares that it serves as other options say. Types are read again; where their files are the same
+    /// and now wrong, that is told, and the types before hold on.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot, as a message.
+    pub fn plan(&self, options: &Options) -> Result<Plan, String> {
+        let told = |error: io::Error| error.to_string();
+        let (before, log) = (self.options(), &self.log.0);
+        let now = self.ingest.options();
+        let types = match types(&options.types_db) {
+            Err(problem) if before.types_db == options.types_db => {
+                log(&format!("{problem}; the types before hold on"));
+                now.types.clone()
+            }
+            types => types?,
+        };
+        let forwarder = match &now.forwarder {
+            Some(forwarder) if before.forward == options.forward => Arc::clone(forwarder),
+            Some(forwarder) => forwarder.successor(&options.forward, log).map_err(told)?,
+            None => Forwarder::start(&options.forward, log).map_err(told)?,
+        };
+        let ingest = lists(options, types, forwarder);
+        ingest.check(self.ingest.store()).map_err(told)?;
+        let receiver = self.receiver.plan(&options.network, log).map_err(told)?;
+        Ok(Plan {
+            options: options.clone(),
+            ingest,
+            receiver,
+        })
+    }
+
+    /// Serves as was planned: what is known and what has come stays, and so do connections.
+    pub fn take(&self, plan: Plan) {
+        let mut options = self.options();
+        if *options != plan.options {
+            tell(&plan.options, &plan.ingest, &self.log.0);
+        }
+        let before = self.ingest.options();
+        let is_followed = |it: &Arc<Forwarder>| {
+            let now = plan.ingest.forwarder.as_ref();
+            !now.is_some_and(|now| Arc::ptr_eq(it, now))
+        };
+        let followed = before.forwarder.as_ref().filter(|it| is_followed(it));
+        let followed = followed.cloned();
+        self.ingest.change(plan.ingest);
+        if let Some(forwarder) = followed {
+            forwarder.close();
+        }
+        self.receiver.take(plan.receiver);
+        if let Err(problem) = self.receiver.reload() {
+            (self.log.0)(&format!("{problem}; the passwords before hold on"));
+        }
+        *options = plan.options;
+    }
+}
+
+/// What becomes of lists.
+fn lists(options: &Options, types: Option<TypesDb>, forwarder: Arc<Forwarder>) -> ingest::Options {
+    ingest::Options {
+        types,
+        interval: options.interval,
+        host: options.host.clone().unwrap_or_else(host),
+        databases: options.databases.clone(),
+        csv: options.csv.clone(),
+        most_series: options.most_series,
+        forwarder: Some(forwarder),
+    }
+}
+
+/// Tells what is not as it might be meant.
+fn tell(options: &Options, ingest: &ingest::Options, log: &Log) {
+    let ignored = options.ignored.iter();
+    ignored.for_each(|line| log(&format!("warning: {line}")));
+    let sends_on = !options.forward.servers.is_empty();
+    if ingest.databases.is_none() && ingest.csv.is_none() && !sends_on {
+        log("warning: values are kept nowhere: there are neither databases nor files of CSV");
+    }
+    if ingest.types.is_none() {
+        log("there is no types.db: the types on the wire decide, and PUTVAL knows no type");
     }
 }
 
 impl Source for Collectd {
     fn metrics(&self, page: &mut Page) {
-        lists(page, &self.ingest);
+        count(page, &self.ingest);
         self.receiver.metrics(page);
+        if let Some(forwarder) = &self.ingest.options().forwarder {
+            forwarder.metrics(page);
+        }
         let counters = &self.counters;
         for (name, help, counter) in [
             (
@@ -151,13 +241,7 @@ impl Source for Collectd {
             let name = format!("unixsock_{name}_total");
             page.counter(&name, help, counter.load(Relaxed));
         }
-        if let Some(server) = &self.server {
-            page.connections("unixsock", server.connections());
-        }
-    }
-
-    fn reload(&self) -> Result<(), String> {
-        self.receiver.reload()
+        page.connections("unixsock", self.server.connections());
     }
 
     fn flush(&self) {
@@ -165,16 +249,18 @@ impl Source for Collectd {
         let _ = self.ingest.flush(None);
     }
 
-    fn stop(&mut self) {
+    fn stop(&self) {
         self.receiver.stop();
-        if let Some(server) = &mut self.server {
-            server.stop();
+        self.server.stop();
+        // Nobody gives it anything any more.
+        if let Some(forwarder) = &self.ingest.options().forwarder {
+            forwarder.close();
         }
         self.ingest.close();
     }
 }
 
-fn lists(page: &mut Page, ingest: &Ingest) {
+fn count(page: &mut Page, ingest: &Ingest) {
     let counters = &ingest.counters;
     for (name, help, counter) in [
         ("lists_total", "Lists of values taken.", &counters.lists),

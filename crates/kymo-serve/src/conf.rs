@@ -4,14 +4,17 @@
 //! is in the file is told with its line, and not followed.
 
 use std::path::Path;
+use std::time::Duration;
 
 use kymo_collectd::config::{self, Argument, Item};
-use kymo_collectd::network::{PORT, Security};
+use kymo_collectd::network::{PORT, SIZES, Security};
 use kymo_rrdtool::reason;
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::collectd::Options;
+use crate::config::ReadFile;
 use crate::csv;
+use crate::forward::Server;
 use crate::ingest::Databases;
 use crate::listen::Address;
 use crate::network::Listen;
@@ -27,8 +30,21 @@ const SOCKET: &str = "/var/run/collectd-unixsock";
 ///
 /// A file that cannot be read, or is wrong: as a message that shows where.
 pub fn read(path: &Path, options: &mut Options) -> Result<Vec<String>, String> {
+    read_with(path, &|path| std::fs::read_to_string(path), options)
+}
+
+/// The same; `file` gives the text of the file.
+///
+/// # Errors
+///
+/// A file that cannot be read, or is wrong: as a message that shows where.
+pub fn read_with(
+    path: &Path,
+    file: &ReadFile<'_>,
+    options: &mut Options,
+) -> Result<Vec<String>, String> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path);
+    let text = file(path);
     let text = text.map_err(|error| format!("'{name}': {}", reason(&error)))?;
     parse(&text, &name, options)
 }
@@ -111,6 +127,15 @@ impl Reader<'_> {
                 _ => self.ignore(item, "is not followed"),
             }
         }
+        let csv = items.iter().find(|item| {
+            let is_it = |text: &str| text.eq_ignore_ascii_case("csv");
+            item.is("LoadPlugin") && item.first_text().is_ok_and(is_it)
+        });
+        if let Some(item) = csv
+            && options.csv.is_none()
+        {
+            return Err(no_directory(item, "expected in a block `<Plugin csv>`"));
+        }
         if sockets && options.unixsock.addresses.is_empty() {
             options
                 .unixsock
@@ -149,39 +174,73 @@ impl Reader<'_> {
 
     fn network(&mut self, block: &Item, options: &mut Options) -> Result<(), Wrong> {
         for item in block.children() {
-            if !item.is("Listen") {
-                let why = match item.is("Server") {
-                    true => "is not followed: nothing is sent on",
-                    false => "is not followed",
-                };
-                self.ignore(item, why);
-                continue;
-            }
-            let mut listen = Listen::new(item.first_text()?);
-            listen.port = match item.arguments.get(1).map(|it| &it.argument) {
-                None => PORT,
-                Some(Argument::Text(port)) => port.parse().map_err(|_| wrong(item, "a port"))?,
-                Some(Argument::Number(port)) if (0.0..65_536.0).contains(port) => *port as u16,
-                Some(_) => return Err(wrong(item, "a port")),
-            };
-            for option in item.children() {
-                match option.key.to_ascii_lowercase().as_str() {
-                    "securitylevel" => {
-                        listen.level = Security::from_name(option.text()?)
-                            .ok_or_else(|| wrong(option, "None, Sign or Encrypt"))?;
-                    }
-                    "authfile" => listen.auth_file = Some(option.text()?.into()),
-                    "interface" => listen.interface = Some(option.text()?.to_string()),
-                    _ => self.ignore(option, "is not followed"),
+            let forward = &mut options.forward;
+            match item.key.to_ascii_lowercase().as_str() {
+                "listen" => options.network.listen.push(self.listen(item)?),
+                "server" => forward.servers.push(self.server(item)?),
+                "forward" => forward.received = item.boolean()?,
+                "maxpacketsize" => {
+                    let size = count(item, 0)?.and_then(|size| usize::try_from(size).ok());
+                    let size = size.filter(|size| SIZES.contains(size));
+                    forward.packet_size = size.ok_or_else(|| wrong(item, "1024 to 65507"))?;
                 }
+                "timetolive" => {
+                    let routers = count(item, 1)?.and_then(|it| u8::try_from(it).ok());
+                    let routers = routers.ok_or_else(|| wrong(item, "1 to 255"))?;
+                    forward.time_to_live = Some(routers);
+                }
+                _ => self.ignore(item, "is not followed"),
             }
-            if listen.level > Security::None && listen.auth_file.is_none() {
-                let error = Diagnostic::error("the level of security needs an `AuthFile`");
-                return Err(Box::new(error.at(item.range.clone(), "it has none")));
-            }
-            options.network.listen.push(listen);
         }
         Ok(())
+    }
+
+    fn listen(&mut self, item: &Item) -> Result<Listen, Wrong> {
+        let mut listen = Listen::new(item.first_text()?);
+        listen.port = port(item)?;
+        for option in item.children() {
+            match option.key.to_ascii_lowercase().as_str() {
+                "securitylevel" => listen.level = level(option)?,
+                "authfile" => listen.auth_file = Some(option.text()?.into()),
+                "interface" => listen.interface = Some(option.text()?.to_string()),
+                _ => self.ignore(option, "is not followed"),
+            }
+        }
+        if listen.level > Security::None && listen.auth_file.is_none() {
+            let error = Diagnostic::error("the level of security needs an `AuthFile`");
+            return Err(Box::new(error.at(item.range.clone(), "it has none")));
+        }
+        Ok(listen)
+    }
+
+    fn server(&mut self, item: &Item) -> Result<Server, Wrong> {
+        let mut server = Server::new(item.first_text()?);
+        server.port = port(item)?;
+        let (mut user, mut password) = (None, None);
+        for option in item.children() {
+            match option.key.to_ascii_lowercase().as_str() {
+                "securitylevel" => server.level = level(option)?,
+                "username" => user = Some(option.text()?.to_string()),
+                "password" => password = Some(option.text()?.to_string()),
+                "interface" => server.interface = Some(option.text()?.to_string()),
+                "bindaddress" => server.bind_address = Some(option.text()?.to_string()),
+                "resolveinterval" => {
+                    let seconds = option.number()?;
+                    let interval = Duration::try_from_secs_f64(seconds).ok();
+                    let interval = interval.ok_or_else(|| wrong(option, "seconds"))?;
+                    // As in collectd, 0 is never.
+                    server.resolve_interval = Some(interval).filter(|it| !it.is_zero());
+                }
+                _ => self.ignore(option, "is not followed"),
+            }
+        }
+        server.user = user.zip(password);
+        if server.level > Security::None && server.user.is_none() {
+            let error =
+                Diagnostic::error("the level of security needs a `Username` and a `Password`");
+            return Err(Box::new(error.at(item.range.clone(), "not both are here")));
+        }
+        Ok(server)
     }
 
     fn unixsock(&mut self, block: &Item, options: &mut Options) -> Result<(), Wrong> {
@@ -218,10 +277,7 @@ impl Reader<'_> {
             }
         }
         let Some(directory) = directory else {
-            let error = Diagnostic::error("there is no `DataDir`");
-            return Err(Box::new(
-                error.at(block.range.clone(), "expected in this block"),
-            ));
+            return Err(no_directory(block, "expected in this block"));
         };
         options.csv = Some(csv::Options { directory, rates });
         Ok(())
@@ -259,6 +315,20 @@ impl Reader<'_> {
 /// Plugins that do what the daemon does.
 const KNOWN: [&str; 5] = ["network", "unixsock", "rrdtool", "rrdcached", "csv"];
 
+/// The port behind a host.
+fn port(item: &Item) -> Result<u16, Wrong> {
+    match item.arguments.get(1).map(|it| &it.argument) {
+        None => Ok(PORT),
+        Some(Argument::Text(port)) => port.parse().map_err(|_| wrong(item, "a port")),
+        Some(Argument::Number(port)) if (0.0..65_536.0).contains(port) => Ok(*port as u16),
+        Some(_) => Err(wrong(item, "a port")),
+    }
+}
+
+fn level(option: &Item) -> Result<Security, Wrong> {
+    Security::from_name(option.text()?).ok_or_else(|| wrong(option, "None, Sign or Encrypt"))
+}
+
 /// A whole number, which is given as a number or a text.
 fn count(item: &Item, least: u64) -> Result<Option<u64>, Wrong> {
     let number = match item.arguments.as_slice() {
@@ -277,6 +347,12 @@ fn count(item: &Item, least: u64) -> Result<Option<u64>, Wrong> {
             &format!("one number from {least} to 4294967295"),
         )),
     }
+}
+
+/// That comma-separated values have no place.
+fn no_directory(item: &Item, expected: &str) -> Wrong {
+    let error = Diagnostic::error("there is no `DataDir`");
+    Box::new(error.at(item.range.clone(), expected))
 }
 
 fn wrong(item: &Item, expected: &str) -> Wrong {
@@ -326,6 +402,17 @@ mod tests {
                 AuthFile "/auth"
                 Interface "eth0"
               </Listen>
+              Server "a"
+              <Server "h" "99">
+                SecurityLevel Encrypt
+                Username "alice"
+                Password "s3cret pass"
+                BindAddress "127.0.0.1"
+                ResolveInterval 60
+              </Server>
+              Forward true
+              MaxPacketSize 1024
+              TimeToLive 128
             </Plugin>
             <Plugin rrdtool>
               DataDir "rrd"
@@ -379,6 +466,22 @@ mod tests {
                 ],
                 ..Default::default()
             },
+            forward: crate::forward::Options {
+                servers: vec![
+                    Server::new("a"),
+                    Server {
+                        port: 99,
+                        level: Security::Encrypt,
+                        user: Some(("alice".to_string(), "s3cret pass".to_string())),
+                        bind_address: Some("127.0.0.1".to_string()),
+                        resolve_interval: Some(Duration::from_secs(60)),
+                        ..Server::new("h")
+                    },
+                ],
+                received: true,
+                packet_size: 1024,
+                time_to_live: Some(128),
+            },
             unixsock: crate::config::Listen {
                 addresses: vec![Address::Unix("/run/x".into())],
                 mode: 0o600,
@@ -392,14 +495,14 @@ mod tests {
     #[test]
     fn what_is_not_followed_is_told_with_its_line() {
         let text = "FQDNLookup false\nLoadPlugin cpu\nLoadPlugin network\n<Plugin network>\n\
-            Server \"h\"\nTimeToLive 3\n</Plugin>\n<Plugin csv>\nDataDir \"/x\"\n</Plugin>\n\
+            ReportStats true\nCacheFlush 3\n</Plugin>\n<Plugin csv>\nDataDir \"/x\"\n</Plugin>\n\
             <Plugin cpu>\nReportByState true\n</Plugin>\n";
         let (options, ignored) = parse_one(text).unwrap();
         let expected = [
             "x.conf: line 2: `LoadPlugin` of `cpu` is not followed",
             "x.conf: line 1: `FQDNLookup` is not followed",
-            "x.conf: line 5: `Server` is not followed: nothing is sent on",
-            "x.conf: line 6: `TimeToLive` is not followed",
+            "x.conf: line 5: `ReportStats` is not followed",
+            "x.conf: line 6: `CacheFlush` is not followed",
             "x.conf: line 8: `Plugin` of `csv` is not followed: it is not loaded",
             "x.conf: line 11: `Plugin` of `cpu` is not followed",
         ];
@@ -421,6 +524,12 @@ mod tests {
                 "<Plugin network>\n<Listen \"h\">\nSecurityLevel Sign\n</Listen>",
                 "needs an `AuthFile`",
             ),
+            (
+                "<Plugin network>\n<Server \"h\">\nSecurityLevel Sign\nUsername \"u\"\n</Server>",
+                "needs a `Username` and a `Password`",
+            ),
+            ("<Plugin network>\nMaxPacketSize 10", "1024 to 65507"),
+            ("<Plugin network>\nTimeToLive 256", "1 to 255"),
             ("<Plugin network>\nListen \"h\" \"x\"", "a port"),
             ("<Plugin rrdtool>\nXFF 1", "from 0 to below 1"),
             ("<Plugin rrdtool>\nRRARows 0", "from 1 to 4294967295"),
@@ -435,5 +544,7 @@ mod tests {
                 "{problem}"
             );
         }
+        let problem = parse_one("LoadPlugin rrdtool\nLoadPlugin CSV\n").unwrap_err();
+        assert!(problem.contains("expected in a block `<Plugin csv>`"));
     }
 }

@@ -100,6 +100,9 @@ impl Default for Write {
     }
 }
 
+/// Gives the text of a file.
+pub type ReadFile<'r> = dyn Fn(&Path) -> std::io::Result<String> + 'r;
+
 /// The journal is written anew above so many bytes.
 pub const JOURNAL_BYTES: u64 = 64 << 20;
 const MIB: u64 = 1 << 20;
@@ -131,18 +134,28 @@ impl Config {
         Self::parse(&text).map_err(|problem| format!("'{}': {problem}", path.display()))
     }
 
-    /// Reads a text.
+    /// Reads a text, and the `collectd.conf` that it may name.
     ///
     /// # Errors
     ///
     /// What is wrong with it, and where.
     pub fn parse(text: &str) -> Result<Self, String> {
+        Self::parse_with(text, &|path| std::fs::read_to_string(path))
+    }
+
+    /// The same; `read` gives the text of a file that it names.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and where.
+    pub fn parse_with(text: &str, read: &ReadFile<'_>) -> Result<Self, String> {
         let table = DeTable::parse(text).map_err(|error| {
             let place = section::place(text, error.span().unwrap_or_default().start);
             format!("{place}: {}", error.message())
         })?;
         let mut section = Section::new(text, "", table.get_ref(), 0);
         let data = section.path("data")?;
+        let data = data.filter(|path| !path.as_os_str().is_empty());
         let mut config = Self::new(data.ok_or("there is no `data`, the directory of databases")?);
         section.set("anywhere", &mut config.anywhere, Section::boolean)?;
         if let Some((name, place)) = section.string("format")? {
@@ -191,7 +204,7 @@ impl Config {
             }
         }
         if let Some(table) = section.section("collectd")? {
-            config.collectd = Some(collectd::read(table)?);
+            config.collectd = Some(collectd::read(table, read)?);
         }
         section.end()?;
         Ok(config)
@@ -283,6 +296,10 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place() {
         for (text, problem) in [
             ("", "there is no `data`, the directory of databases"),
+            (
+                "data = ''",
+                "there is no `data`, the directory of databases",
+            ),
             (
                 "data = 'a'\nx = 1",
                 "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `journal`, `metrics`, `pid-file`, `rrdcached`, `write`",

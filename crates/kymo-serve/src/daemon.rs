@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kymo_io::most_open_files;
 use kymo_rrdtool::reason;
-use listenfd::ListenFd;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::activation;
 use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
 use crate::listen::{Address, Server, Socket};
@@ -46,13 +47,15 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
     });
     let store = Store::open(options(&config, log)).map_err(told)?;
     let mut daemon = Daemon {
-        rrdcached: Arc::new(Rrdcached::new(Arc::clone(&store))),
         store,
         config,
         log: Arc::clone(log),
-        handed: handed(),
+        handed: Vec::new(),
+        has_clients: false,
         bound: Bound::new(),
         sources: Arc::default(),
+        collectd: None,
+        rrdcached: None,
         metrics: None,
         pid_file: None,
     };
@@ -87,28 +90,19 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
 }
 
 /// What brings updates to the store: sockets and their threads.
-pub trait Source: Send {
+pub trait Source: Send + Sync {
     /// Adds what it has counted to a page.
     fn metrics(&self, page: &mut Page);
-
-    /// Reads again what lies in files.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it, as a message; what was there before holds on.
-    fn reload(&self) -> Result<(), String> {
-        Ok(())
-    }
 
     /// Writes what it keeps beside the store.
     fn flush(&self) {}
 
     /// Takes nothing any more, and ends when what was taken is answered.
-    fn stop(&mut self);
+    fn stop(&self);
 }
 
 /// By what is spoken there.
-type Sources = BTreeMap<&'static str, Box<dyn Source>>;
+type Sources = BTreeMap<&'static str, Arc<dyn Source>>;
 /// Sockets that the daemon has bound: what is spoken there, and at what address.
 type Bound = Vec<(&'static str, Address, Arc<Socket>)>;
 
@@ -116,11 +110,15 @@ struct Daemon {
     config: Config,
     log: Log,
     store: Arc<Store>,
-    rrdcached: Arc<Rrdcached>,
     /// Sockets that were there before the daemon, and what is spoken there.
-    handed: Vec<(String, Socket)>,
+    handed: Vec<(&'static str, Arc<Socket>)>,
+    /// Whether some of those are for collectd's clients.
+    has_clients: bool,
     bound: Bound,
+    /// All that is there, for the metrics.
     sources: Arc<Mutex<Sources>>,
+    collectd: Option<Arc<Collectd>>,
+    rrdcached: Option<Arc<rrdcached::Source>>,
     metrics: Option<Server>,
     /// That which was written.
     pid_file: Option<PathBuf>,
@@ -128,11 +126,16 @@ struct Daemon {
 
 impl Daemon {
     fn begin(&mut self) -> Result<(), String> {
-        for (what, socket) in &self.handed {
+        let (streams, datagrams) = activation::handed()?;
+        for (what, socket) in &streams {
             (self.log)(&format!("{what} at {}, from systemd", socket.name()));
         }
+        let is_unixsock = |(what, _): &(&str, _)| *what == "unixsock";
+        self.has_clients = !datagrams.is_empty() || streams.iter().any(is_unixsock);
+        self.handed = streams;
+        self.config = self.complete(self.config.clone());
         self.bound = self.bind(&self.config)?;
-        self.start_collectd()?;
+        self.start_collectd(&self.config.clone(), &self.bound.clone(), datagrams)?;
         // Where another daemon listens, the file is that one's. Who is answered finds it.
         if let Some(path) = &self.config.pid_file {
             let written = std::fs::write(path, pid());
@@ -140,8 +143,15 @@ impl Daemon {
             self.pid_file = Some(path.clone());
         }
         self.start_rrdcached()?;
-        self.start_metrics()?;
-        Ok(())
+        self.start_metrics()
+    }
+
+    /// A configuration, with what the sockets need that were there before the daemon.
+    fn complete(&self, mut config: Config) -> Config {
+        if self.has_clients {
+            config.collectd.get_or_insert_default();
+        }
+        config
     }
 
     /// Binds the sockets of a configuration; those that are bound already are taken as they are.
@@ -176,67 +186,100 @@ impl Daemon {
         Ok(socket)
     }
 
-    /// The sockets where something is spoken.
-    fn sockets(&self, what: &str) -> Result<Vec<Socket>, String> {
-        let handed = self.handed.iter().filter(|(name, _)| name == what);
-        let bound = self.bound.iter().filter(|(name, ..)| *name == what);
-        let sockets = handed.map(|(_, socket)| socket);
-        let sockets = sockets.chain(bound.map(|(.., socket)| &**socket));
-        let sockets = sockets.map(Socket::try_clone).collect::<io::Result<_>>();
-        sockets.map_err(|error| reason(&error))
+    /// The sockets where something is spoken, those before the daemon among them.
+    fn sockets(&self, what: &str, bound: &Bound) -> Vec<Arc<Socket>> {
+        let handed = self.handed.iter().filter(|(name, _)| *name == what);
+        let bound = bound.iter().filter(|(name, ..)| *name == what);
+        let handed = handed.map(|(_, socket)| socket);
+        handed
+            .chain(bound.map(|(.., socket)| socket))
+            .cloned()
+            .collect()
     }
 
-    fn start_rrdcached(&self) -> Result<(), String> {
-        let sockets = self.sockets("rrdcached")?;
-        if !sockets.is_empty() {
-            let most = self.config.rrdcached.connections;
-            let source = rrdcached::Source::start(&self.rrdcached, sockets, most);
-            let source = Box::new(source.map_err(|error| reason(&error))?);
-            lock(&self.sources).insert("rrdcached", source);
+    fn start_collectd(
+        &mut self,
+        config: &Config,
+        bound: &Bound,
+        datagrams: Vec<UdpSocket>,
+    ) -> Result<(), String> {
+        if let Some(options) = &config.collectd {
+            let sockets = self.sockets("unixsock", bound);
+            let source = Collectd::start(options, &sockets, datagrams, &self.store, &self.log)?;
+            let source = Arc::new(source);
+            lock(&self.sources).insert("collectd", Arc::clone(&source) as _);
+            self.collectd = Some(source);
         }
         Ok(())
     }
 
-    fn start_collectd(&self) -> Result<(), String> {
-        if let Some(options) = &self.config.collectd {
-            let sockets = self.sockets("unixsock")?;
-            let source = Collectd::start(options, sockets, &self.store, &self.log)?;
-            lock(&self.sources).insert("collectd", Box::new(source));
+    fn stop_collectd(&mut self) {
+        // Who asks for metrics does not wait until it has ended.
+        lock(&self.sources).remove("collectd");
+        if let Some(collectd) = self.collectd.take() {
+            collectd.stop();
         }
+    }
+
+    fn start_rrdcached(&mut self) -> Result<(), String> {
+        let sockets = self.sockets("rrdcached", &self.bound);
+        let shared = Arc::new(Rrdcached::new(Arc::clone(&self.store)));
+        let most = self.config.rrdcached.connections;
+        let source = rrdcached::Source::start(&shared, &sockets, most);
+        let source = Arc::new(source.map_err(|error| reason(&error))?);
+        lock(&self.sources).insert("rrdcached", Arc::clone(&source) as _);
+        self.rrdcached = Some(source);
         Ok(())
     }
 
     fn start_metrics(&mut self) -> Result<(), String> {
-        let sockets = self.sockets("metrics")?;
-        if !sockets.is_empty() {
-            let (store, sources) = (Arc::clone(&self.store), Arc::clone(&self.sources));
-            let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(move || {
-                let mut page = Page::default();
-                page.store(&store);
-                let sources = lock(&sources);
-                sources.values().for_each(|it| it.metrics(&mut page));
-                page.process();
-                page
-            });
-            let most = self.config.metrics.connections;
-            let serve = move |stream| metrics::serve(stream, &page);
-            let server = Server::start("metrics", sockets, most, serve);
-            self.metrics = Some(server.map_err(|error| reason(&error))?);
-        }
+        let (store, sources) = (Arc::clone(&self.store), Arc::clone(&self.sources));
+        let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(move || {
+            let mut page = Page::default();
+            page.store(&store);
+            // What some of them wait for, others do not.
+            let sources: Vec<_> = lock(&sources).values().cloned().collect();
+            sources.iter().for_each(|it| it.metrics(&mut page));
+            page.process();
+            page
+        });
+        let sockets = self.sockets("metrics", &self.bound);
+        let most = self.config.metrics.connections;
+        let serve = move |stream| metrics::serve(stream, &page);
+        let server = Server::start("metrics", &sockets, most, serve);
+        self.metrics = Some(server.map_err(|error| reason(&error))?);
         Ok(())
     }
 
-    fn stop_metrics(&mut self) {
-        if let Some(mut metrics) = self.metrics.take() {
-            metrics.stop();
-        }
+    /// The servers of connections, and what is spoken there.
+    fn servers(&self) -> Vec<(&'static str, &Server)> {
+        let rrdcached = self.rrdcached.as_ref().map(|it| &it.server);
+        let collectd = self.collectd.as_ref().map(|it| it.server());
+        let metrics = self.metrics.as_ref();
+        let all = [
+            ("rrdcached", rrdcached),
+            ("unixsock", collectd),
+            ("metrics", metrics),
+        ];
+        let there = all.into_iter();
+        there.filter_map(|(what, it)| Some((what, it?))).collect()
     }
 
-    fn stop_source(&self, what: &str) {
-        // Who asks for metrics does not wait until it has ended.
-        let source = lock(&self.sources).remove(what);
-        if let Some(mut source) = source {
-            source.stop();
+    /// Also waits for connections at these sockets.
+    fn add(&self, bound: &Bound) -> Result<(), String> {
+        self.servers().iter().try_for_each(|(what, server)| {
+            let added = server.add(&self.sockets(what, bound));
+            added.map_err(|error| reason(&error))
+        })
+    }
+
+    /// Waits for connections at the sockets of the configuration only.
+    fn retain(&self) {
+        let spoken = spoken(&self.config);
+        for (what, server) in self.servers() {
+            let listen = spoken.iter().find(|(name, _)| *name == what);
+            let most = listen.map_or(0, |(_, listen)| listen.connections);
+            server.retain(&self.sockets(what, &self.bound), most);
         }
     }
 
@@ -253,23 +296,33 @@ impl Daemon {
         self.notify(&[NotifyState::Ready]);
     }
 
-    /// Does what a configuration says, or why that is not possible, and goes on with the one before.
+    /// Does what a configuration says, or tells why that is not possible, and goes on with the one before.
     fn take(&mut self, config: Config) -> Result<(), String> {
+        let config = self.complete(config);
+        // All that may be impossible comes first.
         let bound = self.bind(&config)?;
+        let plan = match (&self.collectd, &config.collectd) {
+            (Some(collectd), Some(options)) => Some(collectd.plan(options)?),
+            _ => None,
+        };
+        let mut begun = self.add(&bound);
+        if begun.is_ok() && self.collectd.is_none() {
+            begun = self.start_collectd(&config, &bound, Vec::new());
+        }
+        if begun.is_err() {
+            self.retain();
+            return begun;
+        }
         let before = std::mem::replace(&mut self.config, config);
         let bound_before = std::mem::replace(&mut self.bound, bound);
-        if before.collectd != self.config.collectd {
-            // Only one can receive at a port.
-            self.stop_source("collectd");
-            if let Err(problem) = self.start_collectd() {
-                self.config = before;
-                self.bound = bound_before;
-                self.start_collectd().map_err(|again| {
-                    format!("{problem}; collectd's clients are served no more: {again}")
-                })?;
-                return Err(problem);
-            }
+        match (&self.collectd, plan) {
+            (Some(collectd), Some(plan)) => collectd.take(plan),
+            _ if self.config.collectd.is_none() => self.stop_collectd(),
+            _ => {}
         }
+        self.retain();
+        // The files of sockets where nobody listens any more are removed.
+        drop(bound_before);
         let now = &self.config;
         let write = &now.write;
         self.store.set_timing(Timing {
@@ -289,29 +342,12 @@ impl Daemon {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
             (self.log)(text);
         }
-        for source in lock(&self.sources).values() {
-            if let Err(problem) = source.reload() {
-                (self.log)(&problem);
-            }
-        }
         for (what, listen) in spoken(now) {
             let sockets = self.bound.iter().filter(|(name, ..)| *name == what);
             for (_, address, socket) in sockets {
                 if let Err(error) = socket.set_mode(listen.mode) {
                     (self.log)(&format!("{address}: {}", reason(&error)));
                 }
-            }
-        }
-        if before.rrdcached != self.config.rrdcached {
-            self.stop_source("rrdcached");
-            if let Err(problem) = self.start_rrdcached() {
-                (self.log)(&problem);
-            }
-        }
-        if before.metrics != self.config.metrics {
-            self.stop_metrics();
-            if let Err(problem) = self.start_metrics() {
-                (self.log)(&problem);
             }
         }
         Ok(())
@@ -326,9 +362,13 @@ impl Daemon {
 
     /// Answers what has come, writes all that is pending, and ends. Tells whether all is kept.
     fn end(&mut self) -> bool {
-        self.stop_metrics();
-        self.stop_source("rrdcached");
-        self.stop_source("collectd");
+        if let Some(metrics) = self.metrics.take() {
+            metrics.stop();
+        }
+        if let Some(rrdcached) = self.rrdcached.take() {
+            rrdcached.stop();
+        }
+        self.stop_collectd();
         self.bound.clear();
         let kept = self.store.close();
         if let Some(path) = &self.pid_file
@@ -362,28 +402,6 @@ fn spoken(config: &Config) -> Vec<(&'static str, &Listen)> {
     ];
     spoken.extend(config.collectd.iter().map(|it| ("unixsock", &it.unixsock)));
     spoken
-}
-
-/// The sockets that systemd hands over, with their names (`FileDescriptorName=`).
-fn handed() -> Vec<(String, Socket)> {
-    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-    let mut names = names.split(':');
-    let mut handed = ListenFd::from_env();
-    let mut sockets = Vec::new();
-    for index in 0..handed.len() {
-        // systemd calls those without a name after the unit, such as `kymo.socket`.
-        let name = match names.next() {
-            Some("metrics") => "metrics",
-            Some("unixsock") => "unixsock",
-            _ => "rrdcached",
-        };
-        if let Ok(Some(listener)) = handed.take_unix_listener(index) {
-            sockets.push((name.to_owned(), Socket::Unix(listener, None)));
-        } else if let Ok(Some(listener)) = handed.take_tcp_listener(index) {
-            sockets.push((name.to_owned(), Socket::Tcp(listener)));
-        }
-    }
-    sockets
 }
 
 fn options(config: &Config, log: &Log) -> Options {

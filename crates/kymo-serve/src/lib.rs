@@ -6,23 +6,26 @@
 //! * [`rrdcached`]: rrdcached's protocol;
 //! * [`collectd`]: collectd's clients: [`network`] receives datagrams, [`plain`] serves the text protocol;
 //!   [`ingest`] gives their lists to databases, defined as in [`definitions`], and to files ([`csv`]);
-//!   [`conf`] reads a `collectd.conf`;
+//!   [`forward`] sends them on; [`conf`] reads a `collectd.conf`;
 //! * [`metrics`]: what the daemon tells of itself;
 //! * [`config`], [`daemon`]: what it shall do, and its life.
 //!
 //! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
 //! those of the standard library, and sockets block: a slow client holds up its own thread only.
 
+mod activation;
 pub mod collectd;
 pub mod conf;
 pub mod config;
 pub mod csv;
 pub mod daemon;
 pub mod definitions;
+pub mod forward;
 pub mod ingest;
 pub mod journal;
 pub mod lines;
 pub mod listen;
+mod met;
 pub mod metrics;
 pub mod network;
 pub mod plain;

@@ -1,6 +1,7 @@
 //! Sockets that wait for connections, and a thread for each of these.
 
-use std::collections::HashMap;
+mod server;
+
 use std::fmt;
 use std::fs::Permissions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -9,17 +10,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use kymo_io::most_open_files;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// How long connections have for what they are doing when the daemon ends.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+pub use server::{Connections, Server};
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,18 +125,6 @@ impl Socket {
         }
     }
 
-    /// The same socket once more. Its path stays when this one is closed.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        match self {
-            Self::Unix(listener, _) => Ok(Self::Unix(listener.try_clone()?, None)),
-            Self::Tcp(listener) => listener.try_clone().map(Self::Tcp),
-        }
-    }
-
     /// Gives the file of a socket another mode, if it has one.
     ///
     /// # Errors
@@ -157,11 +142,13 @@ impl Socket {
     /// Takes a connection that waits.
     fn accept(&self) -> io::Result<Stream> {
         match self {
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Self::Unix(listener, _) => listener
+                .accept()
+                .map(|(stream, _)| Stream::new(Wire::Unix(stream))),
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Stream::new(Wire::Tcp(stream)))
             }
         }
     }
@@ -201,14 +188,39 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 
 /// A connection.
 #[derive(Debug)]
-pub enum Stream {
-    /// Of this machine.
+pub struct Stream {
+    wire: Wire,
+    /// Whether the daemon has ended reading.
+    is_cut: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+enum Wire {
     Unix(UnixStream),
-    /// Of any.
     Tcp(TcpStream),
 }
 
 impl Stream {
+    fn new(wire: Wire) -> Self {
+        Self {
+            wire,
+            is_cut: Arc::default(),
+        }
+    }
+
+    /// Whether it was the daemon that ended reading: what was read last may be a part of what the client has
+    /// to say.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// Ends reading.
+    fn cut(&self) {
+        // It is seen by whoever sees the end.
+        self.is_cut.store(true, Ordering::Relaxed);
+        self.shutdown(Shutdown::Read);
+    }
+
     /// Has reading and writing fail that takes longer than this.
     ///
     /// # Errors
@@ -216,11 +228,11 @@ impl Stream {
     /// Those of the system.
     pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
         let patience = Some(patience);
-        match self {
-            Self::Unix(stream) => stream
+        match &self.wire {
+            Wire::Unix(stream) => stream
                 .set_read_timeout(patience)
                 .and_then(|()| stream.set_write_timeout(patience)),
-            Self::Tcp(stream) => stream
+            Wire::Tcp(stream) => stream
                 .set_read_timeout(patience)
                 .and_then(|()| stream.set_write_timeout(patience)),
         }
@@ -232,42 +244,44 @@ impl Stream {
     ///
     /// Those of the system.
     pub fn set_write_patience(&self, patience: Duration) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => stream.set_write_timeout(Some(patience)),
-            Self::Tcp(stream) => stream.set_write_timeout(Some(patience)),
+        match &self.wire {
+            Wire::Unix(stream) => stream.set_write_timeout(Some(patience)),
+            Wire::Tcp(stream) => stream.set_write_timeout(Some(patience)),
         }
     }
 
     fn try_clone(&self) -> io::Result<Self> {
-        match self {
-            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
-            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
-        }
+        let wire = match &self.wire {
+            Wire::Unix(stream) => Wire::Unix(stream.try_clone()?),
+            Wire::Tcp(stream) => Wire::Tcp(stream.try_clone()?),
+        };
+        let is_cut = Arc::clone(&self.is_cut);
+        Ok(Self { wire, is_cut })
     }
 
     fn shutdown(&self, how: Shutdown) {
         // It may have ended already.
-        let _ = match self {
-            Self::Unix(stream) => stream.shutdown(how),
-            Self::Tcp(stream) => stream.shutdown(how),
+        let _ = match &self.wire {
+            Wire::Unix(stream) => stream.shutdown(how),
+            Wire::Tcp(stream) => stream.shutdown(how),
         };
     }
 }
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.read(buffer),
-            Self::Tcp(stream) => stream.read(buffer),
+        match &mut self.wire {
+            Wire::Unix(stream) => stream.read(buffer),
+            Wire::Tcp(stream) => stream.read(buffer),
         }
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.write(bytes),
-            Self::Tcp(stream) => stream.write(bytes),
+        match &mut self.wire {
+            Wire::Unix(stream) => stream.write(bytes),
+            Wire::Tcp(stream) => stream.write(bytes),
         }
     }
 
@@ -323,151 +337,11 @@ impl Stop {
     }
 }
 
-/// Sockets with a thread for each, and one for each of their connections.
-#[derive(Debug)]
-pub struct Server {
-    running: Option<Running>,
-    threads: Vec<JoinHandle<()>>,
-    connections: Arc<Connections>,
-}
-
-/// The connections of a server.
-#[derive(Debug, Default)]
-pub struct Connections {
-    /// How many may be open.
-    most: usize,
-    open: Mutex<HashMap<u64, Stream>>,
-    /// How many are open.
-    pub count: AtomicUsize,
-    /// How many there have been.
-    pub accepted: AtomicU64,
-    /// How many were turned away, since there were too many.
-    pub refused: AtomicU64,
-}
-
-impl Server {
-    /// Waits for connections, no more than so many at a time, nor than a tenth of the files that the
-    /// process may have open. Each is served by a thread, which calls `serve` with it.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system.
-    pub fn start(
-        name: &str,
-        sockets: Vec<Socket>,
-        most: usize,
-        serve: impl Fn(Stream) + Clone + Send + 'static,
-    ) -> io::Result<Self> {
-        let (running, stop) = stop()?;
-        let stop = Arc::new(stop);
-        // Each has two files, and there may be three servers beside the databases.
-        let connections = Arc::new(Connections {
-            most: most.min(most_open_files() / 10).max(1),
-            ..Connections::default()
-        });
-        let mut threads = Vec::new();
-        for socket in sockets {
-            let (stop, connections) = (Arc::clone(&stop), Arc::clone(&connections));
-            let (name, serve) = (name.to_owned(), serve.clone());
-            let thread = std::thread::Builder::new().name(name.clone());
-            threads
-                .push(thread.spawn(move || listen(&name, &socket, &stop, &connections, &serve))?);
-        }
-        Ok(Self {
-            running: Some(running),
-            threads,
-            connections,
-        })
-    }
-
-    /// Its connections.
-    pub fn connections(&self) -> &Arc<Connections> {
-        &self.connections
-    }
-
-    /// Takes no connections any more, answers what has come, and ends those that are open.
-    pub fn stop(&mut self) {
-        drop(self.running.take());
-        for thread in self.threads.drain(..) {
-            // A thread that panicked has told so.
-            let _ = thread.join();
-        }
-        self.connections.shut_down(Shutdown::Read);
-        let end = Instant::now() + LAST_ANSWERS;
-        while self.connections.count.load(Relaxed) > 0 && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        self.connections.shut_down(Shutdown::Both);
-    }
-}
-
-impl Connections {
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Stream>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn shut_down(&self, how: Shutdown) {
-        self.open().values().for_each(|stream| stream.shutdown(how));
-    }
-}
-
-/// Accepts connections until it is time to end.
-fn listen(
-    name: &str,
-    socket: &Socket,
-    stop: &Stop,
-    connections: &Arc<Connections>,
-    serve: &(impl Fn(Stream) + Clone + Send + 'static),
-) {
-    while stop.wait(socket.as_fd()).unwrap_or(false) {
-        let begun = socket
-            .accept()
-            .and_then(|stream| begin(name, stream, connections, serve.clone()));
-        if begun.is_err() {
-            // There are no files or threads left, or the client is gone: others may end meanwhile.
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-/// Serves a connection by a thread of its own.
-fn begin(
-    name: &str,
-    stream: Stream,
-    connections: &Arc<Connections>,
-    serve: impl Fn(Stream) + Send + 'static,
-) -> io::Result<()> {
-    if connections.count.load(Relaxed) >= connections.most {
-        connections.refused.fetch_add(1, Relaxed);
-        return Ok(());
-    }
-    let number = connections.accepted.fetch_add(1, Relaxed);
-    connections.open().insert(number, stream.try_clone()?);
-    connections.count.fetch_add(1, Relaxed);
-    let ended = Ended(Arc::clone(connections), number);
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    thread.spawn(move || {
-        let _ended = ended;
-        serve(stream);
-    })?;
-    Ok(())
-}
-
-/// Notes that a connection has ended, whatever way.
-struct Ended(Arc<Connections>, u64);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let stream = self.0.open().remove(&self.1);
-        self.0.count.fetch_sub(1, Relaxed);
-        if let Some(stream) = stream {
-            stream.shutdown(Shutdown::Both);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering::Relaxed;
+
     use super::*;
 
     #[test]
@@ -543,7 +417,7 @@ mod tests {
             while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
         };
         let socket = Socket::bind(&address, 0o600).unwrap();
-        let mut server = Server::start("echo", vec![socket], 2, echo).unwrap();
+        let server = Server::start("echo", &[Arc::new(socket)], 2, echo).unwrap();
         let mut one = UnixStream::connect(path).unwrap();
         let mut other = UnixStream::connect(path).unwrap();
         let mut byte = [0];
@@ -558,5 +432,37 @@ mod tests {
         server.stop();
         assert_eq!(one.read(&mut byte).unwrap(), 0);
         assert!(UnixStream::connect(path).is_err());
+    }
+
+    #[test]
+    fn sockets_come_and_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| directory.path().join(name));
+        let [a, b] = paths.clone().map(|path| {
+            let socket = Socket::bind(&Address::Unix(path), 0o600);
+            Arc::new(socket.unwrap())
+        });
+        let echo = |mut stream: Stream| {
+            let mut byte = [0];
+            while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
+        };
+        let server = Server::start("echo", &[Arc::clone(&a)], 9, echo).unwrap();
+        server.add(&[Arc::clone(&a), Arc::clone(&b)]).unwrap();
+        let [mut one, mut other] = paths.each_ref().map(|path| {
+            let mut stream = UnixStream::connect(path).unwrap();
+            stream.write_all(b"x").unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+            stream
+        });
+        drop(a);
+        server.retain(std::slice::from_ref(&b), 1);
+        assert_eq!(one.read(&mut [0]).unwrap(), 0, "its socket is gone");
+        assert!(!paths[0].exists());
+        other.write_all(b"x").unwrap();
+        other.read_exact(&mut [0]).unwrap();
+        let mut third = UnixStream::connect(&paths[1]).unwrap();
+        assert_eq!(third.read(&mut [0]).unwrap_or(0), 0, "only one at a time");
+        assert_eq!(server.connections().count.load(Relaxed), 1);
+        server.stop();
     }
 }

@@ -184,7 +184,12 @@ fn answer(stream: &mut Stream, page: &dyn Fn() -> Page) -> io::Result<()> {
     }
     let line = request[..length].split(|byte| *byte == b'\r').next();
     let mut words = line.unwrap_or_default().split(|byte| *byte == b' ');
-    match (words.next(), words.next()) {
+    let method = words.next();
+    // A query selects nothing.
+    let path = words
+        .next()
+        .and_then(|it| it.split(|byte| *byte == b'?').next());
+    match (method, path) {
         (Some(b"GET"), Some(b"/metrics")) => respond(stream, "200 OK", page().text()),
         (Some(b"GET"), _) => respond(stream, "404 Not Found", "there is /metrics only\n"),
         _ => respond(stream, "405 Method Not Allowed", "there is GET only\n"),

@@ -5,16 +5,17 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use kymo_collectd::plain::{Command, Context, LineError, Lines, PutValues, Reply, parse};
-use kymo_collectd::{Identifier, TypesDb};
+use kymo_collectd::{Identifier, Notification, TypesDb};
 use kymo_time::CdTime;
 
-use crate::ingest::{Ingest, Session, now};
+use crate::ingest::{Ingest, Origin, Session, now};
 use crate::listen::{Server, Socket, Stream};
 
 /// The longest line, in bytes.
@@ -41,7 +42,7 @@ pub struct Counters {
 ///
 /// Those of the system.
 pub fn serve(
-    sockets: Vec<Socket>,
+    sockets: &[Arc<Socket>],
     most: usize,
     ingest: &Arc<Ingest>,
     counters: &Arc<Counters>,
@@ -49,9 +50,11 @@ pub fn serve(
     let (ingest, counters) = (Arc::clone(ingest), Arc::clone(counters));
     Server::start("unixsock", sockets, most, move |stream| {
         let client = Client {
-            session: ingest.session(),
+            session: ingest.session(Origin::Here),
             ingest: Arc::clone(&ingest),
             counters: Arc::clone(&counters),
+            replies: String::new(),
+            acknowledged: Vec::new(),
         };
         // Who is gone needs no reply.
         let _ = client.serve(stream);
@@ -62,6 +65,10 @@ struct Client {
     session: Session,
     ingest: Arc<Ingest>,
     counters: Arc<Counters>,
+    /// What is not yet sent.
+    replies: String,
+    /// Where in it values are said to be taken, which the journal must have first.
+    acknowledged: Vec<Range<usize>>,
 }
 
 impl Client {
@@ -69,71 +76,96 @@ impl Client {
         stream.set_patience(PATIENCE)?;
         let mut lines = Lines::new(LONGEST);
         let mut piece = vec![0; PIECE];
-        let mut replies = String::new();
-        loop {
-            let count = match stream.read(&mut piece) {
-                Ok(0) => return Ok(()),
-                Ok(count) => count,
+        let mut is_open = true;
+        while is_open {
+            match stream.read(&mut piece) {
+                Ok(0) => {
+                    is_open = false;
+                    // Of a line that the daemon has cut off, nobody knows how it would have ended.
+                    if !stream.is_cut() {
+                        lines.end();
+                    }
+                }
+                Ok(count) => lines.push(&piece[..count]),
                 // Who asks nothing may stay.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error),
-            };
-            lines.push(&piece[..count]);
+            }
+            self.session.begin();
             while let Some(line) = lines.next_line() {
-                let reply = match line {
-                    Ok(line) => self.reply(line),
-                    Err(LineError::TooLong) => Reply::error("Line too long."),
-                    Err(LineError::NotText) => Reply::error("Line is not text."),
+                let command = match line {
+                    Ok(line) => self.parse(line),
+                    Err(LineError::TooLong) => Err(Reply::error("Line too long.")),
+                    Err(LineError::NotText) => Err(Reply::error("Line is not text.")),
                 };
+                let is_put = matches!(command, Ok(Command::PutValues(_)));
+                let reply = command.map_or_else(|reply| reply, |command| self.reply(command));
                 self.counters.commands.fetch_add(1, Relaxed);
                 if reply.status() < 0 {
                     self.counters.errors.fetch_add(1, Relaxed);
                 }
+                let begin = self.replies.len();
                 // Writing to a string does not fail.
-                let _ = write!(replies, "{reply}");
-                if replies.len() > ENOUGH {
-                    self.send(&mut replies, &mut stream)?;
+                let _ = write!(self.replies, "{reply}");
+                if reply.status() >= 0 && is_put {
+                    self.acknowledged.push(begin..self.replies.len());
+                }
+                if self.replies.len() > ENOUGH {
+                    self.send(&mut stream)?;
                 }
             }
-            self.send(&mut replies, &mut stream)?;
+            self.send(&mut stream)?;
         }
-    }
-
-    /// Sends replies, when what they acknowledge is safe.
-    fn send(&mut self, replies: &mut String, stream: &mut Stream) -> io::Result<()> {
-        if let Err(problem) = self.session.commit() {
-            // Nobody can tell which of the values would be lost: none is acknowledged.
-            self.ingest.complain(format_args!("unixsock: {problem}"));
-            stream.write_all(Reply::error(problem).to_string().as_bytes())?;
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        stream.write_all(replies.as_bytes())?;
-        replies.clear();
         Ok(())
     }
 
-    fn reply(&mut self, line: &str) -> Reply {
+    /// Sends replies, when what they acknowledge is safe.
+    fn send(&mut self, stream: &mut Stream) -> io::Result<()> {
+        let acknowledged = std::mem::take(&mut self.acknowledged);
+        if let Err(problem) = self.session.commit() {
+            // Nobody can tell which of the values would be lost: none is acknowledged.
+            self.ingest.complain(format_args!("unixsock: {problem}"));
+            let error = Reply::error(problem).to_string();
+            self.counters
+                .errors
+                .fetch_add(acknowledged.len() as u64, Relaxed);
+            for range in acknowledged.into_iter().rev() {
+                self.replies.replace_range(range, &error);
+            }
+        }
+        stream.write_all(self.replies.as_bytes())?;
+        self.replies.clear();
+        Ok(())
+    }
+
+    fn parse(&self, line: &str) -> Result<Command, Reply> {
         let none = TypesDb::default();
-        let types = self.ingest.options().types.as_ref().unwrap_or(&none);
-        match parse(line, &Context { types }) {
-            Err(reply) => reply,
-            Ok(Command::PutValues(put)) => self.put(&put),
-            Ok(Command::GetValue { id }) => self.get(&id),
-            Ok(Command::GetThreshold { id }) => {
+        let options = self.ingest.options();
+        let types = options.types.as_ref().unwrap_or(&none);
+        parse(line, &Context { types })
+    }
+
+    fn reply(&mut self, command: Command) -> Reply {
+        match command {
+            Command::PutValues(put) => self.put(&put),
+            Command::GetValue { id } => self.get(&id),
+            Command::GetThreshold { id } => {
                 Reply::error(format_args!("No threshold found for identifier {id}"))
             }
-            Ok(Command::ListValues) => {
+            Command::ListValues => {
                 let live = self.ingest.live();
                 Reply::names(live.iter().map(|series| (series.time(), series.name())))
             }
-            Ok(Command::PutNotification(put)) => {
-                let (severity, id) = (put.severity, put.id().canonical());
-                let message = kymo_text::visible(&put.message);
-                self.ingest
-                    .notify(format_args!("{severity}: {id}: {message}"));
+            Command::PutNotification(put) => {
+                self.session.notify(&Notification {
+                    severity: put.severity,
+                    time: put.time,
+                    id: put.id(),
+                    message: &put.message,
+                });
                 Reply::success("Success")
             }
-            Ok(Command::Flush(flush)) => {
+            Command::Flush(flush) => {
                 // Whatever plugin is named, there is one thing to write to.
                 let plugins = flush.plugins.len().max(1);
                 if flush.ids.is_empty() {

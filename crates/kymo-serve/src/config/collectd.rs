@@ -14,15 +14,22 @@
 //!
 //! [collectd.csv]
 //! directory = "/var/lib/kymo-csv"
+//!
+//! [collectd.forward]
+//! received = true
+//!
+//! [[collectd.forward.server]]
+//! host = "metrics.example"
 //! ```
 
 use std::time::Duration;
 
-use kymo_collectd::network::{PORT, Security};
+use kymo_collectd::network::{PORT, SIZES, Security};
 use kymo_time::CdTime;
 
-use super::{MIB, Section};
+use super::{MIB, ReadFile, Section};
 use crate::collectd::Options;
+use crate::forward::{self, Server};
 use crate::ingest::Databases;
 use crate::network::Listen;
 use crate::{conf, csv};
@@ -30,12 +37,12 @@ use crate::{conf, csv};
 /// Levels of security, as they are written.
 const LEVELS: &str = "none, sign or encrypt";
 
-/// Reads the table.
-pub(super) fn read(mut section: Section<'_>) -> Result<Options, String> {
+/// Reads the table; `file` reads the file that it names.
+pub(super) fn read(mut section: Section<'_>, file: &ReadFile<'_>) -> Result<Options, String> {
     let mut options = Options::default();
     // What is said here counts more than what the file says that it names.
     if let Some(path) = section.path("config")? {
-        options.ignored = conf::read(&path, &mut options)?;
+        options.ignored = conf::read_with(&path, file, &mut options)?;
     }
     let types_db = section.paths("types-db")?;
     if !types_db.is_empty() {
@@ -83,22 +90,62 @@ pub(super) fn read(mut section: Section<'_>) -> Result<Options, String> {
         options.csv = Some(csv::Options { directory, rates });
         table.end()?;
     }
+    if let Some(table) = section.section("forward")? {
+        forward(table, &mut options.forward)?;
+    }
     section.end()?;
     Ok(options)
 }
 
-fn listen(mut table: Section<'_>) -> Result<Listen, String> {
-    let mut listen = Listen::new("");
-    let host = table.string("host")?;
-    listen.host = host.ok_or_else(|| table.missing("host"))?.0.to_string();
-    listen.port = match table.count("port", 0..=65_535)? {
-        Some(port) => port as u16,
-        None => PORT,
-    };
-    if let Some((text, place)) = table.string("security")? {
-        listen.level = Security::from_name(text)
-            .ok_or_else(|| table.problem(place, &format!("found `{text}`, expected {LEVELS}")))?;
+fn forward(mut table: Section<'_>, forward: &mut forward::Options) -> Result<(), String> {
+    table.set("received", &mut forward.received, Section::boolean)?;
+    table.set("packet-size", &mut forward.packet_size, |table, name| {
+        table.count(name, SIZES)
+    })?;
+    if let Some(routers) = table.count("time-to-live", 1..=255)? {
+        forward.time_to_live = Some(routers as u8);
     }
+    for server in table.sections("server")? {
+        forward.servers.push(self::server(server)?);
+    }
+    table.end()
+}
+
+fn server(mut table: Section<'_>) -> Result<Server, String> {
+    let (host, port, level) = remote(&mut table)?;
+    let mut server = Server::new(&host);
+    (server.port, server.level) = (port, level);
+    let user = table.string("user")?.map(|it| it.0.to_string());
+    let password = table.string("password")?.map(|it| it.0.to_string());
+    if level > Security::None {
+        let user = user.ok_or_else(|| table.missing("user"))?;
+        server.user = Some((user, password.ok_or_else(|| table.missing("password"))?));
+    }
+    server.interface = table.string("interface")?.map(|it| it.0.to_string());
+    server.bind_address = table.string("bind-address")?.map(|it| it.0.to_string());
+    server.resolve_interval = table.period("resolve-interval")?;
+    table.end()?;
+    Ok(server)
+}
+
+/// The host, the port and the level of security.
+fn remote(table: &mut Section<'_>) -> Result<(String, u16, Security), String> {
+    let host = table.string("host")?;
+    let host = host.ok_or_else(|| table.missing("host"))?.0.to_string();
+    let port = table.count("port", 0..=65_535)?;
+    let port = port.map_or(PORT, |port| port as u16);
+    let Some((text, place)) = table.string("security")? else {
+        return Ok((host, port, Security::None));
+    };
+    let level = Security::from_name(text)
+        .ok_or_else(|| table.problem(place, &format!("found `{text}`, expected {LEVELS}")))?;
+    Ok((host, port, level))
+}
+
+fn listen(mut table: Section<'_>) -> Result<Listen, String> {
+    let (host, port, level) = remote(&mut table)?;
+    let mut listen = Listen::new(&host);
+    (listen.port, listen.level) = (port, level);
     listen.auth_file = table.path("auth-file")?;
     if listen.level > Security::None && listen.auth_file.is_none() {
         return Err(table.missing("auth-file"));
@@ -201,10 +248,42 @@ mod tests {
             [collectd.csv]
             directory = "/csv"
             rates = true
+            [collectd.forward]
+            received = true
+            packet-size = 1024
+            time-to-live = 3
+            [[collectd.forward.server]]
+            host = "a"
+            [[collectd.forward.server]]
+            host = "::1"
+            port = 99
+            security = "sign"
+            user = "alice"
+            password = "s3cret pass"
+            interface = "lo"
+            bind-address = "::"
+            resolve-interval = 60
             "#,
         )
         .unwrap();
         let expected = Options {
+            forward: forward::Options {
+                servers: vec![
+                    Server::new("a"),
+                    Server {
+                        port: 99,
+                        level: Security::Sign,
+                        user: Some(("alice".to_string(), "s3cret pass".to_string())),
+                        interface: Some("lo".to_string()),
+                        bind_address: Some("::".to_string()),
+                        resolve_interval: Some(Duration::from_secs(60)),
+                        ..Server::new("::1")
+                    },
+                ],
+                received: true,
+                packet_size: 1024,
+                time_to_live: Some(3),
+            },
             types_db: vec!["/a".into(), "/b".into()],
             interval: CdTime::from_millis(100).unwrap(),
             host: Some("vm".to_string()),
@@ -291,6 +370,14 @@ mod tests {
             (
                 "[collectd.rrd]\nxff = 1",
                 "line 4, column 7: `collectd.rrd.xff`: found 1, expected a number from 0 to below 1",
+            ),
+            (
+                "[[collectd.forward.server]]\nhost = 'h'\nsecurity = 'encrypt'\nuser = 'u'",
+                "line 3, column 1: `collectd.forward.server`: there is no `password`",
+            ),
+            (
+                "[collectd.forward]\npacket-size = 100",
+                "line 4, column 15: `collectd.forward.packet-size`: found 100, expected 1024 to 65507",
             ),
             ("config = '/nonexistent/file'", "'/nonexistent/file': "),
         ] {

@@ -4,12 +4,13 @@
 //! Each thread that receives has a [`Session`], which remembers the names it has met. A list takes the
 //! lock of its series and that of its database, and no other.
 
+mod change;
 mod series;
 
 use std::fmt;
 use std::hash::BuildHasher;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -19,14 +20,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashMapExt};
-use kymo_collectd::{DataSource, Identifier, Kind, TypesDb, TypesMismatch, Value};
+use kymo_collectd::{DataSource, Identifier, Kind, Notification, TypesDb, TypesMismatch, Value};
 use kymo_time::CdTime;
 
 use crate::csv;
 use crate::definitions::Definitions;
+use crate::forward::{Forwarder, Outbox};
+use crate::met::Met;
 use crate::quiet::Quiet;
 use crate::store::{Flushed, Group, Log, Store};
 pub use series::Series;
+use series::{List, Taken};
 
 /// Parts of the table of names, which threads look into at the same time.
 const SHARDS: usize = 32;
@@ -55,6 +59,8 @@ pub struct Options {
     pub csv: Option<csv::Options>,
     /// How many names may be known at a time.
     pub most_series: usize,
+    /// Who sends lists on, if somebody does.
+    pub forwarder: Option<Arc<Forwarder>>,
 }
 
 /// Databases of values.
@@ -121,10 +127,21 @@ impl std::error::Error for Problem {}
 
 type Shard = Mutex<HashMap<Box<[u8]>, Arc<Series>>>;
 
-/// Where lists of values go.
+/// Where lists of values go, as the options say of some moment.
 #[derive(Debug)]
 pub struct Ingest {
-    options: Options,
+    options: Arc<Options>,
+    /// How many options there were before these.
+    generation: usize,
+    lasting: Arc<Lasting>,
+}
+
+/// What is there whatever the options say.
+#[derive(Debug)]
+pub struct Lasting {
+    latest: Mutex<Arc<Options>>,
+    /// How many options there were before the latest.
+    generation: AtomicUsize,
     store: Arc<Store>,
     shards: [Shard; SHARDS],
     known: AtomicUsize,
@@ -138,6 +155,14 @@ pub struct Ingest {
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
+impl Deref for Ingest {
+    type Target = Lasting;
+
+    fn deref(&self) -> &Lasting {
+        &self.lasting
+    }
+}
+
 impl Ingest {
     /// Begins to take values.
     ///
@@ -145,17 +170,11 @@ impl Ingest {
     ///
     /// A directory of databases that the store does not allow; those of starting a thread.
     pub fn start(options: Options, store: Arc<Store>, log: Log) -> io::Result<Arc<Self>> {
-        if let Some(databases) = &options.databases {
-            let path = store.path(databases.directory.join("x").as_os_str().as_bytes());
-            if !store.allows(&path) {
-                let directory = databases.directory.display();
-                let base = store.options().base.display();
-                let problem = format!("{directory}: databases must be below {base}");
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
-            }
-        }
-        let ingest = Arc::new(Self {
-            options,
+        options.check(&store)?;
+        let options = Arc::new(options);
+        let lasting = Arc::new(Lasting {
+            latest: Mutex::new(Arc::clone(&options)),
+            generation: AtomicUsize::new(0),
             store,
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             known: AtomicUsize::new(0),
@@ -166,10 +185,14 @@ impl Ingest {
             ends: AtomicBool::new(false),
             keeper: Mutex::default(),
         });
-        let kept = Arc::clone(&ingest);
+        let kept = Arc::clone(&lasting);
         let thread = std::thread::Builder::new().name("lists".into());
-        *lock(&ingest.keeper) = Some(thread.spawn(move || kept.keep())?);
-        Ok(ingest)
+        *lock(&lasting.keeper) = Some(thread.spawn(move || kept.keep())?);
+        Ok(Arc::new(Self {
+            options,
+            generation: 0,
+            lasting,
+        }))
     }
 
     /// Writes all lines, and ends its thread. The store is closed by who has opened it.
@@ -180,12 +203,12 @@ impl Ingest {
             // A thread that panicked has told so.
             let _ = keeper.join();
         }
-        self.write_lines();
+        self.lasting.latest().write_lines();
     }
 
-    /// What becomes of values.
-    pub fn options(&self) -> &Options {
-        &self.options
+    /// What becomes of values, as the latest options say it.
+    pub fn options(&self) -> Arc<Options> {
+        self.lasting.latest().options
     }
 
     /// Where databases are.
@@ -193,11 +216,16 @@ impl Ingest {
         &self.store
     }
 
-    /// A session for one thread.
-    pub fn session(self: &Arc<Self>) -> Session {
+    /// A session for one thread, whose lists come from there.
+    pub fn session(self: &Arc<Self>, origin: Origin) -> Session {
+        let forwarder = self.options.forwarder.as_ref();
         Session {
+            outbox: forwarder.and_then(|it| it.outbox(origin == Origin::Datagrams)),
+            origin,
             ingest: Arc::clone(self),
-            met: HashMap::new(),
+            met: Met::new(),
+            arrived: Instant::now(),
+            taken: Tally::default(),
             key: Vec::new(),
             touched: Vec::new(),
             group: Group::new(),
@@ -236,8 +264,9 @@ impl Ingest {
     ///
     /// The reason why a file could not be written.
     pub fn flush(&self, id: Option<&Identifier<'_>>) -> Result<(), String> {
+        let latest = self.lasting.latest();
         let Some(id) = id else {
-            self.write_lines();
+            latest.write_lines();
             self.store.flush_all();
             return Ok(());
         };
@@ -245,7 +274,7 @@ impl Ingest {
         let Some(series) = self.find(id) else {
             return Ok(());
         };
-        self.write_lines_of(&series)?;
+        latest.write_lines_of(&series)?;
         match series.database() {
             Some(database) => match self.store.flush(&database) {
                 Flushed::Failed(reason) => Err(reason),
@@ -256,7 +285,7 @@ impl Ingest {
     }
 
     /// Counts a message, and tells it.
-    pub fn notify(&self, message: fmt::Arguments<'_>) {
+    fn notify(&self, message: fmt::Arguments<'_>) {
         self.counters.notifications.fetch_add(1, Relaxed);
         self.quiet.tell(message);
     }
@@ -294,7 +323,8 @@ impl Ingest {
 
     /// What the values of a type are.
     fn sources(&self, name: &str, values: &[Value]) -> Result<Vec<DataSource>, Problem> {
-        if let Some(types) = &self.options.types {
+        // A thread may not yet know of other options, and what is made here is kept.
+        if let Some(types) = &self.options().types {
             types
                 .check(name, values.iter().map(|value| value.kind()))
                 .map_err(Problem::Type)?;
@@ -316,11 +346,59 @@ impl Ingest {
         Ok(values.iter().enumerate().map(source).collect())
     }
 
+    /// Writes all lines.
+    fn write_lines(&self) {
+        // The lock is not held while they are written: those that cannot be come back.
+        let unwritten = std::mem::take(&mut *lock(&self.unwritten));
+        for series in unwritten {
+            if let Err(reason) = self.write_lines_of(&series) {
+                self.quiet.tell(format_args!("{}: {reason}", series.name()));
+                lock(&self.unwritten).push(series);
+            }
+        }
+    }
+
+    /// Writes the lines of a name.
+    fn write_lines_of(&self, series: &Series) -> Result<(), String> {
+        let mut lines = series.lines();
+        let before = lines.len();
+        let Some(options) = &self.options.csv else {
+            if before > 0 {
+                // There were files when they came.
+                lines.clear();
+                self.counters.lines_lost.fetch_add(1, Relaxed);
+                self.unwritten_bytes.fetch_sub(before, Relaxed);
+            }
+            return Ok(());
+        };
+        let path = options.directory.join(series.name());
+        let written = lines.write(&path, series.sources().iter().map(|it| it.name.as_str()));
+        if written.is_err() && self.unwritten_bytes.load(Relaxed) > MOST_LINES {
+            lines.clear();
+            self.counters.lines_lost.fetch_add(1, Relaxed);
+        }
+        self.unwritten_bytes
+            .fetch_sub(before - lines.len(), Relaxed);
+        written.map_err(|error| error.to_string())
+    }
+}
+
+impl Lasting {
+    /// What the latest options say.
+    fn latest(self: &Arc<Self>) -> Ingest {
+        let options = lock(&self.latest);
+        Ingest {
+            options: Arc::clone(&options),
+            generation: self.generation.load(Relaxed),
+            lasting: Arc::clone(self),
+        }
+    }
+
     /// Does what has to be done from time to time.
-    fn keep(&self) {
+    fn keep(self: &Arc<Self>) {
         while !self.ends.load(Relaxed) {
             std::thread::park_timeout(PERIOD);
-            self.write_lines();
+            self.latest().write_lines();
             self.forget();
         }
     }
@@ -335,52 +413,52 @@ impl Ingest {
             self.known.fetch_sub(before - shard.len(), Relaxed);
         }
     }
+}
 
-    /// Writes all lines.
-    fn write_lines(&self) {
-        for series in std::mem::take(&mut *lock(&self.unwritten)) {
-            if let Err(reason) = self.write_lines_of(&series) {
-                self.quiet.tell(format_args!("{}: {reason}", series.name()));
-                lock(&self.unwritten).push(series);
-            }
-        }
-    }
-
-    /// Writes the lines of a name.
-    fn write_lines_of(&self, series: &Series) -> Result<(), String> {
-        let Some(options) = &self.options.csv else {
-            return Ok(());
-        };
-        let mut lines = series.lines();
-        let before = lines.len();
-        let path = options.directory.join(series.name());
-        let written = lines.write(&path, series.sources().iter().map(|it| it.name.as_str()));
-        if written.is_err() && self.unwritten_bytes.load(Relaxed) > MOST_LINES {
-            lines.clear();
-            self.counters.lines_lost.fetch_add(1, Relaxed);
-        }
-        self.unwritten_bytes
-            .fetch_sub(before - lines.len(), Relaxed);
-        written.map_err(|error| error.to_string())
-    }
+/// Where lists come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Clients on this machine.
+    Here,
+    /// Datagrams.
+    Datagrams,
 }
 
 /// What one thread gives to an [`Ingest`].
 #[derive(Debug)]
 pub struct Session {
     ingest: Arc<Ingest>,
+    /// For lists that are sent on, if such are.
+    outbox: Option<Outbox>,
+    origin: Origin,
     /// Names that were met, so that only the first list of each looks into the common table.
     /// Those that were forgotten are not kept.
-    met: HashMap<Box<[u8]>, Weak<Series>>,
+    met: Met<Weak<Series>>,
+    /// When the lists at hand have come.
+    arrived: Instant,
+    /// Those that are not counted yet.
+    taken: Tally,
     key: Vec<u8>,
     /// Series with lines that are not acknowledged.
     touched: Vec<Arc<Series>>,
     group: Group,
 }
 
+/// Lists that were taken, and values in them.
+#[derive(Debug, Default)]
+struct Tally {
+    lists: u64,
+    values: u64,
+}
+
 impl Session {
+    /// Says that the lists which are taken after this have come at this moment.
+    pub fn begin(&mut self) {
+        self.arrived = Instant::now();
+    }
+
     /// Takes a list. Without an interval the daemon's own is meant. One that is to be acknowledged is safe
-    /// after [`commit`](Self::commit).
+    /// after [`commit`](Self::commit). It is counted then, or when all is [sent on](Self::send_on).
     ///
     /// # Errors
     ///
@@ -393,12 +471,13 @@ impl Session {
         values: &[Value],
         acknowledged: bool,
     ) -> Result<(), Problem> {
+        self.renew();
         let taken = self.try_take(id, time, interval, values, acknowledged);
         let counters = &self.ingest.counters;
         match &taken {
             Ok(()) => {
-                counters.lists.fetch_add(1, Relaxed);
-                counters.values.fetch_add(values.len() as u64, Relaxed);
+                self.taken.lists += 1;
+                self.taken.values += values.len() as u64;
             }
             Err(Problem::Type(_)) => {
                 counters.wrong_type.fetch_add(1, Relaxed);
@@ -418,26 +497,44 @@ impl Session {
         values: &[Value],
         acknowledged: bool,
     ) -> Result<(), Problem> {
-        key_of(id, &mut self.key);
         let ingest = &*self.ingest;
+        let arrived = self.arrived;
         let interval = match interval {
             CdTime::ZERO => ingest.options.interval,
             interval => interval,
         };
+        let mut sent_on = |taken: &Taken| {
+            if let Some(outbox) = self.outbox.as_mut().filter(|_| taken.is_new) {
+                outbox.add(id, time, interval, values);
+            }
+        };
+        let list = List {
+            time,
+            interval,
+            values,
+            arrived,
+        };
+        let mut place = self.met.next_if(|key| is_key(id, key));
+        if place.is_none() {
+            key_of(id, &mut self.key);
+            place = self.met.find(&self.key);
+        }
         let group = acknowledged.then_some(&mut self.group);
-        if let Some(series) = self.met.get(&*self.key).and_then(Weak::upgrade)
-            && let Some(taken) = series.take(ingest, time, interval, values, group)
+        if let Some(series) = place.and_then(|place| self.met.at(place).upgrade())
+            && let Some(taken) = series.take(ingest, &list, group)
         {
             if acknowledged && ingest.options.csv.is_some() {
                 self.touched.push(series);
             }
-            return taken;
+            sent_on(&taken);
+            return taken.kept;
         }
         // It was not met, or has ended meanwhile.
+        key_of(id, &mut self.key);
         loop {
             let series = ingest.series(&self.key, id, values)?;
             let group = acknowledged.then_some(&mut self.group);
-            let Some(taken) = series.take(ingest, time, interval, values, group) else {
+            let Some(taken) = series.take(ingest, &list, group) else {
                 continue;
             };
             if acknowledged && ingest.options.csv.is_some() {
@@ -448,8 +545,9 @@ impl Session {
                 self.met.clear();
             }
             let series = Arc::downgrade(&series);
-            self.met.insert(self.key.as_slice().into(), series);
-            return taken;
+            self.met.insert(&self.key, series);
+            sent_on(&taken);
+            return taken.kept;
         }
     }
 
@@ -464,8 +562,32 @@ impl Session {
             .touched
             .drain(..)
             .try_for_each(|series| self.ingest.write_lines_of(&series));
+        self.send_on();
         committed.map_err(|error| error.to_string())?;
         written
+    }
+
+    /// Hands over what is to be sent on, where more may come much later, and counts what was taken.
+    pub fn send_on(&mut self) {
+        self.renew();
+        let (counters, taken) = (&self.ingest.counters, std::mem::take(&mut self.taken));
+        counters.lists.fetch_add(taken.lists, Relaxed);
+        counters.values.fetch_add(taken.values, Relaxed);
+        if let Some(outbox) = &mut self.outbox {
+            outbox.flush();
+        }
+    }
+
+    /// Counts a message, tells it, and sends it on where such are.
+    pub fn notify(&mut self, notification: &Notification<'_>) {
+        self.renew();
+        let (severity, id) = (notification.severity, notification.id.canonical());
+        let message = kymo_text::visible(notification.message);
+        self.ingest
+            .notify(format_args!("{severity}: {id}: {message}"));
+        if let Some(outbox) = &mut self.outbox {
+            outbox.notify(notification);
+        }
     }
 }
 
@@ -482,6 +604,23 @@ fn key_of(id: &Identifier<'_>, key: &mut Vec<u8>) {
         key.extend_from_slice(name.as_bytes());
         key.push(0);
     }
+}
+
+/// Whether these are the [bytes](key_of) of a name.
+fn is_key(id: &Identifier<'_>, mut key: &[u8]) -> bool {
+    // Those that differ most often come first.
+    let names = [
+        id.type_instance,
+        id.type_name,
+        id.plugin_instance,
+        id.plugin,
+        id.host,
+    ];
+    names.into_iter().all(|name| {
+        let before = key.strip_suffix(b"\0");
+        let before = before.and_then(|key| key.strip_suffix(name.as_bytes()));
+        before.inspect(|before| key = before).is_some()
+    }) && key.is_empty()
 }
 
 /// The time of this moment; 1970 where the clock is before it.

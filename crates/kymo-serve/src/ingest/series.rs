@@ -23,6 +23,24 @@ const LEAST_MEMORY: Duration = Duration::from_secs(300);
 /// Nor kept longer without a list, whatever the sender says.
 const LONGEST_LIFE: Duration = Duration::from_secs(3600);
 
+/// Values of one time.
+pub(super) struct List<'a> {
+    pub(super) time: CdTime,
+    pub(super) interval: CdTime,
+    pub(super) values: &'a [Value],
+    /// When it has come.
+    pub(super) arrived: Instant,
+}
+
+/// What has become of a list.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// Whether it is after the last one.
+    pub(super) is_new: bool,
+    /// Whether it is kept, or why not.
+    pub(super) kept: Result<(), Problem>,
+}
+
 /// What is known of a name.
 #[derive(Debug)]
 pub struct Series {
@@ -107,6 +125,17 @@ impl Series {
         !lock(&self.state).is_within(LEAST_MEMORY, now)
     }
 
+    /// Takes no lists any more.
+    pub(super) fn retire(&self) {
+        lock(&self.state).is_gone = true;
+    }
+
+    /// Looks for its database again.
+    pub(super) fn leave_database(&self) {
+        let mut state = lock(&self.state);
+        (state.database, state.failed) = (None, None);
+    }
+
     /// Takes no lists any more, where none wait to be written. Tells whether that is so.
     pub(super) fn end(&self) -> bool {
         let mut state = lock(&self.state);
@@ -118,39 +147,45 @@ impl Series {
     pub(super) fn take(
         self: &Arc<Self>,
         ingest: &Ingest,
-        time: CdTime,
-        interval: CdTime,
-        values: &[Value],
+        list: &List<'_>,
         group: Option<&mut Group>,
-    ) -> Option<Result<(), Problem>> {
+    ) -> Option<Taken> {
+        let &List { time, values, .. } = list;
         if let Err(problem) = fit(&self.sources, values) {
-            return Some(Err(Problem::Type(problem)));
+            return Some(Taken {
+                is_new: false,
+                kept: Err(Problem::Type(problem)),
+            });
         }
         let mut state = lock(&self.state);
         if state.is_gone {
             return None;
         }
-        state.interval = interval;
-        state.arrived = Instant::now();
+        state.interval = list.interval;
+        state.arrived = list.arrived;
         let is_past = time <= state.time;
         if is_past {
             ingest.counters.past.fetch_add(1, Relaxed);
         } else {
             state.know(&self.sources, time, values);
         }
-        let kept = self.keep(ingest, &mut state, time, interval, values, group);
+        let mut taken = Taken {
+            is_new: !is_past,
+            kept: self.keep(ingest, &mut state, list, group),
+        };
         let Some(csv) = &ingest.options.csv else {
-            return Some(kept);
+            return Some(taken);
         };
         if csv.rates && is_past {
             // Of what is not after the last, no rate is known.
-            return Some(kept);
+            return Some(taken);
         }
         let rates = csv.rates.then(|| state.rates.clone());
         let lines = lock(&self.lines);
         drop(state);
         let written = self.note(ingest, lines, time, values, rates.as_deref());
-        Some(kept.and(written))
+        taken.kept = taken.kept.and(written);
+        Some(taken)
     }
 
     /// Adds a list to the lines.
@@ -196,28 +231,26 @@ impl Series {
         &self,
         ingest: &Ingest,
         state: &mut State,
-        time: CdTime,
-        interval: CdTime,
-        values: &[Value],
+        list: &List<'_>,
         mut group: Option<&mut Group>,
     ) -> Result<(), Problem> {
         if ingest.options.databases.is_none() {
             return Ok(());
         }
         let update = Update {
-            time: Time::from_cdtime(time.ticks()),
-            interval: Some(interval),
-            readings: Readings::Values(values),
+            time: Time::from_cdtime(list.time.ticks()),
+            interval: Some(list.interval),
+            readings: Readings::Values(list.values),
         };
         loop {
             let database = match &state.database {
-                Some(database) => Arc::clone(database),
-                None => self.open(ingest, state, time, interval)?,
+                Some(database) => database,
+                None => {
+                    let opened = self.open(ingest, state, list.time, list.interval)?;
+                    state.database.insert(opened)
+                }
             };
-            match ingest
-                .store
-                .accept(&database, &update, group.as_deref_mut())
-            {
+            match ingest.store.accept(database, &update, group.as_deref_mut()) {
                 // What is not after the last is counted by the store.
                 Ok(()) | Err(Refused::Past(_)) => return Ok(()),
                 Err(Refused::Forgotten) => state.database = None,
@@ -242,7 +275,6 @@ impl Series {
         match self.find_or_make(ingest, time, interval) {
             Ok(database) => {
                 state.failed = None;
-                state.database = Some(Arc::clone(&database));
                 Ok(database)
             }
             Err(error) => {
@@ -260,7 +292,9 @@ impl Series {
         time: CdTime,
         interval: CdTime,
     ) -> io::Result<Arc<Database>> {
-        let Some(databases) = &ingest.options.databases else {
+        // A thread may not yet know of other options, and what is opened here is kept.
+        let options = ingest.options();
+        let Some(databases) = &options.databases else {
             return Err(io::ErrorKind::NotFound.into());
         };
         let store = &ingest.store;
@@ -274,7 +308,7 @@ impl Series {
             .definitions
             .define(&self.sources, time, interval)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        if ingest.counters.created.load(Relaxed) >= ingest.options.most_series as u64 {
+        if ingest.counters.created.load(Relaxed) >= options.most_series as u64 {
             return Err(io::Error::other("there are too many new databases"));
         }
         store.create(&path, &definition)?;

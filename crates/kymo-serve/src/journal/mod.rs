@@ -19,13 +19,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crc::{CRC_32_ISCSI, Crc, Table};
+use crc32c::crc32c;
 use kymo_io::{Locking, lock};
 
-pub(crate) use replay::{Entry, replay};
+pub use replay::{Entry, replay};
 
 /// What a file begins with.
-const MAGIC: &[u8; 8] = b"KYMOJRN1";
+pub const MAGIC: &[u8; 8] = b"KYMOJRN1";
 /// The length and the checksum of a group.
 const HEAD: usize = 8;
 const UPDATE: u8 = 1;
@@ -36,8 +36,6 @@ const NAME: &str = "kymo.journal.";
 const DAMAGED: &str = ".damaged";
 /// A file is not longer than so many times what is told, even if what it has cannot be written.
 const MOST_TIMES: u64 = 8;
-
-static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
 /// Where the journal is, and what it must survive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,12 +122,7 @@ impl Journal {
     /// `StorageFull` where the file has become far longer than was told; those of the system. Then the group
     /// is not in the journal.
     pub(crate) fn append(&self, group: &mut [u8]) -> io::Result<()> {
-        let (head, body) = group
-            .split_first_chunk_mut::<HEAD>()
-            .ok_or(io::ErrorKind::InvalidInput)?;
-        let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        head[..4].copy_from_slice(&length.to_le_bytes());
-        head[4..].copy_from_slice(&CRC.checksum(body).to_le_bytes());
+        seal(group).ok_or(io::ErrorKind::InvalidInput)?;
         let done = self.write(group);
         if done.is_err() {
             self.errors.fetch_add(1, Relaxed);
@@ -311,14 +304,24 @@ fn files(directory: &Path, end: &str) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
+/// Writes the head of a group, whose entries are there: their length and checksum. `None` where there is
+/// no room for a head, or there are more bytes than it can tell.
+pub fn seal(group: &mut [u8]) -> Option<()> {
+    let (head, body) = group.split_first_chunk_mut::<HEAD>()?;
+    head[..4].copy_from_slice(&u32::try_from(body.len()).ok()?.to_le_bytes());
+    head[4..].copy_from_slice(&crc32c(body).to_le_bytes());
+    Some(())
+}
+
 /// Appends an update of a path, which is a record, to a group.
-pub(crate) fn update(path: &[u8], record: &[u8], group: &mut Vec<u8>) {
+pub fn update(path: &[u8], record: &[u8], group: &mut Vec<u8>) {
+    group.reserve(HEAD + 3 + path.len() + record.len());
     entry(UPDATE, path, group);
     group.extend_from_slice(record);
 }
 
 /// Appends that a path is forgotten.
-pub(crate) fn forget(path: &[u8], group: &mut Vec<u8>) {
+pub fn forget(path: &[u8], group: &mut Vec<u8>) {
     entry(FORGET, path, group);
 }
 
@@ -329,7 +332,7 @@ fn entry(kind: u8, path: &[u8], group: &mut Vec<u8>) {
     }
     // No system has files with longer paths.
     let length = u16::try_from(path.len()).unwrap_or(u16::MAX);
-    group.push(kind);
-    group.extend(length.to_le_bytes());
+    let [low, high] = length.to_le_bytes();
+    group.extend_from_slice(&[kind, low, high]);
     group.extend_from_slice(&path[..usize::from(length)]);
 }

@@ -1,11 +1,13 @@
 //! What a journal has.
 
-use super::{CRC, FORGET, HEAD, MAGIC, UPDATE};
+use crc32c::crc32c;
+
+use super::{FORGET, HEAD, MAGIC, UPDATE};
 use crate::store::{Record, first_record};
 
 /// What a journal says of a path.
 #[derive(Debug)]
-pub(crate) enum Entry<'a> {
+pub enum Entry<'a> {
     /// An update that was accepted.
     Update(&'a [u8], Record<'a>),
     /// Nothing before this matters.
@@ -18,7 +20,7 @@ pub(crate) enum Entry<'a> {
 ///
 /// Where there is first something else: the offset, what was found there and what was expected. At the end of
 /// the last file that is a group that was never acknowledged.
-pub(crate) fn replay(bytes: &[u8], mut each: impl FnMut(Entry<'_>)) -> Result<(), String> {
+pub fn replay(bytes: &[u8], mut each: impl FnMut(Entry<'_>)) -> Result<(), String> {
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         // The program was killed before it had written this.
         return match MAGIC.starts_with(bytes) {
@@ -34,7 +36,7 @@ pub(crate) fn replay(bytes: &[u8], mut each: impl FnMut(Entry<'_>)) -> Result<()
             let found = format!("found {} bytes, expected a whole group", rest.len());
             return told.and(damaged(found));
         };
-        let found = CRC.checksum(body);
+        let found = crc32c(body);
         told = told.and(match found == sum {
             true => entries(body, bytes.len() - after.len(), &mut each),
             false => damaged(format!("found checksum {found:08x}, expected {sum:08x}")),

@@ -3,10 +3,10 @@
 use std::fs::Metadata;
 use std::hash::BuildHasher;
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,11 +16,13 @@ use kymo_collectd::network::{Decoder, Item, Keys, ReplayWindow, Security};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 
-use super::queue::Batch;
+use super::queue::{Batch, Queue};
+use super::replay::Window;
+use super::socket::Bound;
 use super::{Listen, Shared};
 use crate::ingest::now;
 use crate::listen::{Stop, is_loopback};
-use crate::store::Log;
+use crate::store::{Log, LogOf};
 
 /// The largest datagram, and more, so that none is cut off.
 const LARGEST: usize = 1 << 16;
@@ -28,29 +30,24 @@ const LARGEST: usize = 1 << 16;
 const BATCH: usize = 1 << 17;
 /// So many datagrams are received before workers get them.
 const ROUND: usize = 256;
+/// So long nothing is received after what had come. Who woke up for each datagram would wake up a worker for
+/// each too, and these take more time than its values; the kernel keeps what comes meanwhile.
+const PAUSE: Duration = Duration::from_micros(500);
 /// How often it is looked whether a file of passwords has changed.
 const LOOK: Duration = Duration::from_secs(1);
-/// Datagrams that a replay window remembers.
-const REMEMBERED: usize = 1 << 20;
+/// So many of these before it ends: what the kernel keeps in the largest buffer that is usual.
+const LAST_ROUNDS: usize = 1 << 10;
 
 /// A socket and what is taken of its datagrams.
 #[derive(Debug)]
 pub(super) struct Listener {
     /// Where it listens.
     pub(super) address: SocketAddr,
-    socket: UdpSocket,
+    pub(super) bound: Arc<Bound>,
+    /// What was asked for.
+    pub(super) listen: Listen,
     decoder: Mutex<Arc<Decoder>>,
-    auth: Option<PathBuf>,
-    replay: Option<Mutex<ReplayWindow>>,
     log: LogOf,
-}
-
-struct LogOf(Log);
-
-impl std::fmt::Debug for LogOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Log")
-    }
 }
 
 /// What tells that a file has changed.
@@ -66,29 +63,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Listener {
-    pub(super) fn new(listen: &Listen, socket: UdpSocket, log: &Log) -> io::Result<Self> {
-        let address = socket.local_addr()?;
+    pub(super) fn new(listen: &Listen, bound: &Arc<Bound>, log: &Log) -> io::Result<Self> {
+        let address = bound.socket.local_addr()?;
         let keys = listen.auth_file.as_deref().map(read_keys).transpose();
         let keys = keys.map_err(io::Error::other)?;
         if keys.is_none() && listen.level > Security::None {
             let problem = format!("{address}: its level of security needs a file of passwords");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
-        if listen.level == Security::None && !is_loopback(address.ip()) {
-            let told =
-                format!("{address}: values that are not signed are taken from other machines");
-            log(&format!("warning: {told}"));
-        }
         let level = listen.level;
-        let window = |width| Mutex::new(ReplayWindow::new(width, REMEMBERED));
         Ok(Self {
             address,
-            socket,
+            bound: Arc::clone(bound),
+            listen: listen.clone(),
             decoder: Mutex::new(Arc::new(Decoder { level, keys })),
-            auth: listen.auth_file.clone(),
-            replay: listen.replay_window.map(window),
             log: LogOf(Arc::clone(log)),
         })
+    }
+
+    /// Tells where it listens, and who may send what.
+    pub(super) fn tell(&self) {
+        let address = self.address;
+        (self.log.0)(&format!("collectd's datagrams at {address}"));
+        if self.listen.level == Security::None && !is_loopback(address.ip()) {
+            (self.log.0)(&format!(
+                "warning: {address}: values that are not signed are taken from other machines"
+            ));
+        }
     }
 
     /// What datagrams are read with at this moment.
@@ -101,17 +102,21 @@ impl Listener {
         &self,
         decoder: &Decoder,
         datagram: &[u8],
+        memory: &Mutex<ReplayWindow>,
         sink: &mut S,
     ) {
-        match &self.replay {
-            Some(window) => decoder.decode(datagram, &mut lock(window).at(now()), sink),
+        match self.listen.replay_window {
+            Some(width) => {
+                let now = now();
+                decoder.decode(datagram, &mut Window { memory, width, now }, sink);
+            }
             None => decoder.decode(datagram, &mut (), sink),
         }
     }
 
     /// Reads the file of passwords again.
     pub(super) fn reload(&self) -> Result<(), String> {
-        let Some(path) = &self.auth else {
+        let Some(path) = &self.listen.auth_file else {
             return Ok(());
         };
         let keys = Some(read_keys(path)?);
@@ -122,14 +127,14 @@ impl Listener {
     }
 
     /// Receives until it is time to end.
-    pub(super) fn receive(self: &Arc<Self>, shared: &Shared, stop: &Stop) {
+    pub(super) fn receive(self: &Arc<Self>, shared: &Shared, queues: &[Queue], stop: &Stop) {
         let mut buffer = vec![0; LARGEST];
         let mut control = nix::cmsg_space!(u32);
-        let mut seen = self.auth.as_deref().and_then(stamp);
+        let auth = &self.listen.auth_file;
+        let mut seen = auth.as_deref().and_then(stamp);
         let mut looked = Instant::now();
-        let mut kernel_dropped = 0;
-        while stop.wait(self.socket.as_fd()).unwrap_or(false) {
-            if let Some(path) = &self.auth
+        while stop.wait(self.bound.socket.as_fd()).unwrap_or(false) {
+            if let Some(path) = auth
                 && looked.elapsed() > LOOK
             {
                 looked = Instant::now();
@@ -142,26 +147,38 @@ impl Listener {
                     }
                 }
             }
-            self.round(shared, &mut buffer, &mut control, &mut kernel_dropped);
+            if !self.round(shared, queues, &mut buffer, &mut control) {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        // What the kernel has taken so far, and not what comes all the time.
+        for _ in 0..LAST_ROUNDS {
+            if !self.round(shared, queues, &mut buffer, &mut control) {
+                break;
+            }
         }
     }
 
-    /// Receives what has come, and hands it over.
+    /// Receives what has come, and hands it over. Tells whether more may have come than is received at a time.
     fn round(
         self: &Arc<Self>,
         shared: &Shared,
+        queues: &[Queue],
         buffer: &mut [u8],
         control: &mut [u8],
-        kernel_dropped: &mut u32,
-    ) {
+    ) -> bool {
         let counters = &shared.counters;
-        let mut batches: Vec<_> = shared.queues.iter().map(|_| Batch::new(self)).collect();
+        let mut batches: Vec<_> = queues.iter().map(|_| Batch::new(self)).collect();
+        let mut has_more = true;
         for _ in 0..ROUND {
-            let (sender, length) = match self.next(buffer, control, counters, kernel_dropped) {
+            let (sender, length) = match self.next(buffer, control, counters) {
                 Ok(Some(received)) => received,
                 Ok(None) | Err(Errno::EINTR) => continue,
                 // Nothing has come, or a datagram was lost on its way.
-                Err(_) => break,
+                Err(_) => {
+                    has_more = false;
+                    break;
+                }
             };
             counters.datagrams.fetch_add(1, Relaxed);
             counters.bytes.fetch_add(length as u64, Relaxed);
@@ -171,12 +188,13 @@ impl Listener {
                 break;
             }
         }
-        for (queue, batch) in shared.queues.iter().zip(batches) {
+        for (queue, batch) in queues.iter().zip(batches) {
             let count = batch.len();
             if count > 0 && !queue.push(batch) {
                 counters.dropped.fetch_add(count as u64, Relaxed);
             }
         }
+        has_more
     }
 
     /// Receives a datagram: its sender and length. `None` where the sender is of no known family.
@@ -185,16 +203,15 @@ impl Listener {
         buffer: &mut [u8],
         control: &mut [u8],
         counters: &super::Counters,
-        kernel_dropped: &mut u32,
     ) -> nix::Result<Option<(SocketAddr, usize)>> {
-        let fd = self.socket.as_raw_fd();
+        let fd = self.bound.socket.as_raw_fd();
         let mut slices = [IoSliceMut::new(buffer)];
         let flags = MsgFlags::MSG_DONTWAIT;
         let message = recvmsg::<SockaddrStorage>(fd, &mut slices, Some(control), flags)?;
         for control in message.cmsgs()? {
             if let ControlMessageOwned::RxqOvfl(count) = control {
-                let more = count.wrapping_sub(*kernel_dropped);
-                *kernel_dropped = count;
+                let before = self.bound.kernel_dropped.swap(count, Relaxed);
+                let more = count.wrapping_sub(before);
                 counters.kernel_dropped.fetch_add(more.into(), Relaxed);
             }
         }

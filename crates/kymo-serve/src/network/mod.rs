@@ -4,26 +4,31 @@
 //! always to the same, so that its lists stay in order. What waits for workers is bounded; what has no
 //! room is counted, and so is what the kernel had no room for.
 
+mod crew;
 mod listener;
 mod queue;
+mod replay;
 mod socket;
+mod station;
 
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use kymo_collectd::network::{Item, PORT, Repeats, Security};
+use kymo_collectd::network::{PORT, Repeats, ReplayWindow, Security};
 use kymo_time::CdTime;
 
-use crate::ingest::{Ingest, Session};
-use crate::listen::{Running, stop};
+use crate::ingest::Ingest;
 use crate::metrics::Page;
 use crate::store::Log;
+use crew::Crew;
 use listener::Listener;
-use queue::{Batch, Queue};
+use replay::REMEMBERED;
+use socket::{Bound, Moved};
+use station::Station;
 
 /// Where datagrams are received, and what is taken of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,19 +109,38 @@ pub struct Counters {
 /// Sockets that receive, and threads that decode.
 #[derive(Debug)]
 pub struct Receiver {
-    running: Option<Running>,
-    receivers: Vec<JoinHandle<()>>,
-    workers: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
-    listeners: Vec<Arc<Listener>>,
+    ingest: Arc<Ingest>,
+    /// Sockets that somebody else has bound.
+    handed: Vec<Arc<Bound>>,
+    state: Mutex<State>,
 }
 
-/// What all threads share.
+/// What all threads share, which stays whatever the options say.
 #[derive(Debug)]
 struct Shared {
-    queues: Vec<Queue>,
     counters: Counters,
-    repeats: Option<Mutex<Repeats>>,
+    repeats: RwLock<Option<Mutex<Repeats>>>,
+    replay: Mutex<ReplayWindow>,
+}
+
+/// What is there as the options say.
+#[derive(Debug)]
+struct State {
+    options: Options,
+    /// First those that receive end, and then those that decode.
+    stations: Vec<Station>,
+    crew: Option<Crew>,
+}
+
+/// What is to be there as other options say. Nothing has changed as long as it is not [taken](Receiver::take).
+#[derive(Debug)]
+pub struct Plan {
+    options: Options,
+    /// New ones, and the places of those that go on.
+    stations: Vec<Result<Station, usize>>,
+    crew: Option<Crew>,
+    moved: Vec<Moved>,
 }
 
 impl Receiver {
@@ -126,59 +150,164 @@ impl Receiver {
     ///
     /// Addresses that cannot be listened at, files of passwords that cannot be read.
     pub fn start(options: &Options, ingest: &Arc<Ingest>, log: &Log) -> io::Result<Self> {
-        let workers = options.workers.max(1);
-        let room = options.queue / workers;
-        let shared = Arc::new(Shared {
-            queues: (0..workers).map(|_| Queue::new(room)).collect(),
-            counters: Counters::default(),
-            repeats: options
-                .deduplicate
-                .map(|room| Mutex::new(Repeats::new(room))),
-        });
-        let mut listeners = Vec::new();
+        Self::start_with(options, Vec::new(), ingest, log)
+    }
+
+    /// The same, also at sockets that somebody else has bound: with the options that are told for their addresses,
+    /// or else everything is taken there.
+    ///
+    /// # Errors
+    ///
+    /// Addresses that cannot be listened at, files of passwords that cannot be read.
+    pub fn start_with(
+        options: &Options,
+        handed: Vec<UdpSocket>,
+        ingest: &Arc<Ingest>,
+        log: &Log,
+    ) -> io::Result<Self> {
+        let handed = handed.into_iter().map(|it| Bound::handed(it).map(Arc::new));
+        let receiver = Self {
+            shared: Arc::new(Shared {
+                counters: Counters::default(),
+                repeats: RwLock::default(),
+                replay: Mutex::new(ReplayWindow::new(CdTime::ZERO, REMEMBERED)),
+            }),
+            ingest: Arc::clone(ingest),
+            handed: handed.collect::<io::Result<_>>()?,
+            state: Mutex::new(State {
+                options: Options::default(),
+                stations: Vec::new(),
+                crew: None,
+            }),
+        };
+        let plan = receiver.plan(options, log)?;
+        receiver.take(plan);
+        Ok(receiver)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prepares that it receives as other options say, with the sockets that there are.
+    ///
+    /// # Errors
+    ///
+    /// Addresses that cannot be listened at, files of passwords that cannot be read.
+    pub fn plan(&self, options: &Options, log: &Log) -> io::Result<Plan> {
+        let mut places = Vec::new();
         for listen in &options.listen {
-            let sockets = socket::bind(listen, options.receive_buffer);
-            let sockets = sockets.map_err(|error| {
-                let place = format!("{}, port {}", listen.host, listen.port);
-                io::Error::new(error.kind(), format!("{place}: {error}"))
-            })?;
-            for socket in sockets {
-                listeners.push(Arc::new(Listener::new(listen, socket, log)?));
+            let found = listen.addresses().map_err(|error| listen.wrong(&error))?;
+            places.extend(found.into_iter().map(|address| (listen, address)));
+        }
+        let state = self.state();
+        let before = &state.options;
+        let is_same = (before.workers, before.queue) == (options.workers, options.queue);
+        let crew = match is_same && state.crew.is_some() {
+            true => None,
+            false => Some(Crew::start(options, &self.shared, &self.ingest)?),
+        };
+        // Each socket that there is serves once.
+        let mut there: Vec<_> = self.handed.clone();
+        for station in &state.stations {
+            if !there
+                .iter()
+                .any(|it| Arc::ptr_eq(it, &station.listener.bound))
+            {
+                there.push(Arc::clone(&station.listener.bound));
             }
         }
-        let mut receiver = Self {
-            running: None,
-            receivers: Vec::new(),
-            workers: Vec::new(),
-            shared,
-            listeners,
-        };
-        for index in 0..workers {
-            let shared = Arc::clone(&receiver.shared);
-            let session = ingest.session();
-            let ingest = Arc::clone(ingest);
-            let thread = std::thread::Builder::new().name(format!("collectd {index}"));
-            let worker = Worker {
-                shared,
-                session,
-                ingest,
-                values: Vec::new(),
+        let mut wanted = Vec::new();
+        let mut moved = Vec::new();
+        let mut kept = Vec::new();
+        for (listen, address) in &places {
+            let interface = listen.interface.as_deref();
+            let found = there.iter().position(|it| it.is_at(*address, interface));
+            kept.push(found.map(|place| there.swap_remove(place)));
+        }
+        let is_handed = |bound: &Arc<Bound>| self.handed.iter().any(|it| Arc::ptr_eq(it, bound));
+        let leaving: Vec<_> = there.iter().filter(|it| !is_handed(it)).collect();
+        for ((listen, address), kept) in places.into_iter().zip(kept) {
+            let interface = listen.interface.as_deref();
+            let bound = match kept {
+                Some(bound) => {
+                    let new =
+                        Moved::new(&bound, interface).map_err(|error| listen.wrong(&error))?;
+                    moved.extend(new);
+                    bound
+                }
+                None => {
+                    let bound = Bound::new(address, interface, &leaving);
+                    Arc::new(bound.map_err(|error| listen.wrong(&error))?)
+                }
             };
-            receiver
-                .workers
-                .push(thread.spawn(move || worker.run(index))?);
+            wanted.push((listen.clone(), bound));
         }
-        let (running, stop) = stop()?;
-        receiver.running = Some(running);
-        let stop = Arc::new(stop);
-        for listener in &receiver.listeners {
-            let (listener, stop) = (Arc::clone(listener), Arc::clone(&stop));
-            let shared = Arc::clone(&receiver.shared);
-            let thread = std::thread::Builder::new().name("receiver".into());
-            let work = move || listener.receive(&shared, &stop);
-            receiver.receivers.push(thread.spawn(work)?);
+        for bound in &self.handed {
+            if there.iter().any(|it| Arc::ptr_eq(it, bound)) {
+                let address = bound.socket.local_addr()?;
+                let mut listen = Listen::new(&address.ip().to_string());
+                listen.port = address.port();
+                moved.extend(Moved::new(bound, None)?);
+                wanted.push((listen, Arc::clone(bound)));
+            }
         }
-        Ok(receiver)
+        let mut stations = Vec::new();
+        for (listen, bound) in wanted {
+            let goes_on = state.stations.iter().position(|it| {
+                let it = &it.listener;
+                crew.is_none() && Arc::ptr_eq(&it.bound, &bound) && it.listen == listen
+            });
+            stations.push(match (goes_on, crew.as_ref().or(state.crew.as_ref())) {
+                (None, Some(crew)) => {
+                    let listener = Arc::new(Listener::new(&listen, &bound, log)?);
+                    Ok(Station::start(listener, &self.shared, &crew.queues)?)
+                }
+                (place, _) => Err(place.unwrap_or_default()),
+            });
+        }
+        Ok(Plan {
+            options: options.clone(),
+            stations,
+            crew,
+            moved,
+        })
+    }
+
+    /// Receives as was planned. What the kernel has, and what waits to be decoded, is not lost.
+    pub fn take(&self, plan: Plan) {
+        let mut state = self.state();
+        let state = &mut *state;
+        self.shared.change(&plan.options);
+        plan.moved.into_iter().for_each(Moved::keep);
+        let mut before: Vec<_> = state.stations.drain(..).map(Some).collect();
+        let mut stations = Vec::new();
+        let mut new = Vec::new();
+        for station in plan.stations {
+            match station {
+                Ok(station) => new.push(station),
+                Err(place) => stations.extend(before.get_mut(place).and_then(Option::take)),
+            }
+        }
+        // Nobody else reads from their sockets when the new ones do.
+        drop(before);
+        if let Some(crew) = plan.crew {
+            state.crew = Some(crew);
+        }
+        for mut station in new {
+            station
+                .listener
+                .bound
+                .set_buffer(plan.options.receive_buffer);
+            station.begin();
+            stations.push(station);
+        }
+        if state.options.receive_buffer != plan.options.receive_buffer {
+            let bounds = stations.iter().map(|it| &it.listener.bound);
+            bounds.for_each(|it| it.set_buffer(plan.options.receive_buffer));
+        }
+        state.stations = stations;
+        state.options = plan.options;
     }
 
     /// What was received.
@@ -188,34 +317,45 @@ impl Receiver {
 
     /// Adds what was received to a page of metrics.
     pub fn metrics(&self, page: &mut Page) {
-        self.shared.metrics(page);
+        let waiting = self.state().crew.as_ref().map_or(0, Crew::waiting);
+        self.shared.counters.metrics(page);
+        page.gauge(
+            "datagrams_waiting_bytes",
+            "Bytes of datagrams that wait to be decoded.",
+            waiting,
+        );
     }
 
     /// The addresses at which it receives.
-    pub fn addresses(&self) -> Vec<std::net::SocketAddr> {
-        self.listeners.iter().map(|it| it.address).collect()
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let state = self.state();
+        state
+            .stations
+            .iter()
+            .map(|it| it.listener.address)
+            .collect()
     }
 
     /// Reads the files of passwords again.
     ///
     /// # Errors
     ///
-    /// What is wrong with one; the passwords before hold on then.
+    /// What is wrong with some of them; the passwords before hold on there.
     pub fn reload(&self) -> Result<(), String> {
-        self.listeners.iter().try_for_each(|it| it.reload())
+        let state = self.state();
+        let read = state.stations.iter().map(|it| it.listener.reload());
+        let problems: Vec<_> = read.filter_map(Result::err).collect();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(problems.join("; ")),
+        }
     }
 
     /// Receives no more, decodes what was received, and ends all threads.
-    pub fn stop(&mut self) {
-        drop(self.running.take());
-        // Threads that panicked have told so.
-        for thread in self.receivers.drain(..) {
-            let _ = thread.join();
-        }
-        self.shared.queues.iter().for_each(Queue::end);
-        for thread in self.workers.drain(..) {
-            let _ = thread.join();
-        }
+    pub fn stop(&self) {
+        let mut state = self.state();
+        state.stations.clear();
+        state.crew = None;
     }
 }
 
@@ -225,100 +365,70 @@ impl Drop for Receiver {
     }
 }
 
+impl Listen {
+    /// All addresses that its host means.
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        let addresses: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.collect();
+        match addresses.is_empty() {
+            true => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address")),
+            false => Ok(addresses),
+        }
+    }
+
+    fn wrong(&self, error: &io::Error) -> io::Error {
+        let place = format!("{}, port {}", self.host, self.port);
+        io::Error::new(error.kind(), format!("{place}: {error}"))
+    }
+}
+
 impl Shared {
+    /// Remembers as much as options say, and what it remembers already.
+    fn change(&self, options: &Options) {
+        let windows = options.listen.iter().filter_map(|it| it.replay_window);
+        let room = REMEMBERED * windows.clone().count().max(1);
+        let width = windows.max().unwrap_or(CdTime::ZERO);
+        self.replay
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .resize(width, room);
+        let mut repeats = self.repeats.write().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *repeats, options.deduplicate) {
+            (Some(there), Some(room)) => there
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner)
+                .resize(room),
+            (there, room) => *there = room.map(|room| Mutex::new(Repeats::new(room))),
+        }
+    }
+}
+
+impl Counters {
     fn metrics(&self, page: &mut Page) {
-        let counters = &self.counters;
         for (name, help, counter) in [
-            ("total", "Datagrams received.", &counters.datagrams),
-            (
-                "bytes_total",
-                "Bytes of datagrams received.",
-                &counters.bytes,
-            ),
+            ("total", "Datagrams received.", &self.datagrams),
+            ("bytes_total", "Bytes of datagrams received.", &self.bytes),
             (
                 "dropped_total",
                 "Datagrams lost: no room in the queues.",
-                &counters.dropped,
+                &self.dropped,
             ),
             (
                 "kernel_dropped_total",
                 "Datagrams lost: no room in the kernel.",
-                &counters.kernel_dropped,
+                &self.kernel_dropped,
             ),
             (
                 "faults_total",
                 "What was wrong with datagrams.",
-                &counters.faults,
+                &self.faults,
             ),
             (
                 "repeated_lists_total",
                 "Lists that had come before.",
-                &counters.repeated,
+                &self.repeated,
             ),
         ] {
             page.counter(&format!("datagrams_{name}"), help, counter.load(Relaxed));
-        }
-        let waiting: usize = self.queues.iter().map(Queue::bytes).sum();
-        page.gauge(
-            "datagrams_waiting_bytes",
-            "Bytes of datagrams that wait to be decoded.",
-            waiting,
-        );
-    }
-}
-
-/// Decodes.
-struct Worker {
-    shared: Arc<Shared>,
-    session: Session,
-    ingest: Arc<Ingest>,
-    values: Vec<kymo_collectd::Value>,
-}
-
-impl Worker {
-    fn run(mut self, index: usize) {
-        let shared = Arc::clone(&self.shared);
-        while let Some(batch) = shared.queues[index].take() {
-            self.batch(&batch);
-        }
-    }
-
-    fn batch(&mut self, batch: &Batch) {
-        let decoder = batch.listener.decoder();
-        for (sender, datagram) in batch.datagrams() {
-            let sink = &mut |item: Item<'_>| match item {
-                Item::Values(list) => {
-                    if let Some(repeats) = &self.shared.repeats {
-                        let mut repeats = repeats.lock().unwrap_or_else(PoisonError::into_inner);
-                        if !repeats.is_first(&list.id, list.time) {
-                            self.shared.counters.repeated.fetch_add(1, Relaxed);
-                            return;
-                        }
-                    }
-                    self.values.clear();
-                    self.values.extend(list.values.iter());
-                    let taken =
-                        self.session
-                            .take(&list.id, list.time, list.interval, &self.values, false);
-                    if let Err(problem) = taken {
-                        let id = list.id.canonical();
-                        self.ingest
-                            .complain(format_args!("{sender}: {id}: {problem}"));
-                    }
-                }
-                Item::Notification(received) => {
-                    let notification = received.notification;
-                    let (severity, id) = (notification.severity, notification.id.canonical());
-                    let message = kymo_text::visible(notification.message);
-                    self.ingest
-                        .notify(format_args!("{severity}: {id}: {message}"));
-                }
-                Item::Fault(fault) => {
-                    self.shared.counters.faults.fetch_add(1, Relaxed);
-                    self.ingest.complain(format_args!("{sender}: {fault}"));
-                }
-            };
-            batch.listener.decode(&decoder, datagram, sink);
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Sockets that receive datagrams.
 
+use std::ffi::OsString;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
@@ -11,21 +14,127 @@ use nix::sys::socket::{
     sockopt,
 };
 
-use super::Listen;
+/// A socket that is bound. It stays so whatever else changes of what is received there, so that what the
+/// kernel keeps of it is not lost.
+#[derive(Debug)]
+pub(super) struct Bound {
+    /// Where it was to be bound.
+    asked: SocketAddr,
+    pub(super) socket: UdpSocket,
+    interface: Mutex<Option<String>>,
+    /// Datagrams for which the kernel had no room so far, as it counts them.
+    pub(super) kernel_dropped: AtomicU32,
+}
 
-/// Sockets for all addresses that a name means.
-pub(super) fn bind(listen: &Listen, buffer: usize) -> io::Result<Vec<UdpSocket>> {
-    let mut sockets = Vec::new();
-    for address in (listen.host.as_str(), listen.port).to_socket_addrs()? {
-        sockets.push(bind_one(address, listen.interface.as_deref(), buffer)?);
+impl Bound {
+    /// Binds a socket; those that are leaving may have its port still.
+    pub(super) fn new(
+        asked: SocketAddr,
+        interface: Option<&str>,
+        leaving: &[&Arc<Self>],
+    ) -> io::Result<Self> {
+        let is_rival =
+            |it: &&Arc<Self>| it.asked.port() == asked.port() && !it.asked.ip().is_multicast();
+        let rivals: Vec<_> = leaving.iter().copied().filter(is_rival).collect();
+        let share = |shared: bool| {
+            let mut its = rivals.iter();
+            its.try_for_each(|it| setsockopt(&it.socket, sockopt::ReuseAddr, &shared))
+        };
+        share(true)?;
+        let socket = bind(asked, interface, !rivals.is_empty());
+        share(false)?;
+        Ok(Self {
+            asked,
+            socket: socket?,
+            interface: Mutex::new(interface.map(str::to_owned)),
+            kernel_dropped: AtomicU32::new(0),
+        })
     }
-    match sockets.is_empty() {
-        true => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address")),
-        false => Ok(sockets),
+
+    /// One that somebody else has bound.
+    pub(super) fn handed(socket: UdpSocket) -> io::Result<Self> {
+        setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+        let asked = socket.local_addr()?;
+        match join(&socket, asked.ip(), None) {
+            // Who has bound it has joined the group.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            joined => joined?,
+        }
+        Ok(Self {
+            asked,
+            socket,
+            interface: Mutex::default(),
+            kernel_dropped: AtomicU32::new(0),
+        })
+    }
+
+    fn interface(&self) -> MutexGuard<'_, Option<String>> {
+        self.interface
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this is the socket of an address, where it may be bound to another interface: two sockets of
+    /// groups can be at one address, others cannot.
+    pub(super) fn is_at(&self, address: SocketAddr, interface: Option<&str>) -> bool {
+        let is_group = address.ip().is_multicast();
+        self.asked == address && (!is_group || self.interface().as_deref() == interface)
+    }
+
+    /// Has the kernel keep so many bytes, or as many as the system allows.
+    pub(super) fn set_buffer(&self, bytes: usize) {
+        if setsockopt(&self.socket, sockopt::RcvBufForce, &bytes).is_err() {
+            let _ = setsockopt(&self.socket, sockopt::RcvBuf, &bytes);
+        }
     }
 }
 
-fn bind_one(address: SocketAddr, interface: Option<&str>, buffer: usize) -> io::Result<UdpSocket> {
+/// A socket that receives by another interface as long as this is there, unless it is kept so.
+#[derive(Debug)]
+pub(super) struct Moved {
+    bound: Arc<Bound>,
+    to: Option<String>,
+    is_kept: bool,
+}
+
+impl Moved {
+    /// Has a socket receive by an interface. `None` where it does already.
+    pub(super) fn new(bound: &Arc<Bound>, interface: Option<&str>) -> io::Result<Option<Self>> {
+        if bound.interface().as_deref() == interface {
+            return Ok(None);
+        }
+        receive_by(&bound.socket, interface)?;
+        Ok(Some(Self {
+            bound: Arc::clone(bound),
+            to: interface.map(str::to_owned),
+            is_kept: false,
+        }))
+    }
+
+    pub(super) fn keep(mut self) {
+        *self.bound.interface() = self.to.take();
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Moved {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // It was so before, and nothing else can be done.
+            let before = self.bound.interface();
+            let _ = receive_by(&self.bound.socket, before.as_deref());
+        }
+    }
+}
+
+/// Any interface will do, unless one is told.
+fn receive_by(socket: &UdpSocket, interface: Option<&str>) -> io::Result<()> {
+    let name = OsString::from(interface.unwrap_or_default());
+    Ok(setsockopt(socket, sockopt::BindToDevice, &name)?)
+}
+
+/// Binds a socket; `beside` others of this process, which share the port as long as it is bound.
+fn bind(address: SocketAddr, interface: Option<&str>, beside: bool) -> io::Result<UdpSocket> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::Inet,
         SocketAddr::V6(_) => AddressFamily::Inet6,
@@ -36,30 +145,37 @@ fn bind_one(address: SocketAddr, interface: Option<&str>, buffer: usize) -> io::
         setsockopt(&fd, sockopt::Ipv6V6Only, &true)?;
     }
     let is_group = address.ip().is_multicast();
+    if beside && !is_group {
+        setsockopt(&fd, sockopt::ReuseAddr, &true)?;
+    }
     if is_group {
         // Others of this machine may listen to the group, too.
         setsockopt(&fd, sockopt::ReuseAddr, &true)?;
     } else if let Some(interface) = interface {
         setsockopt(&fd, sockopt::BindToDevice, &interface.into())?;
     }
-    // Who may not have so much gets what the system allows.
-    if setsockopt(&fd, sockopt::RcvBufForce, &buffer).is_err() {
-        let _ = setsockopt(&fd, sockopt::RcvBuf, &buffer);
-    }
     setsockopt(&fd, sockopt::RxqOvfl, &1)?;
     bind_to(fd.as_fd().as_raw_fd(), &SockaddrStorage::from(address))?;
-    let socket = UdpSocket::from(fd);
-    match address.ip() {
-        IpAddr::V4(group) if is_group => {
-            socket.join_multicast_v4(&group, &address_of(interface)?)?;
-        }
-        IpAddr::V6(group) if is_group => {
-            let index = interface.map_or(Ok(0), if_nametoindex)?;
-            socket.join_multicast_v6(&group, index)?;
-        }
-        _ => {}
+    if beside && !is_group {
+        setsockopt(&fd, sockopt::ReuseAddr, &false)?;
     }
+    let socket = UdpSocket::from(fd);
+    join(&socket, address.ip(), interface)?;
     Ok(socket)
+}
+
+/// Receives what is sent to an address, if it is that of a group.
+fn join(socket: &UdpSocket, address: IpAddr, interface: Option<&str>) -> io::Result<()> {
+    match address {
+        IpAddr::V4(group) if group.is_multicast() => {
+            socket.join_multicast_v4(&group, &address_of(interface)?)
+        }
+        IpAddr::V6(group) if group.is_multicast() => {
+            let index = interface.map_or(Ok(0), if_nametoindex)?;
+            socket.join_multicast_v6(&group, index)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The first address of IPv4 that an interface has.

@@ -103,10 +103,16 @@ const OTHERS: [Command; 2] = [
 /// The command of a name, in letters of any case.
 pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
     let mut commands = COMMANDS.iter().chain(&OTHERS);
-    commands.find(|command| command.name.as_bytes().eq_ignore_ascii_case(name))
+    commands.find(|command| command.is_called(name))
 }
 
 impl Command {
+    /// Whether a name is its, in letters of any case.
+    fn is_called(&self, name: &[u8]) -> bool {
+        // Nearly all clients write it as it is.
+        self.name.as_bytes() == name || self.name.as_bytes().eq_ignore_ascii_case(name)
+    }
+
     /// How it is written.
     pub(super) fn usage(&self) -> String {
         match self.operands {
@@ -119,10 +125,14 @@ impl Command {
 impl<S: io::Read + io::Write> Client<'_, S> {
     /// Does what a line asks.
     pub(super) fn line(&mut self, line: &[u8]) -> io::Result<Goes> {
-        self.shared.commands.fetch_add(1, Relaxed);
+        self.asked.commands += 1;
         let mut words = Words::of(line);
         let name = words.next().unwrap_or_default();
-        let found = find(&name);
+        let found = match self.latest {
+            Some(latest) if latest.is_called(&name) => Some(latest),
+            _ => find(&name),
+        };
+        self.latest = found;
         let in_batch = self.batch.is_some();
         if !matches!(found.map(|found| found.kind), Some(Kind::EndBatch) if in_batch) {
             self.count_line();
@@ -246,68 +256,52 @@ impl<S: io::Read + io::Write> Client<'_, S> {
     }
 
     fn update(&mut self, mut words: Words<'_>) {
-        self.shared.updates.fetch_add(1, Relaxed);
+        self.asked.updates += 1;
         let Some(word) = words.next() else {
             if let Some(command) = find(b"UPDATE") {
                 self.refuse_usage(command);
             }
             return;
         };
+        match self.take(&word, words) {
+            Err(problem) => self.refuse(problem),
+            Ok(0) => self.refuse("No values updated."),
+            Ok(count) => self.acknowledge(format_args!("errors, enqueued {count} value(s).")),
+        }
+    }
+
+    /// Gives updates to the database that a word means, and tells how many.
+    fn take(&mut self, word: &[u8], updates: Words<'_>) -> Result<usize, String> {
         let store = &self.shared.store;
-        let path = store.path(&word);
-        let mut database = match store.database(&path) {
-            Ok(database) => database,
-            Err(error) => {
-                let shown = String::from_utf8_lossy(&path);
-                return match error.kind() {
-                    io::ErrorKind::PermissionDenied => {
-                        self.refuse(format_args!("{shown}: Permission denied"));
-                    }
-                    io::ErrorKind::NotFound => {
-                        self.refuse(format_args!("No such file: {shown}"));
-                    }
-                    io::ErrorKind::InvalidInput => {
-                        self.refuse(format_args!("Not a regular file: {shown}"));
-                    }
-                    _ => {
-                        let reason = kymo_rrdtool::reason(&error);
-                        self.refuse(format_args!("RRD Error: '{shown}': {reason}"));
-                    }
-                };
-            }
-        };
+        let mut database = self.databases.get(word, store)?;
         let mut count = 0;
-        for word in words {
-            let Some((update, seconds)) = Update::from_text(&word) else {
-                let word = String::from_utf8_lossy(&word);
-                return self.refuse(format_args!("Cannot find timestamp in '{word}'!"));
+        for text in updates {
+            let Some((update, seconds)) = Update::from_text(&text) else {
+                let text = String::from_utf8_lossy(&text);
+                return Err(format!("Cannot find timestamp in '{text}'!"));
             };
-            let mut taken = store.accept(&database, &update, Some(&mut self.group));
-            if taken == Err(Refused::Forgotten)
-                && let Ok(found) = store.database(&path)
-            {
-                database = found;
-                taken = store.accept(&database, &update, Some(&mut self.group));
+            let mut taken = store.accept(database, &update, Some(&mut self.group));
+            if taken == Err(Refused::Forgotten) {
+                database = self.databases.find(word, store)?;
+                taken = store.accept(database, &update, Some(&mut self.group));
             }
             match taken {
                 Ok(()) => count += 1,
                 Err(Refused::Past(last)) => {
                     let (last, micros) = last.to_micros();
-                    return self.refuse(format_args!(
+                    return Err(format!(
                         "illegal attempt to update using time {seconds:.6} when last update time \
                          is {last}.{micros:06} (minimum one second step)"
                     ));
                 }
-                Err(refused) => return self.refuse(refused),
+                Err(refused) => return Err(refused.to_string()),
             }
         }
-        match count {
-            0 => self.refuse("No values updated."),
-            _ => self.acknowledge(format_args!("errors, enqueued {count} value(s).")),
-        }
+        Ok(count)
     }
 
     fn flush(&mut self, path: &[u8]) -> io::Result<()> {
+        self.shared.flushes.fetch_add(1, Relaxed);
         let store = &self.shared.store;
         let shown = String::from_utf8_lossy(path);
         let Some(database) = store.known(path) else {
@@ -332,6 +326,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
     }
 
     fn stats(&mut self) {
+        self.count_asked();
         let store = &self.shared.store;
         let counters = &store.counters;
         let (bytes, rotations) = store.journal().map_or((0, 0), |journal| {
@@ -341,7 +336,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
         let facts = [
             ("QueueLength", store.queue().len() as u64),
             ("UpdatesReceived", self.shared.updates.load(Relaxed)),
-            ("FlushesReceived", counters.flushes.load(Relaxed)),
+            ("FlushesReceived", self.shared.flushes.load(Relaxed)),
             ("UpdatesWritten", counters.writes.load(Relaxed)),
             ("DataSetsWritten", counters.written.load(Relaxed)),
             ("TreeNodesNumber", count),

@@ -6,9 +6,11 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kymo_io::{Access, Bytes};
-use kymo_rrd::engine::{Fetched, Wanted, fetch};
+use kymo_io::{Access, Bytes, Shared};
+use kymo_rrd::engine::{Fetched, Rrd, Wanted, fetch};
+use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::{Form, Source, Value};
+use kymo_rrdtool::times::EARLIEST;
 use kymo_rrdtool::{Defaults, Failure, Session, reason, run};
 use kymo_text::Line;
 
@@ -16,25 +18,14 @@ use super::commands::Command;
 use super::{Client, PIECE, Words, not_in_journal};
 use crate::store::{Flushed, path_of};
 
-/// The kinds of archives.
-const FUNCTIONS: [&str; 10] = [
-    "AVERAGE",
-    "MIN",
-    "MAX",
-    "LAST",
-    "HWPREDICT",
-    "MHWPREDICT",
-    "SEASONAL",
-    "DEVPREDICT",
-    "DEVSEASONAL",
-    "FAILURES",
-];
-/// rrdtool makes no databases that begin before 1980.
-const EARLIEST: i64 = 315_360_000;
 /// Files that are longer, in bytes, are not copied to tell their rows.
 const LONGEST_COPY: u64 = 1 << 26;
 /// The seconds of a day.
 const DAY: i64 = 86_400;
+/// Databases of more values are not made for clients, since all are in memory then.
+const MOST_VALUES: u64 = 1 << 25;
+/// No more rows are told, unless the archive has more: most would be of times that nobody meant.
+const MOST_ROWS: u64 = 1 << 24;
 
 impl<S: Read + Write> Client<'_, S> {
     /// What rrdtool's command says, or why it does not.
@@ -45,6 +36,7 @@ impl<S: Read + Write> Client<'_, S> {
             ..Defaults::default()
         };
         let mut session = Session::new(&mut out, &mut warnings, defaults);
+        session.most_values = Some(MOST_VALUES);
         let done = run(&mut session, words);
         match done.unwrap_or_else(|| Err(Failure::new("there is no such command"))) {
             Ok(()) => Ok(out),
@@ -52,9 +44,21 @@ impl<S: Read + Write> Client<'_, S> {
         }
     }
 
+    /// Tells where the step begins of the last update that was accepted, pending or not.
     pub(super) fn last(&mut self, path: &[u8]) {
-        let told = self.run(&[b"last", path]);
-        self.tell_number(told);
+        let opened = Shared::open(path_of(path)).ok();
+        let Some(mut rrd) = opened.and_then(|file| Rrd::open(file).ok()) else {
+            // It says why.
+            let told = self.run(&[b"last", path]);
+            return self.tell_number(told);
+        };
+        let known = self.shared.store.known(path);
+        let last = known.map_or(rrd.last_update(), |database| {
+            database.last().max(rrd.last_update())
+        });
+        let step = i64::try_from(rrd.database().step).unwrap_or(i64::MAX);
+        let seconds = last.seconds();
+        self.done(seconds - seconds.checked_rem_euclid(step).unwrap_or(0));
     }
 
     pub(super) fn first(&mut self, path: &[u8], index: &[u8]) {
@@ -210,10 +214,7 @@ impl<S: Read + Write> Client<'_, S> {
             }
         };
         let columns: Vec<_> = words.collect();
-        let known = FUNCTIONS
-            .iter()
-            .find(|known| known.as_bytes() == function.as_ref());
-        let Some(function) = known else {
+        let Some(function) = ArchiveKind::known(&function) else {
             let function = String::from_utf8_lossy(&function);
             self.refuse(format_args!(
                 "rrd_fetch_r failed: unknown consolidation function '{function}'"
@@ -275,6 +276,9 @@ impl<S: Read + Write> Client<'_, S> {
             .map(|source| source.name.as_bytes())
             .collect();
         let mut places: Vec<usize> = (0..names.len()).collect();
+        if columns.len() > names.len() {
+            return Ok(Err("too many fields given - duplicates!".to_string()));
+        }
         if !columns.is_empty() {
             places.clear();
             for column in columns {
@@ -282,8 +286,18 @@ impl<S: Read + Write> Client<'_, S> {
                     let column = String::from_utf8_lossy(column);
                     return Ok(Err(format!("field {column} not found in {shown}")));
                 };
+                if places.contains(&place) {
+                    let column = String::from_utf8_lossy(column);
+                    return Ok(Err(format!("field {column} already used")));
+                }
                 places.push(place);
             }
+        }
+        let rows = source.database.archives[fetched.archive].rows;
+        let most = rows.max(MOST_ROWS);
+        let found = fetched.count();
+        if found > most {
+            return failed(format!("found {found} rows, expected at most {most}"));
         }
         let table = Table {
             unknown: unknown(&source),

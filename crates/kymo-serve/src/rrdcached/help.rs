@@ -34,7 +34,7 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
             "Tells the definitions of a database and the state of its file: <key> <type> <value>."
         }
         "FIRST" => "Tells the time of the oldest row of an archive, which is counted from 0.",
-        "LAST" => "Tells the time of the last update that is in the file of a database.",
+        "LAST" => "Tells where the step begins of the last update of a database, pending or not.",
         "CREATE" => {
             "Makes a database; one that is there is replaced, unless -O stands before the\n\
              definitions. -r <file> and -t <file> are understood as by rrdtool create."

@@ -6,10 +6,12 @@
 //! its words; docs/serve.md tells the differences.
 //!
 //! * `commands`: what there is, and what needs the store only;
+//! * `databases`: those that a client has named;
 //! * `files`: what looks into files;
 //! * `help`: what `HELP` tells.
 
 mod commands;
+mod databases;
 mod files;
 mod help;
 mod words;
@@ -27,6 +29,8 @@ use crate::lines::{Lines, Told};
 use crate::listen::{Server, Socket, Stream};
 use crate::metrics::Page;
 use crate::store::{Group, Store};
+use commands::Command;
+use databases::Databases;
 use words::Words;
 
 /// The port where none is told.
@@ -47,6 +51,8 @@ pub struct Rrdcached {
     store: Arc<Store>,
     /// Commands to update a database.
     pub updates: AtomicU64,
+    /// Commands to write a database.
+    pub flushes: AtomicU64,
     /// All commands.
     pub commands: AtomicU64,
 }
@@ -57,6 +63,7 @@ impl Rrdcached {
         Self {
             store,
             updates: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
             commands: AtomicU64::new(0),
         }
     }
@@ -66,9 +73,17 @@ impl Rrdcached {
         if stream.set_write_patience(PATIENCE).is_err() {
             return;
         }
-        let mut client = Client::new(self, stream);
         // A client that is gone needs not be told.
-        let _ = client.serve();
+        let _ = self.answer(stream);
+    }
+
+    /// The same, of anything that lines come from and answers go to.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading and writing.
+    pub fn answer(&self, stream: impl io::Read + Write) -> io::Result<()> {
+        Client::new(self, stream).serve()
     }
 }
 
@@ -76,7 +91,8 @@ impl Rrdcached {
 #[derive(Debug)]
 pub struct Source {
     shared: Arc<Rrdcached>,
-    server: Server,
+    /// Where its clients come.
+    pub server: Server,
 }
 
 impl Source {
@@ -85,7 +101,11 @@ impl Source {
     /// # Errors
     ///
     /// Those of the system.
-    pub fn start(shared: &Arc<Rrdcached>, sockets: Vec<Socket>, most: usize) -> io::Result<Self> {
+    pub fn start(
+        shared: &Arc<Rrdcached>,
+        sockets: &[Arc<Socket>],
+        most: usize,
+    ) -> io::Result<Self> {
         let serving = Arc::clone(shared);
         let serve = move |stream| serving.serve(stream);
         Ok(Self {
@@ -105,7 +125,7 @@ impl daemon::Source for Source {
         page.connections("rrdcached", self.server.connections());
     }
 
-    fn stop(&mut self) {
+    fn stop(&self) {
         self.server.stop();
     }
 }
@@ -121,6 +141,17 @@ struct Client<'a, S> {
     /// Those of the answers that say so.
     acknowledged: Vec<Acknowledged>,
     batch: Option<Batch>,
+    asked: Asked,
+    databases: Databases,
+    /// What was asked last: mostly it is asked again.
+    latest: Option<&'static Command>,
+}
+
+/// What was asked and is not yet counted among what all clients ask.
+#[derive(Default)]
+struct Asked {
+    commands: u64,
+    updates: u64,
 }
 
 /// What says that the journal has something.
@@ -161,6 +192,9 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             group: Group::new(),
             acknowledged: Vec::new(),
             batch: None,
+            asked: Asked::default(),
+            databases: Databases::new(),
+            latest: None,
         }
     }
 
@@ -192,6 +226,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
 
     /// Sees that the journal has what is acknowledged, and sends the answers.
     fn settle(&mut self) -> io::Result<()> {
+        self.count_asked();
         self.commit();
         self.stream.write_all(&self.out)?;
         self.out.clear();
@@ -227,6 +262,13 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         }
         out.extend_from_slice(&self.out[end..]);
         self.out = out;
+    }
+
+    /// Counts what was asked.
+    fn count_asked(&mut self) {
+        let asked = std::mem::take(&mut self.asked);
+        self.shared.commands.fetch_add(asked.commands, Relaxed);
+        self.shared.updates.fetch_add(asked.updates, Relaxed);
     }
 
     /// Counts a line of a batch.

@@ -146,7 +146,7 @@ fn updates() {
         ),
         ("PENDING c.rrd", "0 updates pending"),
         ("PENDING", "-1 Usage: PENDING <filename>"),
-        ("LAST a.rrd", "0 1000000000"),
+        ("LAST a.rrd", "0 1000000050"),
         ("FLUSH a.rrd", "0 Successfully flushed BASE/a.rrd."),
         ("FLUSH a.rrd", "0 Successfully flushed BASE/a.rrd."),
         ("FLUSH c.rrd", "-1 No such file: BASE/c.rrd."),
@@ -155,6 +155,10 @@ fn updates() {
         ("FIRST a.rrd", "-1 Usage: FIRST <filename> <rra index>"),
         ("FIRST a.rrd 2", "-1 RRD Error: invalid rraindex number"),
         ("FIRST a.rrd -1", "-1 Invalid index specified (-1)"),
+        (
+            "CREATE m.rrd DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:2000000000",
+            "-1 RRD Error: 2000000000 values are more than the 33554432 that are made here",
+        ),
         ("FORGET a.rrd", "0 Gone!"),
         ("FORGET a.rrd", "-1 No such file or directory"),
         ("QUEUE", "0 in queue."),
@@ -229,17 +233,30 @@ fn rows() {
             ),
         ),
         (
-            "FETCH a.rrd AVERAGE 1000000000 1000000020 b a b",
+            "FETCH a.rrd AVERAGE 1000000000 1000000020 b a",
             &format!(
-                "9 Success\n{head}\nDSCount: 3\nDSName: b a b\n\
-                 1000000010: 3.29999999999999982e+00 1.00000000000000000e+00 3.29999999999999982e+00\n\
-                 1000000020: 1.00000000000000000e+10 2.00000000000000000e+00 1.00000000000000000e+10\n\
-                 1000000030: -nan -nan -nan"
+                "9 Success\n{head}\nDSCount: 2\nDSName: b a\n\
+                 1000000010: 3.29999999999999982e+00 1.00000000000000000e+00\n\
+                 1000000020: 1.00000000000000000e+10 2.00000000000000000e+00\n\
+                 1000000030: -nan -nan"
             ),
         ),
-        ("FETCH a.rrd AVERAGE 1000000000 1000000020 c", "-1 field c not found in BASE/a.rrd"),
-        ("FETCH a.rrd", "-1 Usage: FETCH <file> <CF> [<start> [<end>] [<column>...]]"),
-        ("FETCH a.rrd FOO", "-1 rrd_fetch_r failed: unknown consolidation function 'FOO'"),
+        (
+            "FETCH a.rrd AVERAGE 1000000000 1000000020 b b",
+            "-1 field b already used",
+        ),
+        (
+            "FETCH a.rrd AVERAGE 1000000000 1000000020 c",
+            "-1 field c not found in BASE/a.rrd",
+        ),
+        (
+            "FETCH a.rrd",
+            "-1 Usage: FETCH <file> <CF> [<start> [<end>] [<column>...]]",
+        ),
+        (
+            "FETCH a.rrd FOO",
+            "-1 rrd_fetch_r failed: unknown consolidation function 'FOO'",
+        ),
         (
             "FETCH a.rrd HWPREDICT",
             "-1 rrd_fetch_r failed: the RRD does not contain an RRA matching the chosen CF",
@@ -251,6 +268,14 @@ fn rows() {
         (
             "FETCH a.rrd AVERAGE 20 10",
             "-1 rrd_fetch_r failed: the end (10) is before the start (20)",
+        ),
+        (
+            "FETCH a.rrd AVERAGE 10 167772300",
+            "-1 rrd_fetch_r failed: found 16777230 rows, expected at most 16777216",
+        ),
+        (
+            "FETCHBIN a.rrd AVERAGE 10 100000000 a b a",
+            "-1 too many fields given - duplicates!",
         ),
         (
             "FETCH c.rrd AVERAGE",
@@ -316,6 +341,33 @@ fn definitions() {
         (CREATE, "0 RRD created OK"),
         ("PENDING a.rrd", "0 updates pending"),
     ]);
+}
+
+/// A client may name a database in several ways, and somebody may have it forgotten meanwhile.
+#[test]
+fn databases_are_those_of_their_words() {
+    let daemon = Daemon::new();
+    let taken = "0 errors, enqueued 1 value(s).";
+    daemon.ask(CREATE);
+    let lines = [
+        "UPDATE a.rrd 1000000010:1:2",
+        "UPDATE ./a.rrd 1000000020:1:2",
+        "FORGET a.rrd",
+        // The file has nothing of it: this time is after the last one.
+        "UPDATE a.rrd 1000000005:1:2",
+        "UPDATE .//a.rrd 1000000006:1:2",
+        "UPDATE ./a.rrd 1000000007:1:2",
+    ];
+    let answers = daemon.ask(&lines.join("\n"));
+    let answers: Vec<&str> = answers.lines().collect();
+    assert_eq!(answers, [taken, taken, "0 Gone!", taken, taken, taken]);
+    assert_eq!(daemon.shared.store.count(), 1);
+    std::fs::remove_file(daemon.directory.path().join("data/a.rrd")).unwrap();
+    let gone = daemon.ask("UPDATE a.rrd 1000000050:1:2\nFORGET a.rrd\nUPDATE a.rrd 1000000060:1:2");
+    assert_eq!(
+        gone,
+        format!("{taken}\n0 Gone!\n-1 No such file: BASE/a.rrd\n")
+    );
 }
 
 /// What cannot be written to the journal is not acknowledged, and only that is told.

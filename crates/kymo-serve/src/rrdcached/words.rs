@@ -15,21 +15,10 @@ impl<'a> Words<'a> {
     pub(super) fn of(line: &'a [u8]) -> Self {
         Self { rest: Some(line) }
     }
-}
 
-impl<'a> Iterator for Words<'a> {
-    type Item = Cow<'a, [u8]>;
-
-    /// The next word. A backslash that ends the line ends the words, too.
-    fn next(&mut self) -> Option<Cow<'a, [u8]>> {
-        let rest = self.rest.take()?;
-        let Some(place) = memchr2(b' ', b'\\', rest) else {
-            return Some(Cow::Borrowed(rest));
-        };
-        if rest[place] == b' ' {
-            self.rest = Some(&rest[place + 1..]);
-            return Some(Cow::Borrowed(&rest[..place]));
-        }
+    /// The first word of what is left, which has a backslash there.
+    #[cold]
+    fn escaped(&mut self, rest: &'a [u8], place: usize) -> Option<Vec<u8>> {
         let mut word = rest[..place].to_vec();
         let mut bytes = rest[place..].iter().enumerate();
         while let Some((at, &byte)) = bytes.next() {
@@ -42,7 +31,25 @@ impl<'a> Iterator for Words<'a> {
                 byte => word.push(byte),
             }
         }
-        Some(Cow::Owned(word))
+        Some(word)
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = Cow<'a, [u8]>;
+
+    /// The next word. A backslash that ends the line ends the words, too.
+    #[inline]
+    fn next(&mut self) -> Option<Cow<'a, [u8]>> {
+        let rest = self.rest.take()?;
+        let Some(place) = memchr2(b' ', b'\\', rest) else {
+            return Some(Cow::Borrowed(rest));
+        };
+        if rest[place] == b' ' {
+            self.rest = Some(&rest[place + 1..]);
+            return Some(Cow::Borrowed(&rest[..place]));
+        }
+        self.escaped(rest, place).map(Cow::Owned)
     }
 }
 

@@ -32,16 +32,26 @@ use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Rrd;
 
 use crate::journal::{self, Journal};
+use crate::quiet::Quiet;
 pub use database::Database;
 use database::State;
+pub(crate) use update::first_record;
 use update::records;
-pub use update::{Readings, Update};
-pub(crate) use update::{Record, first_record};
+pub use update::{Readings, Record, Update};
 use upkeep::Upkeep;
 use writer::Queue;
 
 /// Where messages for people go.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The same, for what is shown while programs are debugged.
+pub(crate) struct LogOf(pub(crate) Log);
+
+impl std::fmt::Debug for LogOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Log")
+    }
+}
 
 /// What a store shall do.
 #[derive(Clone)]
@@ -185,6 +195,7 @@ pub struct Store {
     /// What it has done.
     pub counters: Counters,
     upkeep: Upkeep,
+    quiet: Quiet,
     threads: Mutex<Threads>,
 }
 
@@ -204,7 +215,12 @@ impl Store {
     ///
     /// Where the directories cannot be made, another program uses the journal, or it cannot be read.
     pub fn open(mut options: Options) -> io::Result<Arc<Self>> {
-        std::fs::create_dir_all(&options.base)?;
+        if !options.base.is_dir() {
+            std::fs::create_dir_all(&options.base)?;
+            // It may be mistyped, or on a disk that is not mounted.
+            let base = options.base.display();
+            (options.log)(&format!("{base}: was not there, and is made"));
+        }
         // Clients on this machine tell paths without links.
         options.base = options.base.canonicalize()?;
         let opened = options.journal.clone().map(Journal::open).transpose()?;
@@ -214,6 +230,7 @@ impl Store {
         };
         let writers = options.writers.max(1);
         let store = Arc::new(Self {
+            quiet: Quiet::new(Arc::clone(&options.log)),
             timing: RwLock::new(options.timing),
             options,
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
@@ -353,7 +370,7 @@ impl Store {
         }
         let rrd = Rrd::open(Shared::open(file)?)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        let last = rrd.database().state.last_update;
+        let last = rrd.last_update();
         let mut shard = self.shard(path);
         let entry = shard.entry(path.into());
         let writer = (hash(path) >> 8) as usize % self.queues.len();
@@ -376,8 +393,7 @@ impl Store {
         if state.forgotten {
             return Err(Refused::Forgotten);
         }
-        // Files hold microseconds.
-        if update.time.to_micros() <= state.last.to_micros() {
+        if !is_later(update.time, state.last) {
             self.counters.past.fetch_add(1, Relaxed);
             return Err(Refused::Past(state.last));
         }
@@ -424,6 +440,11 @@ impl Store {
         };
         let done = journal.append(&mut group.bytes);
         group.bytes.clear();
+        if let Err(error) = &done {
+            self.quiet.tell(format_args!(
+                "the journal cannot be written: {error}; updates are refused"
+            ));
+        }
         if journal.is_long() {
             self.upkeep.press();
         }
@@ -600,6 +621,13 @@ impl Store {
     }
 }
 
+/// Whether a time is after another for files, which hold microseconds.
+fn is_later(time: Time, last: Time) -> bool {
+    // Rounding adds no more than the next second begins with.
+    let (seconds, before) = (time.seconds(), last.seconds());
+    seconds > before.saturating_add(1) || (seconds >= before && time.to_micros() > last.to_micros())
+}
+
 fn hash(path: &[u8]) -> u64 {
     use std::hash::BuildHasher;
     FixedState::default().hash_one(path)
@@ -617,4 +645,23 @@ pub(crate) fn bytes_of(path: &Path) -> &[u8] {
 pub(crate) fn path_of(path: &[u8]) -> &Path {
     use std::os::unix::ffi::OsStrExt;
     Path::new(std::ffi::OsStr::from_bytes(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_later_by_what_files_hold_of_them() {
+        // The last of these rounds to the next second.
+        let moments = [(9, 0), (9, 1 << 29), (9, (1 << 30) - 1), (10, 0), (10, 600)];
+        let moments = moments.map(|(seconds, units)| Time::new(seconds, units).unwrap());
+        let far = [i64::MIN, 11, 12, i64::MAX].map(Time::from_seconds);
+        for time in moments.iter().chain(&far) {
+            for last in moments.iter().chain(&far) {
+                let expected = time.to_micros() > last.to_micros();
+                assert_eq!(is_later(*time, *last), expected, "{time:?} {last:?}");
+            }
+        }
+    }
 }

@@ -39,16 +39,17 @@ impl<'a> Update<'a> {
     /// does not begin with seconds since 1970, below 2^34, and a colon. The values are looked at when they are
     /// written.
     pub fn from_text(text: &'a [u8]) -> Option<(Self, f64)> {
-        let colon = memchr(b':', text)?;
-        let number = match digits(&text[..colon]) {
-            Some(seconds) => seconds as f64,
-            None => match numbers::prefix(&text[..colon]) {
-                Ok((number, end)) if end == colon && number.is_finite() => number,
-                _ => return None,
-            },
+        let (time, number) = match whole_seconds(text) {
+            Some(seconds) => (Time::from_seconds(seconds), seconds as f64),
+            None => {
+                let colon = memchr(b':', text)?;
+                let (number, end) = numbers::prefix(&text[..colon]).ok()?;
+                let is_time = end == colon && number < SECONDS;
+                (engine::seconds(number).filter(|_| is_time)?, number)
+            }
         };
         let update = Self {
-            time: engine::seconds(number).filter(|_| number < SECONDS)?,
+            time,
             interval: None,
             readings: Readings::Text(text),
         };
@@ -57,23 +58,24 @@ impl<'a> Update<'a> {
 
     /// Appends the record.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let length = match self.readings {
-            Readings::Text(text) => text.len(),
-            Readings::Values(values) => values.len() * VALUE,
+        let (kind, length) = match self.readings {
+            Readings::Text(text) => (TEXT, text.len()),
+            Readings::Values(values) => (VALUES, values.len() * VALUE),
         };
         out.reserve(4 + HEAD + length);
+        // At once, since this is done for each update.
+        let mut head = [0; 4 + HEAD];
         // Lines and datagrams are far shorter than this.
-        out.extend(((HEAD + length) as u32).to_le_bytes());
-        out.extend(self.time.seconds().to_le_bytes());
-        out.extend(self.time.fraction().to_le_bytes());
-        out.extend(self.interval.map_or(0, CdTime::ticks).to_le_bytes());
+        head[..4].copy_from_slice(&((HEAD + length) as u32).to_le_bytes());
+        head[4..12].copy_from_slice(&self.time.seconds().to_le_bytes());
+        head[12..16].copy_from_slice(&self.time.fraction().to_le_bytes());
+        let interval = self.interval.map_or(0, CdTime::ticks);
+        head[16..24].copy_from_slice(&interval.to_le_bytes());
+        head[24] = kind;
+        out.extend_from_slice(&head);
         match self.readings {
-            Readings::Text(text) => {
-                out.push(TEXT);
-                out.extend_from_slice(text);
-            }
+            Readings::Text(text) => out.extend_from_slice(text),
             Readings::Values(values) => {
-                out.push(VALUES);
                 for value in values {
                     let (kind, bits) = match *value {
                         Value::Counter(count) => (0, count),
@@ -81,23 +83,26 @@ impl<'a> Update<'a> {
                         Value::Derive(count) => (2, count as u64),
                         Value::Absolute(count) => (3, count),
                     };
-                    out.push(kind);
-                    out.extend(bits.to_le_bytes());
+                    let mut bytes = [kind; VALUE];
+                    bytes[1..].copy_from_slice(&bits.to_le_bytes());
+                    out.extend_from_slice(&bytes);
                 }
             }
         }
     }
 }
 
-/// A short number of digits only, as nearly all times are.
-fn digits(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 15 {
-        return None;
+/// The number before a colon, if it has at most ten digits and nothing else, as nearly all times do.
+fn whole_seconds(text: &[u8]) -> Option<i64> {
+    let mut seconds = 0;
+    for (place, byte) in text.iter().take(11).enumerate() {
+        match byte {
+            b'0'..=b'9' => seconds = seconds * 10 + i64::from(byte - b'0'),
+            b':' if place > 0 => return Some(seconds),
+            _ => return None,
+        }
     }
-    text.iter().try_fold(0, |number, byte| {
-        byte.is_ascii_digit()
-            .then(|| number * 10 + u64::from(byte - b'0'))
-    })
+    None
 }
 
 /// The bytes of a record before its readings, without its length.
@@ -107,15 +112,17 @@ const VALUE: usize = 9;
 const TEXT: u8 = 0;
 const VALUES: u8 = 1;
 
-/// A record.
+/// An update as bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) time: Time,
-    pub(crate) interval: Option<CdTime>,
+pub struct Record<'a> {
+    /// When.
+    pub time: Time,
+    /// When the next is expected after it, where that is known.
+    pub interval: Option<CdTime>,
     kind: u8,
     readings: &'a [u8],
     /// All of its bytes.
-    pub(crate) bytes: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 /// The first record, and what follows it. `None` where there is no whole one.
@@ -150,7 +157,7 @@ pub(crate) fn records(mut bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
 
 impl<'a> Record<'a> {
     /// Appends the readings as the engine takes them.
-    pub(crate) fn measure(&self, measured: &mut Vec<Measurement<'a>>) {
+    pub fn measure(&self, measured: &mut Vec<Measurement<'a>>) {
         if self.kind == TEXT {
             let values = memchr(b':', self.readings).map_or(0, |colon| colon + 1);
             let values = self.readings[values..].split(|byte| *byte == b':');
@@ -178,7 +185,7 @@ impl<'a> Record<'a> {
     }
 
     /// `TIME:VALUE[:VALUE...]`: as it came, or collectd's time with all its digits.
-    pub(crate) fn text(&self) -> Vec<u8> {
+    pub fn text(&self) -> Vec<u8> {
         if self.kind == TEXT {
             return self.readings.to_vec();
         }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use foldhash::{HashSet, HashSetExt};
 use kymo_io::{Access, Bytes};
+use kymo_rrdtool::reason;
 
 use super::{Group, Store, lock, records};
 use crate::journal::{self, Entry, replay};
@@ -131,7 +132,10 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
     let mut missing = HashSet::new();
     let mut damaged = HashSet::new();
     for path in left {
-        let bytes = Bytes::open(path, Access::Sequential)?;
+        let bytes = Bytes::open(path, Access::Sequential).map_err(|error| {
+            let text = format!("'{}': {}", path.display(), reason(&error));
+            io::Error::new(error.kind(), text)
+        })?;
         let told = replay(&bytes, |entry| match entry {
             Entry::Forget(path) => {
                 lock(&store.unopened).remove(path);

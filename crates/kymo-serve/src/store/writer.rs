@@ -275,7 +275,7 @@ fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) 
                 Err((bytes, reason)) => return Err((settled + bytes, reason)),
             }
         }
-        Ok(rrd.database().state.last_update)
+        Ok(rrd.last_update())
     });
     match done {
         Ok(Ok(last)) => Outcome::Settled(last),

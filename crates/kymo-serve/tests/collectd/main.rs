@@ -1,8 +1,10 @@
 //! What collectd sends, to a daemon that runs: datagrams, lines, databases and files.
 #![cfg(unix)]
 
+mod forward;
 mod malformed;
 mod packets;
+mod reload;
 mod unixsock;
 
 use std::net::{SocketAddr, UdpSocket};
@@ -17,6 +19,7 @@ use kymo_collectd::network::Security;
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 use kymo_serve::definitions::Definitions;
+use kymo_serve::forward::Forwarder;
 use kymo_serve::ingest::{Databases, Ingest, Options};
 use kymo_serve::network::{self, Listen, Receiver};
 use kymo_serve::store::{self, Log, Store, Timing};
@@ -74,6 +77,14 @@ impl Daemon {
 }
 
 fn start(directory: &Path, types: Option<&str>) -> Arc<Ingest> {
+    start_with(directory, types, None)
+}
+
+fn start_with(
+    directory: &Path,
+    types: Option<&str>,
+    forwarder: Option<Arc<Forwarder>>,
+) -> Arc<Ingest> {
     let log = silent();
     let store = Store::open(store::Options {
         base: directory.join("data"),
@@ -108,6 +119,7 @@ fn start(directory: &Path, types: Option<&str>) -> Arc<Ingest> {
             rates: false,
         }),
         most_series: 1000,
+        forwarder,
     };
     Ingest::start(options, store, log).unwrap()
 }

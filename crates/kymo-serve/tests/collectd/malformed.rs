@@ -49,7 +49,7 @@ fn each_gets_its_verdict_from_a_daemon_that_goes_on() {
     assert_eq!(table.len(), 74);
     for (place, (level, auth)) in SETTINGS.into_iter().enumerate() {
         let daemon = Daemon::new(Some("gauge value:GAUGE:U:U\n"));
-        let (mut receiver, address) = daemon.receive(level, auth);
+        let (receiver, address) = daemon.receive(level, auth);
         let counters = &daemon.ingest.counters;
         let counts = || {
             let lists = counters.lists.load(Relaxed);

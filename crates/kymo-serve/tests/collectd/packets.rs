@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use kymo_collectd::network::{Packer, PackerOptions, Protection, Security};
 use kymo_collectd::{Identifier, Value};
 use kymo_rrd::Source;
-use kymo_serve::ingest::{Problem, now};
+use kymo_serve::ingest::{Origin, Problem, now};
 use kymo_serve::network::{self, Listen, Receiver};
 use kymo_time::CdTime;
 use serde_json::Value as Json;
@@ -42,7 +42,7 @@ fn expected(name: &str) -> BTreeMap<String, BTreeSet<String>> {
 
 fn check(name: &str, level: Security) {
     let daemon = Daemon::new(None);
-    let (mut receiver, address) = daemon.receive(level, true);
+    let (receiver, address) = daemon.receive(level, true);
     // From one socket, so that they stay in order.
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for number in 0..20 {
@@ -108,7 +108,7 @@ fn encrypted_ones() {
 #[test]
 fn types_decide_where_there_are_any() {
     let daemon = Daemon::new(Some("gauge level:GAUGE:0:10\n"));
-    let (mut receiver, address) = daemon.receive(Security::None, false);
+    let (receiver, address) = daemon.receive(Security::None, false);
     let mut packer = Packer::new(PackerOptions::default()).unwrap();
     let time = CdTime::from_seconds(1_700_000_000).unwrap();
     for (id, value) in [
@@ -136,7 +136,7 @@ fn types_decide_where_there_are_any() {
 #[test]
 fn lists_are_short_where_no_types_tell() {
     let daemon = Daemon::new(None);
-    let mut session = daemon.ingest.session();
+    let mut session = daemon.ingest.session(Origin::Here);
     let id = Identifier::parse("h/p/wide").unwrap();
     let mut take = |count| {
         let time = CdTime::from_seconds(1_700_000_000).unwrap();
@@ -158,7 +158,7 @@ fn lists_are_short_where_no_types_tell() {
 #[test]
 fn new_databases_are_bounded() {
     let daemon = Daemon::new(None);
-    let mut session = daemon.ingest.session();
+    let mut session = daemon.ingest.session(Origin::Here);
     let counters = &daemon.ingest.counters;
     counters.created.store(999, Relaxed);
     let mut take = |name| {
@@ -180,7 +180,7 @@ fn new_databases_are_bounded() {
 #[test]
 fn passwords_may_change() {
     let daemon = Daemon::new(None);
-    let (mut receiver, address) = daemon.receive(Security::Sign, true);
+    let (receiver, address) = daemon.receive(Security::Sign, true);
     let datagram = std::fs::read(data("packets/signed-0000.bin")).unwrap();
     std::fs::write(daemon.path("auth"), "alice: another\n").unwrap();
     receiver.reload().unwrap();
@@ -218,7 +218,7 @@ fn what_comes_again_is_taken_once() {
         deduplicate: Some(1000),
         ..network::Options::default()
     };
-    let mut receiver = Receiver::start(&options, &daemon.ingest, &silent()).unwrap();
+    let receiver = Receiver::start(&options, &daemon.ingest, &silent()).unwrap();
     let [open, guarded] = receiver.addresses()[..] else {
         panic!("two addresses");
     };
@@ -252,4 +252,37 @@ fn what_comes_again_is_taken_once() {
     assert_eq!(counters.lists.load(Relaxed), 2);
     assert_eq!(receiver.counters().repeated.load(Relaxed), 1);
     daemon.close();
+}
+
+/// A disk that is full must not hold up who has something for it.
+#[test]
+fn lines_that_cannot_be_written_are_tried_again() {
+    let daemon = Daemon::new(None);
+    // Its name is taken.
+    std::fs::write(daemon.path("csv"), "").unwrap();
+    let ingest = std::sync::Arc::clone(&daemon.ingest);
+    let (tell, told) = std::sync::mpsc::channel();
+    let work = std::thread::spawn(move || {
+        let mut session = ingest.session(Origin::Here);
+        let id = Identifier::parse("h/p/gauge").unwrap();
+        for second in 0..3 {
+            let time = CdTime::from_seconds(1_700_000_000 + second).unwrap();
+            let values = [Value::Gauge(1.0)];
+            session
+                .take(&id, time, CdTime::ZERO, &values, true)
+                .unwrap();
+            ingest.flush(None).unwrap();
+            assert!(session.commit().is_err(), "it cannot be promised");
+        }
+        tell.send(()).unwrap();
+    });
+    let patience = std::time::Duration::from_secs(20);
+    assert_eq!(told.recv_timeout(patience), Ok(()), "it holds nobody up");
+    work.join().unwrap();
+    std::fs::remove_file(daemon.path("csv")).unwrap();
+    daemon.close();
+    let folder = std::fs::read_dir(daemon.path("csv/h/p")).unwrap();
+    let file = folder.map(|it| it.unwrap().path()).next().unwrap();
+    let lines = std::fs::read_to_string(file).unwrap();
+    assert_eq!(lines.lines().count(), 4, "a head and all lines");
 }

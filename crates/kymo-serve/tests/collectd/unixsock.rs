@@ -30,7 +30,7 @@ impl Client {
         let path = daemon.path("socket");
         let socket = Socket::bind(&Address::Unix(path.clone()), 0o700).unwrap();
         let counters = Arc::<Counters>::default();
-        let server = plain::serve(vec![socket], 10, &daemon.ingest, &counters).unwrap();
+        let server = plain::serve(&[Arc::new(socket)], 10, &daemon.ingest, &counters).unwrap();
         let reader = BufReader::new(UnixStream::connect(path).unwrap());
         Self {
             server,
@@ -304,4 +304,56 @@ fn a_database_that_is_there_goes_on() {
     assert_eq!(daemon.ingest.counters.created.load(Relaxed), 1);
     client.server.stop();
     daemon.close();
+}
+
+/// Where lines cannot be written, each command has its reply all the same, and the connection goes on.
+#[test]
+fn what_cannot_be_kept_is_not_acknowledged() {
+    let daemon = Daemon::new(Some(TYPES));
+    std::fs::create_dir_all(daemon.path("csv")).unwrap();
+    // No directory can be made of it.
+    std::fs::write(daemon.path("csv/h"), "").unwrap();
+    let mut client = Client::new(&daemon);
+    client.send(
+        "PUTVAL h/load/gauge-a 1700000000:1\nGETVAL none/load/gauge\n\
+         PUTVAL h/load/gauge-b 1700000000:1\nLISTVAL\n",
+    );
+    let replies: Vec<String> = (0..4).map(|_| client.reply()).collect();
+    assert!(replies[0].starts_with("-1 "), "{replies:?}");
+    assert_eq!(replies[1], "-1 No such value.\n");
+    assert!(replies[2].starts_with("-1 "), "{replies:?}");
+    assert!(replies[3].starts_with("2 Values found"), "{replies:?}");
+    std::fs::remove_file(daemon.path("csv/h")).unwrap();
+    assert_eq!(
+        client.ask("PUTVAL h/load/gauge-a 1700000010:2"),
+        "0 Success: 1 value has been dispatched.\n"
+    );
+}
+
+#[test]
+fn the_last_line_needs_no_end() {
+    let daemon = Daemon::new(Some(TYPES));
+    let mut client = Client::new(&daemon);
+    client.send("PUTVAL h/p/gauge-a N:1\nPUTVAL h/p/gauge-b N:5");
+    let writer = client.reader.get_ref();
+    writer.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut replies = String::new();
+    client.reader.read_to_string(&mut replies).unwrap();
+    let reply = "0 Success: 1 value has been dispatched.\n";
+    assert_eq!(replies, reply.repeat(2));
+    assert_eq!(daemon.ingest.live().len(), 2);
+}
+
+#[test]
+fn a_line_that_the_daemon_cuts_off_is_none() {
+    let daemon = Daemon::new(Some(TYPES));
+    let mut client = Client::new(&daemon);
+    client.send("PUTVAL h/p/gauge-a N:1\nPUTVAL h/p/gauge-b N:5");
+    assert!(client.reply().starts_with("0 Success"));
+    // The rest may come, which is all that tells the value.
+    client.server.stop();
+    let mut replies = String::new();
+    client.reader.read_to_string(&mut replies).unwrap();
+    assert_eq!(replies, "");
+    assert_eq!(daemon.ingest.live().len(), 1);
 }

@@ -1,0 +1,400 @@
+//! Lists of values that are sent on to other servers, as collectd's network plugin does it.
+//!
+//! What clients of this machine give is sent on, and what has come as datagrams only where
+//! [`Options::received`] says so. A list that is not after the last one of its name is not: one that comes
+//! back, on whatever way, goes no further.
+//!
+//! Each thread that takes lists has an `Outbox`, which packs them into large plain datagrams. Each server has
+//! a thread that reads these, and packs and protects what is in them as that server wants it.
+
+mod departure;
+mod lane;
+
+pub use departure::Departure;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kymo_collectd::network::{
+    DATAGRAM, PORT, Packer, PackerOptions, Protection, Repeats, Security,
+};
+use kymo_collectd::{Identifier, Notification, Value};
+use kymo_time::CdTime;
+
+use crate::metrics::Page;
+use crate::quiet::Quiet;
+use crate::store::Log;
+use lane::Lane;
+
+/// The size of the datagrams between threads.
+const LARGE: usize = 65_507;
+/// So many of these may wait for a server.
+const WAITING: usize = 256;
+/// So many messages are remembered, of which none is sent on twice.
+const REMEMBERED: usize = 4096;
+
+/// What is sent on, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whom to.
+    pub servers: Vec<Server>,
+    /// Whether what has come as datagrams is sent on, too.
+    pub received: bool,
+    /// No datagram is larger.
+    pub packet_size: usize,
+    /// Over so many routers datagrams go; as many as the system says, if that is not told.
+    pub time_to_live: Option<u8>,
+}
+
+impl Default for Options {
+    /// To nobody.
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            received: false,
+            packet_size: DATAGRAM,
+            time_to_live: None,
+        }
+    }
+}
+
+/// Someone whom lists are sent to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    /// A name, an address, or a group.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// How datagrams are protected.
+    pub level: Security,
+    /// Who sends, where they are protected, and the password.
+    pub user: Option<(String, String)>,
+    /// The interface that datagrams leave by.
+    pub interface: Option<String>,
+    /// The address that they come from.
+    pub bind_address: Option<String>,
+    /// How often it is looked what the name means now; once, unless told.
+    pub resolve_interval: Option<Duration>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Passwords are told to nobody.
+        f.debug_struct("Server")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("level", &self.level)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// At a host, which gets datagrams that are not protected.
+    pub fn new(host: &str) -> Self {
+        Self {
+            host: host.to_string(),
+            port: PORT,
+            level: Security::None,
+            user: None,
+            interface: None,
+            bind_address: None,
+            resolve_interval: None,
+        }
+    }
+
+    fn protection(&self) -> io::Result<Protection> {
+        let Some((user, password)) = self.user.clone().filter(|_| self.level > Security::None)
+        else {
+            return match self.level {
+                Security::None => Ok(Protection::None),
+                _ => Err(self.wrong("its level of security needs a user and a password")),
+            };
+        };
+        let password = password.into_bytes();
+        Ok(match self.level {
+            Security::Encrypt => Protection::Encrypt {
+                user,
+                password,
+                random: kymo_collectd::network::initial_vectors(seed()?),
+            },
+            _ => Protection::Sign { user, password },
+        })
+    }
+
+    /// The address that datagrams come from, unless any may be.
+    fn source(&self) -> Option<&str> {
+        let from = self.bind_address.as_deref()?;
+        let is_any = from.parse().is_ok_and(|from: IpAddr| from.is_unspecified());
+        (!is_any).then_some(from)
+    }
+
+    /// Refuses a source from which no datagram ever comes to the host.
+    fn check_source(&self) -> io::Result<()> {
+        let Some(from) = self.source() else {
+            return Ok(());
+        };
+        match (self.host.parse::<IpAddr>(), from.parse::<IpAddr>()) {
+            (Ok(host), Ok(source)) if host.is_ipv4() != source.is_ipv4() => {
+                let family = if host.is_ipv4() { "IPv4" } else { "IPv6" };
+                Err(self.wrong(format_args!(
+                    "found bind-address `{from}`, expected an address of {family} as the host's is"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wrong(&self, problem: impl std::fmt::Display) -> io::Error {
+        let Self { host, port, .. } = self;
+        let problem = format!("{host}, port {port}: {problem}");
+        io::Error::new(io::ErrorKind::InvalidInput, problem)
+    }
+}
+
+/// Bytes that nobody can guess.
+fn seed() -> io::Result<[u8; 32]> {
+    use std::io::Read;
+    let mut seed = [0; 32];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;
+    Ok(seed)
+}
+
+/// What was sent on; with several servers, once for each.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Lists.
+    pub lists: AtomicU64,
+    /// Messages.
+    pub notifications: AtomicU64,
+    /// Datagrams that had them.
+    pub datagrams: AtomicU64,
+    /// Lists and messages that could not be sent, or for which there was no room.
+    pub lost: AtomicU64,
+}
+
+/// Sends on.
+#[derive(Debug)]
+pub struct Forwarder {
+    received: bool,
+    lanes: Vec<Mutex<Option<SyncSender<Parcel>>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    notified: Arc<Mutex<Repeats>>,
+    /// What was sent on.
+    pub counters: Arc<Counters>,
+}
+
+/// A plain datagram on its way to the thread of a server, and how many lists and messages it has.
+#[derive(Clone, Debug)]
+struct Parcel {
+    datagram: Arc<[u8]>,
+    count: u64,
+}
+
+impl Forwarder {
+    /// Begins to send on. A host whose name means nothing yet is looked for again later.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a server; those of starting a thread.
+    pub fn start(options: &Options, log: &Log) -> io::Result<Arc<Self>> {
+        let notified = Arc::new(Mutex::new(Repeats::new(REMEMBERED)));
+        Self::start_with(options, log, Arc::default(), notified)
+    }
+
+    /// Another one that is to follow this, goes on with its counts, and knows which messages were sent on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`start`](Self::start).
+    pub fn successor(&self, options: &Options, log: &Log) -> io::Result<Arc<Self>> {
+        let (counters, notified) = (Arc::clone(&self.counters), Arc::clone(&self.notified));
+        Self::start_with(options, log, counters, notified)
+    }
+
+    fn start_with(
+        options: &Options,
+        log: &Log,
+        counters: Arc<Counters>,
+        notified: Arc<Mutex<Repeats>>,
+    ) -> io::Result<Arc<Self>> {
+        let quiet = Arc::new(Quiet::new(Arc::clone(log)));
+        let (mut lanes, mut threads) = (Vec::new(), Vec::new());
+        for server in &options.servers {
+            server.check_source()?;
+            let packer = Packer::new(PackerOptions {
+                size: options.packet_size,
+                protection: server.protection()?,
+            });
+            let packer = packer.map_err(|error| server.wrong(error))?;
+            let lane = Lane {
+                server: server.clone(),
+                time_to_live: options.time_to_live,
+                counters: Arc::clone(&counters),
+                quiet: Arc::clone(&quiet),
+            };
+            let (give, take) = sync_channel(WAITING);
+            let thread = std::thread::Builder::new().name("forward".into());
+            threads.push(thread.spawn(move || lane.run(packer, &take))?);
+            lanes.push(Mutex::new(Some(give)));
+        }
+        Ok(Arc::new(Self {
+            received: options.received,
+            lanes,
+            threads: Mutex::new(threads),
+            notified,
+            counters,
+        }))
+    }
+
+    /// Sends what waits, and ends its threads.
+    pub fn close(&self) {
+        for lane in &self.lanes {
+            lock(lane).take();
+        }
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            // A thread that panicked has told so.
+            let _ = thread.join();
+        }
+    }
+
+    /// An outbox for a thread that takes lists; `received` tells whether these come as datagrams.
+    /// `None` where such are not sent on.
+    pub(crate) fn outbox(self: &Arc<Self>, received: bool) -> Option<Outbox> {
+        if self.lanes.is_empty() || (received && !self.received) {
+            return None;
+        }
+        let packer = Packer::new(PackerOptions {
+            size: LARGE,
+            protection: Protection::None,
+        });
+        Some(Outbox {
+            forwarder: Arc::clone(self),
+            packer: packer.ok()?,
+            count: 0,
+        })
+    }
+
+    fn push(&self, datagram: Vec<u8>, count: u64) {
+        let parcel = Parcel {
+            datagram: datagram.into(),
+            count,
+        };
+        for lane in &self.lanes {
+            let sent = match &*lock(lane) {
+                Some(lane) => lane.try_send(parcel.clone()),
+                None => Err(TrySendError::Disconnected(parcel.clone())),
+            };
+            if sent.is_err() {
+                self.counters.lost.fetch_add(count, Relaxed);
+            }
+        }
+    }
+
+    /// Adds what was sent on to a page of metrics.
+    pub fn metrics(&self, page: &mut Page) {
+        let counters = &self.counters;
+        for (name, help, counter) in [
+            ("lists_total", "Lists sent on.", &counters.lists),
+            (
+                "notifications_total",
+                "Messages sent on.",
+                &counters.notifications,
+            ),
+            ("datagrams_total", "Datagrams sent on.", &counters.datagrams),
+            (
+                "lost_total",
+                "Lists and messages that could not be sent on.",
+                &counters.lost,
+            ),
+        ] {
+            page.counter(&format!("forwarded_{name}"), help, counter.load(Relaxed));
+        }
+    }
+}
+
+/// What one thread gives to a [`Forwarder`].
+pub(crate) struct Outbox {
+    forwarder: Arc<Forwarder>,
+    packer: Packer,
+    /// Lists that are packed.
+    count: u64,
+}
+
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outbox").finish_non_exhaustive()
+    }
+}
+
+impl Outbox {
+    /// Adds a list.
+    pub(crate) fn add(
+        &mut self,
+        id: &Identifier<'_>,
+        time: CdTime,
+        interval: CdTime,
+        values: &[Value],
+    ) {
+        match self.packer.values(id, time, interval, values) {
+            Ok(full) => {
+                if let Some(full) = full {
+                    self.forwarder.push(full, self.count);
+                    self.count = 0;
+                }
+                self.count += 1;
+            }
+            Err(_) => {
+                let servers = self.forwarder.lanes.len() as u64;
+                self.forwarder.counters.lost.fetch_add(servers, Relaxed);
+            }
+        }
+    }
+
+    /// Sends a message on, unless it was before.
+    pub(crate) fn notify(&mut self, notification: &Notification<'_>) {
+        let mut notified = lock(&self.forwarder.notified);
+        if notified.is_first(&notification.id, notification.time) {
+            drop(notified);
+            match self.packer.notification(notification) {
+                Ok(datagram) => self.forwarder.push(datagram, 1),
+                Err(_) => {
+                    let servers = self.forwarder.lanes.len() as u64;
+                    self.forwarder.counters.lost.fetch_add(servers, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Hands over what is in another one, in whose place this is.
+    pub(crate) fn take_over(&mut self, other: &mut Self) {
+        if let Some(datagram) = other.packer.flush() {
+            self.forwarder.push(datagram, other.count);
+            other.count = 0;
+        }
+    }
+
+    /// Hands over what there is.
+    pub(crate) fn flush(&mut self) {
+        if let Some(datagram) = self.packer.flush() {
+            self.forwarder.push(datagram, self.count);
+            self.count = 0;
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

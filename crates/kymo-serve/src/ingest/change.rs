@@ -1,0 +1,109 @@
+//! Other options, while lists come.
+//!
+//! What is known is there once, and options are taken anew by each thread before its next list: a list waits for
+//! no lock that there would not be without this.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Ingest, Options, Origin, Series, Session, lock};
+use crate::store::Store;
+
+/// The place of the type among the parts of a name's [bytes](super::key_of).
+const TYPE_PART: usize = 3;
+
+impl Options {
+    /// Refuses a directory of databases that a store does not allow.
+    ///
+    /// # Errors
+    ///
+    /// `PermissionDenied`, with the directory.
+    pub fn check(&self, store: &Store) -> io::Result<()> {
+        let Some(databases) = &self.databases else {
+            return Ok(());
+        };
+        let path = store.path(databases.directory.join("x").as_os_str().as_bytes());
+        if store.allows(&path) {
+            return Ok(());
+        }
+        let directory = databases.directory.display();
+        let base = store.options().base.display();
+        let problem = format!("{directory}: databases must be below {base}");
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
+    }
+}
+
+impl Ingest {
+    /// Has other options from now on, which a [check](Options::check) let pass. What is known stays known, but
+    /// for names whose type is not what it was.
+    pub fn change(&self, options: Options) {
+        let before = self.lasting.latest();
+        {
+            let mut latest = lock(&self.latest);
+            *latest = Arc::new(options);
+            self.lasting.generation.fetch_add(1, Relaxed);
+        }
+        let now = self.lasting.latest();
+        if before.options.csv != now.options.csv {
+            before.write_lines();
+        }
+        let directory = |it: &Self| Some(it.options.databases.as_ref()?.directory.clone());
+        let has_moved = directory(&before) != directory(&now);
+        if !has_moved && before.options.types == now.options.types {
+            return;
+        }
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            let there = shard.len();
+            shard.retain(|key, series| {
+                if has_moved {
+                    series.leave_database();
+                }
+                let stays = now.has_sources(key, series);
+                if !stays {
+                    series.retire();
+                }
+                stays
+            });
+            self.known.fetch_sub(there - shard.len(), Relaxed);
+        }
+    }
+
+    /// Whether the type of a name, which has these [bytes](super::key_of), is what it was when its first list came.
+    fn has_sources(&self, key: &[u8], series: &Series) -> bool {
+        let Some(types) = &self.options.types else {
+            return true;
+        };
+        let name = key.split(|byte| *byte == 0).nth(TYPE_PART);
+        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        name.and_then(|name| types.get(name)) == Some(series.sources())
+    }
+}
+
+impl Session {
+    /// Goes by the latest options.
+    pub(super) fn renew(&mut self) {
+        if self.ingest.generation == self.ingest.lasting.generation.load(Relaxed) {
+            return;
+        }
+        // What is acknowledged after this may have no other file to be in.
+        for series in &self.touched {
+            let _ = self.ingest.write_lines_of(series);
+        }
+        // Some of these may have ended, since their type is another.
+        self.met.clear();
+        let latest = Arc::new(self.ingest.lasting.latest());
+        let before = std::mem::replace(&mut self.ingest, latest);
+        let [before, now] = [&before, &self.ingest].map(|it| it.options.forwarder.as_ref());
+        if before.map(Arc::as_ptr) == now.map(Arc::as_ptr) {
+            return;
+        }
+        let mut outbox = now.and_then(|it| it.outbox(self.origin == Origin::Datagrams));
+        if let (Some(before), Some(now)) = (&mut self.outbox, &mut outbox) {
+            now.take_over(before);
+        }
+        self.outbox = outbox;
+    }
+}
