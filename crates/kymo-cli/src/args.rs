@@ -2,13 +2,17 @@
 
 pub(crate) mod analysis;
 pub(crate) mod convert;
+pub(crate) mod ctf;
 pub(crate) mod machine;
+pub(crate) mod receive;
 pub(crate) mod rrd;
 pub(crate) mod send;
 #[cfg(unix)]
 pub(crate) mod serve;
+mod size;
 pub(crate) mod time;
 
+use std::io::Read;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -16,7 +20,11 @@ use kymo::filter::{Glob, Moment, parse_range};
 use kymo::open::{ClockChoice, Duration, parse_placed};
 use kymo::show::pretty;
 use kymo_collectd::network::Keys;
+use kymo_ctf::secure::Key;
 use kymo_machine::Machine;
+
+/// More than any file with a key has, in bytes.
+const LONGEST_KEY_FILE: u64 = 1 << 10;
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
@@ -42,6 +50,7 @@ Examples:
   kymo print --event 'sched_*' --begin 10:15:00 --end 10:15:01 trace/
   kymo print --format json trace/ | jq .payload
   kymo convert trace/ -o trace.pftrace   for ui.perfetto.dev
+  kymo convert trace/ -o new/ --to ctf2  another dialect of CTF
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
   kymo check trace/                      is it whole?
@@ -49,6 +58,8 @@ Examples:
                                          how long it takes from one to the other
   kymo send values.txt unix:/run/collectd-unixsock
                                          values to a server of collectd
+  kymo receive ctf+udp://0.0.0.0:5555 -o trace/
+                                         a trace that `kymo send` sends
   kymo machine list                      how machines write numbers
   kymo time 1927637038649001053          a time of collectd as seconds and as a date
   kymo rrd convert DIR --in-place --to arm64
@@ -78,7 +89,10 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) enum Command {
     Print(Print),
     Convert(Box<convert::Convert>),
+    Repair(Box<ctf::Repair>),
+    Index(Box<ctf::Index>),
     Send(Box<send::Send>),
+    Receive(receive::Receive),
     Info(Info),
     Stats(Stats),
     Check(Check),
@@ -159,6 +173,13 @@ pub(crate) struct Input {
     /// verified, and what is encrypted is not shown.
     #[arg(long, value_name = "FILE", value_parser = parse_keys, value_hint = clap::ValueHint::FilePath)]
     pub(crate) auth_file: Option<Keys>,
+
+    /// A file with the key of encrypted packets of a trace (RFC v1.1): 16, 24 or 32 bytes, or twice
+    /// as many hexadecimal digits in a line.
+    ///
+    /// Can be given several times: each packet is opened with the first key that fits.
+    #[arg(long, value_name = "FILE", value_parser = parse_key, value_hint = clap::ValueHint::FilePath)]
+    pub(crate) key_file: Vec<Key>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(
@@ -523,6 +544,15 @@ pub(crate) enum Color {
 fn parse_keys(path: &str) -> Result<Keys, String> {
     let text = std::fs::read(path).map_err(|error| error.to_string())?;
     Keys::parse(&text).map_err(|error| error.to_string())
+}
+
+fn parse_key(path: &str) -> Result<Key, String> {
+    // No more than a key is read, should it be the name of something large.
+    let mut file = Vec::new();
+    std::fs::File::open(path)
+        .and_then(|opened| opened.take(LONGEST_KEY_FILE).read_to_end(&mut file))
+        .map_err(|error| error.to_string())?;
+    Key::parse(&file).map_err(|error| error.to_string())
 }
 
 fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use kymo::AnyRecording;
 use kymo::convert::chrome::Chrome;
 use kymo::convert::cpel::{self, Cpel, CpelOptions, Keep};
+use kymo::convert::elog::{self, Elog};
 use kymo::convert::jsonl::Jsonl;
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
@@ -19,12 +21,14 @@ use kymo::filter::{Filter, Query};
 use kymo::pipeline::{self, Output, Summary};
 use kymo::show::{Assembler, WallOptions};
 use kymo_cpel::write;
+use kymo_ctf::class::Dialect;
 use kymo_io::{Replace, replace};
 use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
 use crate::args::Selection;
 use crate::args::convert::{Convert, To};
+use crate::ctf;
 use crate::open::{
     Inputs, Wanted, inputs, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns,
 };
@@ -42,6 +46,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     refuse_options_of_others(args, to)?;
     refuse_output(args, to)?;
     let inputs = inputs(&args.input, terminal)?;
+    refuse_found_input(args, to, &inputs.recordings)?;
     let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn_of_idle_patterns(&inputs.recordings, terminal);
@@ -61,7 +66,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     };
     let of = &inputs.recordings;
     let done = match to {
-        To::Jsonl => job.stream(&mut Jsonl::new(of, wall)),
+        To::Jsonl => job.stream(&mut Jsonl::new(wall)),
         To::Csv => job.stream(&mut csv(&args.selection.event, of, wall)),
         To::Perfetto => {
             let marks = job.marks()?;
@@ -75,13 +80,25 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
             let done = job.stream(&mut chrome);
             job.told(done, chrome.losses())
         }
-        To::Cpel => job.log(wall),
+        To::Cpel => job.cpel(wall),
+        To::Elog => job.elog(wall),
         To::Rrd => job.database(wall),
+        To::Ctf18 | To::Ctf2 | To::CtfRfc => return traces(args, to, &job, outcome),
     };
     match done {
         Ok(Summary { faults: 0, .. }) => Ok(outcome),
         Ok(_) | Err(Stop::Damage) => Ok(Outcome::Damage),
         Err(Stop::Failure(failure)) => Err(failure),
+    }
+}
+
+/// Writes traces.
+fn traces(args: &Convert, to: To, job: &Job<'_>, outcome: Outcome) -> Result<Outcome, Failure> {
+    let dialect = ctf::dialect(to).unwrap_or(Dialect::Ctf18);
+    let written = ctf::convert(args, dialect, job.inputs, job.filter, job.terminal)?;
+    match (outcome, written) {
+        (Outcome::Good, written) => Ok(written),
+        _ => Ok(outcome),
     }
 }
 
@@ -96,7 +113,10 @@ fn target(args: &Convert) -> Result<To, Failure> {
         Some("jsonl" | "ndjson") => return Ok(To::Jsonl),
         Some("csv") => return Ok(To::Csv),
         Some("cpel") => return Ok(To::Cpel),
+        Some("elog") => return Ok(To::Elog),
         Some("rrd") => return Ok(To::Rrd),
+        None if !is_stdout(&args.output) => return Ok(To::Ctf18),
+        _ if args.output.is_dir() || ends_in_slash(&args.output) => return Ok(To::Ctf18),
         Some("json") => "a name that ends in `.json` may be of `--to chrome` or of `--to jsonl`",
         _ => "the output's name does not tell the format: `--to` does",
     };
@@ -105,16 +125,27 @@ fn target(args: &Convert) -> Result<To, Failure> {
 
 /// Refuses options that do not shape this format, and asks for those that it needs.
 fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
-    use To::{Chrome, Cpel, Perfetto, Rrd};
-    let with_tracks = &[Perfetto, Chrome, Cpel, Rrd];
-    let options: [(&str, bool, &[To]); 14] = [
+    use To::{Chrome, Cpel, Ctf2, Ctf18, CtfRfc, Elog, Perfetto, Rrd};
+    let with_tracks = &[Perfetto, Chrome, Cpel, Elog, Rrd];
+    let traces = &[Ctf18, Ctf2, CtfRfc];
+    let options: [(&str, bool, &[To]); 20] = [
         ("--track", args.track.is_some(), with_tracks),
         ("--slice", !args.slice.is_empty(), &[Perfetto, Chrome]),
         ("--counter", !args.counter.is_empty(), &[Perfetto, Chrome]),
         ("--flow", !args.flow.is_empty(), &[Perfetto, Chrome]),
         ("--text", args.text, &[Cpel]),
         ("--datum", args.datum.is_some(), &[Cpel]),
-        ("--byte-order", args.byte_order.is_some(), &[Cpel]),
+        (
+            "--byte-order",
+            args.byte_order.is_some(),
+            &[Cpel, Ctf18, Ctf2, CtfRfc],
+        ),
+        ("--packed", args.packed, traces),
+        ("--packet-size", args.packet_size.is_some(), traces),
+        ("--separate", args.separate, traces),
+        ("--compress", args.compress.is_some(), &[CtfRfc]),
+        ("--encrypt", args.encrypt, &[CtfRfc]),
+        ("--checksum", args.checksum.is_some(), &[CtfRfc]),
         ("--ticks", args.ticks.is_some(), &[Cpel]),
         ("--step", args.step.is_some(), &[Rrd]),
         ("--count", args.count, &[Rrd]),
@@ -123,7 +154,10 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
         ("--rows", args.rows.is_some(), &[Rrd]),
         ("--format", args.format.is_some(), &[Rrd]),
     ];
-    let name = |to: &To| format!("{to:?}").to_lowercase();
+    let name = |to: &To| {
+        let value = to.to_possible_value();
+        value.map_or(String::new(), |value| value.get_name().to_owned())
+    };
     for (option, is_given, targets) in options {
         if is_given && !targets.contains(&to) {
             let targets: Vec<_> = targets.iter().map(name).collect();
@@ -144,13 +178,21 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
 /// Refuses what cannot be written, before it takes any time.
 fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
     let output = &args.output;
+    let is_trace = ctf::dialect(to).is_some();
+    if is_trace && !is_stdout(output) {
+        return crate::directory::refuse_there(output, args.force);
+    }
     let problem = if is_stdout(output) {
-        let needs_file = matches!(to, To::Cpel | To::Rrd);
+        let needs_file = is_trace || matches!(to, To::Cpel | To::Elog | To::Rrd);
         needs_file.then(|| "this format cannot be written to standard output".to_string())
     } else {
         let exists = output.symlink_metadata().is_ok();
         let path = output.display();
+        let parent = output.parent().filter(|it| !it.as_os_str().is_empty());
         match exists && !args.force {
+            _ if parent.is_some_and(|parent| !parent.is_dir()) => Some(format!(
+                "{path}: it cannot be written where there is no directory"
+            )),
             _ if output.is_dir() => Some(format!(
                 "{path}: it is a directory, and the output is a file"
             )),
@@ -164,6 +206,27 @@ fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
         Some(problem) => Err(Failure::Usage(format!("error: {problem}"))),
         None => Ok(()),
     }
+}
+
+/// Refuses a file as output that was found below a path, or is a part of a recording: what a run has
+/// written would be the input of the next one. A file that is named as input may be replaced.
+fn refuse_found_input(args: &Convert, to: To, of: &[AnyRecording]) -> Result<(), Failure> {
+    let output = &args.output;
+    if is_stdout(output) || ctf::dialect(to).is_some() {
+        return Ok(());
+    }
+    let Ok(real) = output.canonicalize() else {
+        return Ok(());
+    };
+    let is_it = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == real);
+    match args.input.paths.iter().any(is_it) {
+        true => Ok(()),
+        false => crate::directory::refuse_inputs(output, of),
+    }
+}
+
+fn ends_in_slash(output: &Path) -> bool {
+    output.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
 fn is_stdout(output: &Path) -> bool {
@@ -295,8 +358,8 @@ impl Job<'_> {
         done
     }
 
-    /// Makes an event log.
-    fn log(&self, wall: WallOptions) -> Result<Summary, Stop> {
+    /// Makes a CPEL file.
+    fn cpel(&self, wall: WallOptions) -> Result<Summary, Stop> {
         let args = self.args;
         let of = &self.inputs.recordings;
         let order = args.byte_order.map(Into::into);
@@ -304,8 +367,8 @@ impl Job<'_> {
             && self.is_whole()
             && cpel::is_copied(only)
         {
-            self.write(|file| copy(only, order, file))?;
-            return Ok(Summary::default());
+            let losses = self.write(|file| copy(only, order, file))?;
+            return self.told(Ok(Summary::default()), &losses);
         }
         let keep = match &args.datum {
             Some(field) => Keep::Datum(field.clone()),
@@ -334,6 +397,31 @@ impl Job<'_> {
         self.told(Ok(summary), &losses)
     }
 
+    /// Makes an elog file.
+    fn elog(&self, wall: WallOptions) -> Result<Summary, Stop> {
+        let of = &self.inputs.recordings;
+        if let [AnyRecording::Elog(only)] = of.as_slice()
+            && self.is_whole()
+        {
+            self.write(|file| Ok(file.write_all(only.bytes())?))?;
+            return Ok(Summary::default());
+        }
+        let track = self.args.track.clone();
+        let marks = elog::marks(track, of).map_err(|error| self.unknown(&error))?;
+        let mut log = Elog::new(of, &marks, wall);
+        let summary = self.run(&mut log, &mut io::sink())?;
+        let losses = Arc::clone(log.losses());
+        self.write(|file| {
+            let mut out = BufWriter::with_capacity(1 << 18, file);
+            log.write(&mut out).map_err(|error| match error {
+                kymo_cpel::elog::write::Error::Output(error) => error,
+                error => invalid(&error),
+            })?;
+            Ok(out.flush()?)
+        })?;
+        self.told(Ok(summary), &losses)
+    }
+
     /// Whether nothing is asked for that needs a look at single events.
     fn is_whole(&self) -> bool {
         let args = self.args;
@@ -348,8 +436,11 @@ impl Job<'_> {
         let all_events = event.is_empty() && condition.is_none() && !stream_intersection;
         let all_times = begin.is_none() && end.is_none() && timerange.is_none();
         let as_it_is = args.track.is_none() && args.datum.is_none() && args.ticks.is_none();
-        let its_times = args.input.clock_offset == 0 && args.input.clock_offset_ns == 0;
-        all_events && all_times && as_it_is && its_times && !args.text
+        let input = &args.input;
+        let its_clock = input.clock_offset == 0 && input.clock_offset_ns == 0;
+        let its_place =
+            input.offset.is_empty() && input.align.is_empty() && input.align_event.is_none();
+        all_events && all_times && as_it_is && its_clock && its_place && !args.text
     }
 
     /// Makes a database.
@@ -407,17 +498,22 @@ impl Job<'_> {
 }
 
 /// Copies an event log as a whole.
-fn copy(of: &AnyRecording, order: Option<ByteOrder>, file: &mut File) -> Result<(), Stop> {
+fn copy(of: &AnyRecording, order: Option<ByteOrder>, file: &mut File) -> Result<Losses, Stop> {
     let mut out = BufWriter::with_capacity(1 << 18, file);
-    cpel::copy(of, order, &mut out).map_err(into_io)?;
-    Ok(out.flush()?)
+    let losses = cpel::copy(of, order, &mut out).map_err(into_io)?;
+    out.flush()?;
+    Ok(losses)
 }
 
 fn into_io(error: write::Error) -> io::Error {
     match error {
         write::Error::Output(error) => error,
-        error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+        error => invalid(&error),
     }
+}
+
+fn invalid(error: &impl ToString) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }
 
 /// Text to the output, the rest to standard error.

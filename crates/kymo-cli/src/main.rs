@@ -7,12 +7,15 @@ mod analysis;
 mod args;
 mod config;
 mod convert;
+mod ctf;
+mod directory;
 mod docs;
 mod follow;
 mod machine;
 mod open;
 mod print;
 mod progress;
+mod receive;
 mod report;
 mod rrd;
 mod send;
@@ -46,9 +49,12 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
+        Command::Repair(args) => ctf::repair(&args, &terminal),
+        Command::Index(args) => ctf::index(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Send(args) => send::run(&args, &terminal),
+        Command::Receive(args) => receive::run(&args, &terminal),
         Command::Check(args) => report::check(&args, &terminal),
         Command::States(args) => analysis::states(&args, &terminal),
         Command::Latency(args) => analysis::latency(&args, &terminal),

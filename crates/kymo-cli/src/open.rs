@@ -15,6 +15,7 @@ fn open_options(input: &Input) -> Options {
             clock_offset_seconds: input.clock_offset,
             clock_offset_nanos: input.clock_offset_ns,
             clocks_from_unix_epoch: input.clock_force_correlate,
+            keys: input.key_file.clone(),
         },
         machine: input.machine,
         clock: input.clock,
@@ -47,10 +48,16 @@ pub(crate) struct Inputs {
 /// Opens the recordings, and tells of those that cannot be.
 pub(crate) fn inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
     let Opened {
-        recordings, errors, ..
+        recordings,
+        errors,
+        warnings,
+        ..
     } = opened(input)?;
     for error in &errors {
         tell_error(error, terminal);
+    }
+    for warning in &warnings {
+        terminal.warning(warning);
     }
     for recording in &recordings {
         tell_warnings(recording, terminal);

@@ -1,26 +1,18 @@
 //! Event logs, as the program shows them.
 
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use common::kymo_in;
 
 fn logs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../kymo-cpel/tests/data")
 }
 
-/// Exit code, standard output and standard error of the program, run beside the logs in UTC.
+/// The program, run beside the logs.
 fn kymo(args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_kymo"))
-        .args(args)
-        .current_dir(logs())
-        .env("TZ", "UTC")
-        .output()
-        .expect("kymo runs");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    (
-        output.status.code().expect("not killed"),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    kymo_in(&logs(), args)
 }
 
 /// Standard output of a run that must be good and silent.

@@ -90,6 +90,45 @@ fn an_event_that_all_have_joins_them() {
 }
 
 #[test]
+fn what_lacks_the_event_stays_where_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("copy.cpel").display().to_string();
+    std::fs::copy(LOG, &copy).unwrap();
+    let offset = format!("{copy}=1h");
+    let options = ["--offset", &offset, "--align-event", "FUNC/EXIT"];
+    let output = kymo(&[&options[..], &[LOG, TRACE, &copy]].concat());
+    assert_eq!(output.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        told.ends_with("no event `FUNC/EXIT` with a time: its recordings stay where they are\n"),
+        "{told}"
+    );
+    let lines = String::from_utf8(output.stdout).unwrap();
+    // The logs are together, and the trace years later.
+    assert!(
+        lines.starts_with("[1970-01-01 00:00:01.000009305]"),
+        "{lines}"
+    );
+    let (logs, trace): (Vec<_>, Vec<_>) = lines
+        .lines()
+        .partition(|line| line.starts_with("[1970-01-01 00:00:"));
+    assert_eq!(logs.len(), 2 * times(&[LOG], usize::MAX).len());
+    assert_eq!(trace.len(), times(&[TRACE], usize::MAX).len());
+    // The first path has to have it.
+    let output = kymo(&[&options[..], &[TRACE, LOG, &copy]].concat());
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_path_begins_once() {
+    let begins = [format!("{LOG}=2026-01-01"), format!("{LOG}=2026-01-02")];
+    let output = kymo(&["--align", &begins[0], "--align", &begins[1], LOG]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("they can begin at one moment only"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_placed_is_told() {
     for (options, message) in [
         (

@@ -105,6 +105,8 @@ fn lines_become_datagrams_of_every_level() {
             &[&bob[..], &["--security", "sign"]].concat(),
         ),
         (Security::Encrypt, &bob),
+        // Nobody else is at the interface of this machine alone.
+        (Security::None, &["--interface", "lo", "--ttl", "3"]),
     ] {
         let server = Server::new();
         let target = server.target();
@@ -298,6 +300,7 @@ fn a_rate_is_kept() {
 #[test]
 fn what_cannot_be_sent_is_told() {
     let dir = TempDir::new().expect("a directory");
+    let types = write(&dir, "types.db", TYPES);
     let lines = write(&dir, "values.txt", "PUTVAL h/p/gauge 1:1\n");
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
     let nobody = "unix:/nonexistent/socket";
@@ -317,6 +320,23 @@ fn what_cannot_be_sent_is_told() {
             "error: /nonexistent/types: No such file",
         ),
         (vec![trace, target], 2, "it has events and no samples"),
+        (
+            vec![
+                &lines,
+                target,
+                "--interface",
+                "nosuch",
+                "--types-db",
+                &types,
+            ],
+            1,
+            "interface `nosuch`: No such device",
+        ),
+        (
+            vec![&lines, nobody, "--ttl", "2"],
+            2,
+            "`--interface` and `--ttl` are for datagrams",
+        ),
         (
             vec!["/nonexistent/file", target],
             3,

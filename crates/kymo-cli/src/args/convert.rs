@@ -6,17 +6,19 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use kymo::convert::{Counter, Slice, rrd};
 use kymo::filter::FieldNames;
+use kymo_cpel::clock::LEAST_PER_SECOND;
+use kymo_ctf::secure;
 use kymo_machine::ByteOrder;
 use kymo_rrd::convert::Target;
 
 use super::{Input, Selection, Work};
 
-/// Write the events of recordings to a file of another format
+/// Write the events of recordings to a file or trace of another format
 ///
 /// Several recordings are merged by time. What a format cannot hold is told at the end, with how
 /// often it happened; docs/convert.md has the rules of each.
 ///
-/// The file is written beside and renamed, so that it is there as a whole or not at all.
+/// The output is written beside and renamed, so that it is there as a whole or not at all.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -26,6 +28,8 @@ Examples:
   kymo convert --event 'block_*' trace/ --to chrome -o - | gzip > trace.json.gz
   kymo convert trace/ -o trace.cpel --track vtid --text
   kymo convert trace/ -o rates.rrd --step 1s --count
+  kymo convert old/ -o new/ --to ctf2
+  kymo convert trace/ -o part/ --begin 10:15:00 --end 10:16:00 --packet-size 64K
   kymo convert trace/ -o sizes.rrd --step 5m --value payload.size --cf MAX --rows 2016")]
 pub(crate) struct Convert {
     #[command(flatten)]
@@ -38,7 +42,8 @@ pub(crate) struct Convert {
     /// The format; found by the ending of the output's name unless told.
     ///
     /// `.pftrace` and `.perfetto-trace` are perfetto, `.jsonl` and `.ndjson` are jsonl, `.csv` is
-    /// csv, `.cpel` is cpel, `.rrd` is rrd.
+    /// csv, `.cpel` is cpel, `.elog` is elog, `.rrd` is rrd; a directory, a name that ends in `/`, and one without an
+    /// ending are ctf1.8.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Option<To>,
 
@@ -53,7 +58,7 @@ pub(crate) struct Convert {
     ///
     /// Where none is given, tracks are those of CPEL and elog files, and the streams of other
     /// recordings; an event without the field is on the track of its stream. (perfetto, chrome,
-    /// cpel, rrd)
+    /// cpel, elog, rrd)
     #[arg(long, value_name = "FIELD", value_parser = FieldNames::parse_one, help_heading = "Time line")]
     pub(crate) track: Option<FieldNames>,
 
@@ -97,12 +102,15 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "FIELD", value_parser = FieldNames::parse_one, help_heading = "CPEL")]
     pub(crate) datum: Option<FieldNames>,
 
-    /// The byte order of the file; big unless told, which is the only one that VPP's programs read.
-    #[arg(long, value_enum, value_name = "ORDER", help_heading = "CPEL")]
+    /// The byte order: big (or be), little (or le).
+    ///
+    /// Of a CPEL file big unless told, which is the only one that VPP's programs read. Of a trace it
+    /// is that of the recording unless told. (cpel, ctf)
+    #[arg(long, value_enum, value_name = "ORDER")]
     pub(crate) byte_order: Option<Order>,
 
-    /// The ticks in a second; a thousand million unless told.
-    #[arg(long, value_name = "N", help_heading = "CPEL")]
+    /// The ticks in a second, 100,000 at least; a thousand million unless told.
+    #[arg(long, value_name = "N", value_parser = ticks, help_heading = "CPEL")]
     pub(crate) ticks: Option<NonZeroU32>,
 
     /// The time from one row to the next: 1s, 5m, 1h, 1d.
@@ -153,8 +161,73 @@ pub(crate) struct Convert {
     )]
     pub(crate) format: Option<Target>,
 
+    /// Lay out fields one behind the other, without alignment.
+    #[arg(long, help_heading = "CTF")]
+    pub(crate) packed: bool,
+
+    /// The size of packets in bytes, 4K at least, such as 64K or 1M; packets of traces are kept
+    /// unless told.
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "CTF")]
+    pub(crate) packet_size: Option<u64>,
+
+    /// Make a trace of each recording, below the output, instead of one of all.
+    #[arg(long, help_heading = "CTF")]
+    pub(crate) separate: bool,
+
+    /// Compress packets. (ctf-rfc)
+    #[arg(long, value_enum, value_name = "HOW", help_heading = "CTF")]
+    pub(crate) compress: Option<Compress>,
+
+    /// Encrypt packets with AES-GCM and the first key of --key-file; the metadata, which names events
+    /// and fields, stays plain. (ctf-rfc)
+    #[arg(long, requires = "key_file", help_heading = "CTF")]
+    pub(crate) encrypt: bool,
+
+    /// Give packets a checksum. (ctf-rfc)
+    #[arg(long, value_enum, value_name = "HOW", help_heading = "CTF")]
+    pub(crate) checksum: Option<Checksum>,
+
     #[command(flatten)]
     pub(crate) work: Work,
+}
+
+/// How packets are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compress {
+    /// As gzip does
+    Gzip,
+    /// As bzip2 does: smaller and slower
+    Bzip2,
+}
+
+impl From<Compress> for secure::Compression {
+    fn from(how: Compress) -> Self {
+        match how {
+            Compress::Gzip => Self::Gzip,
+            Compress::Bzip2 => Self::Bzip2,
+        }
+    }
+}
+
+/// What the checksum of packets is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Checksum {
+    /// That of gzip and Ethernet
+    Crc32,
+    /// The first four bytes of MD5
+    Md5,
+    /// The first four bytes of SHA-1
+    Sha1,
+}
+
+impl From<Checksum> for secure::Checksum {
+    fn from(how: Checksum) -> Self {
+        match how {
+            Checksum::Crc32 => Self::Crc32,
+            Checksum::Md5 => Self::Md5,
+            Checksum::Sha1 => Self::Sha1,
+        }
+    }
 }
 
 /// What recordings are converted to.
@@ -170,16 +243,29 @@ pub(crate) enum To {
     Csv,
     /// An event log for VPP's programs
     Cpel,
+    /// An event log as VPP writes them, of events with several arguments
+    Elog,
     /// A new round-robin database
     Rrd,
+    /// A trace in the Common Trace Format 1.8: a directory
+    #[value(name = "ctf1.8")]
+    Ctf18,
+    /// A trace in the Common Trace Format 2: a directory
+    #[value(name = "ctf2")]
+    Ctf2,
+    /// A trace in the Common Trace Format's draft of 2010, RFC v1.1: a directory
+    #[value(name = "ctf-rfc")]
+    CtfRfc,
 }
 
 /// A byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
     /// The highest byte of a number first
+    #[value(alias = "be")]
     Big,
     /// The lowest byte of a number first
+    #[value(alias = "le")]
     Little,
 }
 
@@ -220,6 +306,28 @@ impl From<Cf> for rrd::Function {
     }
 }
 
+/// Reads the size of a packet.
+fn size(text: &str) -> Result<u64, String> {
+    super::size::parse_size(text)
+        .ok()
+        .filter(|size| (4096..=256 << 20).contains(size))
+        .ok_or_else(|| "expected a size from 4K to 256M, such as 64K or 1M".to_string())
+}
+
+/// Reads ticks in a second that readers of CPEL do not take for those in a microsecond.
+fn ticks(text: &str) -> Result<NonZeroU32, String> {
+    let number: Option<NonZeroU32> = text.parse().ok();
+    number
+        .filter(|ticks| ticks.get() >= LEAST_PER_SECOND)
+        .ok_or_else(|| {
+            format!(
+                "expected a whole number from {LEAST_PER_SECOND} to {}; a smaller one would be \
+                 read as the ticks in a microsecond",
+                u32::MAX
+            )
+        })
+}
+
 /// Reads a whole number of seconds, minutes, hours, days or weeks.
 fn step(text: &str) -> Result<u32, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -244,7 +352,36 @@ fn step(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::step;
+    use super::{size, step, ticks};
+
+    #[test]
+    fn sizes_of_packets_have_units() {
+        for (text, bytes) in [("4096", 4096), ("4K", 4096), ("1M", 1 << 20)] {
+            assert_eq!(size(text), Ok(bytes));
+        }
+        for wrong in [
+            "",
+            "K",
+            "4095",
+            "3K",
+            "257M",
+            "1G",
+            "-4K",
+            "99999999999999999999M",
+        ] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ticks_are_those_of_a_second() {
+        for right in [100_000, 1_000_000_000, u32::MAX] {
+            assert_eq!(ticks(&right.to_string()).map(u32::from), Ok(right));
+        }
+        for wrong in ["", "0", "1", "99999", "4294967296", "-1", "1e9"] {
+            assert!(ticks(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn steps_are_whole_seconds() {

@@ -3,32 +3,39 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use kymo_serve::forward::Departure;
 
 use super::{Input, Selection};
 use crate::send::Target;
 
-/// Send values to a collectd server
+/// Send values to a collectd server, or packets of traces to `kymo receive`
 ///
-/// What is sent are lines of collectd's text protocol (`PUTVAL`, `PUTNOTIF`) in a file or on
+/// To a server of collectd, what is sent are lines of collectd's text protocol (`PUTVAL`, `PUTNOTIF`) in a file or on
 /// standard input, or the samples of recordings: datagrams of collectd in captures, with their own
 /// times; and rows of round-robin databases, as levels named after the files,
 /// `HOST/PLUGIN/TYPE.rrd`, of the archive with the shortest rows unless --event names others.
 ///
 /// At the end it is told on standard error how much was sent. Whatever the server or the protocol
 /// does not take is told where it happens, and makes the exit status 1.
+///
+/// To `ctf+udp://`, what is sent are the packets of CTF traces as they are, with their metadata. They
+/// are kept for a while, to be sent again where `kymo receive` asks for them; at the end that confirms that it
+/// has everything.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   kymo send values.txt unix:/run/collectd-unixsock
   kymo send - collectd://192.0.2.1 --username alice --password-file secret < values.txt
   kymo send capture.pcap collectd://localhost:25826 --rate 1000
-  kymo send /var/lib/collectd/rrd/ collectd://[::1] --begin 10:00")]
+  kymo send /var/lib/collectd/rrd/ collectd://[::1] --begin 10:00
+  kymo send trace/ ctf+udp://192.0.2.1:5555 --rate 50000000 --key-file secret.key")]
 pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) input: Input,
 
     /// Where to: `collectd://HOST[:PORT]`, whose network plugin listens at UDP port 25826 unless
-    /// told, or `unix:PATH`, the socket of its unixsock plugin, which replies to each line.
+    /// told; `unix:PATH`, the socket of its unixsock plugin, which replies to each line; or
+    /// `ctf+udp://HOST:PORT`, where `kymo receive` listens.
     #[arg(value_name = "TARGET", value_parser = Target::parse)]
     pub(crate) target: Target,
 
@@ -37,10 +44,10 @@ pub(crate) struct Send {
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
 
-    /// Send N lists of values a second at most; 0 for as many as there are.
+    /// Send N lists of values, or to ctf+udp N bytes, a second at most; 0 for as many as there are.
     ///
-    /// Unless told, 50,000 a second are sent as datagrams, of which nobody tells that they are lost,
-    /// and as many as there are to a socket.
+    /// Unless told, 50,000 lists a second are sent as datagrams, of which nobody tells that they are lost,
+    /// and as many as there are to a socket; of packets 12,500,000 bytes.
     #[arg(long, value_name = "N")]
     pub(crate) rate: Option<u32>,
 
@@ -82,13 +89,56 @@ pub(crate) struct Send {
         long,
         value_name = "BYTES",
         default_value_t = kymo_collectd::network::DATAGRAM,
+        value_parser = super::size::parse_size::<usize>,
         help_heading = "Datagrams"
     )]
     pub(crate) packet_size: usize,
 
+    /// The interface that datagrams leave by, where routes do not tell: for groups, and for addresses
+    /// of IPv6 that are of a link.
+    #[arg(long, value_name = "NAME", help_heading = "Datagrams")]
+    pub(crate) interface: Option<String>,
+
+    /// How many routers datagrams may pass; those to groups none but this machine's network unless
+    /// told.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u8).range(1..),
+        help_heading = "Datagrams"
+    )]
+    pub(crate) ttl: Option<u8>,
+
+    /// Send each packet that fits a datagram as it is, for programs that know no envelope; others, and
+    /// metadata that is plain text, are told, and make the exit status 1. Nothing is sent again.
+    #[arg(long, help_heading = "Packets of traces")]
+    pub(crate) raw: bool,
+
+    /// Keep so many bytes of packets to send them again: a number, or one with K, M or G behind it.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "64M",
+        value_parser = super::size::parse_size::<usize>,
+        conflicts_with = "raw",
+        help_heading = "Packets of traces"
+    )]
+    pub(crate) window: usize,
+
     // Behind it, options would be under its heading.
     #[command(flatten)]
     pub(crate) selection: Selection,
+}
+
+impl Send {
+    /// How datagrams leave.
+    pub(crate) fn departure(&self) -> Departure<'_> {
+        Departure {
+            source: None,
+            interface: self.interface.as_deref(),
+            routers: self.ttl,
+        }
+    }
 }
 
 /// How datagrams are protected.

@@ -1,6 +1,7 @@
 //! `kymo send`.
 
 mod lines;
+mod packets;
 mod recordings;
 mod sender;
 mod target;
@@ -12,10 +13,19 @@ use crate::args::send::Send;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 use sender::Sender;
-pub(crate) use target::Target;
+pub(crate) use sender::count_after;
+pub(crate) use target::{Place, Target};
 
-/// Sends lines or samples.
+/// Sends lines, samples or packets.
 pub(crate) fn run(args: &Send, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if let Target::Packets(place) = &args.target {
+        return packets::send(args, place, terminal);
+    }
+    if args.raw {
+        let problem =
+            "error: `--raw` sends packets of traces: the target must be `ctf+udp://HOST:PORT`";
+        return Err(Failure::Usage(problem.to_string()));
+    }
     let lines = match args.input.paths.as_slice() {
         [path] if path == Path::new("-") => Some(lines::Source::Input),
         [path] if begins_with_command(path) => Some(lines::Source::File(path)),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{ToSocketAddrs, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use kymo_collectd::network::{Packer, PackerOptions, Protection, initial_vectors};
 use kymo_collectd::plain::{self, Reply};
 use kymo_collectd::{Identifier, Notification, Value};
+use kymo_serve::forward::Departure;
 use kymo_text::Line;
 use kymo_time::CdTime;
 
@@ -59,7 +60,7 @@ impl<'t> Sender<'t> {
                 let size = args.packet_size;
                 let packer = Packer::new(PackerOptions { size, protection });
                 let packer = packer.map_err(|error| Failure::Usage(format!("error: {error}")))?;
-                let socket = connect(host, *port).map_err(failed)?;
+                let socket = connect(host, *port, args.departure()).map_err(failed)?;
                 let network = Way::Network {
                     socket,
                     packer: Box::new(packer),
@@ -67,9 +68,18 @@ impl<'t> Sender<'t> {
                 };
                 (network, args.rate.unwrap_or(RATE))
             }
+            Target::Packets(_) => {
+                let problem = "error: packets are not sent in lists of values";
+                return Err(Failure::Usage(problem.to_string()));
+            }
             Target::Unix(_) if !matches!(protection, Protection::None) => {
                 let problem =
                     "error: only datagrams are signed and encrypted, not lines to a socket";
+                return Err(Failure::Usage(problem.to_string()));
+            }
+            Target::Unix(_) if args.interface.is_some() || args.ttl.is_some() => {
+                let problem = "error: `--interface` and `--ttl` are for datagrams, not for lines to a \
+                    socket";
                 return Err(Failure::Usage(problem.to_string()));
             }
             Target::Unix(path) => {
@@ -258,7 +268,7 @@ impl<'t> Sender<'t> {
 /// What Linux says when a network has no room for a datagram.
 const NO_BUFFERS: i32 = 105;
 
-fn count_after(line: &mut Line, before: &str, count: u64, one: &str) {
+pub(crate) fn count_after(line: &mut Line, before: &str, count: u64, one: &str) {
     line.push(before.as_bytes());
     line.grouped(count);
     let plural = if count == 1 { "" } else { "s" };
@@ -276,14 +286,10 @@ fn told(target: &Target, error: io::Error) -> io::Error {
 }
 
 /// A socket whose other end is the first address of a host.
-fn connect(host: &str, port: u16) -> io::Result<UdpSocket> {
+pub(super) fn connect(host: &str, port: u16, by: Departure<'_>) -> io::Result<UdpSocket> {
     let address = (host, port).to_socket_addrs()?.next();
     let address = address.ok_or_else(|| io::Error::other("it has no address"))?;
-    let any = match address {
-        SocketAddr::V4(_) => "0.0.0.0:0",
-        SocketAddr::V6(_) => "[::]:0",
-    };
-    let socket = UdpSocket::bind(any)?;
+    let socket = by.socket(address)?;
     socket.connect(address)?;
     Ok(socket)
 }
@@ -347,16 +353,9 @@ fn protection(args: &Send) -> Result<Protection, Failure> {
         _ => Protection::Encrypt {
             user,
             password,
-            random: initial_vectors(seed()?),
+            random: initial_vectors(kymo_io::random()?),
         },
     })
-}
-
-/// Bytes that nobody can guess.
-fn seed() -> io::Result<[u8; 32]> {
-    let mut seed = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;
-    Ok(seed)
 }
 
 /// So many a second.

@@ -12,27 +12,65 @@ pub(crate) enum Target {
     Network(String, u16),
     /// A socket of this machine.
     Unix(PathBuf),
+    /// Where packets of traces are received.
+    Packets(Place),
+}
+
+/// A place that packets of traces go to or come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) host: String,
+    /// 0 for any that is free.
+    pub(crate) port: u16,
+}
+
+impl Place {
+    /// Reads `ctf+udp://HOST:PORT`; an address of IPv6 stands in brackets.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let place = text.strip_prefix("ctf+udp://").and_then(|rest| {
+            let (host, port) = host_and_port(rest)?;
+            let (host, port) = (host.to_string(), port?.parse().ok()?);
+            Some(Self { host, port })
+        });
+        place.ok_or_else(|| "expected `ctf+udp://HOST:PORT`".to_string())
+    }
+}
+
+/// A host, and what stands behind its colon, if it has one.
+fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let port = match port.strip_prefix(':') {
+        None if !port.is_empty() => return None,
+        port => port,
+    };
+    (!host.is_empty()).then_some((host, port))
 }
 
 impl Target {
-    /// Reads `collectd://HOST[:PORT]` or `unix:PATH`; an address of IPv6 stands in brackets.
+    /// Reads `collectd://HOST[:PORT]`, `unix:PATH` or `ctf+udp://HOST:PORT`; an address of IPv6 stands in
+    /// brackets.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
         }
         let network = text.strip_prefix("collectd://").and_then(|rest| {
-            let (host, port) = match rest.strip_prefix('[') {
-                Some(rest) => rest.split_once(']')?,
-                None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
-            };
-            let port = match port.strip_prefix(':') {
+            let (host, port) = host_and_port(rest)?;
+            let port = match port {
                 Some(port) => port.parse().ok().filter(|port| *port > 0)?,
-                None if port.is_empty() => PORT,
-                None => return None,
+                None => PORT,
             };
-            (!host.is_empty()).then(|| Self::Network(host.to_string(), port))
+            Some(Self::Network(host.to_string(), port))
         });
-        network.ok_or_else(|| "expected `collectd://HOST[:PORT]` or `unix:PATH`".to_string())
+        let packets = || Place::parse(text).ok().filter(|place| place.port > 0);
+        network
+            .or_else(|| packets().map(Self::Packets))
+            .ok_or_else(|| {
+                "expected `collectd://HOST[:PORT]` or `unix:PATH` or `ctf+udp://HOST:PORT`"
+                    .to_string()
+            })
     }
 }
 
@@ -44,6 +82,17 @@ impl fmt::Display for Target {
             }
             Self::Network(host, port) => write!(f, "collectd://{host}:{port}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Packets(place) => place.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        match host.contains(':') {
+            true => write!(f, "ctf+udp://[{host}]:{port}"),
+            false => write!(f, "ctf+udp://{host}:{port}"),
         }
     }
 }
@@ -63,6 +112,8 @@ mod tests {
             ),
             ("collectd://[::1]:7", "collectd://[::1]:7"),
             ("unix:/run/x", "unix:/run/x"),
+            ("ctf+udp://h:5555", "ctf+udp://h:5555"),
+            ("ctf+udp://[::1]:5555", "ctf+udp://[::1]:5555"),
         ] {
             assert_eq!(Target::parse(text).unwrap().to_string(), shown);
         }
@@ -77,6 +128,9 @@ mod tests {
             "collectd://[::1",
             "collectd://[::1]7",
             "collectd://::1",
+            "ctf+udp://h",
+            "ctf+udp://h:0",
+            "ctf+udp://:1",
         ] {
             assert!(Target::parse(text).is_err(), "{text}");
         }

@@ -1,0 +1,55 @@
+//! What can be written behind `kymo repair` and `kymo index`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use super::{Input, Work};
+
+/// Write what can be saved of damaged CTF traces
+///
+/// Whole events before the damage of a packet are kept; what is lost behind it is counted as one
+/// discarded event, since nobody knows how many there were. Times and counters of a packet that
+/// contradict its events or the packets around it are mended, and events out of the time of their
+/// packet are left out. Packets have the sizes that they really
+/// have, and are plain: what was compressed or encrypted is so no longer. What cannot be saved is told, and makes the exit status 1.
+///
+/// Several traces become a directory each below the output.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo repair crashed/ -o saved/
+  kymo check saved/ && kymo stats saved/")]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// The directory to write, which is there as a whole or not at all.
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+
+    /// Overwrite a trace.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) work: Work,
+}
+
+/// Write index files for CTF traces, as LTTng does
+///
+/// Beside each data stream file NAME of a trace, `index/NAME.idx` is written, of version 1.1. With
+/// it, traces open without a look at each packet.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo index trace/
+  kymo index --force trace/ other/")]
+pub(crate) struct Index {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// Overwrite indexes that are there.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+}

@@ -1,0 +1,54 @@
+//! What can be written behind `kymo receive`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use kymo::open::Duration;
+use kymo_ctf::secure::Key;
+
+use crate::send::Place;
+
+/// Receive the packets of a trace that `kymo send` sends
+///
+/// They are stored in a new directory, which can be read while it grows. What is lost on the way is
+/// asked for again; what never comes is told at the end with the numbers of the packets, and makes the exit status 1.
+/// Datagrams that are packets of CTF and nothing else are taken, too: those of each
+/// sender go to a file `raw_N`, and their metadata, where that comes in packets of CTF 1.8, to `metadata`.
+///
+/// It ends when all is there, when nothing has come for a while, or when it is interrupted: what is there
+/// is written then.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  kymo receive ctf+udp://0.0.0.0:5555 -o trace/
+  kymo receive ctf+udp://[::]:5555 -o trace/ --key-file secret.key --idle 1m")]
+pub(crate) struct Receive {
+    /// Where to listen: an address of this machine and a port; port 0 is any that is free.
+    #[arg(value_name = "ctf+udp://ADDR:PORT", value_parser = Place::parse)]
+    pub(crate) place: Place,
+
+    /// The directory to make, or an empty one.
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+
+    /// Take only datagrams that are authenticated with the key in a file: 16, 24 or 32 bytes, or twice as
+    /// many hexadecimal digits in a line.
+    #[arg(long, value_name = "FILE", value_parser = super::parse_key, value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<Key>,
+
+    /// End when nothing has come for so long since something has; units are ns, us, ms, s, m, h, d.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_idle)]
+    pub(crate) idle: std::time::Duration,
+
+    /// Do not ask for what is missing.
+    #[arg(long)]
+    pub(crate) no_resend: bool,
+}
+
+fn parse_idle(text: &str) -> Result<std::time::Duration, String> {
+    let duration: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    match u64::try_from(duration.nanos) {
+        Ok(nanos @ 1..) => Ok(std::time::Duration::from_nanos(nanos)),
+        _ => Err("expected a duration of more than nothing".to_string()),
+    }
+}

@@ -1,0 +1,340 @@
+//! Traces as output: `kymo convert --to ctf1.8`, `kymo repair`, `kymo index`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use kymo::AnyRecording;
+use kymo::convert::ctf::{self, CtfError, CtfOptions, Written};
+use kymo::filter::{Filter, Query};
+use kymo_ctf::class::Dialect;
+use kymo_ctf::secure::Protection;
+use kymo_ctf::write::WriteError;
+use kymo_io::Replace;
+use kymo_model::Recording;
+
+use crate::args::convert::{Convert, To};
+use crate::args::ctf::{Index, Repair};
+use crate::directory::{refuse_inputs, refuse_there, whole_directory};
+use crate::open::{Inputs, inputs, tell_opening_faults, threads, total_bytes};
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// The dialect of a target.
+pub(crate) fn dialect(to: To) -> Option<Dialect> {
+    match to {
+        To::Ctf18 => Some(Dialect::Ctf18),
+        To::Ctf2 => Some(Dialect::Ctf2),
+        To::CtfRfc => Some(Dialect::Rfc11),
+        _ => None,
+    }
+}
+
+/// Writes recordings as traces.
+pub(crate) fn convert(
+    args: &Convert,
+    dialect: Dialect,
+    inputs: &Inputs,
+    filter: &Filter,
+    terminal: &Terminal,
+) -> Result<Outcome, Failure> {
+    let options = CtfOptions {
+        dialect,
+        order: args.byte_order.map(Into::into),
+        packed: args.packed,
+        packet_bytes: args.packet_size,
+        protection: protection(args),
+        index: false,
+        repairs: false,
+        threads: threads(&args.work),
+        strict: args.work.strict,
+    };
+    let parts = match args.separate {
+        true => separate(&inputs.recordings),
+        false => vec![(PathBuf::new(), (0..inputs.recordings.len()).collect())],
+    };
+    let job = Job {
+        recordings: &inputs.recordings,
+        filter,
+        options: &options,
+        terminal,
+    };
+    job.write(&args.output, args.force, &parts)
+}
+
+/// How packets are to be secured; `None` where they are not.
+fn protection(args: &Convert) -> Option<(Protection, ctf::Nonce)> {
+    let is_wanted = args.encrypt || args.compress.is_some() || args.checksum.is_some();
+    is_wanted.then(|| {
+        let protection = Protection {
+            compression: args.compress.map(Into::into).unwrap_or_default(),
+            key: args
+                .input
+                .key_file
+                .first()
+                .filter(|_| args.encrypt)
+                .cloned(),
+            checksum: args.checksum.map(Into::into).unwrap_or_default(),
+        };
+        (protection, kymo_io::random as ctf::Nonce)
+    })
+}
+
+/// Writes what can be saved of traces.
+pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let inputs = inputs(&args.input, terminal)?;
+    if let Some(other) = inputs.recordings.iter().find(|of| of.as_ctf().is_none()) {
+        return Err(Failure::Usage(format!(
+            "error: {}: it is no CTF trace; `kymo rrd repair` repairs databases",
+            other.path().display()
+        )));
+    }
+    let filter = Filter::new(&Query::default(), &[], &inputs.recordings)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    refuse_there(&args.output, args.force)?;
+    refuse_inputs(&args.output, &inputs.recordings)?;
+    let outcome = tell_opening_faults(&inputs, terminal);
+    // Each trace stays in its own dialect.
+    let dialects = inputs.recordings.iter().map(|of| {
+        of.as_ctf()
+            .map_or(Dialect::Ctf18, |trace| trace.class().dialect)
+    });
+    let dialects: Vec<_> = dialects.collect();
+    let parts = match inputs.recordings.len() {
+        1 => vec![(PathBuf::new(), vec![0])],
+        _ => separate(&inputs.recordings),
+    };
+    let written = whole_directory(&args.output, args.force, |beside| {
+        let mut all = Outcome::Good;
+        for (place, which) in &parts {
+            let options = CtfOptions {
+                dialect: dialects[which[0]],
+                order: None,
+                packed: false,
+                packet_bytes: None,
+                protection: None,
+                index: false,
+                repairs: true,
+                threads: threads(&args.work),
+                strict: false,
+            };
+            let job = Job {
+                recordings: &inputs.recordings,
+                filter: &filter,
+                options: &options,
+                terminal,
+            };
+            if job.part(&beside.join(place), which)? != Outcome::Good {
+                all = Outcome::Damage;
+            }
+        }
+        Ok(all)
+    })?;
+    match (outcome, written) {
+        (Outcome::Good, Outcome::Good) => Ok(Outcome::Good),
+        _ => Ok(Outcome::Damage),
+    }
+}
+
+/// Writes index files beside the stream files of traces.
+pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let inputs = inputs(&args.input, terminal)?;
+    let mut outcome = tell_opening_faults(&inputs, terminal);
+    let mut files = BTreeMap::new();
+    for of in &inputs.recordings {
+        let Some(trace) = of.as_ctf() else {
+            terminal.error(format_args!(
+                "{}: it is no CTF trace, which alone has indexes",
+                of.path().display()
+            ));
+            outcome = Outcome::Damage;
+            continue;
+        };
+        if trace.class().dialect == Dialect::Rfc11 {
+            terminal.error(format_args!(
+                "{}: traces of RFC v1.1 have no indexes",
+                of.path().display()
+            ));
+            outcome = Outcome::Damage;
+            continue;
+        }
+        let indexes = ctf::indexes(trace);
+        for path in &indexes.damaged {
+            terminal.error(format_args!(
+                "{}: it is damaged, so no index is written for it; `kymo repair` saves what is whole",
+                path.display()
+            ));
+            outcome = Outcome::Damage;
+        }
+        files.extend(indexes.files);
+    }
+    if !args.force
+        && let Some(there) = files.keys().find(|path| path.symlink_metadata().is_ok())
+    {
+        return Err(Failure::Usage(format!(
+            "error: {}: there is an index already; --force overwrites it",
+            there.display()
+        )));
+    }
+    // Links in a trace may lead anywhere.
+    let how = Replace {
+        follow: false,
+        ..Replace::NEW
+    };
+    let directories: BTreeSet<_> = files.keys().filter_map(|path| path.parent()).collect();
+    for directory in directories {
+        match directory.symlink_metadata() {
+            Ok(there) if !there.is_dir() => {
+                return Err(Failure::Usage(format!(
+                    "error: {}: it is no directory, and not written to",
+                    directory.display()
+                )));
+            }
+            Ok(_) => {}
+            Err(_) => std::fs::create_dir(directory).map_err(|error| told(directory, error))?,
+        }
+    }
+    for (path, bytes) in files {
+        let write = || kymo_io::replace(&path, how, |file| io::Write::write_all(file, &bytes));
+        write().map_err(|error: io::Error| told(&path, error))?;
+    }
+    Ok(outcome)
+}
+
+pub(crate) fn told(path: &Path, error: io::Error) -> Failure {
+    let told = format!("{}: {error}", path.display());
+    Failure::Output(io::Error::new(error.kind(), told))
+}
+
+/// A directory for each recording: its place below what all of them are in.
+fn separate(recordings: &[AnyRecording]) -> Vec<(PathBuf, Vec<usize>)> {
+    let paths: Vec<PathBuf> = recordings
+        .iter()
+        .map(|of| kymo_io::absolute(of.path()))
+        .collect();
+    let mut common = paths.first().cloned().unwrap_or_default();
+    if paths.len() == 1 {
+        common.pop();
+    }
+    while !paths.iter().all(|path| path.starts_with(&common)) && common.pop() {}
+    let mut taken = std::collections::BTreeSet::new();
+    let places = paths.iter().enumerate().map(|(number, path)| {
+        let parts = path.strip_prefix(&common).unwrap_or(path).components();
+        let parts = parts.filter(|part| matches!(part, Component::Normal(_)));
+        let mut place: PathBuf = parts.collect();
+        if place.as_os_str().is_empty() {
+            place.push("trace");
+        }
+        // A trace may lie within the directory of another one, but not in its place.
+        let first = place.clone();
+        let mut next = 1;
+        while !taken.insert(place.clone()) {
+            let mut name: OsString = first.clone().into_os_string();
+            name.push(format!("_{next}"));
+            place = name.into();
+            next += 1;
+        }
+        (place, vec![number])
+    });
+    places.collect()
+}
+
+/// What is written.
+struct Job<'a> {
+    recordings: &'a [AnyRecording],
+    filter: &'a Filter,
+    options: &'a CtfOptions,
+    terminal: &'a Terminal,
+}
+
+impl Job<'_> {
+    fn write(
+        &self,
+        output: &Path,
+        force: bool,
+        parts: &[(PathBuf, Vec<usize>)],
+    ) -> Result<Outcome, Failure> {
+        refuse_inputs(output, self.recordings)?;
+        self.terminal.show_progress(total_bytes(self.recordings));
+        let outcome = whole_directory(output, force, |beside| {
+            let mut all = Outcome::Good;
+            for (place, which) in parts {
+                if self.part(&beside.join(place), which)? != Outcome::Good {
+                    all = Outcome::Damage;
+                }
+            }
+            Ok(all)
+        });
+        self.terminal.end_progress();
+        outcome
+    }
+
+    /// Writes one trace, and tells what it cannot hold.
+    fn part(&self, path: &Path, which: &[usize]) -> Result<Outcome, Stop> {
+        let advance = |bytes| self.terminal.advance(bytes);
+        let Written {
+            faults,
+            changes,
+            refused,
+            mended,
+            ..
+        } = ctf::write(
+            self.recordings,
+            which,
+            self.filter,
+            self.options,
+            path,
+            &advance,
+        )?;
+        for fault in &faults {
+            self.terminal.fault(fault);
+        }
+        if self.options.strict && !faults.is_empty() {
+            return Err(Stop::Damage);
+        }
+        for line in &refused {
+            self.terminal.warning(line);
+        }
+        // Of what is the same in many places, the first ones show what it is.
+        const TOLD: usize = 10;
+        for change in changes.iter().take(TOLD) {
+            self.terminal.warning(change);
+        }
+        if let Some(more) = changes.len().checked_sub(TOLD).filter(|&more| more > 0) {
+            self.terminal
+                .warning(format_args!("{more} more changes of this kind"));
+        }
+        if mended > 0 {
+            self.terminal.warning(format_args!(
+                "packets whose times or counters contradict their events or the packets around them, \
+                 mended: {mended}"
+            ));
+        }
+        match faults.is_empty() && refused.is_empty() && mended == 0 {
+            true => Ok(Outcome::Good),
+            false => Ok(Outcome::Damage),
+        }
+    }
+}
+
+/// Why a directory is not written.
+pub(crate) enum Stop {
+    /// Damage was met, and `--strict` given.
+    Damage,
+    Failure(Failure),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Failure(Failure::Output(error))
+    }
+}
+
+impl From<CtfError> for Stop {
+    fn from(error: CtfError) -> Self {
+        Self::Failure(match error {
+            CtfError::Write(WriteError::Output(error)) => Failure::Output(error),
+            error => Failure::Usage(format!("error: {error}")),
+        })
+    }
+}

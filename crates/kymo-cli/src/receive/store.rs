@@ -1,0 +1,433 @@
+//! The directory that is received.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Component, Path, PathBuf};
+
+use crate::terminal::Failure;
+
+/// Files that are open at the same time.
+const MOST_OPEN: usize = 200;
+/// Ranges of lost packets that are told of a stream; the last one takes all that follow.
+const MOST_LOST: usize = 1000;
+/// Names that are tried for a stream.
+const MOST_NAMES: usize = 1000;
+/// Bytes between two `/`, as file systems have them.
+const LONGEST_PART: usize = 255;
+
+/// What is known of a stream.
+#[derive(Default)]
+struct Stream {
+    /// Its name, once that is known.
+    name: Option<PathBuf>,
+    has_file: bool,
+    lost: Vec<(u64, u64)>,
+}
+
+/// Streams as files of a directory.
+pub(super) struct Store {
+    directory: PathBuf,
+    streams: BTreeMap<u32, Stream>,
+    /// Names that are taken.
+    names: BTreeSet<PathBuf>,
+    open: BTreeMap<u32, Open>,
+    moved: Vec<(PathBuf, PathBuf)>,
+}
+
+/// A file that is written.
+struct Open {
+    path: PathBuf,
+    /// It holds back whole packets only.
+    file: BufWriter<File>,
+}
+
+impl Open {
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush().map_err(|error| at(&self.path, &error))
+    }
+}
+
+impl Store {
+    /// Makes the directory, or takes an empty one.
+    pub(super) fn new(directory: &Path) -> Result<Self, Failure> {
+        let shown = directory.display();
+        let cannot =
+            |error: io::Error| Failure::Output(io::Error::other(format!("{shown}: {error}")));
+        match fs::read_dir(directory) {
+            Ok(mut entries) => {
+                if entries.next().is_some() {
+                    return Err(Failure::Usage(format!(
+                        "error: {shown}: there is something in it\nhint: `-o` names a new directory, or an empty one"
+                    )));
+                }
+            }
+            Err(_) => fs::create_dir_all(directory).map_err(cannot)?,
+        }
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            streams: BTreeMap::new(),
+            names: BTreeSet::new(),
+            open: BTreeMap::new(),
+            moved: Vec::new(),
+        })
+    }
+
+    /// Where a stream is that has no name yet.
+    fn unnamed(stream: u32) -> PathBuf {
+        format!(".stream_{stream}").into()
+    }
+
+    /// Gives a stream its name; `false` where that leads elsewhere than below the directory, cannot be
+    /// that of a file, or is in the way of another stream's, so that it gets another one.
+    pub(super) fn name(&mut self, stream: u32, name: &str) -> io::Result<bool> {
+        if self
+            .streams
+            .get(&stream)
+            .is_some_and(|known| known.name.is_some())
+        {
+            return Ok(true);
+        }
+        if let Some(name) = safe(name)
+            && self.place(stream, name)?
+        {
+            return Ok(true);
+        }
+        let mut path = self.directory.clone();
+        for number in 0..MOST_NAMES {
+            let name = PathBuf::from(match number {
+                0 => format!("stream_{stream}"),
+                number => format!("stream_{stream}_{number}"),
+            });
+            path = self.directory.join(&name);
+            if self.place(stream, name)? {
+                return Ok(false);
+            }
+        }
+        Err(at(&path, &io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Gives a stream a name that leads below the directory; `false` if that is taken or cannot be.
+    fn place(&mut self, stream: u32, name: PathBuf) -> io::Result<bool> {
+        let below = self.names.range(name.clone()..).next();
+        let is_taken = below.is_some_and(|taken| taken.starts_with(&name))
+            || name
+                .ancestors()
+                .any(|directory| self.names.contains(directory));
+        if is_taken {
+            return Ok(false);
+        }
+        let path = self.directory.join(&name);
+        let parent = path.parent().unwrap_or(&self.directory);
+        let made = fs::create_dir_all(parent).and_then(|()| match fs::symlink_metadata(&path) {
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        });
+        match made {
+            Ok(()) => {}
+            Err(error) if is_of_name(&error) => return Ok(false),
+            Err(error) => return Err(at(&path, &error)),
+        }
+        let known = self.streams.entry(stream).or_default();
+        if known.has_file {
+            // What is open stays so under its new name.
+            fs::rename(self.directory.join(Self::unnamed(stream)), &path)
+                .map_err(|error| at(&path, &error))?;
+            if let Some(open) = self.open.get_mut(&stream) {
+                open.path = path;
+            }
+        }
+        known.name = Some(name.clone());
+        self.names.insert(name);
+        Ok(true)
+    }
+
+    /// Adds a packet to the file of its stream.
+    pub(super) fn append(&mut self, stream: u32, packet: &[u8]) -> io::Result<()> {
+        if !self.open.contains_key(&stream) {
+            self.open_file(stream)?;
+        }
+        match self.open.get_mut(&stream) {
+            Some(open) => {
+                let written = open.file.write_all(packet);
+                written.map_err(|error| at(&open.path, &error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a packet of metadata, which is in the file at once: without it nobody can read the others.
+    pub(super) fn append_metadata(&mut self, stream: u32, packet: &[u8]) -> io::Result<()> {
+        self.append(stream, packet)?;
+        self.open.get_mut(&stream).map_or(Ok(()), Open::flush)
+    }
+
+    /// Opens the file of a stream, which the first time must not be there.
+    fn open_file(&mut self, stream: u32) -> io::Result<()> {
+        if self.open.len() >= MOST_OPEN {
+            self.flush()?;
+            self.open.clear();
+        }
+        let mut options = OpenOptions::new();
+        for _ in 0..MOST_NAMES {
+            let known = self.streams.entry(stream).or_default();
+            let name = known.name.clone();
+            let name = name.unwrap_or_else(|| Self::unnamed(stream));
+            let path = self.directory.join(&name);
+            options.append(true).create_new(!known.has_file);
+            match options.open(&path) {
+                Ok(file) => {
+                    known.has_file = true;
+                    let file = BufWriter::new(file);
+                    self.open.insert(stream, Open { path, file });
+                    return Ok(());
+                }
+                // Somebody else has put something there, or the file system takes it for another's.
+                Err(error) if !known.has_file && is_of_name(&error) => {
+                    known.name = None;
+                    self.name(stream, "")?;
+                    let known = self.streams.entry(stream).or_default();
+                    let other = known.name.clone().unwrap_or_default();
+                    self.moved.push((name, other));
+                }
+                Err(error) => return Err(at(&path, &error)),
+            }
+        }
+        let path = self.directory.join(Self::unnamed(stream));
+        Err(at(&path, &io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Writes what is held back, so that whoever reads the files has all that has come.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.open.values_mut().try_for_each(Open::flush)
+    }
+
+    /// Notes packets that never came.
+    pub(super) fn lose(&mut self, stream: u32, first: u64, last: u64) {
+        let known = self.streams.entry(stream).or_default();
+        add_lost(&mut known.lost, first, last);
+    }
+
+    /// Writes what is not written yet.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        let flushed = self.flush();
+        self.open.clear();
+        flushed?;
+        let unnamed: Vec<u32> = self
+            .streams
+            .iter()
+            .filter(|(_, known)| known.name.is_none() && known.has_file)
+            .map(|(&stream, _)| stream)
+            .collect();
+        for stream in unnamed {
+            self.name(stream, "")?;
+        }
+        // A stream without packets is an empty file.
+        let empty: Vec<u32> = self
+            .streams
+            .iter()
+            .filter(|(_, known)| known.name.is_some() && !known.has_file)
+            .map(|(&stream, _)| stream)
+            .collect();
+        empty
+            .into_iter()
+            .try_for_each(|stream| self.open_file(stream))
+    }
+
+    /// How many files there are.
+    pub(super) fn files(&self) -> u64 {
+        let files = self.streams.values().filter(|known| known.has_file);
+        files.count() as u64
+    }
+
+    /// Names that were not free when their files were made, and those that the files have.
+    pub(super) fn moved(&self) -> &[(PathBuf, PathBuf)] {
+        &self.moved
+    }
+
+    /// The name of a stream, as far as that is known.
+    pub(super) fn called(&self, stream: u32) -> PathBuf {
+        let known = self.streams.get(&stream);
+        let name = known.and_then(|known| known.name.clone());
+        name.unwrap_or_else(|| format!("stream_{stream}").into())
+    }
+
+    /// Names, and the first and last of packets that never came.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (PathBuf, u64, u64)> {
+        self.streams.iter().flat_map(|(&stream, known)| {
+            let name = self.called(stream);
+            let lost = known.lost.iter();
+            lost.map(move |&(first, last)| (name.clone(), first, last))
+        })
+    }
+}
+
+/// Adds a range of packets that never came.
+pub(super) fn add_lost(lost: &mut Vec<(u64, u64)>, first: u64, last: u64) {
+    let is_full = lost.len() >= MOST_LOST;
+    match lost.last_mut() {
+        Some(before) if before.1 + 1 == first || is_full => before.1 = last,
+        _ => lost.push((first, last)),
+    }
+}
+
+/// An error with the path that it is of.
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// Whether a file may have another name, but not this one.
+fn is_of_name(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::AlreadyExists
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidFilename
+    )
+}
+
+/// A name as a path that leads to a file below a directory, and to none that is hidden.
+fn safe(name: &str) -> Option<PathBuf> {
+    let is_plain = |component: Component<'_>| match component {
+        Component::Normal(part) => {
+            let bytes = part.as_encoded_bytes();
+            !bytes.starts_with(b".") && !bytes.contains(&0) && bytes.len() <= LONGEST_PART
+        }
+        _ => false,
+    };
+    let path = Path::new(name);
+    let is_safe = !name.is_empty()
+        && path.components().count() <= 16
+        && path.components().all(is_plain)
+        && !name.ends_with('/')
+        && !name.contains("//");
+    is_safe.then(|| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for name in ["metadata", "a/b/c", "stream_0"] {
+            assert_eq!(safe(name), Some(PathBuf::from(name)));
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a/",
+            "a//b",
+            ".hidden",
+            "a/.b",
+            "a\0b",
+        ] {
+            assert_eq!(safe(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_name_is_in_the_way_of_another() {
+        let home = tempfile::TempDir::new().unwrap();
+        let path = home.path().join("new");
+        let mut store = Store::new(&path).unwrap();
+        let long = "x".repeat(300);
+        let names = [
+            ("a", true),
+            ("a/b", false),
+            ("c/d", true),
+            ("c", false),
+            (&long, false),
+            ("stream_7", true),
+            ("../x", false),
+            ("stream_7", false),
+            ("c/e", true),
+        ];
+        for (stream, (name, is_taken)) in (1..).zip(names) {
+            // Some streams have packets before their names.
+            if stream % 2 == 0 {
+                store.append(stream, &[stream as u8]).unwrap();
+            }
+            assert_eq!(store.name(stream, name).unwrap(), is_taken, "{name}");
+            store.append(stream, &[stream as u8]).unwrap();
+        }
+        store.finish().unwrap();
+        assert_eq!(store.files(), 9);
+        for (name, expected) in [
+            ("a", &[1][..]),
+            ("stream_2", &[2, 2]),
+            ("c/d", &[3]),
+            ("stream_4", &[4, 4]),
+            ("stream_5", &[5]),
+            ("stream_7", &[6, 6]),
+            ("stream_7_1", &[7]),
+            ("stream_8", &[8, 8]),
+            ("c/e", &[9]),
+        ] {
+            assert_eq!(fs::read(path.join(name)).unwrap(), expected, "{name}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_somebody_else_puts_there_is_left_alone() {
+        let home = tempfile::TempDir::new().unwrap();
+        let path = home.path().join("new");
+        let victim = home.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        let mut store = Store::new(&path).unwrap();
+        for (stream, link) in [(1, "one"), (2, "two"), (3, ".stream_3")] {
+            if stream == 1 {
+                store.name(stream, "one").unwrap();
+            }
+            std::os::unix::fs::symlink(&victim, path.join(link)).unwrap();
+            if stream == 2 {
+                assert!(!store.name(stream, "two").unwrap());
+            }
+            store.append(stream, b"packet").unwrap();
+        }
+        store.finish().unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        for name in ["stream_1", "stream_2", "stream_3"] {
+            assert_eq!(fs::read(path.join(name)).unwrap(), b"packet");
+        }
+        let moved = ("one".into(), "stream_1".into());
+        assert!(store.moved().contains(&moved));
+    }
+
+    #[test]
+    fn streams_get_their_names_before_and_after_their_packets() {
+        let home = tempfile::TempDir::new().unwrap();
+        let path = home.path().join("new");
+        let mut store = Store::new(&path).unwrap();
+        store.append(1, b"one ").unwrap();
+        assert!(store.name(1, "t/one").unwrap());
+        store.append(1, b"more").unwrap();
+        assert!(!store.name(2, "t/one").unwrap());
+        store.append(2, b"two").unwrap();
+        store.append(3, b"three").unwrap();
+        assert!(store.name(4, "empty").unwrap());
+        store.lose(1, 3, 4);
+        store.lose(1, 5, 5);
+        store.lose(1, 8, 8);
+        store.finish().unwrap();
+        assert_eq!(store.files(), 4);
+        let lost: Vec<_> = store.lost().map(|(_, first, last)| (first, last)).collect();
+        assert_eq!(lost, [(3, 5), (8, 8)]);
+        for (name, expected) in [
+            ("t/one", "one more"),
+            ("stream_2", "two"),
+            ("stream_3", "three"),
+            ("empty", ""),
+        ] {
+            assert_eq!(fs::read_to_string(path.join(name)).unwrap(), expected);
+        }
+        assert!(matches!(Store::new(&path), Err(Failure::Usage(_))));
+    }
+}

@@ -1,0 +1,459 @@
+//! Traces go from `kymo send` to `kymo receive`, over a way that loses, doubles and reorders.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+fn kymo(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
+    command.args(args);
+    command
+}
+
+/// `kymo receive` at a port of its own.
+struct Receiver {
+    child: Child,
+    address: SocketAddr,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Receiver {
+    fn new(output: &Path, more: &[&str]) -> Self {
+        let mut command = kymo(&["receive", "ctf+udp://127.0.0.1:0", "-o"]);
+        let mut child = command
+            .arg(output)
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kymo runs");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("it tells where it is");
+        let address = line.trim().strip_prefix("listening at ctf+udp://");
+        let address = address.unwrap_or_else(|| panic!("{line}"));
+        let address = address.parse().expect("an address");
+        Self {
+            child,
+            address,
+            stderr,
+        }
+    }
+
+    /// Its exit status and what it tells.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut told = String::new();
+        self.stderr.read_to_string(&mut told).expect("text");
+        let status = self.child.wait().expect("it ends");
+        (status.code(), told)
+    }
+}
+
+/// A way between sender and receiver: of every hundred datagrams five are lost, five doubled, five
+/// late. Without `lossy`, it is a good one.
+struct Relay {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Vec<u8>>>>,
+}
+
+impl Relay {
+    fn new(to: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .expect("a limit");
+        let address = socket.local_addr().expect("an address");
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || relay(&socket, to, &stopped));
+        Self {
+            address,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// The datagrams that were lost.
+    fn lost(mut self) -> Vec<Vec<u8>> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("it runs");
+        thread.join().expect("it has not failed")
+    }
+}
+
+fn relay(socket: &UdpSocket, to: SocketAddr, stop: &AtomicBool) -> Vec<Vec<u8>> {
+    let mut from = None;
+    let mut buffer = vec![0; 1 << 16];
+    let mut late: Option<(Vec<u8>, SocketAddr)> = None;
+    let mut lost = Vec::new();
+    let mut chance = 0x9E37_79B9_7F4A_7C15_u64;
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((length, sender)) = socket.recv_from(&mut buffer) else {
+            if let Some((datagram, target)) = late.take() {
+                let _ = socket.send_to(&datagram, target);
+            }
+            continue;
+        };
+        let target = match sender == to {
+            true => from,
+            false => {
+                from = Some(sender);
+                Some(to)
+            }
+        };
+        let Some(target) = target else { continue };
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        let datagram = buffer[..length].to_vec();
+        match chance % 100 {
+            0..5 => {
+                lost.push(datagram);
+                continue;
+            }
+            5..10 => {
+                let _ = socket.send_to(&datagram, target);
+            }
+            10..15 if late.is_none() => {
+                late = Some((datagram, target));
+                continue;
+            }
+            _ => {}
+        }
+        let _ = socket.send_to(&datagram, target);
+        if let Some((datagram, target)) = late.take() {
+            let _ = socket.send_to(&datagram, target);
+        }
+    }
+    lost
+}
+
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small/ust/uid/0/64-bit")
+}
+
+/// Names and bytes of the files of a trace, without its index.
+fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let name = path.file_name().expect("it has a name");
+            let name = name.to_string_lossy().into_owned();
+            (name, fs::read(&path).expect("the file"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn send(to: SocketAddr, more: &[&str]) -> (Option<i32>, String) {
+    let example = example();
+    let target = format!("ctf+udp://{to}");
+    let path = example.to_str().expect("text");
+    let output = kymo(&["send", path, &target])
+        .args(more)
+        .output()
+        .expect("kymo runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), told)
+}
+
+#[test]
+fn everything_arrives_whatever_is_lost() {
+    let home = TempDir::new().expect("a directory");
+    let key = home.path().join("key");
+    fs::write(&key, [7; 16]).expect("a key");
+    let key = key.to_str().expect("text");
+    let output = home.path().join("trace");
+    let receiver = Receiver::new(&output, &["--key-file", key]);
+    let relay = Relay::new(receiver.address);
+    let sizes = ["--packet-size", "1K", "--window", "16MiB"];
+    let (code, told) = send(relay.address, &[&["--key-file", key][..], &sizes].concat());
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(0), "{told}");
+    assert!(!relay.lost().is_empty());
+    assert!(files(&output) == files(&example()), "{told}");
+}
+
+/// Stream and packet of the fragments among datagrams.
+fn fragments(datagrams: &[Vec<u8>]) -> Vec<(u32, u32)> {
+    let number = |datagram: &[u8], at: usize| {
+        u32::from_be_bytes(datagram[at..at + 4].try_into().expect("four bytes"))
+    };
+    let fragments = datagrams.iter().filter(|datagram| datagram[5] == 1);
+    let mut all: Vec<_> = fragments
+        .map(|datagram| (number(datagram, 24), number(datagram, 28)))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[test]
+fn without_asking_exactly_what_is_lost_is_told() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let receiver = Receiver::new(&output, &["--no-resend"]);
+    let relay = Relay::new(receiver.address);
+    let (code_of_sender, told_by_sender) = send(relay.address, &["--packet-size", "1024"]);
+    let (code, told) = receiver.end();
+    // The directory and the metadata come first, and are sent until they are there.
+    let lost = fragments(&relay.lost());
+    let lost: Vec<_> = lost.into_iter().filter(|&(stream, _)| stream > 1).collect();
+    assert!(!lost.is_empty());
+    assert_eq!(code, Some(1), "{told}");
+    let mut told_lost = 0;
+    for line in told.lines().filter(|line| line.ends_with(" never came")) {
+        let words: Vec<_> = line.split(' ').collect();
+        let number = |word: &str| word.parse::<u32>().expect("a number");
+        told_lost += match words[words.len() - 4] {
+            "to" => number(words[words.len() - 3]) + 1 - number(words[words.len() - 5]),
+            _ => 1,
+        };
+    }
+    assert_eq!(told_lost as usize, lost.len(), "{told}\n{lost:?}");
+    assert_eq!(code_of_sender, Some(1), "{told_by_sender}");
+    let expected = format!("{told_lost} packet");
+    let told = told_by_sender
+        .lines()
+        .find(|line| line.ends_with(" never arrived"));
+    assert!(
+        told.is_some_and(|line| line.contains(&expected)),
+        "{told_by_sender}"
+    );
+    // What is there is read, and what is not is told by its counters.
+    let check = kymo(&["check", "--json"]).arg(&output).output();
+    let check = check.expect("kymo runs");
+    assert_eq!(check.status.code(), Some(0));
+    let names = |files: Vec<(String, Vec<u8>)>| -> Vec<String> {
+        files.into_iter().map(|(name, _)| name).collect()
+    };
+    assert_eq!(names(files(&output)), names(files(&example())));
+}
+
+/// Waits until something is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let limit = std::time::Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(std::time::Instant::now() < limit, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_has_come_is_read_before_the_end() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let mut receiver = Receiver::new(&output, &[]);
+    let target = format!("ctf+udp://{}", receiver.address);
+    let mut sender = kymo(&["send"])
+        .arg(example())
+        .args([&target, "--rate", "20000"])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("kymo runs");
+    let size = |name: &str| fs::metadata(output.join(name)).map_or(0, |file| file.len());
+    until("metadata and packets", || {
+        size("metadata") == 8192 && size("r_0") > 0
+    });
+    let follow = kymo(&["print", "--follow", "--limit", "3"])
+        .arg(&output)
+        .output()
+        .expect("kymo runs");
+    let told = String::from_utf8_lossy(&follow.stderr);
+    assert_eq!(follow.status.code(), Some(0), "{told}");
+    assert_eq!(
+        follow.stdout.split_inclusive(|&byte| byte == b'\n').count(),
+        3
+    );
+    assert!(sender.try_wait().expect("it runs").is_none());
+    // Killed, it leaves what has come.
+    receiver.child.kill().expect("it runs");
+    receiver.child.wait().expect("it ends");
+    sender.kill().expect("it runs");
+    sender.wait().expect("it ends");
+    let read = |directory: &Path, name: &str| fs::read(directory.join(name)).expect("a file");
+    assert!(read(&output, "metadata") == read(&example(), "metadata"));
+    let whole = files(&example());
+    for (name, came) in files(&output) {
+        let (_, bytes) = whole.iter().find(|(of, _)| *of == name).expect("a name");
+        assert!(bytes.starts_with(&came), "{name}");
+    }
+    assert!(size("r_0") + size("r_1") < 2 * 61_440);
+    let check = kymo(&["check"]).arg(&output).output().expect("kymo runs");
+    assert_eq!(check.status.code(), Some(0));
+}
+
+#[test]
+fn packets_as_they_are_arrive() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let receiver = Receiver::new(&output, &["--idle", "400ms"]);
+    let (code, told) = send(receiver.address, &["--raw", "--rate", "1000000"]);
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(0), "{told}");
+    let all = |files: Vec<(String, Vec<u8>)>| {
+        let streams = files.into_iter().filter(|(name, _)| name != "metadata");
+        let mut bytes: Vec<_> = streams.map(|(_, bytes)| bytes).collect();
+        bytes.sort();
+        bytes
+    };
+    assert!(all(files(&output)) == all(files(&example())), "{told}");
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    // Somebody else's key, and what is no packet.
+    let key = home.path().join("key");
+    fs::write(&key, [7; 32]).expect("a key");
+    let receiver = Receiver::new(&output, &["--idle", "300ms"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let mut authenticated = b"kymo\x01\x02\x01\x00".to_vec();
+    authenticated.resize(60, 0);
+    for datagram in [&b"hello"[..], &authenticated, b"\xc1\x1f\xfc\xc1packet"] {
+        socket.send_to(datagram, receiver.address).expect("it goes");
+    }
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        told.contains("is no packet of a trace and not from `kymo send`"),
+        "{told}"
+    );
+    assert!(told.contains("`--key-file FILE` names a file"), "{told}");
+    assert_eq!(
+        files(&output),
+        [("raw_0".to_string(), b"\xc1\x1f\xfc\xc1packet".to_vec())]
+    );
+
+    let refused = |args: &[&str]| {
+        let output = kymo(args).output().expect("kymo runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        told
+    };
+    let output = output.to_str().expect("text");
+    let told = refused(&["receive", "ctf+udp://127.0.0.1:0", "-o", output]);
+    assert!(told.contains("there is something in it"), "{told}");
+    let example = example();
+    let example = example.to_str().expect("text");
+    for more in [["--event", "a"], ["--id", "h/p/t"]] {
+        refused(&[&["send", example, "ctf+udp://127.0.0.1:9"][..], &more].concat());
+    }
+    refused(&["send", example, "collectd://127.0.0.1:9", "--raw"]);
+    // Sizes have units, and are told what they are to be.
+    for window in ["16X", "K", "-1"] {
+        let window = ["--window", window];
+        refused(&[&["send", example, "ctf+udp://127.0.0.1:9"][..], &window].concat());
+    }
+}
+
+#[test]
+fn what_is_there_is_written_when_it_is_interrupted() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let receiver = Receiver::new(&output, &[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let packet = b"\xc1\x1f\xfc\xc1packet";
+    socket.send_to(packet, receiver.address).expect("it goes");
+    // The directory and a packet of the stream that it names; the one before it is missing.
+    for body in [
+        &b"\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0\0\x04\0\0\0\0\x01\0\0\0\x01one"[..],
+        b"\0\0\0\x01\0\0\0\x01\0\0\0\x04\0\0\0\0\x04\0\0\0four",
+    ] {
+        let mut datagram = b"kymo\x01\x01\0\0sessionXnumber__".to_vec();
+        datagram.extend(body);
+        socket
+            .send_to(&datagram, receiver.address)
+            .expect("it goes");
+    }
+    let limit = std::time::Instant::now() + Duration::from_secs(10);
+    while !output.join("raw_0").exists() && std::time::Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let interrupted = Command::new("kill")
+        .args(["-INT", &receiver.child.id().to_string()])
+        .status();
+    assert!(interrupted.expect("kill runs").success());
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("one: packet 0 never came"), "{told}");
+    assert!(
+        told.contains("nobody knows what is missing there"),
+        "{told}"
+    );
+    let expected = [("one", &b"four"[..]), ("raw_0", packet)];
+    let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
+    assert_eq!(files(&output), expected);
+}
+
+#[test]
+fn what_cannot_be_sent_as_it_is_makes_the_status_1() {
+    let home = TempDir::new().expect("a directory");
+    let text = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; }; \
+        typealias integer { size = 8; align = 8; } := byte; stream { event.header := struct { byte id; }; }; \
+        event { name = one; id = 1; fields := struct { byte value; }; };";
+    fs::write(home.path().join("metadata"), text).expect("metadata");
+    fs::write(home.path().join("stream"), [1, 7, 1, 8]).expect("a stream");
+    let bitfield = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bitfield-le");
+    // Nobody needs to listen: who takes it is not known.
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let target = format!("ctf+udp://{}", socket.local_addr().expect("an address"));
+    for trace in [home.path(), &bitfield] {
+        let trace = trace.to_str().expect("text");
+        let output = kymo(&["send", trace, &target, "--raw"]).output();
+        let output = output.expect("kymo runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("metadata: it is not in packets"), "{told}");
+        assert!(told.contains("nothing was sent"), "{told}");
+    }
+}
+
+#[test]
+fn what_was_recorded_does_not_lead_requests_elsewhere() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let receiver = Receiver::new(&output, &["--idle", "600ms"]);
+    let [sender, other] = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port"));
+    // A packet of a stream; the one before it is missing.
+    let mut datagram = b"kymo\x01\x01\0\0sessionXnumber__".to_vec();
+    datagram.extend(b"\0\0\0\x01\0\0\0\x01\0\0\0\x04\0\0\0\0\x04\0\0\0four");
+    sender
+        .send_to(&datagram, receiver.address)
+        .expect("it goes");
+    let begun = std::time::Instant::now();
+    other
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .expect("a limit");
+    let mut asked = 0;
+    while begun.elapsed() < Duration::from_secs(2) {
+        // The machine may say that nobody listens any more.
+        let _ = other.send_to(&datagram, receiver.address);
+        asked += usize::from(other.recv(&mut [0; 2000]).is_ok());
+    }
+    assert_eq!(asked, 0);
+    sender
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .expect("a limit");
+    assert!(sender.recv(&mut [0; 2000]).is_ok());
+    // It has ended meanwhile, and what it has is there.
+    let mut receiver = receiver;
+    assert!(receiver.child.try_wait().expect("it is known").is_some());
+    let expected = ("stream_1".to_string(), b"four".to_vec());
+    assert_eq!(files(&output), [expected]);
+}

@@ -1,0 +1,228 @@
+//! The program on secured traces of RFC v1.1.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use kymo_ctf::secure::{Checksum, Compression, Key, Protection, seal};
+use kymo_machine::ByteOrder;
+use tempfile::TempDir;
+
+const KEY: &[u8; 16] = b"0123456789abcdef";
+
+/// A plain packet of two events.
+fn packet(count: u32) -> Vec<u8> {
+    let begin = u64::from(count) * 1000;
+    let event = |time: u64, value: u8| {
+        let header = 1 | (time as u32) << 5;
+        [&header.to_le_bytes()[..], &[value]].concat()
+    };
+    let content = [event(begin + 1, 7), event(begin + 2, 8)].concat();
+    let size = 48 + content.len() as u32;
+    let mut packet = Vec::new();
+    for number in [0xC1FC_1FC1, 9, size, size, 0, count] {
+        packet.extend(u32::to_le_bytes(number));
+    }
+    packet.extend(begin.to_le_bytes());
+    packet.extend((begin + 999).to_le_bytes());
+    packet.extend(0u32.to_le_bytes());
+    packet.extend([32, 0, 0, 0]);
+    packet.extend(content);
+    packet
+}
+
+/// A trace `t` of three secured packets, and files with its key, with another one, and with none.
+fn secured() -> TempDir {
+    let home = TempDir::new().expect("a directory");
+    let path = |name: &str| home.path().join(name);
+    fs::create_dir(path("t")).expect("a directory");
+    let metadata = "trace { major = 1; minor = 1; }
+        section { name = s; event { header_type = type1; } }
+        event { name = beat; id = 1; section = s; fields = type { parent = struct;
+            fields = { { uint8_t, x } }; } }";
+    fs::write(path("t/metadata"), metadata).expect("metadata");
+    let protection = Protection {
+        compression: Compression::Gzip,
+        key: Key::new(KEY),
+        checksum: Checksum::Sha1,
+    };
+    let seal = |count: u32| {
+        let nonce = || [count as u8; 12];
+        seal(&packet(count), ByteOrder::Little, &protection, nonce).expect("a plain packet")
+    };
+    let stream: Vec<u8> = (0..3).flat_map(seal).collect();
+    fs::write(path("t/s_0"), stream).expect("a stream");
+    fs::write(path("key"), KEY).expect("a key");
+    let digits: String = KEY.iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(path("digits"), digits + "\n").expect("a key");
+    fs::write(path("other"), [1; 32]).expect("a key");
+    fs::write(path("none"), "no key").expect("a file");
+    home
+}
+
+fn run(directory: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(args)
+        .current_dir(directory)
+        .env("TZ", "UTC")
+        .output()
+        .expect("kymo runs")
+}
+
+/// Exit code, lines of standard output, standard error.
+fn told(home: &TempDir, args: &[&str]) -> (Option<i32>, usize, String) {
+    let output = run(home.path(), args);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    (
+        output.status.code(),
+        text.lines().count(),
+        error.into_owned(),
+    )
+}
+
+#[test]
+fn the_key_opens_it() {
+    let home = secured();
+    for key in ["key", "digits"] {
+        let (code, lines, error) = told(&home, &["print", "--key-file", key, "t"]);
+        assert_eq!((code, lines), (Some(0), 6), "{error}");
+    }
+    let both = [
+        "stats",
+        "--json",
+        "--key-file",
+        "other",
+        "--key-file",
+        "key",
+        "t",
+    ];
+    let (code, _, error) = told(&home, &both);
+    assert_eq!(code, Some(0), "{error}");
+    let args = ["convert", "--key-file", "key", "t", "-o", "t.pftrace"];
+    let (code, _, error) = told(&home, &args);
+    assert_eq!(code, Some(0), "{error}");
+}
+
+/// The events of a trace, without the name of the recording.
+fn events(home: &TempDir, args: &[&str]) -> Vec<String> {
+    let args = [&["print", "--names=none"], args].concat();
+    let output = run(home.path(), &args);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn how_packets_are_secured_is_told_by_options() {
+    let home = secured();
+    let expected = events(&home, &["--key-file", "key", "t"]);
+    assert_eq!(expected.len(), 6);
+    let convert = |output: &str, options: &[&str]| {
+        let input = ["convert", "t", "--key-file", "key", "-o", output];
+        let (code, _, error) = told(&home, &[&input, options].concat());
+        assert_eq!(code, Some(0), "{error}");
+    };
+    // Nothing told is plain, also where events are copied one by one.
+    convert("plain", &["--to=ctf-rfc"]);
+    assert_eq!(events(&home, &["plain"]), expected);
+    convert("packets", &["--to=ctf-rfc", "--packet-size=64K"]);
+    assert_eq!(events(&home, &["packets"]), expected);
+    convert("ctf1.8", &["--to=ctf1.8"]);
+    let secured = [
+        "--to=ctf-rfc",
+        "--compress=bzip2",
+        "--encrypt",
+        "--checksum=crc32",
+    ];
+    for (output, more) in [("all", "--packet-size=4K"), ("threads", "--threads=4")] {
+        convert(output, &[&secured[..], &[more]].concat());
+        assert_eq!(events(&home, &["--key-file", "key", output]), expected);
+        let (code, lines, error) = told(&home, &["print", output]);
+        assert_eq!((code, lines), (Some(1), 0));
+        assert!(error.contains("the packet is encrypted"), "{error}");
+    }
+    for wrong in [
+        &["convert", "t", "-o", "w", "--to=ctf-rfc", "--encrypt"][..],
+        &["convert", "t", "-o", "w", "--to=ctf2", "--compress=gzip"],
+    ] {
+        let (code, _, error) = told(&home, wrong);
+        assert_eq!(code, Some(2), "{error}");
+    }
+}
+
+#[test]
+fn without_its_key_all_packets_are_told() {
+    let home = secured();
+    let (code, lines, error) = told(&home, &["print", "t"]);
+    assert_eq!((code, lines), (Some(1), 0));
+    for packet in 0..3 {
+        let place = format!("t/s_0: offset {}, packet {packet}: ", packet * 4096);
+        assert!(error.contains(&place), "{error}");
+    }
+    assert!(error.contains("`--key-file FILE` names a file"), "{error}");
+    let (code, _, error) = told(&home, &["print", "--key-file", "other", "t"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("its key is another one, or it was altered"),
+        "{error}"
+    );
+    for (file, said) in [
+        ("none", "found 6 bytes that are no key"),
+        ("nowhere", "No such file"),
+    ] {
+        let (code, _, error) = told(&home, &["print", "--key-file", file, "t"]);
+        assert_eq!(code, Some(2));
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn damage_is_told_of_its_packet_and_the_rest_is_read() {
+    let home = secured();
+    let path = home.path().join("t/s_0");
+    let whole = fs::read(&path).expect("the stream");
+    let mut flipped = whole.clone();
+    flipped[4096 + 50] ^= 1;
+    fs::write(&path, flipped).expect("the stream");
+    let args = ["print", "--key-file", "key", "t"];
+    let (code, lines, error) = told(&home, &args);
+    assert_eq!((code, lines), (Some(1), 4));
+    assert!(
+        error.contains("t/s_0: offset 4096, packet 1: the packet's content has the checksum"),
+        "{error}"
+    );
+
+    fs::write(&path, [&whole[..4096], &whole[8192..]].concat()).expect("the stream");
+    let (code, lines, error) = told(&home, &args);
+    assert_eq!((code, lines), (Some(1), 4));
+    assert!(
+        error.contains("t/s_0: offset 4096, packet 1: packet 1 of the section"),
+        "{error}"
+    );
+    let (code, _, _) = told(&home, &["check", "--key-file", "key", "t"]);
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_packet_that_stays_shut_is_left_out() {
+    let home = secured();
+    let stream = home.path().join("t/s_0");
+    let mut bytes = fs::read(&stream).expect("a stream");
+    let protection = Protection {
+        compression: Compression::None,
+        key: Key::new(&[1; 32]),
+        checksum: Checksum::Sha1,
+    };
+    let other = seal(&packet(1), ByteOrder::Little, &protection, || [1; 12]).expect("a packet");
+    bytes[4096..8192].copy_from_slice(&other);
+    fs::write(&stream, bytes).expect("a stream");
+    let args = ["repair", "--key-file", "key", "t", "-o", "saved"];
+    let (code, _, error) = told(&home, &args);
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("packet 1"), "{error}");
+    let saved = fs::read(home.path().join("saved/s_0")).expect("a stream");
+    // Their numbers tell that one is missing.
+    let counts: Vec<u8> = saved.chunks(4096).map(|packet| packet[20]).collect();
+    assert_eq!(counts, [0, 2]);
+}
