@@ -6,16 +6,24 @@
 //! `fuzz/corpus`.
 
 mod collectd;
+#[cfg(all(unix, target_has_atomic = "64"))]
+mod daemon;
 mod logs;
 mod portable_rrd;
 mod rrd;
 mod rrd_words;
+mod secured;
+mod wire;
+mod written;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kymo_ctf::class::Dialect;
+use kymo_ctf::class::{Dialect, TraceClass};
 use kymo_ctf::metadata;
+use kymo_ctf::metadata::fit::fit;
+use kymo_ctf::metadata::write::write;
+use kymo_ctf::secure::Key;
 use kymo_ctf::trace::{Directory, Options, StreamFile, Trace};
 use kymo_machine::Machine;
 use kymo_machine::layout::{Layout, Struct, parse};
@@ -37,6 +45,9 @@ pub const CHECKS: &[Check] = &[
     ("metadata_packets", metadata_packets),
     ("index", index),
     ("stream", stream),
+    ("secured", secured),
+    ("wire", wire),
+    ("written", written),
     ("c_structs", c_structs),
     ("portable_rrd", portable_rrd),
     ("rrd", rrd),
@@ -49,7 +60,31 @@ pub const CHECKS: &[Check] = &[
     ("collectd_plain", collectd_plain),
     ("collectd_files", collectd_files),
     ("collectd_capture", collectd_capture),
+    #[cfg(all(unix, target_has_atomic = "64"))]
+    ("serve_rrdcached", serve_rrdcached),
+    #[cfg(all(unix, target_has_atomic = "64"))]
+    ("serve_journal", serve_journal),
+    #[cfg(all(unix, target_has_atomic = "64"))]
+    ("serve_config", serve_config),
 ];
+
+/// Lines of rrdcached's protocol, behind a byte that tells how they come.
+#[cfg(all(unix, target_has_atomic = "64"))]
+pub fn serve_rrdcached(data: &[u8]) {
+    daemon::rrdcached(data);
+}
+
+/// A journal of the daemon, behind a byte that tells what of it.
+#[cfg(all(unix, target_has_atomic = "64"))]
+pub fn serve_journal(data: &[u8]) {
+    daemon::journal(data);
+}
+
+/// A configuration of the daemon, and a `collectd.conf` that it names.
+#[cfg(all(unix, target_has_atomic = "64"))]
+pub fn serve_config(data: &[u8]) {
+    daemon::config(data);
+}
 
 /// What command lines of round-robin databases are made of, a word a line.
 pub fn rrd_words(data: &[u8]) {
@@ -74,6 +109,16 @@ pub fn collectd_files(data: &[u8]) {
 /// A capture of a network, or a datagram of collectd.
 pub fn collectd_capture(data: &[u8]) {
     collectd::capture(data);
+}
+
+/// A secured packet of RFC v1.1, behind a byte that tells how packets are secured.
+pub fn secured(data: &[u8]) {
+    secured::packets(data);
+}
+
+/// Datagrams that packets of traces come in, each behind its length.
+pub fn wire(data: &[u8]) {
+    wire::datagrams(data);
 }
 
 /// A CPEL file.
@@ -101,7 +146,8 @@ pub fn rrd_xml(data: &[u8]) {
     rrd::dump(data);
 }
 
-/// Metadata as text: an error is shown without trouble, and what is accepted compiles.
+/// Metadata as text: an error is shown without trouble, and what is accepted compiles and can be
+/// written in each dialect that it fits.
 pub fn tsdl(data: &[u8]) {
     any_metadata(data);
 }
@@ -157,13 +203,22 @@ pub fn index(data: &[u8]) {
     let Some((stream, index)) = split(rest) else {
         return;
     };
-    whole_trace(text, stream, Some(index));
+    whole_trace(text, stream, Some(index), &[]);
 }
 
 /// A trace: two parts, which are metadata and a data stream.
 pub fn stream(data: &[u8]) {
     if let Some((text, stream)) = split(data) {
-        whole_trace(text, stream, None);
+        whole_trace(text, stream, None, &[]);
+    }
+}
+
+/// A trace, of the same two parts: what is written of it anew can be read.
+pub fn written(data: &[u8]) {
+    if let Some((text, stream)) = split(data)
+        && let Some(trace) = opened(text, stream, None, &[])
+    {
+        written::written(&trace);
     }
 }
 
@@ -218,6 +273,7 @@ fn any_metadata(data: &[u8]) {
             if let Err(error) = kymo_ctf::decode::Decoder::new(&parsed.class) {
                 assert!(!error.to_string().is_empty());
             }
+            any_dialect(&parsed.class);
         }
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -226,11 +282,31 @@ fn any_metadata(data: &[u8]) {
     }
 }
 
-fn whole_trace(text: &[u8], stream: &[u8], index: Option<&[u8]>) {
+/// What is read fits its own dialect. What fits a dialect can be written, which reads it again, and
+/// fits as it is.
+fn any_dialect(class: &TraceClass) {
+    for dialect in [Dialect::Rfc11, Dialect::Ctf18, Dialect::Ctf2] {
+        let fitted = match fit(class, dialect) {
+            Ok(fitted) => fitted,
+            Err(error) => {
+                assert!(class.dialect != dialect, "{error}");
+                continue;
+            }
+        };
+        if let Err(error) = write(&fitted.model) {
+            // Written out, types that are used again take more text and more of what is bounded.
+            let is_much = error.to_string().contains("more");
+            assert!(is_much, "{:?} to {dialect:?}: {error}", class.dialect);
+        }
+        let again = fit(&fitted.model, dialect).expect("what fits");
+        assert!(again.changes.is_empty(), "{:?}", again.changes);
+        assert!(again.model == fitted.model, "what fits stays as it is");
+    }
+}
+
+fn opened(text: &[u8], stream: &[u8], index: Option<&[u8]>, keys: &[Key]) -> Option<Trace> {
     let native = || metadata::byte_order_of_packets(stream);
-    let Ok(metadata) = metadata::parse_with(text, "metadata", native) else {
-        return;
-    };
+    let metadata = metadata::parse_with(text, "metadata", native).ok()?;
     let path = |name: &str| Arc::new(PathBuf::from(name));
     // In RFC v1.1 the name of a file tells its section.
     let sections = &metadata.class.streams;
@@ -247,7 +323,15 @@ fn whole_trace(text: &[u8], stream: &[u8], index: Option<&[u8]>) {
         }],
         faults: Vec::new(),
     };
-    let Ok(trace) = Trace::new(vec![directory], &Options::default()) else {
+    let options = Options {
+        keys: keys.to_vec(),
+        ..Options::default()
+    };
+    Trace::new(vec![directory], &options).ok()
+}
+
+fn whole_trace(text: &[u8], stream: &[u8], index: Option<&[u8]>, keys: &[Key]) {
+    let Some(trace) = opened(text, stream, index, keys) else {
         return;
     };
     for report in trace.faults() {

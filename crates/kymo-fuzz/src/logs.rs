@@ -72,7 +72,7 @@ pub(crate) fn elog(data: &[u8]) {
     };
     assert_eq!(walk(&of, false).events, of.events());
     let mut cpel = Vec::new();
-    let converted = converted.expect("it was opened").write(&mut cpel);
+    let converted = converted.expect("it was opened").builder.write(&mut cpel);
     converted.expect("memory takes all");
     let cpel = Cpel::new(Path::new("x"), bytes(&cpel), &Options::default());
     let cpel = cpel.expect("what was written");
