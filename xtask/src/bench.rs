@@ -11,6 +11,7 @@ mod logs;
 mod machine;
 mod rrd;
 mod serve;
+mod tracing;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -47,10 +48,11 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("collectd") => return collectd::run(args),
         Some("commands") => return commands::run(args),
         Some("serve") => return serve::run(args),
+        Some("tracing") => return tracing::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `collectd`, `commands`, `engine`, `logs`, `machine`, `rrd` or \
-                 `serve`"
+                "what to measure: `bench ctf`, `collectd`, `commands`, `engine`, `logs`, `machine`, `rrd`, \
+                 `serve` or `tracing`"
                     .into(),
             );
         }
@@ -101,6 +103,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         );
     }
 
+    rewrites(&kymo, &trace, runs)?;
     languages(&kymo, &trace, &window, runs)?;
 
     println!("\nmedians of wall time\n");
@@ -132,6 +135,48 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     );
     println!("(RssAnon + RssShmem and VmRSS of /proc/PID/status, looked at every millisecond)");
     Ok(())
+}
+
+/// Measures how much it costs to write the trace anew, in CTF 1.8.
+fn rewrites(kymo: &Path, trace: &Path, runs: usize) -> Outcome {
+    println!("\nwritten anew in CTF 1.8, medians of CPU time\n");
+    println!(
+        "{:<22} {:>10} {:>12} {:>7}",
+        "", "kymo", "babeltrace2", "ratio"
+    );
+    let output = trace.with_file_name("written");
+    let path = output.display().to_string();
+    let remove = || match output.is_dir() {
+        true => std::fs::remove_dir_all(&output),
+        false => Ok(()),
+    };
+    let mut peer = Vec::new();
+    for _ in 0..runs.min(3) {
+        remove()?;
+        let args = ["-o", "ctf", "-w", &path];
+        peer.push(measure(Path::new("babeltrace2"), &args, trace, 1)?.cpu);
+    }
+    let peer = median(peer);
+    for (name, more) in [
+        ("whole packets", &[][..]),
+        ("events copied", &["--packet-size=1M"]),
+        ("events encoded anew", &["--byte-order=be"]),
+    ] {
+        let mut costs = Vec::new();
+        for _ in 0..runs {
+            remove()?;
+            let args = [&["convert", "--to=ctf1.8", "-o", &path], more].concat();
+            costs.push(measure(kymo, &args, trace, 1)?.cpu);
+        }
+        let cost = median(costs);
+        println!(
+            "{name:<22} {:>9.4}s {:>11.3}s {:>7.1}",
+            cost.as_secs_f64(),
+            peer.as_secs_f64(),
+            peer.as_secs_f64() / cost.as_secs_f64().max(1e-9),
+        );
+    }
+    Ok(remove()?)
 }
 
 /// Measures kymo on the same events in CTF 1.8 and in CTF 2.

@@ -23,6 +23,8 @@ const FLAGS: &[&str] = &[
 /// `cargo xtask fuzz`.
 pub(crate) fn run(mut args: Args) -> Outcome {
     let seconds: u64 = args.word().ok_or("fuzz needs SECONDS")?.parse()?;
+    let seed: Option<u32> = args.value("--seed")?;
+    let only: Vec<String> = std::iter::from_fn(|| args.word()).collect();
     args.finish()?;
     let folder = root().join("fuzz");
     let target = host()?;
@@ -43,7 +45,11 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     if !built.success() {
         return Err("the fuzz targets do not build".into());
     }
-    let targets = targets(&folder)?;
+    let mut targets = targets(&folder)?;
+    if let Some(unknown) = only.iter().find(|name| !targets.contains(name)) {
+        return Err(format!("no fuzz target `{unknown}` in {}", folder.display()).into());
+    }
+    targets.retain(|name| only.is_empty() || only.contains(name));
     let share = (seconds / targets.len() as u64).max(1);
     for name in &targets {
         let corpus = folder.join("corpus").join(name);
@@ -65,6 +71,8 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             .arg(&found)
             .arg(&corpus)
             .arg(format!("-max_total_time={share}"))
+            // 0 is libFuzzer's word for a seed of its own.
+            .arg(format!("-seed={}", seed.unwrap_or(0)))
             .arg(format!("-artifact_prefix=artifacts/{name}-"))
             .args([
                 "-timeout=10",

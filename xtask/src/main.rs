@@ -9,6 +9,7 @@ mod daemons;
 mod fuzz;
 mod interop;
 mod process;
+mod soak;
 mod twin;
 
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|perfetto|rrd|engine|commands|serve|collectd] [--python PROGRAM] [--tool SCRIPT] [--events N]
+  interop [--only ctf|tracing|perfetto|rrd|engine|commands|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
           [--databases DIR]
           [--rounds N] [--seed N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
@@ -36,7 +37,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       databases that it makes now and on those of other machines, converted to this one; its
       engine with rrdtool on databases and updates that are made up; its command lines with
       rrdtool's on those that are made up; what it makes for Perfetto with Perfetto's schema;
-      and `kymo serve` with rrdcached, and with what collectd sends it.
+      and `kymo serve` with rrdcached, and with what collectd sends it; and lets it soak for 20 seconds.
       --only NAME   only one of these
       --python PROGRAM  a Python with the package perfetto (target/perfetto/bin/python)
       --tool SCRIPT makes a trace (../shared/tools/lttng-load/make-trace.sh, or LTTNG_LOAD)
@@ -68,11 +69,20 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench serve [--runs N] [--files N]
       Measures `kymo serve` beside rrdcached: updates in batches and one by one, and flushes.
       --files N     databases that are updated in turn (1000)
+  bench tracing [--runs N] [--events N]
+      Measures kymo-tracing beside LTTng-UST: an event with three integers, processor time and
+      instructions; needs gcc, liblttng-ust-dev and valgrind.
+      --events N    events of a run (2000000)
   bench rrd [--runs N] [--files N]
       Measures conversion, dump and restore of databases beside rrdtool.
       --files N     small files to convert (1000)
-  fuzz SECONDS
-      Runs all fuzz targets, SECONDS in total, on the corpora in fuzz/corpus.
+  soak [MINUTES] [--ours PROGRAM]
+      Puts `kymo serve` under mixed, hostile load for MINUTES (10): datagrams of all levels of security,
+      damaged ones, lines of both protocols, slow readers, times that jump, a full disk (as root).
+      --ours PROGRAM  instead of the kymo that is built now
+  fuzz SECONDS [TARGET...] [--seed N]
+      Runs the fuzz targets, SECONDS in total, on the corpora in fuzz/corpus. With a seed, all runs
+      try much the same inputs.
 ";
 
 fn main() -> ExitCode {
@@ -92,6 +102,7 @@ fn run() -> Outcome {
         Some("elements") => conformance::print_elements(args),
         Some("interop") => interop::run(args),
         Some("bench") => bench::run(args),
+        Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
         Some("help") | None => {
             print!("{HELP}");

@@ -127,8 +127,10 @@ fn one(program: Option<&PathBuf>, files: u64, journal: bool, way: Way) -> Outcom
         chunks.iter().try_for_each(|chunk| send(&mut client, chunk))
     })?;
     let writing = cost(&daemon, || flush_all(&mut client, files))?;
-    let last = client.ask(&format!("LAST {}", name(files - 1)))?;
-    if last != format!("0 {}\n", BEGIN + 10 * ROUNDS).into_bytes() {
+    let last = name(files - 1);
+    let told = client.ask(&format!("PENDING {last}\nLAST {last}"))?;
+    let expected = format!("0 updates pending\n0 {}\n", BEGIN + 10 * ROUNDS);
+    if told != expected.into_bytes() {
         return Err("not all was written".into());
     }
     daemon.end()?;

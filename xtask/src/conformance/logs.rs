@@ -115,6 +115,7 @@ pub(super) fn elog_conversions(setting: &Setting) -> Outcome<Vec<Verdict>> {
         let mut made = Vec::new();
         cpel_of_elog(bytes, options)
             .map_err(|error| error.to_string())?
+            .builder
             .write(&mut made)
             .map_err(|error| error.to_string())?;
         expected[DATE].fill(0);

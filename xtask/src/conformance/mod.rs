@@ -8,6 +8,7 @@
 mod analyses;
 mod collectd;
 mod contents;
+mod dialects;
 mod elements;
 mod fields;
 mod logs;
@@ -19,6 +20,7 @@ mod rrd_lines;
 mod rrd_updates;
 mod text;
 mod tree;
+mod written;
 
 use std::path::{Path, PathBuf};
 
@@ -129,6 +131,38 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "ctf2-twins",
         run: pairs::twins,
+    },
+    Corpus {
+        name: "metadata-to-ctf1.8",
+        run: dialects::to_ctf_1_8,
+    },
+    Corpus {
+        name: "metadata-to-ctf2",
+        run: dialects::to_ctf_2,
+    },
+    Corpus {
+        name: "metadata-to-rfc",
+        run: dialects::to_rfc,
+    },
+    Corpus {
+        name: "ctf-written-1.8",
+        run: written::ctf18,
+    },
+    Corpus {
+        name: "ctf-written-2",
+        run: written::ctf2,
+    },
+    Corpus {
+        name: "ctf-written-rfc",
+        run: written::rfc,
+    },
+    Corpus {
+        name: "ctf-written-packed",
+        run: written::packed,
+    },
+    Corpus {
+        name: "ctf-written-packets",
+        run: written::packets,
     },
     Corpus {
         name: "rrd-machines",

@@ -8,6 +8,7 @@ mod engine;
 mod perfetto;
 mod rrd;
 mod serve;
+mod tracing;
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,8 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 7] = [
-    "ctf", "perfetto", "rrd", "engine", "commands", "serve", "collectd",
+const PARTS: [&str; 9] = [
+    "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "serve", "collectd", "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -51,8 +52,11 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         }
         if wanted("perfetto") {
             let python = perfetto::python(python)?;
-            counts.add(perfetto::run(&kymo, &python, tool, events)?);
+            counts.add(perfetto::run(&kymo, &python, tool, events, &databases)?);
         }
+    }
+    if wanted("tracing") {
+        counts.add(tracing::run(&kymo)?);
     }
     if wanted("rrd") {
         counts.add(rrd::run(&kymo, &databases)?);
@@ -68,6 +72,10 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("collectd") {
         counts.add(collectd::run(&kymo)?);
+    }
+    if wanted("soak") {
+        let time = std::time::Duration::from_secs(20);
+        crate::soak::soak(&kymo, time, &mut |what, holds| counts.holds(what, holds))?;
     }
     println!("{} passed, {} failed", counts.passed, counts.failed);
     if counts.failed == 0 {

@@ -180,6 +180,7 @@ fn lines() -> Vec<String> {
     let span = format!("{BEGIN} {}", time(80));
     lines.extend([
         "PENDING a.rrd".into(),
+        "LAST a.rrd".into(),
         "PENDING a.rrd x".into(),
         "PENDING  a.rrd".into(),
         "PENDING sub/dir/b.rrd".into(),

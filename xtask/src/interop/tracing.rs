@@ -1,0 +1,63 @@
+//! What kymo-tracing records, as kymo and babeltrace2 print it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Counts;
+use super::ctf::compare;
+use crate::Outcome;
+use crate::process::{command, hear, require, root};
+
+/// Options of both programs.
+const WAYS: &[&[&str]] = &[
+    &["--clock-gmt"],
+    &["--clock-cycles"],
+    &["--names=all", "--fields=all"],
+];
+
+/// Records a program in each way, and compares; prints a line for each comparison.
+pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
+    require("babeltrace2", "babeltrace2")?;
+    let program = build()?;
+    let folder = tempfile::tempdir()?;
+    let mut counts = Counts::default();
+    for kind in ["files", "mapped", "ctf2"] {
+        let trace = folder.path().join(kind);
+        let said = hear(command(&program).arg(&trace).arg(kind))?;
+        if said.code != Some(0) {
+            return Err(format!("the program that records: {}", said.err).into());
+        }
+        let checked = hear(command(kymo).arg("check").arg(&trace))?;
+        counts.holds(&format!("kymo check of {kind}"), checked.code == Some(0));
+        // babeltrace2 reads CTF 2 since 2.1.
+        for way in WAYS.iter().filter(|_| kind != "ctf2") {
+            let options: Vec<String> = way.iter().map(|option| (*option).to_owned()).collect();
+            let shown = format!("{} of {kind}", options.join(" "));
+            match compare(kymo, &options, std::slice::from_ref(&trace)) {
+                Ok(lines) => counts.holds(&format!("{shown}, {lines} lines"), true),
+                Err(why) => {
+                    counts.holds(&shown, false);
+                    println!("{why}");
+                }
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// Builds the program that records.
+fn build() -> Outcome<PathBuf> {
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build.current_dir(root()).args([
+        "build",
+        "--quiet",
+        "--package=kymo-tracing",
+        "--example=program",
+    ]);
+    if !build.status()?.success() {
+        return Err("the program that records does not build".into());
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join("debug/examples/program"))
+}
