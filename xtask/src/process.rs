@@ -16,26 +16,41 @@ pub(crate) fn root() -> PathBuf {
 
 /// Builds the program `kymo` and tells where it is.
 pub(crate) fn build_kymo(release: bool) -> Outcome<PathBuf> {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build
-        .current_dir(root())
-        .args(["build", "--quiet", "--package", "kymo-cli"]);
-    if release {
-        build.arg("--release");
+    if !release {
+        return Ok(build_all()?.join("kymo"));
     }
-    if !build.status()?.success() {
+    // As the README's command builds it.
+    Ok(build("release", &["--release", "--bin", "kymo"])?.join("kymo"))
+}
+
+/// Builds all programs and examples, with the features that the tests are built with, so that the
+/// libraries need not be built once more, and tells in which folder they are.
+pub(crate) fn build_all() -> Outcome<PathBuf> {
+    build("debug", &["--workspace", "--bins", "--examples"])
+}
+
+/// Builds an example of a package as it is measured, and tells where it is.
+pub(crate) fn build_example(package: &str, name: &str) -> Outcome<PathBuf> {
+    let folder = build(
+        "release",
+        &["--release", "--package", package, "--example", name],
+    )?;
+    Ok(folder.join("examples").join(name))
+}
+
+fn build(folder: &str, what: &[&str]) -> Outcome<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .current_dir(root())
+        .args(["build", "--quiet"])
+        .args(what)
+        .status()?;
+    if !built.success() {
         return Err("kymo does not build".into());
     }
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let program = target
-        .join(if release { "release" } else { "debug" })
-        .join("kymo");
-    if program.is_file() {
-        Ok(program)
-    } else {
-        Err(format!("no program at {}", program.display()).into())
-    }
+    Ok(target.join(folder))
 }
 
 /// Fails, naming the Debian package to install, when a program is not there.

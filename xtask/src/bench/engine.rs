@@ -1,18 +1,17 @@
 //! Instructions of an update through the library, of a file that stays open: counted, and so the same
 //! on every run.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use crate::Outcome;
 use crate::args::Args;
-use crate::process::{command, hear, require, root};
+use crate::process::{build_example, command, hear, require, root};
 
 /// `cargo xtask bench engine`.
 pub(super) fn run(args: Args) -> Outcome {
     args.finish()?;
     require("valgrind", "valgrind")?;
-    let program = build()?;
+    let program = build_example("kymo-rrd", "updates")?;
     let folder = root().join("target/bench/engine");
     std::fs::create_dir_all(&folder)?;
     println!("user instructions of an update of one data source and four archives\n");
@@ -24,24 +23,6 @@ pub(super) fn run(args: Args) -> Outcome {
         println!("{form:<10} {each:>8.0}");
     }
     Ok(())
-}
-
-/// Builds the program that updates.
-fn build() -> Outcome<PathBuf> {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.current_dir(root()).args([
-        "build",
-        "--quiet",
-        "--release",
-        "--package=kymo-rrd",
-        "--example=updates",
-    ]);
-    if !build.status()?.success() {
-        return Err("the program that updates does not build".into());
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("release/examples/updates"))
 }
 
 /// Instructions of the program with so many updates.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::Outcome;
 use crate::args::Args;
-use crate::process::{command, hear, require, root};
+use crate::process::{build_example, command, hear, require, root};
 
 /// The ways in which kymo-tracing records.
 const KINDS: [&str; 3] = ["files", "mapped", "flight"];
@@ -20,7 +20,7 @@ pub(super) fn run(mut args: Args) -> Outcome {
     require("gcc", "gcc")?;
     require("valgrind", "valgrind")?;
     let folder = tempfile::tempdir()?;
-    let ours = build_ours()?;
+    let ours = build_example("kymo-tracing", "burst")?;
     let theirs = build_theirs(folder.path())?;
     let daemon = Daemon::start(folder.path())?;
 
@@ -125,23 +125,6 @@ fn instructions(count: impl Fn(u64) -> Outcome<f64>) -> Outcome<f64> {
     let (few, many) = (20_000, 120_000);
     // A tenth as many come before the ones that are measured.
     Ok((count(many)? - count(few)?) / ((many - few) as f64 * 1.1))
-}
-
-fn build_ours() -> Outcome<PathBuf> {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.current_dir(root()).args([
-        "build",
-        "--quiet",
-        "--release",
-        "--package=kymo-tracing",
-        "--example=burst",
-    ]);
-    if !build.status()?.success() {
-        return Err("the program that records does not build".into());
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("release/examples/burst"))
 }
 
 fn build_theirs(folder: &Path) -> Outcome<PathBuf> {

@@ -22,7 +22,11 @@ mod text;
 mod tree;
 mod written;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use crate::args::Args;
 use crate::{Outcome, process};
@@ -256,70 +260,134 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         traces: traces.canonicalize()?,
         kymo: process::build_kymo(false)?,
     };
+    let mut corpora: Vec<&Corpus> = CORPORA.iter().collect();
+    corpora.retain(|corpus| only.as_deref().is_none_or(|name| name == corpus.name));
+    if corpora.is_empty() {
+        return Err("no corpus of that name".into());
+    }
     let folder = process::root().join("conformance");
-    let mut numbers = Numbers::read(&folder.join("expected.tsv"))?;
-    let exceptions = Exceptions::read(&folder.join("exceptions.tsv"))?;
+    let mut tally = Tally {
+        numbers: Numbers::read(&folder.join("expected.tsv"))?,
+        exceptions: Exceptions::read(&folder.join("exceptions.tsv"))?,
+        bless,
+        verbose,
+        passed: 0,
+        failed: 0,
+        known: 0,
+        complaints: Vec::new(),
+    };
+    in_threads(&corpora, &setting, |corpus, verdicts| {
+        verdicts.map(|verdicts| tally.add(corpus.name, verdicts))
+    })?;
+    if bless {
+        tally.numbers.write(&folder.join("expected.tsv"))?;
+    }
+    println!(
+        "known failures, with reasons in conformance/exceptions.tsv: {}",
+        tally.known
+    );
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    let mut complaints = tally.complaints;
+    match complaints.len() {
+        0 => Ok(()),
+        1 => Err(complaints.remove(0).into()),
+        more => Err(format!("{} (and {} more)", complaints[0], more - 1).into()),
+    }
+}
 
-    let mut complaints = Vec::new();
-    let (mut all_passed, mut all_failed, mut all_known) = (0, 0, 0);
-    for corpus in CORPORA {
-        if only.as_deref().is_some_and(|name| name != corpus.name) {
-            continue;
+/// Runs as many corpora at a time as there are processors, and gives the verdicts of each to `then`
+/// in the order of the corpora, as soon as they are there.
+fn in_threads(
+    corpora: &[&Corpus],
+    setting: &Setting,
+    mut then: impl FnMut(&Corpus, Result<Vec<Verdict>, String>) -> Result<(), String>,
+) -> Result<(), String> {
+    let next = AtomicUsize::new(0);
+    let (sender, done) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let (next, sender) = (&next, sender.clone());
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(corpus) = corpora.get(index) else {
+                        return;
+                    };
+                    let verdicts = (corpus.run)(setting).map_err(|error| error.to_string());
+                    if sender.send((index, verdicts)).is_err() {
+                        return;
+                    }
+                }
+            });
         }
-        let mut verdicts = (corpus.run)(&setting)?;
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut turn = 0;
+        for (index, verdicts) in done {
+            early.insert(index, verdicts);
+            while let Some(verdicts) = early.remove(&turn) {
+                then(corpora[turn], verdicts)?;
+                turn += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// What has been found so far.
+struct Tally {
+    numbers: Numbers,
+    exceptions: Exceptions,
+    /// Whether the numbers reached are recorded instead of compared.
+    bless: bool,
+    verbose: bool,
+    passed: usize,
+    failed: usize,
+    known: usize,
+    complaints: Vec<String>,
+}
+
+impl Tally {
+    /// Tells how the cases of a corpus ended.
+    fn add(&mut self, corpus: &str, mut verdicts: Vec<Verdict>) {
         verdicts.sort_by(|a, b| a.case.cmp(&b.case));
+        let exceptions = &self.exceptions;
         let passed = verdicts.iter().filter(|v| v.failure.is_none()).count();
         let known = verdicts
             .iter()
-            .filter(|v| v.failure.is_some() && exceptions.reason(corpus.name, &v.case).is_some())
+            .filter(|v| v.failure.is_some() && exceptions.reason(corpus, &v.case).is_some())
             .count();
         let failed = verdicts.len() - passed - known;
-        all_passed += passed;
-        all_failed += failed;
-        all_known += known;
-        println!(
-            "{:<24} {passed:>5} passed {failed:>5} failed {known:>5} known",
-            corpus.name
-        );
+        self.passed += passed;
+        self.failed += failed;
+        self.known += known;
+        println!("{corpus:<24} {passed:>5} passed {failed:>5} failed {known:>5} known");
         for verdict in &verdicts {
-            let known = exceptions.reason(corpus.name, &verdict.case);
-            match (&verdict.failure, known) {
+            match (&verdict.failure, exceptions.reason(corpus, &verdict.case)) {
                 (Some(why), Some(reason)) => {
                     println!("    known:  {}: {reason}", verdict.case);
-                    if verbose {
+                    if self.verbose {
                         println!("{}", indented(why));
                     }
                 }
                 (Some(why), None) => {
                     println!("    FAILED: {}", verdict.case);
-                    println!("{}", indented(if verbose { why } else { first_line(why) }));
-                    complaints.push(format!("{} fails", verdict.case));
+                    let why = if self.verbose { why } else { first_line(why) };
+                    println!("{}", indented(why));
+                    self.complaints.push(format!("{} fails", verdict.case));
                 }
-                (None, Some(_)) => complaints.push(format!(
+                (None, Some(_)) => self.complaints.push(format!(
                     "{} passes: take it out of conformance/exceptions.tsv",
                     verdict.case
                 )),
                 (None, None) => {}
             }
         }
-        if bless {
-            numbers.set(corpus.name, passed, verdicts.len());
-        } else if let Err(complaint) = numbers.check(corpus.name, passed, verdicts.len()) {
-            complaints.push(complaint);
+        if self.bless {
+            self.numbers.set(corpus, passed, verdicts.len());
+        } else if let Err(complaint) = self.numbers.check(corpus, passed, verdicts.len()) {
+            self.complaints.push(complaint);
         }
-    }
-    if all_passed + all_failed + all_known == 0 {
-        return Err("no corpus of that name".into());
-    }
-    if bless {
-        numbers.write(&folder.join("expected.tsv"))?;
-    }
-    println!("known failures, with reasons in conformance/exceptions.tsv: {all_known}");
-    println!("{all_passed} passed, {all_failed} failed");
-    match complaints.len() {
-        0 => Ok(()),
-        1 => Err(complaints.remove(0).into()),
-        more => Err(format!("{} (and {} more)", complaints[0], more - 1).into()),
     }
 }
 

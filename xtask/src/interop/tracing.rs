@@ -1,12 +1,11 @@
 //! What kymo-tracing records, as kymo and babeltrace2 print it.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use super::Counts;
 use super::ctf::compare;
 use crate::Outcome;
-use crate::process::{command, hear, require, root};
+use crate::process::{build_all, command, hear, require};
 
 /// Options of both programs.
 const WAYS: &[&[&str]] = &[
@@ -18,7 +17,7 @@ const WAYS: &[&[&str]] = &[
 /// Records a program in each way, and compares; prints a line for each comparison.
 pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
     require("babeltrace2", "babeltrace2")?;
-    let program = build()?;
+    let program = build_all()?.join("examples/program");
     let folder = tempfile::tempdir()?;
     let mut counts = Counts::default();
     for kind in ["files", "mapped", "ctf2"] {
@@ -43,21 +42,4 @@ pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
         }
     }
     Ok(counts)
-}
-
-/// Builds the program that records.
-fn build() -> Outcome<PathBuf> {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.current_dir(root()).args([
-        "build",
-        "--quiet",
-        "--package=kymo-tracing",
-        "--example=program",
-    ]);
-    if !build.status()?.success() {
-        return Err("the program that records does not build".into());
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("debug/examples/program"))
 }

@@ -246,6 +246,9 @@ impl Pair {
             if found.is_none() || !line.clock || attempt == 3 {
                 return Ok(found);
             }
+            // The second of C's time() begins some milliseconds late: with the next tick of the
+            // kernel, not with the clock.
+            std::thread::sleep(Duration::from_millis(50));
         }
         Ok(None)
     }
