@@ -96,6 +96,7 @@ pub struct Trace {
     path: PathBuf,
     name: String,
     metadata: Metadata,
+    metadata_path: PathBuf,
     decoder: Decoder,
     files: Vec<StreamFile>,
     /// Of all files.
@@ -165,7 +166,7 @@ impl Trace {
         sections::assign(&mut files, &metadata.class, &mut faults);
         let class = &metadata.class;
         let decoder = Decoder::new(class).map_err(|error| OpenError::Classes {
-            path: metadata_path,
+            path: metadata_path.clone(),
             error,
         })?;
 
@@ -204,6 +205,7 @@ impl Trace {
             path,
             name,
             metadata,
+            metadata_path,
             decoder,
             files,
             bytes,
@@ -230,6 +232,12 @@ impl Trace {
     /// The metadata: its text, how it was packed, what is odd in it.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// The file that the metadata was read from. Of several directories that are one trace each may
+    /// have its own: this is the one that is taken for all of them.
+    pub fn metadata_path(&self) -> &Path {
+        &self.metadata_path
     }
 
     /// The text of the metadata.
