@@ -290,6 +290,11 @@ fn damage_is_told_once_and_the_rest_is_shown() {
     assert_eq!((code, lines(&error), printed.as_str()), (1, 1, ""));
     assert_eq!(all(&["stats", copy.path()]).0, 1);
     assert_eq!(all(&["info", copy.path()]).0, 1);
+    // The file is known to be too short before any event is read.
+    let (code, report, _) = all(&["stats", "--strict", "--json", copy.path()]);
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((code, &report["events"]), (1, &0.into()));
+    assert_eq!(report["faults"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -343,6 +348,44 @@ fn usage_errors_help() {
     let (code, _, error) = all(&[SMALL]);
     assert_eq!(code, 2);
     assert!(error.contains("`kymo print lttng-small`"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_a_format_is_refused() {
+    let refused = |args: &[&str], why: &str| {
+        let (code, printed, error) = all(&[&["print"], args, &[SMALL]].concat());
+        assert_eq!((code, printed.as_str()), (2, ""), "{args:?}");
+        assert!(error.contains(why), "{args:?}: {error}");
+    };
+    for format in ["json", "csv", "details", "cpeldump", "elog_dump"] {
+        for option in [
+            "--clock-cycles",
+            "--no-delta",
+            "--names=all",
+            "--fields=all",
+            "--color=always",
+        ] {
+            let name = option.split('=').next().expect("a name");
+            let why = format!("`{name}` is for pretty, and the output is {format}");
+            refused(&["--format", format, option], &why);
+        }
+    }
+    for option in ["--clock-date", "--clock-seconds"] {
+        let why = format!("`{option}` is for pretty and json and csv, and the output is details");
+        refused(&["--format=details", option], &why);
+        // They shape the times in warnings.
+        good(&["print", "--format=json", option, SMALL]);
+        good(&["print", "--format=csv", option, SMALL]);
+    }
+    for format in ["json", "csv", "details"] {
+        for color in ["--color=never", "--color=auto"] {
+            good(&["print", "--format", format, color, SMALL]);
+        }
+    }
+    let why = "`--format cpeldump` is for CPEL and Gist files";
+    refused(&["--follow", "--format", "cpeldump"], why);
+    let why = "`--format elog_dump` is for elog files";
+    refused(&["--follow", "--format", "elog_dump"], why);
 }
 
 #[test]
@@ -455,6 +498,44 @@ fn growing_recordings_are_followed() {
     expected.sort_unstable();
     followed.sort_unstable();
     assert!(followed == expected);
+}
+
+/// What a program writes to a terminal.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(args: &[&str]) -> String {
+    use nix::pty::{OpenptyResult, openpty};
+
+    let OpenptyResult { master, slave } = openpty(None, None).expect("a terminal");
+    let mut child = kymo(args)
+        .env("NO_COLOR", "1")
+        .stdout(slave)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("kymo runs");
+    let mut shown = Vec::new();
+    // The end of a terminal that nobody writes to is an error.
+    let _ = fs::File::from(master).read_to_end(&mut shown);
+    assert_eq!(child.wait().expect("kymo ends").code(), Some(0), "{args:?}");
+    String::from_utf8(shown).expect("UTF-8")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_terminal_gets_no_commands_from_recordings() {
+    let trace = TempDir::new().expect("a directory for the test");
+    let metadata = "trace { major = 1; minor = 8; byte_order = le; };
+        event { name = e; fields := struct { string s; }; };";
+    fs::write(trace.path().join("metadata"), metadata).expect("metadata");
+    fs::write(trace.path().join("stream"), b"\x1b]0;gotcha\x07\0").expect("a stream");
+    let path = trace.path().to_str().expect("UTF-8");
+    for format in ["pretty", "json", "csv"] {
+        for follow in [&[][..], &["--follow", "--limit", "1"]] {
+            let shown = on_a_terminal(&[&["print", "--format", format], follow, &[path]].concat());
+            assert!(shown.contains("gotcha"), "{format}: {shown:?}");
+            let is_command = |c: char| c.is_control() && !matches!(c, '\r' | '\n');
+            assert!(!shown.contains(is_command), "{format}: {shown:?}");
+        }
+    }
 }
 
 #[test]
