@@ -326,6 +326,25 @@ fn wrong_metadata_is_drawn() {
 }
 
 #[test]
+fn warnings_about_metadata_name_its_file() {
+    let session = TempDir::new().expect("a directory for the test");
+    let metadata = "trace { major = 1; minor = 8; byte_order = le; odd = 1;
+            uuid = \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"; };
+        event { name = e; fields := struct { integer { size = 8; } x; }; };";
+    for rotation in ["0", "1"] {
+        let archive = session.path().join(rotation);
+        fs::create_dir(&archive).expect("a directory");
+        fs::write(archive.join("metadata"), metadata).expect("metadata");
+        fs::write(archive.join("stream"), b"x").expect("a stream");
+    }
+    let path = session.path().to_str().expect("UTF-8");
+    let (code, printed, error) = all(&["print", path]);
+    assert_eq!((code, lines(&printed)), (0, 2), "{error}");
+    let place = format!(" --> {path}/0/metadata:1:");
+    assert!(error.contains(&place), "{error}");
+}
+
+#[test]
 fn usage_errors_help() {
     for args in [
         &[][..],

@@ -234,8 +234,8 @@ impl Trace {
         &self.metadata
     }
 
-    /// The file that the metadata was read from. Of several directories that are one trace each may
-    /// have its own: this is the one that is taken for all of them.
+    /// The file that the metadata was read from; the directory where that has none. Of several
+    /// directories that are one trace, each has its own: this is the one that is taken for all.
     pub fn metadata_path(&self) -> &Path {
         &self.metadata_path
     }
