@@ -95,7 +95,8 @@ impl Options {
 pub struct Trace {
     path: PathBuf,
     name: String,
-    metadata: Metadata,
+    /// Apart, since it is large, and traces are moved and kept beside smaller recordings.
+    metadata: Box<Metadata>,
     metadata_path: PathBuf,
     decoder: Decoder,
     files: Vec<StreamFile>,
@@ -204,7 +205,7 @@ impl Trace {
         Ok(Self {
             path,
             name,
-            metadata,
+            metadata: Box::new(metadata),
             metadata_path,
             decoder,
             files,
