@@ -519,44 +519,6 @@ fn growing_recordings_are_followed() {
     assert!(followed == expected);
 }
 
-/// What a program writes to a terminal.
-#[cfg(target_os = "linux")]
-fn on_a_terminal(args: &[&str]) -> String {
-    use nix::pty::{OpenptyResult, openpty};
-
-    let OpenptyResult { master, slave } = openpty(None, None).expect("a terminal");
-    let mut child = kymo(args)
-        .env("NO_COLOR", "1")
-        .stdout(slave)
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("kymo runs");
-    let mut shown = Vec::new();
-    // The end of a terminal that nobody writes to is an error.
-    let _ = fs::File::from(master).read_to_end(&mut shown);
-    assert_eq!(child.wait().expect("kymo ends").code(), Some(0), "{args:?}");
-    String::from_utf8(shown).expect("UTF-8")
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_terminal_gets_no_commands_from_recordings() {
-    let trace = TempDir::new().expect("a directory for the test");
-    let metadata = "trace { major = 1; minor = 8; byte_order = le; };
-        event { name = e; fields := struct { string s; }; };";
-    fs::write(trace.path().join("metadata"), metadata).expect("metadata");
-    fs::write(trace.path().join("stream"), b"\x1b]0;gotcha\x07\0").expect("a stream");
-    let path = trace.path().to_str().expect("UTF-8");
-    for format in ["pretty", "json", "csv"] {
-        for follow in [&[][..], &["--follow", "--limit", "1"]] {
-            let shown = on_a_terminal(&[&["print", "--format", format], follow, &[path]].concat());
-            assert!(shown.contains("gotcha"), "{format}: {shown:?}");
-            let is_command = |c: char| c.is_control() && !matches!(c, '\r' | '\n');
-            assert!(!shown.contains(is_command), "{format}: {shown:?}");
-        }
-    }
-}
-
 #[test]
 fn rotated_sessions_are_followed() {
     let copy = Copy::of(DISCARDED);
