@@ -112,11 +112,12 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Input {
     /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
-    /// (CPEL, elog, Gist), or a directory to search for all of them; or datagrams of collectd: a
-    /// capture of the network (pcap, pcapng), or a file that is one datagram.
+    /// (CPEL, elog, Gist, or the JSON lines of one), or a directory to search for all of them but
+    /// JSON lines; or datagrams of collectd: a capture of the network (pcap, pcapng), or a file that
+    /// is one datagram.
     ///
-    /// A directory that holds a file named `metadata` is a CTF trace. Any other directory is
-    /// searched with all below it, for traces, for databases whose names end in `.rrd`, and for
+    /// A directory that holds a file named `metadata`, in RFC v1.1 `metadata_0` and so on, is a CTF
+    /// trace. Any other directory is searched with all below it, for traces, for databases whose names end in `.rrd`, and for
     /// event logs whose names end in `.cpel`, `.elog` or `.gist`. Several recordings are shown on
     /// one time line.
     #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
@@ -302,23 +303,24 @@ pub(crate) struct Print {
     #[arg(long, value_enum, default_value_t = Format::Pretty, help_heading = "Output")]
     pub(crate) format: Format,
 
-    /// Show times in cycles of their clocks.
+    /// Show times in cycles of their clocks. (pretty)
     #[arg(long, help_heading = "Clocks")]
     pub(crate) clock_cycles: bool,
 
-    /// Show times with their dates.
+    /// Show times with their dates; of json and csv those in warnings. (pretty, json, csv)
     #[arg(long, help_heading = "Clocks")]
     pub(crate) clock_date: bool,
 
-    /// Show times as SEC.NANO since the origin of the clocks.
+    /// Show times as SEC.NANO since the origin of the clocks; of json and csv those in warnings.
+    /// (pretty, json, csv)
     #[arg(long, help_heading = "Clocks")]
     pub(crate) clock_seconds: bool,
 
-    /// Do not show the time since the event before.
+    /// Do not show the time since the event before. (pretty)
     #[arg(long, help_heading = "Output")]
     pub(crate) no_delta: bool,
 
-    /// Which names are shown: payload (or arg, args), context (or ctx), scope, header, all, none.
+    /// Which names are shown: payload (or arg, args), context (or ctx), scope, header, all, none. (pretty)
     ///
     /// `all` and `none` are taken for what the list does not name. Default: payload,context.
     #[arg(
@@ -331,7 +333,7 @@ pub(crate) struct Print {
     pub(crate) names: Option<pretty::Names>,
 
     /// Which facts of the recording, the trace and the event class are shown: recording, trace,
-    /// trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all.
+    /// trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all. (pretty)
     ///
     /// Default: trace:hostname,trace:procname,trace:vpid. `all` is all but `recording`, the path,
     /// which is always shown of several recordings that are not all traces.
@@ -345,7 +347,7 @@ pub(crate) struct Print {
     pub(crate) fields: Option<pretty::Fields>,
 
     /// Put TAG: before the names of the tracks of an elog file, in place of F0: and so on, which
-    /// tell the tracks of several files apart; with --format elog_dump.
+    /// tell the tracks of several files apart. (elog_dump)
     #[arg(
         long,
         value_name = "PATH=TAG",
@@ -354,7 +356,7 @@ pub(crate) struct Print {
     )]
     pub(crate) tag: Vec<(PathBuf, String)>,
 
-    /// When to use colours.
+    /// When to use colours; `always` is for pretty.
     ///
     /// `auto` uses them on a terminal, unless NO_COLOR is set or BABELTRACE_TERM_COLOR says
     /// otherwise.
@@ -390,11 +392,29 @@ pub(crate) struct Work {
     #[arg(long)]
     pub(crate) strict: bool,
 
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// How many threads work.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Work")]
+pub(crate) struct Threads {
     /// Work with N threads; as many as there are processors unless told otherwise.
     ///
     /// The output does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) threads: Option<u16>,
+    threads: Option<u16>,
+}
+
+impl Threads {
+    /// How many there are, the caller's included.
+    pub(crate) fn count(&self) -> usize {
+        match self.threads {
+            Some(threads) => threads.into(),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
 }
 
 /// Tell what recordings are and what they hold

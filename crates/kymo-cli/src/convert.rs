@@ -8,7 +8,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use kymo::AnyRecording;
 use kymo::convert::chrome::Chrome;
 use kymo::convert::cpel::{self, Cpel, CpelOptions, Keep};
@@ -29,6 +28,7 @@ use kymo_model::FaultReport;
 use crate::args::Selection;
 use crate::args::convert::{Convert, To};
 use crate::ctf;
+use crate::formats::refuse_foreign;
 use crate::open::{
     Inputs, Wanted, inputs, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns,
 };
@@ -128,7 +128,7 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
     use To::{Chrome, Cpel, Ctf2, Ctf18, CtfRfc, Elog, Perfetto, Rrd};
     let with_tracks = &[Perfetto, Chrome, Cpel, Elog, Rrd];
     let traces = &[Ctf18, Ctf2, CtfRfc];
-    let options: [(&str, bool, &[To]); 20] = [
+    let options: &[(&str, bool, &[To])] = &[
         ("--track", args.track.is_some(), with_tracks),
         ("--slice", !args.slice.is_empty(), &[Perfetto, Chrome]),
         ("--counter", !args.counter.is_empty(), &[Perfetto, Chrome]),
@@ -154,20 +154,7 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
         ("--rows", args.rows.is_some(), &[Rrd]),
         ("--format", args.format.is_some(), &[Rrd]),
     ];
-    let name = |to: &To| {
-        let value = to.to_possible_value();
-        value.map_or(String::new(), |value| value.get_name().to_owned())
-    };
-    for (option, is_given, targets) in options {
-        if is_given && !targets.contains(&to) {
-            let targets: Vec<_> = targets.iter().map(name).collect();
-            return Err(Failure::Usage(format!(
-                "error: `{option}` is for {}, and the output is {}",
-                targets.join(" and "),
-                name(&to)
-            )));
-        }
-    }
+    refuse_foreign(options, &to)?;
     if to == Chrome && args.flow.len() > 1 {
         let problem = "an event of chrome has room for one flow: give `--flow` once";
         return Err(Failure::Usage(format!("error: {problem}")));

@@ -115,7 +115,7 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
                 protection: None,
                 index: false,
                 repairs: true,
-                threads: threads(&args.work),
+                threads: args.threads.count(),
                 strict: false,
             };
             let job = Job {

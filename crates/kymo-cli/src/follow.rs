@@ -22,7 +22,7 @@ use kymo_model::{Chunk, Event, Fault, FaultCode, FaultReport, Recording};
 
 use crate::args::Print;
 use crate::open::{Inputs, Wanted, opened};
-use crate::print::options;
+use crate::print::{Console, options};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How often files are looked at.
@@ -41,8 +41,7 @@ pub(crate) fn run<A: Assembler>(
 ) -> Result<Outcome, Failure> {
     let mut seen = Seen::default();
     let mut output = Tail {
-        terminal,
-        strict: args.work.strict,
+        console: Console::new(args, terminal),
         told: HashSet::new(),
         outcome: inputs.outcome,
     };
@@ -304,8 +303,7 @@ impl Judge for FreshJudge<'_> {
 
 /// Text to standard output, the rest to standard error, each line once.
 struct Tail<'t> {
-    terminal: &'t Terminal,
-    strict: bool,
+    console: Console<'t>,
     told: HashSet<u64>,
     outcome: Outcome,
 }
@@ -320,13 +318,13 @@ impl Tail<'_> {
 
 impl Output for Tail<'_> {
     fn text(&mut self, text: &[u8]) -> io::Result<()> {
-        io::stdout().lock().write_all(text)
+        self.console.text(text)
     }
 
     fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
             if self.is_new(line) {
-                self.terminal.tell(line);
+                self.console.warning(line)?;
             }
         }
         Ok(())
@@ -341,12 +339,7 @@ impl Output for Tail<'_> {
         if is_growth || !self.is_new((&fault.file, fault.offset, fault.code, &fault.message)) {
             return ControlFlow::Continue(());
         }
-        self.terminal.fault(fault);
         self.outcome = Outcome::Damage;
-        if self.strict {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        self.console.fault(fault)
     }
 }

@@ -11,6 +11,7 @@ mod ctf;
 mod directory;
 mod docs;
 mod follow;
+mod formats;
 mod machine;
 mod open;
 mod print;

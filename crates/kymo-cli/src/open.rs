@@ -96,7 +96,7 @@ fn tell_warnings(recording: &AnyRecording, terminal: &Terminal) {
         return;
     };
     let metadata = recording.metadata();
-    let name = recording.path().join("metadata").display().to_string();
+    let name = recording.metadata_path().display().to_string();
     for warning in &metadata.warnings {
         let picture = warning.render(&name, &metadata.text, terminal.color());
         terminal.tell(format!("{picture}\n").as_bytes());
@@ -177,10 +177,7 @@ pub(crate) fn warn_of_idle_patterns(
 
 /// How many threads work.
 pub(crate) fn threads(work: &Work) -> usize {
-    match work.threads {
-        Some(threads) => threads.into(),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    }
+    work.threads.count()
 }
 
 /// The size of all chunks, in bytes.

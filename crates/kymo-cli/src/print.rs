@@ -19,6 +19,7 @@ use kymo_text::visible;
 
 use crate::args::{Color, Format, Print};
 use crate::follow;
+use crate::formats::refuse_foreign;
 use crate::open::{Wanted, inputs, tell_opening_faults, threads, total_bytes};
 use crate::progress::Progressing;
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -44,10 +45,6 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
                 pretty::Pretty::new(options.for_recordings(recordings))
             })
         }
-        Format::Details if args.follow => Err(Failure::Usage(
-            "error: `--format details` shows whole recordings: it cannot follow growing ones"
-                .to_string(),
-        )),
         Format::Details => show(args, terminal, |_| Details::new()),
         Format::Json => show(args, terminal, |_| Json::new(wall)),
         Format::Csv => show(args, terminal, |recordings| {
@@ -67,8 +64,9 @@ fn show<A: Assembler>(
     terminal: &Terminal,
     assembler: impl FnOnce(&[AnyRecording]) -> A,
 ) -> Result<Outcome, Failure> {
+    refuse_options_of_others(args)?;
     let inputs = inputs(&args.input, terminal)?;
-    refuse(args, &inputs.recordings)?;
+    refuse_recordings(args, &inputs.recordings)?;
     let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
     let mut assembler = assembler(&inputs.recordings);
     if args.follow {
@@ -82,11 +80,7 @@ fn show<A: Assembler>(
     }
     terminal.begin_progress(total_bytes(&inputs.recordings));
     let select = Progressing::new(&filter, terminal, &inputs.recordings);
-    let mut output = Console {
-        terminal,
-        strict: args.work.strict,
-        is_raw: io::stdout().is_terminal() && !matches!(args.format, Format::Pretty | Format::Json),
-    };
+    let mut output = Console::new(args, terminal);
     let summary = pipeline::run(
         &inputs.recordings,
         &&select,
@@ -115,47 +109,81 @@ fn is_same(left: &Path, right: &Path) -> bool {
     left == right || (real(left).is_some() && real(left) == real(right))
 }
 
-/// Refuses what cannot be asked for of some recordings.
-fn refuse(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
-    for (path, _) in &args.tag {
-        let path_is_shown = recordings.iter().any(|of| is_same(path, of.path()));
-        let problem = match args.format {
-            Format::ElogDump if path_is_shown => continue,
-            Format::ElogDump => format!(
-                "`{}` shall have a tag, but is none of the files that are shown",
-                path.display()
-            ),
-            _ => "`--tag` is for `--format elog_dump`".to_string(),
-        };
+/// Refuses options that do not shape this format.
+fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
+    use Format::{Csv, ElogDump, Json, Pretty};
+    // These tell in warnings when something was lost.
+    let with_warnings = &[Pretty, Json, Csv];
+    let options: &[(&str, bool, &[Format])] = &[
+        ("--clock-cycles", args.clock_cycles, &[Pretty]),
+        ("--clock-date", args.clock_date, with_warnings),
+        ("--clock-seconds", args.clock_seconds, with_warnings),
+        ("--no-delta", args.no_delta, &[Pretty]),
+        ("--names", args.names.is_some(), &[Pretty]),
+        ("--fields", args.fields.is_some(), &[Pretty]),
+        // Scripts that want no colours say so whatever they print.
+        ("--color", args.color == Color::Always, &[Pretty]),
+        ("--tag", !args.tag.is_empty(), &[ElogDump]),
+    ];
+    refuse_foreign(options, &args.format)?;
+    if args.follow && args.format == Format::Details {
+        let problem = "`--format details` shows whole recordings: it cannot follow growing ones";
         return Err(Failure::Usage(format!("error: {problem}")));
     }
-    let (option, is_for, fits): (_, _, fn(&AnyRecording) -> bool) = match args.format {
-        Format::Details => ("--format details", "traces", |of| of.as_ctf().is_some()),
-        _ if args.follow => ("--follow", "traces", |of| of.as_ctf().is_some()),
-        Format::Cpeldump => ("--format cpeldump", "CPEL and Gist files", |of| {
-            matches!(of, AnyRecording::Cpel(_))
-        }),
-        Format::ElogDump => ("--format elog_dump", "elog files", |of| {
-            matches!(of, AnyRecording::Elog(_))
-        }),
-        Format::Pretty | Format::Json | Format::Csv => return Ok(()),
+    Ok(())
+}
+
+/// Refuses what cannot be asked for of some recordings.
+fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
+    for (path, _) in &args.tag {
+        if !recordings.iter().any(|of| is_same(path, of.path())) {
+            return Err(Failure::Usage(format!(
+                "error: `{}` shall have a tag, but is none of the files that are shown",
+                path.display()
+            )));
+        }
+    }
+    let refuse = |option, is_for, fits: fn(&AnyRecording) -> bool| {
+        refuse_others(recordings, option, is_for, fits)
     };
+    let is_trace: fn(&AnyRecording) -> bool = |of| of.as_ctf().is_some();
+    match args.format {
+        Format::Details => refuse("--format details", "traces", is_trace)?,
+        Format::Cpeldump => refuse("--format cpeldump", "CPEL and Gist files", |of| {
+            matches!(of, AnyRecording::Cpel(_))
+        })?,
+        Format::ElogDump => refuse("--format elog_dump", "elog files", |of| {
+            matches!(of, AnyRecording::Elog(_))
+        })?,
+        Format::Pretty | Format::Json | Format::Csv => {}
+    }
+    match args.follow {
+        true => refuse("--follow", "traces", is_trace),
+        false => Ok(()),
+    }
+}
+
+/// Refuses recordings that an option does not fit.
+fn refuse_others(
+    recordings: &[AnyRecording],
+    option: &str,
+    is_for: &str,
+    fits: fn(&AnyRecording) -> bool,
+) -> Result<(), Failure> {
     let Some(other) = recordings.iter().find(|of| !fits(of)) else {
         return Ok(());
     };
-    let is_dump = matches!(args.format, Format::Cpeldump | Format::ElogDump);
-    let (what, hint) = match other {
-        AnyRecording::Ctf(_) => ("a trace", ""),
-        AnyRecording::Rrd(_) => ("a round-robin database", ""),
-        AnyRecording::Metrics(_) => ("a recording of collectd", ""),
-        AnyRecording::Cpel(_) if is_dump => (
-            "a CPEL or Gist file",
-            "; hint: `--format cpeldump` shows it",
-        ),
-        AnyRecording::Elog(_) if is_dump => {
-            ("an elog file", "; hint: `--format elog_dump` shows it")
-        }
-        AnyRecording::Cpel(_) | AnyRecording::Elog(_) => ("an event log", ""),
+    let what = match other {
+        AnyRecording::Ctf(_) => "a trace",
+        AnyRecording::Rrd(_) => "a round-robin database",
+        AnyRecording::Metrics(_) => "a recording of collectd",
+        AnyRecording::Cpel(_) => "a CPEL or Gist file",
+        AnyRecording::Elog(_) => "an elog file",
+    };
+    let hint = match (other, option) {
+        (AnyRecording::Cpel(_), "--format elog_dump") => "; hint: `--format cpeldump` shows it",
+        (AnyRecording::Elog(_), "--format cpeldump") => "; hint: `--format elog_dump` shows it",
+        _ => "",
     };
     Err(Failure::Usage(format!(
         "error: `{}` is {what}: `{option}` is for {is_for}{hint}",
@@ -173,12 +201,23 @@ pub(crate) fn options(args: &Print, limit: Option<u64>) -> pipeline::Options {
 }
 
 /// Text to standard output, the rest to standard error.
-struct Console<'t> {
+pub(crate) struct Console<'t> {
     terminal: &'t Terminal,
     strict: bool,
     /// Whether the text holds values as they are, and goes to a terminal, which must not take
     /// them for commands.
     is_raw: bool,
+}
+
+impl<'t> Console<'t> {
+    pub(crate) fn new(args: &Print, terminal: &'t Terminal) -> Self {
+        let is_escaped = matches!(args.format, Format::Pretty | Format::Json);
+        Self {
+            terminal,
+            strict: args.work.strict,
+            is_raw: io::stdout().is_terminal() && !is_escaped,
+        }
+    }
 }
 
 impl Output for Console<'_> {

@@ -405,6 +405,34 @@ fn a_clock_that_goes_back_is_damage_and_makes_no_negative_times() {
 }
 
 #[test]
+fn tracks_of_several_recordings_are_told_apart() {
+    let names = ["begin", "end", "other"];
+    let events = [(0, 10, 1, "a"), (1, 20, 1, "a")];
+    let one = trace(names, &events);
+    let other = trace(
+        names,
+        &events.map(|(id, time, key, who)| (id, time + 50, key, who)),
+    );
+    let paths = [one.path().to_str().unwrap(), other.path().to_str().unwrap()];
+    for args in [
+        &["states", "--state-event", "*", "--per", "stream.name"][..],
+        &["latency", "--start", "begin", "--end", "end"],
+        &["stats", "--by-track"],
+    ] {
+        let out = good(&[args, &paths].concat());
+        for path in paths {
+            assert!(out.contains(&format!("{path}: stream\n")), "{out}");
+        }
+        // Of one recording alone the name says enough.
+        let out = good(&[args, &paths[..1]].concat());
+        assert!(out.contains("  stream\n"), "{out}");
+        // A track that several recordings have is one.
+        let out = good(&[args, &["--track", "who"], &paths].concat());
+        assert!(out.contains("  a\n") && !out.contains(paths[0]), "{out}");
+    }
+}
+
+#[test]
 fn names_with_control_characters_are_shown_harmlessly() {
     let who = "\x1b[2Jwho\n\u{9b}31m";
     let of = trace(

@@ -290,6 +290,11 @@ fn damage_is_told_once_and_the_rest_is_shown() {
     assert_eq!((code, lines(&error), printed.as_str()), (1, 1, ""));
     assert_eq!(all(&["stats", copy.path()]).0, 1);
     assert_eq!(all(&["info", copy.path()]).0, 1);
+    // The file is known to be too short before any event is read.
+    let (code, report, _) = all(&["stats", "--strict", "--json", copy.path()]);
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((code, &report["events"]), (1, &0.into()));
+    assert_eq!(report["faults"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -321,6 +326,25 @@ fn wrong_metadata_is_drawn() {
 }
 
 #[test]
+fn warnings_about_metadata_name_its_file() {
+    let session = TempDir::new().expect("a directory for the test");
+    let metadata = "trace { major = 1; minor = 8; byte_order = le; odd = 1;
+            uuid = \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"; };
+        event { name = e; fields := struct { integer { size = 8; } x; }; };";
+    for rotation in ["0", "1"] {
+        let archive = session.path().join(rotation);
+        fs::create_dir(&archive).expect("a directory");
+        fs::write(archive.join("metadata"), metadata).expect("metadata");
+        fs::write(archive.join("stream"), b"x").expect("a stream");
+    }
+    let path = session.path().to_str().expect("UTF-8");
+    let (code, printed, error) = all(&["print", path]);
+    assert_eq!((code, lines(&printed)), (0, 2), "{error}");
+    let place = format!(" --> {path}/0/metadata:1:");
+    assert!(error.contains(&place), "{error}");
+}
+
+#[test]
 fn usage_errors_help() {
     for args in [
         &[][..],
@@ -343,6 +367,44 @@ fn usage_errors_help() {
     let (code, _, error) = all(&[SMALL]);
     assert_eq!(code, 2);
     assert!(error.contains("`kymo print lttng-small`"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_a_format_is_refused() {
+    let refused = |args: &[&str], why: &str| {
+        let (code, printed, error) = all(&[&["print"], args, &[SMALL]].concat());
+        assert_eq!((code, printed.as_str()), (2, ""), "{args:?}");
+        assert!(error.contains(why), "{args:?}: {error}");
+    };
+    for format in ["json", "csv", "details", "cpeldump", "elog_dump"] {
+        for option in [
+            "--clock-cycles",
+            "--no-delta",
+            "--names=all",
+            "--fields=all",
+            "--color=always",
+        ] {
+            let name = option.split('=').next().expect("a name");
+            let why = format!("`{name}` is for pretty, and the output is {format}");
+            refused(&["--format", format, option], &why);
+        }
+    }
+    for option in ["--clock-date", "--clock-seconds"] {
+        let why = format!("`{option}` is for pretty and json and csv, and the output is details");
+        refused(&["--format=details", option], &why);
+        // They shape the times in warnings.
+        good(&["print", "--format=json", option, SMALL]);
+        good(&["print", "--format=csv", option, SMALL]);
+    }
+    for format in ["json", "csv", "details"] {
+        for color in ["--color=never", "--color=auto"] {
+            good(&["print", "--format", format, color, SMALL]);
+        }
+    }
+    let why = "`--format cpeldump` is for CPEL and Gist files";
+    refused(&["--follow", "--format", "cpeldump"], why);
+    let why = "`--format elog_dump` is for elog files";
+    refused(&["--follow", "--format", "elog_dump"], why);
 }
 
 #[test]

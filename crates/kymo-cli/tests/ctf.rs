@@ -311,6 +311,16 @@ fn damaged_traces_are_repaired() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(events(&saved, &[]), kept);
     good(&["check", text(&saved)]);
+    // Stopping at the damage is not what it is for.
+    let strict = kymo(&[
+        "repair",
+        "--strict",
+        text(&broken),
+        "-o",
+        text(&saved),
+        "-f",
+    ]);
+    assert_eq!(strict.status.code(), Some(2));
     // What is whole stays as it is.
     let whole = home.path().join("whole");
     good(&["repair", text(&trace), "-o", text(&whole)]);

@@ -177,7 +177,7 @@ fn damage_is_told_and_the_rest_shown() {
     }
     let (code, _, err) = kymo(&["print", "--format", "details", "be_basic.cpel"]);
     assert_eq!(code, 2);
-    assert!(err.contains("is an event log"), "{err}");
+    assert!(err.contains("is a CPEL or Gist file"), "{err}");
 }
 
 #[test]
@@ -262,13 +262,16 @@ fn logs_are_dumped_as_programs_of_vpp_do() {
         (
             "details",
             "be_basic.cpel",
-            "an event log: `--format details` is for traces",
+            "a CPEL or Gist file: `--format details` is for traces",
         ),
     ] {
         let (code, out, err) = kymo(&["print", "--format", format, log]);
         assert_eq!((code, &*out), (2, ""));
         assert!(err.contains(hint), "{err}");
     }
+    let (code, out, err) = kymo(&["print", "--follow", "--format", "cpeldump", "be_basic.cpel"]);
+    assert_eq!((code, &*out), (2, ""));
+    assert!(err.ends_with("`--follow` is for traces\n"), "{err}");
 }
 
 /// An elog file that began at some nanoseconds and ticks of the processor, with events that show a
@@ -344,7 +347,11 @@ fn elogs_are_dumped_and_merged_as_vpp_does() {
     );
     assert!(dump(&["--tag", &format!("{first}=A"), &first]).contains(" A:worker  "));
     for (format, path, expected) in [
-        ("json", &first, "`--tag` is for `--format elog_dump`"),
+        (
+            "json",
+            &first,
+            "`--tag` is for elog_dump, and the output is json",
+        ),
         (
             "elog_dump",
             &second,

@@ -3,7 +3,19 @@
 use std::fmt;
 
 use kymo_machine::Number;
-pub use kymo_model::SampleKind as Kind;
+
+/// How the numbers of a value are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A level at a moment.
+    Gauge,
+    /// A count that only grows, and goes round.
+    Counter,
+    /// A count that may also shrink; its rate is meant.
+    Derive,
+    /// What was counted since the value before.
+    Absolute,
+}
 
 /// A value.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,5 @@
 //! Events: borrowed, lazy, one at a time.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use kymo_time::Timestamp;
@@ -75,24 +74,4 @@ pub trait Walk {
 
     /// Does the work.
     fn walk<C: Cursor>(self, cursor: C) -> Self::Output;
-}
-
-/// Takes events as they come.
-pub trait Sink {
-    /// One event. `Break` ends the drive: it can go on later with the same cursor.
-    fn event<E: Event>(&mut self, event: &E) -> ControlFlow<()>;
-}
-
-/// Hands all (remaining) events of a cursor to a sink.
-///
-/// # Errors
-///
-/// The fault that ended the chunk before its end.
-pub fn drive<C: Cursor, S: Sink>(cursor: &mut C, sink: &mut S) -> Result<ControlFlow<()>, Fault> {
-    while let Some(event) = cursor.next_event()? {
-        if sink.event(&event).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-    }
-    Ok(ControlFlow::Continue(()))
 }

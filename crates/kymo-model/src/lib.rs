@@ -1,6 +1,6 @@
 //! What a recording is, whatever machine or program wrote it.
 //!
-//! * A [`Recording`] has [streams](StreamInfo) of events and [series](Series) of samples.
+//! * A [`Recording`] has [streams](StreamInfo) of events.
 //! * Each stream is cut into [chunks](Chunk), the unit of parallel work: a chunk can
 //!   be decoded with nothing but itself.
 //! * A [`Cursor`] walks the events of one chunk. An [`Event`] is borrowed and lazy: its
@@ -14,16 +14,14 @@ mod columns;
 mod event;
 mod fault;
 mod recording;
-mod sample;
 mod schema;
 mod select;
 mod visit;
 
 pub use columns::{Column, ColumnData, Columns, NotColumnar, Strings, Validity};
-pub use event::{Cursor, Event, EventClass, Sink, Walk, drive};
+pub use event::{Cursor, Event, EventClass, Walk};
 pub use fault::{Fault, FaultCode, FaultReport};
 pub use recording::{Chunk, Format, Lost, Recording, StreamInfo, Tally};
-pub use sample::{Sample, SampleKind, Series};
 pub use schema::{Base, Field, FieldId, Flag, Kind, Labels, Mapping, Schema, Scope};
 pub use select::{Pick, Selection, Value};
 pub use visit::{Nothing, Visitor};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kymo_time::{Clock, Timestamp};
 
-use crate::{Cursor, EventClass, FaultReport, FieldId, Schema, Series, Visitor, Walk};
+use crate::{Cursor, EventClass, FaultReport, FieldId, Schema, Visitor, Walk};
 
 /// A format and its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,11 +108,6 @@ pub trait Recording: Send + Sync {
 
     /// The classes of all events.
     fn event_classes(&self) -> &[EventClass];
-
-    /// The series of samples.
-    fn series(&self) -> &[Series] {
-        &[]
-    }
 
     /// How many chunks a stream has.
     fn chunk_count(&self, stream: usize) -> usize;

@@ -7,8 +7,8 @@ use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::recording::Recording as Cpel;
 use kymo_ctf::trace::Trace;
 use kymo_model::{
-    Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Recording, Series,
-    StreamInfo, Tally, Visitor, Walk,
+    Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Recording, StreamInfo,
+    Tally, Visitor, Walk,
 };
 use kymo_rrd::recording::Recording as Rrd;
 use kymo_time::Timestamp;
@@ -146,10 +146,6 @@ impl Recording for AnyRecording {
 
     fn event_classes(&self) -> &[EventClass] {
         each!(self, of => of.event_classes())
-    }
-
-    fn series(&self) -> &[Series] {
-        each!(self, of => of.series())
     }
 
     fn chunk_count(&self, stream: usize) -> usize {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{Input, Work};
+use super::{Input, Threads};
 
 /// Write what can be saved of damaged CTF traces
 ///
@@ -33,7 +33,7 @@ pub(crate) struct Repair {
     pub(crate) force: bool,
 
     #[command(flatten)]
-    pub(crate) work: Work,
+    pub(crate) threads: Threads,
 }
 
 /// Write index files for CTF traces, as LTTng does

@@ -156,7 +156,7 @@ impl<'t> Plan<'t> {
         let mut directories: BTreeSet<&Path> =
             files.iter().filter_map(|file| file.path.parent()).collect();
         if directories.is_empty() {
-            directories.insert(root);
+            directories.extend(trace.metadata_path().parent());
         }
         for directory in directories {
             let Some(path) = Directory::metadata_path(directory) else {

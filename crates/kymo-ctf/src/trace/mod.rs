@@ -95,7 +95,9 @@ impl Options {
 pub struct Trace {
     path: PathBuf,
     name: String,
-    metadata: Metadata,
+    /// Apart, since it is large, and traces are moved and kept beside smaller recordings.
+    metadata: Box<Metadata>,
+    metadata_path: PathBuf,
     decoder: Decoder,
     files: Vec<StreamFile>,
     /// Of all files.
@@ -165,7 +167,7 @@ impl Trace {
         sections::assign(&mut files, &metadata.class, &mut faults);
         let class = &metadata.class;
         let decoder = Decoder::new(class).map_err(|error| OpenError::Classes {
-            path: metadata_path,
+            path: metadata_path.clone(),
             error,
         })?;
 
@@ -203,7 +205,8 @@ impl Trace {
         Ok(Self {
             path,
             name,
-            metadata,
+            metadata: Box::new(metadata),
+            metadata_path,
             decoder,
             files,
             bytes,
@@ -230,6 +233,12 @@ impl Trace {
     /// The metadata: its text, how it was packed, what is odd in it.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// The file that the metadata was read from; the directory where that has none. Of several
+    /// directories that are one trace, each has its own: this is the one that is taken for all.
+    pub fn metadata_path(&self) -> &Path {
+        &self.metadata_path
     }
 
     /// The text of the metadata.

@@ -10,6 +10,7 @@ use super::{Packet, StreamFile, index, report, sections};
 use crate::class::{FieldClass, Role, TraceClass};
 use crate::decode::{Decoder, FREE_EMPTY_ELEMENTS, PACKET_MAGIC, PacketHead};
 use crate::metadata::rfc::PacketHeader;
+use crate::metadata::uuid_text;
 
 /// A file of small packets may have this many, and one for each [`BYTES_PER_PACKET`] bytes:
 /// what is noted of a packet is larger than the smallest packets are.
@@ -425,8 +426,8 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             self.odd_uuid = true;
             let message = format!(
                 "the packet belongs to the trace {}, the metadata to {}",
-                Uuid(found),
-                Uuid(expected)
+                uuid_text(found),
+                uuid_text(expected)
             );
             self.fault(
                 FaultCode::TraceId,
@@ -525,20 +526,5 @@ pub(super) fn magic_bytes(class: &TraceClass) -> Option<[u8; 4]> {
             })
         }
         _ => None,
-    }
-}
-
-/// A UUID as text.
-struct Uuid([u8; 16]);
-
-impl std::fmt::Display for Uuid {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (position, byte) in self.0.iter().enumerate() {
-            if matches!(position, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
     }
 }

@@ -196,6 +196,12 @@ impl Assembly {
         (now.saturating_sub(since) >= patience).then(|| self.lose_until(end))
     }
 
+    /// When what is missing has been so for `patience`; `None` where nothing was missing when
+    /// [`give_up_after`](Self::give_up_after) looked last.
+    pub(super) fn late_at(&self, patience: Duration) -> Option<Duration> {
+        Some(self.gap_since? + patience)
+    }
+
     /// Adds what is missing, as far as it should have come: what lies before something that has come,
     /// and where nothing more comes (`is_stale`), the rest of the packet in hand, too.
     pub(super) fn missing(&self, stream: u32, is_stale: bool, most: usize, to: &mut Vec<Range>) {

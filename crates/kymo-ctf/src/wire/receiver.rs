@@ -433,15 +433,23 @@ impl Receiver {
         self.interval = (self.interval * 3 / 2).min(LAST_INTERVAL);
     }
 
-    /// When [`poll`](Self::poll) is to be called at the latest.
+    /// When [`poll`](Self::poll) is to be called at the latest, where no datagram comes before: after
+    /// each that comes, it is to be called, too. `None` where there is nothing to wait for.
     pub fn deadline(&self) -> Option<Duration> {
         let heard = self.heard.filter(|_| !self.ended)?;
         let idle = heard + self.options.idle;
         let next = match self.options.resend {
-            true => self.next_request,
-            false => heard + LATE,
+            true => Some(self.next_request),
+            false => self.next_late(),
         };
-        Some(idle.min(next))
+        Some(next.map_or(idle, |next| idle.min(next)))
+    }
+
+    /// When the first gap is given up.
+    fn next_late(&self) -> Option<Duration> {
+        let of_packets = self.of_packets.iter();
+        let assemblies = of_packets.filter_map(|stream| self.streams.get(stream));
+        assemblies.filter_map(|of| of.late_at(LATE)).min()
     }
 
     fn finish_if_complete(&mut self) {

@@ -474,6 +474,41 @@ fn what_is_sent_again_keeps_nobody_waiting() {
     assert!(receiver.has_ended());
 }
 
+/// Without asking there is something to do only when a gap becomes late, and at the end of patience.
+#[test]
+fn a_receiver_that_does_not_ask_sleeps_until_something_is_late() {
+    // The directory, then packets 0, 1 and 2.
+    let (_, datagrams) = ending();
+    let mut receiver = Receiver::new(ReceiverOptions {
+        key: None,
+        resend: false,
+        idle: STEP * 10_000,
+        limits: ReceiverLimits::default(),
+    });
+    assert_eq!(receiver.deadline(), None);
+    for datagram in &datagrams[..2] {
+        receiver.receive(STEP, datagram).unwrap();
+    }
+    for now in [1, 400, 5000] {
+        receiver.poll(STEP * now);
+        assert_eq!(receiver.deadline(), Some(STEP * 10_001), "at {now} ms");
+    }
+    receiver.receive(STEP * 5000, &datagrams[3]).unwrap();
+    receiver.poll(STEP * 5000);
+    assert_eq!(receiver.deadline(), Some(STEP * 5300));
+    receiver.poll(STEP * 5299);
+    assert_eq!(receiver.deadline(), Some(STEP * 5300));
+    receiver.poll(STEP * 5300);
+    let events: Vec<_> = std::iter::from_fn(|| receiver.next_event()).collect();
+    let lost = Event::Lost {
+        stream: 1,
+        first: 1,
+        last: 1,
+    };
+    assert!(events.contains(&lost), "{events:?}");
+    assert_eq!(receiver.deadline(), Some(STEP * 15_000));
+}
+
 #[test]
 fn a_stream_ends_before_the_last_number() {
     let mut writer = Writer::new(1, None, 300);

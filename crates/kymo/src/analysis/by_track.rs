@@ -236,11 +236,7 @@ impl TrackStats {
                 ]);
             };
             for of in &self.tracks {
-                let name = match &of.track.recording {
-                    Some(path) if self.several => format!("{}: {}", path.display(), of.track.name),
-                    _ => of.track.name.clone(),
-                };
-                row(name, &of.count);
+                row(of.track.title(self.several), &of.count);
                 for class in &of.classes {
                     row(format!("  {}", class.name), &class.count);
                 }
@@ -248,7 +244,7 @@ impl TrackStats {
             text.push('\n');
             text += &table.fit(&[true, true, true, false], style);
         }
-        text += &self.coverage.faults_text();
+        text += &self.coverage.faults_text(style);
         text.into_bytes()
     }
 }

@@ -96,6 +96,7 @@ pub struct Latency {
     /// What was seen.
     pub coverage: Coverage,
     title: String,
+    several: bool,
     has_key: bool,
 }
 
@@ -301,6 +302,7 @@ impl Latency {
             histogram: work.histogram,
             coverage,
             title: query.tracks.title(),
+            several: recordings.len() > 1,
             has_key: fields.is_some(),
         })
     }
@@ -426,7 +428,7 @@ impl Latency {
             text.push('\n');
             text += &self.worst_text(style);
         }
-        text += &self.coverage.faults_text();
+        text += &self.coverage.faults_text(style);
         text.into_bytes()
     }
 
@@ -463,9 +465,9 @@ impl Latency {
         };
         table.header(&[&format!("worst ({})", unit.0), "start", "end", &*where_to]);
         for slow in &self.worst {
-            let mut place = slow.start_track.name.clone();
+            let mut place = slow.start_track.title(self.several);
             if slow.end_track != slow.start_track {
-                place += &format!(" -> {}", slow.end_track.name);
+                place += &format!(" -> {}", slow.end_track.title(self.several));
             }
             if self.has_key {
                 place += &format!(" [{}]", slow.key);

@@ -450,7 +450,7 @@ impl Profile {
             right[9] = false;
             text += &table.fit(&right, style);
         }
-        text += &self.coverage.faults_text();
+        text += &self.coverage.faults_text(style);
         text.into_bytes()
     }
 }

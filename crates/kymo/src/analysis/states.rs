@@ -62,6 +62,7 @@ pub struct States {
     /// What was seen.
     pub coverage: Coverage,
     title: String,
+    several: bool,
 }
 
 /// Time in states that are charged to one track.
@@ -162,6 +163,7 @@ impl States {
             backwards: work.backwards,
             coverage,
             title: query.tracks.title(),
+            several: recordings.len() > 1,
         })
     }
 
@@ -248,13 +250,13 @@ impl States {
                     some_in_unit(times.deviation(), unit),
                     in_unit(times.max() as f64, unit),
                     in_unit(times.total() as f64, unit),
-                    of.track.name.clone(),
+                    of.track.title(self.several),
                 ]);
             }
             text.push('\n');
             text += &table.fit(&[true, true, true, true, true, true, false], style);
         }
-        text += &self.coverage.faults_text();
+        text += &self.coverage.faults_text(style);
         text.into_bytes()
     }
 }

@@ -80,9 +80,9 @@ impl Coverage {
         }
     }
 
-    /// The faults, a line each.
-    pub(super) fn faults_text(&self) -> String {
-        faults_below(&self.faults)
+    /// The faults, a line each, and how many there are beyond them.
+    pub(super) fn faults_text(&self, style: &Style) -> String {
+        faults_below(&self.faults, self.more_faults, style)
     }
 
     /// The keys of what an analysis saw: `events`, `untimed`, `discarded_events`.
@@ -99,11 +99,7 @@ impl Coverage {
 
     /// The keys of the damage: `faults` and, where not all are listed, `more_faults`.
     pub(super) fn end_json(&self, json: &mut Json) {
-        write_faults(json, &self.faults);
-        if self.more_faults > 0 {
-            json.key("more_faults");
-            json.number(self.more_faults);
-        }
+        write_faults(json, &self.faults, self.more_faults);
     }
 }
 

@@ -64,6 +64,17 @@ pub struct Track {
     pub name: String,
 }
 
+impl Track {
+    /// What people are told it is: its name and, where there are `several` recordings whose tracks
+    /// may have the same one, the path of its own before it.
+    pub fn title(&self, several: bool) -> String {
+        match &self.recording {
+            Some(path) if several => format!("{}: {}", path.display(), self.name),
+            _ => self.name.clone(),
+        }
+    }
+}
+
 /// The tracks that were met, numbered as they came; of very many the later ones are one.
 pub(super) struct Tracks {
     known: Interner,

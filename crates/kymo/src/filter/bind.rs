@@ -11,6 +11,7 @@ use super::eval::{Condition, Facts, Question, Source, Test};
 use super::names::{Picks, Surroundings, fields, known_names, property};
 use super::parser::{self, Check, Expr, Operand};
 use super::suggest::nearest;
+use super::surround::Surround;
 
 /// What became of a field's name.
 #[derive(Debug, Default)]
@@ -183,13 +184,10 @@ fn settle(test: Test) -> Condition {
         _ => true,
     };
     if is_constant(&test.subject) && other_is_constant {
-        let nothing = Selection::default();
         let facts = Facts {
-            event: &nothing,
-            packet: &nothing,
+            event: &Selection::default(),
             time: None,
-            stream_id: None,
-            stream_name: "",
+            surround: &Surround::default(),
         };
         Condition::Const(test.holds(&facts))
     } else {

@@ -6,6 +6,7 @@ use kymo_model::{Selection, Value};
 
 use super::glob::Glob;
 use super::parser::Comparison;
+use super::surround::Surround;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,31 +158,16 @@ pub(super) struct Test {
 pub(super) struct Facts<'a> {
     /// Fields of the event.
     pub(super) event: &'a Selection,
-    /// Fields of its packet.
-    pub(super) packet: &'a Selection,
     /// Its time in nanoseconds.
     pub(super) time: Option<i64>,
-    /// Number of its stream.
-    pub(super) stream_id: Option<u64>,
-    /// Name of its stream.
-    pub(super) stream_name: &'a str,
+    /// Its packet and its stream.
+    pub(super) surround: &'a Surround,
 }
 
 impl<'a> Facts<'a> {
-    fn value(&'a self, source: &'a Source) -> Value<'a> {
-        match source {
-            Source::Constant(Constant::Number(Number::Integer(value))) => {
-                u64::try_from(*value).map_or(Value::Sint(*value as i64), Value::Uint)
-            }
-            Source::Constant(Constant::Number(Number::Float(value))) => Value::Float(*value),
-            Source::Constant(Constant::Bool(value)) => Value::Bool(*value),
-            Source::Constant(Constant::Text(text)) => Value::Text(text),
-            Source::Event(slot) => self.event.value(*slot),
-            Source::Packet(slot) => self.packet.value(*slot),
-            Source::Time => self.time.map_or(Value::Missing, Value::Sint),
-            Source::StreamId => self.stream_id.map_or(Value::Missing, Value::Uint),
-            Source::StreamName => Value::Text(self.stream_name.as_bytes()),
-        }
+    #[inline]
+    fn value(&self, source: &'a Source) -> Value<'a> {
+        self.surround.value(source, Some(self.event), self.time)
     }
 }
 

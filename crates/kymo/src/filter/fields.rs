@@ -1,17 +1,16 @@
 //! Values of chosen fields, told by their names as conditions tell them.
 
 use std::fmt;
-use std::sync::Arc;
 
-use kymo_model::{Chunk, Event, Fault, Pick, Recording, Schema, Selection, Value};
+use kymo_model::{Chunk, Event, Fault, Pick, Recording, Selection, Value};
 
 use super::error::FilterError;
-use super::eval::{Constant, Number, Source};
-use super::names::{Picks, Surroundings, fields, known_names, property};
+use super::eval::Source;
+use super::names::{Surroundings, fields, known_names, property};
 use super::parser::{FieldName, Step, parse_names};
 use super::selections::Selections;
 use super::suggest::nearest;
-use super::{PacketPlan, packet_plans};
+use super::surround::{Packets, Surround};
 
 /// Names of fields of events, in the language of [conditions](super): `cpu_id`,
 /// `payload.list[2]`, `event.name`.
@@ -144,8 +143,7 @@ pub(crate) struct Fields {
 struct RecordingFields {
     /// By position among the recording's event classes; `None` where nothing is asked for.
     classes: Vec<Option<ClassFields>>,
-    packets: Vec<PacketPlan>,
-    packet_of_stream: Vec<usize>,
+    packets: Packets,
 }
 
 #[derive(Debug)]
@@ -168,7 +166,6 @@ impl Fields {
         wishes: &[Wish<'_>],
         asked: impl Fn(usize, usize) -> Option<Vec<usize>>,
     ) -> Result<Self, (usize, FilterError)> {
-        let nothing = Schema::new();
         let mut found: Vec<Vec<bool>> = wishes
             .iter()
             .map(|wish| vec![false; wish.names.len()])
@@ -176,48 +173,23 @@ impl Fields {
         let mut array = None;
         let mut all = Vec::with_capacity(recordings.len());
         for (recording, of) in recordings.iter().enumerate() {
-            let (mut packets, packet_of_stream) = packet_plans(of);
-            let mut classes = Vec::with_capacity(of.event_classes().len());
-            for (position, class) in of.event_classes().iter().enumerate() {
-                let Some(asked) = asked(recording, position) else {
-                    classes.push(None);
-                    continue;
-                };
-                let mut packet = packets
-                    .iter_mut()
-                    .find(|packet| packet.stream_class == class.stream_class);
-                let mut picks = Picks::default();
-                if let Some(packet) = &mut packet {
-                    picks.packet = std::mem::take(&mut packet.picks);
-                }
-                let surroundings = Surroundings {
-                    class,
-                    packet: packet.as_ref().map_or(&nothing, |packet| &*packet.schema),
-                    trace: of.name(),
-                };
+            let (packets, classes) = Packets::of_classes(of, |position, around, picks| {
                 let mut values = Vec::new();
-                for wish in asked {
+                for wish in asked(recording, position)? {
                     for (number, name) in wishes[wish].names.names.iter().enumerate() {
-                        let bound = property(name, surroundings)
-                            .unwrap_or_else(|| fields(name, surroundings, &mut picks, &mut array));
+                        let bound = property(name, around)
+                            .unwrap_or_else(|| fields(name, around, picks, &mut array));
                         found[wish][number] |= !bound.is_empty();
                         let sources = bound.into_iter().flatten().map(|bound| bound.source);
                         values.push(sources.collect());
                     }
                 }
-                if let Some(packet) = packet {
-                    packet.picks = picks.packet;
-                }
-                classes.push(Some(ClassFields {
+                Some(ClassFields {
                     values,
-                    picks: picks.event,
-                }));
-            }
-            all.push(RecordingFields {
-                classes,
-                packets,
-                packet_of_stream,
+                    picks: std::mem::take(&mut picks.event),
+                })
             });
+            all.push(RecordingFields { classes, packets });
         }
         for (position, (wish, found)) in wishes.iter().zip(found).enumerate() {
             let missing = found.iter().position(|&found| !found);
@@ -225,15 +197,7 @@ impl Fields {
                 let of = recordings.iter().zip(&all).flat_map(|(of, fields)| {
                     let classes = of.event_classes().iter().zip(&fields.classes);
                     let asked = classes.filter(|(_, fields)| fields.is_some());
-                    asked.map(|(class, _)| Surroundings {
-                        class,
-                        packet: fields
-                            .packets
-                            .iter()
-                            .find(|packet| packet.stream_class == class.stream_class)
-                            .map_or(&nothing, |packet| &*packet.schema),
-                        trace: of.name(),
-                    })
+                    asked.map(|(class, _)| fields.packets.around(of, class))
                 });
                 return Err((position, unknown(wish.names, missing, of, array)));
             }
@@ -247,12 +211,10 @@ impl Fields {
         Capture {
             fields: self,
             selections: Selections::new(classes),
+            surround: Surround::default(),
             recording: 0,
             class: 0,
-            packet: Selection::default(),
             time: None,
-            stream_id: None,
-            stream_name: Arc::from(""),
         }
     }
 
@@ -296,12 +258,10 @@ fn unknown<'a>(
 pub(crate) struct Capture<'f> {
     fields: &'f Fields,
     selections: Selections,
+    surround: Surround,
     recording: usize,
     class: usize,
-    packet: Selection,
     time: Option<i64>,
-    stream_id: Option<u64>,
-    stream_name: Arc<str>,
 }
 
 impl Capture<'_> {
@@ -316,17 +276,9 @@ impl Capture<'_> {
         of: &R,
         chunk: &Chunk,
     ) -> Result<(), Fault> {
-        let stream = &of.streams()[chunk.stream];
         self.recording = recording;
-        self.stream_id = stream.id;
-        self.stream_name = Arc::clone(&stream.name);
-        let fields = &self.fields.recordings[recording];
-        let packet = &fields.packets[fields.packet_of_stream[chunk.stream]];
-        self.packet = Selection::new(&packet.schema, packet.picks.iter().cloned());
-        if self.packet.is_empty() {
-            return Ok(());
-        }
-        of.visit_packet(chunk, &mut self.packet)
+        let packets = &self.fields.recordings[recording].packets;
+        self.surround.begin_chunk(packets, (recording, of), chunk)
     }
 
     /// Captures the values of an event.
@@ -359,7 +311,7 @@ impl Capture<'_> {
         let selection = self.selections.get(self.recording, self.class);
         'values: for places in &fields.values {
             for place in places {
-                match self.look(place, selection) {
+                match self.surround.value(place, selection, self.time) {
                     Value::Missing => {}
                     value => {
                         take(value);
@@ -368,27 +320,6 @@ impl Capture<'_> {
                 }
             }
             take(Value::Missing);
-        }
-    }
-
-    #[inline]
-    fn look<'a>(&'a self, source: &'a Source, selection: Option<&'a Selection>) -> Value<'a> {
-        match source {
-            Source::Event(slot) => match selection {
-                Some(selection) => selection.value(*slot),
-                None => Value::Missing,
-            },
-            Source::Packet(slot) => self.packet.value(*slot),
-            Source::Time => self.time.map_or(Value::Missing, Value::Sint),
-            Source::StreamId => self.stream_id.map_or(Value::Missing, Value::Uint),
-            Source::StreamName => Value::Text(self.stream_name.as_bytes()),
-            Source::Constant(Constant::Text(text)) => Value::Text(text),
-            Source::Constant(Constant::Bool(value)) => Value::Bool(*value),
-            Source::Constant(Constant::Number(Number::Float(value))) => Value::Float(*value),
-            // A number of 64 bits, with or without a sign.
-            Source::Constant(Constant::Number(Number::Integer(value))) => {
-                u64::try_from(*value).map_or_else(|_| Value::Sint(*value as i64), Value::Uint)
-            }
         }
     }
 }

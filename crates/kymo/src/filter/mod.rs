@@ -50,14 +50,13 @@ mod names;
 mod parser;
 mod selections;
 mod suggest;
+mod surround;
 mod time;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use kymo_model::{Chunk, Event, EventClass, Fault, Pick, Recording, Schema, Selection};
+use kymo_model::{Chunk, Event, EventClass, Fault, Pick, Recording, Selection};
 use kymo_time::Timestamp;
 
 use crate::AnyRecording;
@@ -69,9 +68,9 @@ use eval::{Facts, Program};
 pub use fields::FieldNames;
 pub(crate) use fields::{Capture, Fields, Wish};
 pub use glob::Glob;
-use names::{Picks, Surroundings};
 use selections::Selections;
 pub use suggest::nearest;
+use surround::{Packets, Surround};
 pub use time::{Moment, TimeError, TimeQuery, parse_range};
 pub(crate) use time::{first_time, zone};
 
@@ -122,23 +121,15 @@ struct RecordingPlan {
     /// By position among the recording's event classes; `None` for one of which no event
     /// is wanted.
     classes: Vec<Option<ClassPlan>>,
-    packets: Vec<PacketPlan>,
-    /// For each stream the position of its plan in `packets`.
-    packet_of_stream: Vec<usize>,
+    packets: Packets,
+    /// Whether every event is wanted, whatever its fields say.
+    wants_all: bool,
 }
 
 /// What to do with the events of one class.
 #[derive(Debug)]
 struct ClassPlan {
     program: Program,
-    picks: Vec<Pick>,
-}
-
-/// What to do with the packets of the streams of one class.
-#[derive(Debug)]
-struct PacketPlan {
-    stream_class: u64,
-    schema: Arc<Schema>,
     picks: Vec<Pick>,
 }
 
@@ -159,59 +150,35 @@ impl Filter {
         let condition = parser::parse(source)?;
         let mut binder = Binder::new(source);
         let mut plans = Vec::with_capacity(recordings.len());
-        let nothing = Schema::new();
         let chosen = |class: &EventClass| {
             let name = name_of(class).as_bytes();
             query.events.is_empty() || query.events.iter().any(|glob| glob.matches(name))
         };
         for (position, recording) in recordings.iter().enumerate() {
-            let (mut packets, packet_of_stream) = packet_plans(recording);
-            let classes = recording.event_classes().iter().map(|class| {
-                if !chosen(class) {
+            let (packets, classes) = Packets::of_classes(recording, |_, of, picks| {
+                if !chosen(of.class) {
                     return None;
                 }
-                let mut packet = packets
-                    .iter_mut()
-                    .find(|packet| packet.stream_class == class.stream_class);
-                let mut picks = Picks::default();
-                if let Some(packet) = &mut packet {
-                    picks.packet = std::mem::take(&mut packet.picks);
-                }
-                let of = Surroundings {
-                    class,
-                    packet: packet.as_ref().map_or(&nothing, |packet| &*packet.schema),
-                    trace: recording.name(),
-                };
-                let condition = binder.bind(&condition, of, &mut picks);
-                if let Some(packet) = packet {
-                    packet.picks = picks.packet;
-                }
-                let program = Program::new(condition);
-                (program.constant() != Some(false)).then_some(ClassPlan {
+                let program = Program::new(binder.bind(&condition, of, picks));
+                (program.constant() != Some(false)).then(|| ClassPlan {
                     program,
-                    picks: picks.event,
+                    picks: std::mem::take(&mut picks.event),
                 })
             });
-            let classes = classes.collect();
+            let always = |class: &Option<ClassPlan>| {
+                class.as_ref().and_then(|class| class.program.constant()) == Some(true)
+            };
             plans.push(RecordingPlan {
                 window: windows.get(position).copied().unwrap_or(Window::ALL),
+                wants_all: classes.iter().all(always),
                 classes,
                 packets,
-                packet_of_stream,
             });
         }
         let chosen = plans.iter().zip(recordings).flat_map(|(plan, recording)| {
             let classes = recording.event_classes().iter();
-            classes.filter(|class| chosen(class)).map(|class| {
-                let mut packets = plan.packets.iter();
-                Surroundings {
-                    class,
-                    packet: packets
-                        .find(|packet| packet.stream_class == class.stream_class)
-                        .map_or(&nothing, |packet| &*packet.schema),
-                    trace: recording.name(),
-                }
-            })
+            let chosen = classes.filter(|class| chosen(class));
+            chosen.map(|class| plan.packets.around(recording, class))
         });
         binder.finish(chosen)?;
         Ok(Self { recordings: plans })
@@ -231,7 +198,8 @@ impl Filter {
         let contains = |time: Option<Timestamp>| time.is_some_and(|time| window.contains(time));
         let is_inside =
             window == Window::ALL || (contains(chunk.begin_time) && contains(chunk.end_time));
-        is_inside && self.wants_all(recording)
+        let plan = self.recordings.get(recording);
+        is_inside && plan.is_some_and(|plan| plan.wants_all)
     }
 
     fn plan(&self, recording: usize, class: usize) -> Option<&ClassPlan> {
@@ -244,12 +212,9 @@ impl Filter {
         Worker {
             filter: self,
             selections: Selections::new(classes),
+            surround: Surround::default(),
             recording: 0,
-            packet: Selection::default(),
-            packet_of: None,
             wants_all: false,
-            stream_id: None,
-            stream_name: Arc::from(""),
         }
     }
 }
@@ -272,55 +237,16 @@ impl<'f> Select for &'f Filter {
     }
 }
 
-/// A plan for the packets of each class of streams, and for each stream which one is its.
-fn packet_plans<R: Recording>(recording: &R) -> (Vec<PacketPlan>, Vec<usize>) {
-    let mut packets: Vec<PacketPlan> = Vec::new();
-    let of_stream = recording
-        .streams()
-        .iter()
-        .map(|stream| {
-            let known = packets
-                .iter()
-                .position(|packet| packet.stream_class == stream.class);
-            known.unwrap_or_else(|| {
-                packets.push(PacketPlan {
-                    stream_class: stream.class,
-                    schema: Arc::clone(&stream.packet_schema),
-                    picks: Vec::new(),
-                });
-                packets.len() - 1
-            })
-        })
-        .collect();
-    (packets, of_stream)
-}
-
 /// Runs a [`Filter`] in one thread, chunk by chunk.
 #[derive(Debug)]
 pub struct Worker<'f> {
     filter: &'f Filter,
     selections: Selections,
+    surround: Surround,
     /// Position of the recording whose chunk this is.
     recording: usize,
-    packet: Selection,
-    /// Recording and packet plan that `packet` is of.
-    packet_of: Option<(usize, usize)>,
     /// Whether every event of the recording is wanted.
     wants_all: bool,
-    stream_id: Option<u64>,
-    stream_name: Arc<str>,
-}
-
-impl Filter {
-    /// Whether every event of a recording is wanted, whatever its fields say.
-    fn wants_all(&self, recording: usize) -> bool {
-        self.recordings.get(recording).is_some_and(|plan| {
-            let always = |class: &Option<ClassPlan>| {
-                class.as_ref().and_then(|class| class.program.constant()) == Some(true)
-            };
-            plan.classes.iter().all(always)
-        })
-    }
 }
 
 impl Worker<'_> {
@@ -331,27 +257,15 @@ impl Worker<'_> {
         of: &R,
         chunk: &Chunk,
     ) -> Result<(), Fault> {
-        let stream = &of.streams()[chunk.stream];
         self.recording = recording;
-        self.wants_all = self.filter.wants_all(recording);
-        self.stream_id = stream.id;
-        self.stream_name = Arc::clone(&stream.name);
-        let Some(plan) = self.filter.recordings.get(recording) else {
-            return Ok(());
-        };
-        let Some(&packet) = plan.packet_of_stream.get(chunk.stream) else {
-            return Ok(());
-        };
-        if self.packet_of != Some((recording, packet)) {
-            let plan = &plan.packets[packet];
-            self.packet = Selection::new(&plan.schema, plan.picks.iter().cloned());
-            self.packet_of = Some((recording, packet));
+        let plan = self.filter.recordings.get(recording);
+        self.wants_all = plan.is_some_and(|plan| plan.wants_all);
+        match plan {
+            Some(plan) => self
+                .surround
+                .begin_chunk(&plan.packets, (recording, of), chunk),
+            None => Ok(()),
         }
-        self.packet.clear();
-        if self.packet.is_empty() {
-            return Ok(());
-        }
-        of.visit_packet(chunk, &mut self.packet)
     }
 
     /// Whether an event is wanted in every respect, time included.
@@ -387,10 +301,8 @@ impl Judge for Worker<'_> {
         }
         Ok(plan.program.run(&Facts {
             event: selection,
-            packet: &self.packet,
-            time: event.timestamp().map(kymo_time::Timestamp::as_nanos),
-            stream_id: self.stream_id,
-            stream_name: &self.stream_name,
+            time: event.timestamp().map(Timestamp::as_nanos),
+            surround: &self.surround,
         }))
     }
 }

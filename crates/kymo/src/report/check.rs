@@ -87,6 +87,7 @@ impl Check {
         check.run(recordings, options);
         if options.strict {
             check.faults.truncate(1);
+            check.more_faults = 0;
         }
         check
     }
@@ -143,11 +144,7 @@ impl Check {
             json.key(key);
             json.number(number);
         }
-        write_faults(&mut json, &self.faults);
-        if self.more_faults > 0 {
-            json.key("more_faults");
-            json.number(self.more_faults);
-        }
+        write_faults(&mut json, &self.faults, self.more_faults);
         json.end_object();
         json.finish()
     }
@@ -170,10 +167,7 @@ impl Check {
         let faults = self.faults.len() as u64 + self.more_faults;
         table.row(["faults".to_string(), style.count(faults)]);
         let mut text = table.align(&[false, true]);
-        text += &faults_text(&self.faults);
-        if self.more_faults > 0 {
-            text += &format!("and {} faults more\n", style.count(self.more_faults));
-        }
+        text += &faults_text(&self.faults, self.more_faults, style);
         text.into_bytes()
     }
 }

@@ -243,7 +243,7 @@ impl DatabaseInfo {
             json.end_object();
         }
         json.end_array();
-        write_faults(json, &[]);
+        write_faults(json, &[], 0);
         json.end_object();
     }
 

@@ -176,7 +176,7 @@ impl LogInfo {
         json.end_array();
         write_classes(json, &self.event_classes);
         write_notes(json, &self.notes);
-        write_faults(json, &self.faults);
+        write_faults(json, &self.faults, 0);
         json.end_object();
     }
 
@@ -226,7 +226,7 @@ impl LogInfo {
         text += &self.sections_text(style);
         text += &streams_text(&self.path, &self.streams, style);
         text += &classes_text(&self.event_classes, fields);
-        text + &faults_below(&self.faults)
+        text + &faults_below(&self.faults, 0, style)
     }
 
     fn sections_text(&self, style: &Style) -> String {

@@ -72,7 +72,7 @@ impl MetricsInfo {
         write_streams(json, &self.streams);
         write_classes(json, &self.event_classes);
         write_notes(json, &self.notes);
-        write_faults(json, &self.faults);
+        write_faults(json, &self.faults, 0);
         json.end_object();
     }
 
@@ -101,6 +101,6 @@ impl MetricsInfo {
         text += &table.align(&[false, false]);
         text += &streams_text(&self.path, &self.streams, style);
         text += &classes_text(&self.event_classes, fields);
-        text + &faults_below(&self.faults)
+        text + &faults_below(&self.faults, 0, style)
     }
 }

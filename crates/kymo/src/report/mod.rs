@@ -40,8 +40,8 @@ use kymo_text::visible;
 /// Faults that are listed; what is beyond is only counted.
 pub const MOST_FAULTS: usize = 10_000;
 
-/// A line for each fault, as every report ends with them.
-fn faults_text(faults: &[FaultReport]) -> String {
+/// A line for each fault, and how many there are beyond them, as every report ends with them.
+fn faults_text(faults: &[FaultReport], more: u64, style: &Style) -> String {
     let line = |fault: &FaultReport| {
         let severity = if fault.code.is_warning() {
             "warning"
@@ -51,14 +51,18 @@ fn faults_text(faults: &[FaultReport]) -> String {
         let text = fault.to_string();
         format!("{severity}[{}]: {}\n", fault.code, visible(&text))
     };
-    faults.iter().map(line).collect()
+    let mut text: String = faults.iter().map(line).collect();
+    if more > 0 {
+        text += &format!("and {} faults more\n", style.count(more));
+    }
+    text
 }
 
 /// The same below something else: nothing where there are none.
-pub(crate) fn faults_below(faults: &[FaultReport]) -> String {
+pub(crate) fn faults_below(faults: &[FaultReport], more: u64, style: &Style) -> String {
     match faults.is_empty() {
         true => String::new(),
-        false => format!("\n{}", faults_text(faults)),
+        false => format!("\n{}", faults_text(faults, more, style)),
     }
 }
 
@@ -96,8 +100,9 @@ fn write_notes(json: &mut Json, notes: &[String]) {
     json.end_array();
 }
 
-/// Writes the list of faults as every report has it.
-pub(crate) fn write_faults(json: &mut Json, faults: &[FaultReport]) {
+/// Writes the list of faults as every report has it; where not all are listed, `more_faults` tells
+/// how many are not.
+pub(crate) fn write_faults(json: &mut Json, faults: &[FaultReport], more: u64) {
     json.key("faults");
     json.begin_array();
     for fault in faults {
@@ -119,4 +124,8 @@ pub(crate) fn write_faults(json: &mut Json, faults: &[FaultReport]) {
         json.end_object();
     }
     json.end_array();
+    if more > 0 {
+        json.key("more_faults");
+        json.number(more);
+    }
 }

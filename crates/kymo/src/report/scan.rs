@@ -70,6 +70,11 @@ impl<'r, R: Recording> Units<'r, R> {
         }
     }
 
+    /// Leaves only the first chunks.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// The chunk with this ordinal.
     pub(super) fn get(&self, ordinal: usize) -> Option<Unit<'r, R>> {
         let after = self

@@ -74,8 +74,11 @@ pub struct Stats {
     pub classes: Vec<ClassCount>,
     /// By stream, in the order of the recordings.
     pub streams: Vec<StreamCount>,
-    /// Damage met; at most [`MOST_FAULTS`].
+    /// Damage met, in the order of the recordings, their streams and packets; at most
+    /// [`MOST_FAULTS`].
     pub faults: Vec<FaultReport>,
+    /// How many faults there are beyond those listed.
+    pub more_faults: u64,
 }
 
 /// Events of one class.
@@ -125,50 +128,69 @@ struct Part<'f> {
     classes: Vec<Vec<Count>>,
     /// By recording and stream.
     streams: Vec<Vec<Count>>,
+    discarded_events: u64,
     faults: Vec<Ended>,
+    more_faults: u64,
     worker: Worker<'f>,
 }
 
 impl Stats {
-    /// Counts the events that a filter wants.
+    /// Counts the events that a filter wants. With [`Options::strict`] it ends at the first fault,
+    /// and counts what came before it and the chunk that it is in.
     pub fn new<R: Recording>(recordings: &[R], filter: &Filter, options: &Options<'_>) -> Self {
-        let units = Units::new(recordings);
-        let new_part = || Part {
-            classes: recordings
-                .iter()
-                .map(|of| vec![Count::default(); of.event_classes().len()])
-                .collect(),
-            streams: recordings
-                .iter()
-                .map(|of| vec![Count::default(); of.streams().len()])
-                .collect(),
-            faults: Vec::new(),
-            worker: filter.worker(),
-        };
-        let parts = scan(&units, options, new_part, |part, ordinal, unit| {
-            if count_whole(part, unit, filter) {
-                return true;
-            }
-            if filter.overlaps(unit.recording, &unit.chunk) {
-                let mut at = None;
-                if let Err(fault) = count_chunk(part, unit, &mut at)
-                    // A thread meets its chunks in order: of more faults none is listed.
-                    && part.faults.len() < MOST_FAULTS
-                {
-                    part.faults.push(Ended {
-                        ordinal,
-                        event: at,
-                        fault,
-                    });
-                }
-            }
-            true
+        let mut units = Units::new(recordings);
+        let opening = recordings.iter().flat_map(Recording::faults);
+        if options.strict && opening.clone().next().is_some() {
+            units.truncate(0);
+        }
+        let mut parts = count(&units, recordings, filter, options);
+        let faults = parts.iter().flat_map(|part| &part.faults);
+        if options.strict
+            && let Some(first) = faults.map(|ended| ended.ordinal).min()
+            && options.threads > 1
+        {
+            // Other threads have counted chunks behind it, nobody knows how many.
+            units.truncate(first + 1);
+            let again = Options {
+                progress: None,
+                ..*options
+            };
+            parts = count(&units, recordings, filter, &again);
+        }
+        let mut stats = Self::sum(recordings, &parts);
+        let mut met = opening.clone().count() as u64;
+        met += parts
+            .iter()
+            .map(|part| part.faults.len() as u64 + part.more_faults)
+            .sum::<u64>();
+        let mut faults: Vec<_> = parts.into_iter().flat_map(|part| part.faults).collect();
+        faults.sort_unstable_by_key(|ended| ended.ordinal);
+        let decoding = faults.into_iter().filter_map(|ended| {
+            let unit = units.get(ended.ordinal)?;
+            Some(unit.of.report(&unit.chunk, ended.event, ended.fault))
         });
+        let most = match options.strict {
+            true => 1,
+            false => MOST_FAULTS,
+        };
+        stats.faults = opening.cloned().chain(decoding).take(most).collect();
+        if !options.strict {
+            stats.more_faults = met - stats.faults.len() as u64;
+        }
+        stats
+    }
+
+    /// The counts of all threads together.
+    fn sum<R: Recording>(recordings: &[R], parts: &[Part<'_>]) -> Self {
         let mut stats = Self {
             recordings: recordings
                 .iter()
                 .map(|of| of.path().to_path_buf())
                 .collect(),
+            discarded_events: parts
+                .iter()
+                .map(|part| part.discarded_events)
+                .fold(0, u64::saturating_add),
             ..Self::default()
         };
         for (recording, of) in recordings.iter().enumerate() {
@@ -192,25 +214,12 @@ impl Stats {
                     name: Arc::clone(&stream.name),
                     count,
                 });
-                let wanted = of.chunks(position);
-                let wanted = wanted.filter(|chunk| filter.overlaps(recording, chunk));
-                stats.discarded_events = wanted
-                    .filter_map(|chunk| chunk.lost_events?.count)
-                    .fold(stats.discarded_events, u64::saturating_add);
             }
         }
         // The sort is stable: of classes with as many events the earlier declared comes first.
         stats
             .classes
             .sort_by_key(|class| std::cmp::Reverse(class.count.events));
-        let mut faults: Vec<_> = parts.into_iter().flat_map(|part| part.faults).collect();
-        faults.sort_unstable_by_key(|ended| ended.ordinal);
-        let opening = recordings.iter().flat_map(Recording::faults).cloned();
-        let decoding = faults.into_iter().filter_map(|ended| {
-            let unit = units.get(ended.ordinal)?;
-            Some(unit.of.report(&unit.chunk, ended.event, ended.fault))
-        });
-        stats.faults = opening.chain(decoding).take(MOST_FAULTS).collect();
         stats
     }
 
@@ -221,7 +230,7 @@ impl Stats {
 
     /// One object: `events`, `bytes`, `first`, `last` (nanoseconds), `rate` (events per
     /// second), `discarded_events`, then `event_classes` and `streams` with the same keys
-    /// for each, and `faults`.
+    /// for each, and `faults`; where not all faults are listed, `more_faults` tells how many are not.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         let write = |json: &mut Json, count: &Count, duration| {
@@ -270,7 +279,7 @@ impl Stats {
             json.end_object();
         }
         json.end_array();
-        write_faults(&mut json, &self.faults);
+        write_faults(&mut json, &self.faults, self.more_faults);
         json.end_object();
         json.finish()
     }
@@ -289,7 +298,8 @@ impl Stats {
         }
         line("events/s", style.rate(total.rate(total.duration())));
         line("discarded events", style.count(self.discarded_events));
-        line("faults", style.count(self.faults.len() as u64));
+        let faults = self.faults.len() as u64 + self.more_faults;
+        line("faults", style.count(faults));
         let mut text = table.align(&[false, false]);
 
         const COLUMNS: [&str; 7] = ["events", "%", "events/s", "bytes", "first", "last", ""];
@@ -345,9 +355,56 @@ impl Stats {
         text += &classes.align(&RIGHT);
         text += "\n";
         text += &streams.align(&RIGHT);
-        text += &faults_below(&self.faults);
+        text += &faults_below(&self.faults, self.more_faults, style);
         text.into_bytes()
     }
+}
+
+/// Counts the events of chunks, in several threads.
+fn count<'f, R: Recording>(
+    units: &Units<'_, R>,
+    recordings: &[R],
+    filter: &'f Filter,
+    options: &Options<'_>,
+) -> Vec<Part<'f>> {
+    let new_part = || Part {
+        classes: recordings
+            .iter()
+            .map(|of| vec![Count::default(); of.event_classes().len()])
+            .collect(),
+        streams: recordings
+            .iter()
+            .map(|of| vec![Count::default(); of.streams().len()])
+            .collect(),
+        discarded_events: 0,
+        faults: Vec::new(),
+        more_faults: 0,
+        worker: filter.worker(),
+    };
+    scan(units, options, new_part, |part, ordinal, unit| {
+        if !filter.overlaps(unit.recording, &unit.chunk) {
+            return true;
+        }
+        let lost = unit.chunk.lost_events.and_then(|lost| lost.count);
+        part.discarded_events = part.discarded_events.saturating_add(lost.unwrap_or(0));
+        if count_whole(part, unit, filter) {
+            return true;
+        }
+        let mut event = None;
+        let Err(fault) = count_chunk(part, unit, &mut event) else {
+            return true;
+        };
+        // A thread meets its chunks in order: of more faults none is listed.
+        match part.faults.len() < MOST_FAULTS {
+            true => part.faults.push(Ended {
+                ordinal,
+                event,
+                fault,
+            }),
+            false => part.more_faults += 1,
+        }
+        !options.strict
+    })
 }
 
 fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> Count {

@@ -176,6 +176,68 @@ fn stats(fakes: &[Fake], events: &[&str], window: Window, threads: usize) -> Sta
     Stats::new(fakes, &filter, &options(threads))
 }
 
+/// Statistics that end at the first fault.
+fn strict_stats(fakes: &[Fake], threads: usize) -> Stats {
+    let filter = Filter::new(&Query::default(), &[], fakes).unwrap();
+    let strict = Options {
+        strict: true,
+        ..options(threads)
+    };
+    Stats::new(fakes, &filter, &strict)
+}
+
+#[test]
+fn strict_stats_end_at_the_first_fault() {
+    let chunks = (0..50)
+        .map(|number| match number {
+            20 | 30 => vec![one(number), broken(number)],
+            _ => vec![one(number)],
+        })
+        .collect();
+    let mut fake = recording(vec![chunks, vec![vec![one(1)]]]);
+    for number in [3, 20, 21, 40] {
+        fake.chunks[0][number].lost_events = Some(Lost {
+            count: Some(5),
+            begin: None,
+            end: None,
+        });
+    }
+    let mut fakes = [fake];
+    for threads in [1, 2, 5] {
+        let stats = strict_stats(&fakes, threads);
+        assert_eq!(stats.total.events, 21, "{threads} threads");
+        assert_eq!(stats.discarded_events, 10, "{threads} threads");
+        assert_eq!((stats.faults.len(), stats.more_faults), (1, 0));
+        assert_eq!(stats.faults[0].packet, Some(20));
+        let all: Vec<_> = stats.streams.iter().map(|of| of.count.events).collect();
+        assert_eq!(all, [21, 0]);
+    }
+    // What opening has shown comes before all events.
+    let fault = FaultReport {
+        message: "of the index".to_string(),
+        ..strict_stats(&fakes, 1).faults.remove(0)
+    };
+    fakes[0].faults = vec![fault; 2];
+    let stats = strict_stats(&fakes, 2);
+    assert_eq!((stats.total.events, stats.discarded_events), (0, 0));
+    assert_eq!((stats.faults.len(), stats.more_faults), (1, 0));
+    assert_eq!(stats.faults[0].message, "of the index");
+}
+
+#[test]
+fn many_faults_of_stats_are_counted_only() {
+    let chunks = vec![vec![broken(0)]; MOST_FAULTS + 7];
+    let stats = stats(&[recording(vec![chunks])], &[], Window::ALL, 2);
+    assert_eq!((stats.faults.len(), stats.more_faults), (MOST_FAULTS, 7));
+    let json = String::from_utf8(stats.to_json()).unwrap();
+    assert!(json.ends_with("],\"more_faults\":7}\n"));
+    let text = String::from_utf8(stats.to_text(&Style::new(true))).unwrap();
+    let told = text.lines().find(|line| line.starts_with("faults"));
+    let told = told.and_then(|line| line.split_whitespace().nth(1));
+    assert_eq!(told, Some(&*Style::new(true).count(10_007)));
+    assert!(text.ends_with("and 7 faults more\n"));
+}
+
 #[test]
 fn stats_count_classes_and_streams() {
     const SECOND: i64 = 1_000_000_000;

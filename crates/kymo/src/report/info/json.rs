@@ -59,7 +59,7 @@ impl TraceInfo {
         json.end_array();
         write_streams(json, &self.streams);
         write_classes(json, &self.event_classes);
-        write_faults(json, &self.faults);
+        write_faults(json, &self.faults, 0);
         json.end_object();
     }
 }

@@ -79,7 +79,7 @@ impl TraceInfo {
         text += &self.stream_classes_text();
         text += &streams_text(&self.path, &self.streams, style);
         text += &classes_text(&self.event_classes, fields);
-        text + &faults_below(&self.faults)
+        text + &faults_below(&self.faults, 0, style)
     }
 
     fn format_text(&self) -> String {
