@@ -10,8 +10,8 @@
 //!   none.
 //!
 //! The counts of all steps are in memory before the file is made, since only then it is known what
-//! it holds: some bytes for each value that the file will have, of which there is a
-//! [most](MOST_VALUES).
+//! it holds: some 70 bytes for each value that is of events. The file is made in memory, too, with
+//! all its values. There is a [most](MOST_VALUES) of these, beyond which nothing is kept.
 
 mod build;
 mod cells;
@@ -24,7 +24,7 @@ use kymo_model::{Chunk, Event, Fault, Recording, Value};
 use kymo_rrd::convert::Target;
 use kymo_text::Line;
 
-use self::cells::{Cell, Cells};
+use self::cells::Cells;
 use super::carry::Carried;
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter, UnknownField};
@@ -165,7 +165,10 @@ impl<'m> Rrd<'m> {
         let losses = Arc::new(Losses::default());
         Self {
             timeline: Timeline::new(marks, Arc::clone(&losses)),
-            cells: Cells::new(options.rows),
+            cells: Cells::new(
+                options.value.as_ref().map(|(_, function)| *function),
+                options.rows,
+            ),
             options,
             marks,
             losses,
@@ -195,19 +198,23 @@ impl<'m> Rrd<'m> {
     }
 
     fn event(&mut self, message: &Message, of: &[AnyRecording], text: &[u8]) {
+        if self.names.len() > MOST_SOURCES {
+            // No file is made.
+            return;
+        }
         let mut carried = Carried::new(text);
         let place = self.timeline.place(message, of, &mut carried);
         let class = self.marks.class(message.recording, message.class);
-        let cell = match &self.options.value {
-            None => Cell::ONE,
-            Some((_, function)) => {
+        let value = match &self.options.value {
+            None => 0.0,
+            Some(_) => {
                 if class.counters.is_empty() {
                     return;
                 }
                 let Some(value) = number(carried.next()) else {
                     return self.losses.add(Loss::NoValue, 1);
                 };
-                Cell::of(*function, value)
+                value
             }
         };
         let Some(seconds) = message
@@ -234,7 +241,7 @@ impl<'m> Rrd<'m> {
             }
         };
         self.cells
-            .add(seconds / u64::from(self.options.step), source, cell);
+            .add(seconds / u64::from(self.options.step), source, value);
     }
 }
 
