@@ -22,7 +22,7 @@ use kymo_text::Line;
 use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter};
-use super::samples::{self, Samples, SamplesPen, source_name};
+use super::samples::{self, Samples, SamplesPen, SourceNames};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
@@ -42,6 +42,7 @@ pub struct Chrome<'m> {
     timeline: Timeline<'m>,
     /// Of each recording whether it has been named.
     named: Vec<bool>,
+    sources: SourceNames,
     begun: bool,
     last_time: i64,
 }
@@ -56,6 +57,7 @@ impl<'m> Chrome<'m> {
             losses,
             wall: Wall::new(wall),
             named: vec![false; of.len()],
+            sources: SourceNames::default(),
             begun: false,
             last_time: 0,
         }
@@ -200,15 +202,15 @@ impl<'m> Chrome<'m> {
         let time = self.time(message);
         let recording = message.recording;
         self.name_recording(recording, of, out);
-        for (source, value) in Samples::new(text).enumerate() {
+        let mut sources = std::mem::take(&mut self.sources);
+        let names = sources.of_archive(of, recording, message.stream);
+        for (name, value) in names.iter().zip(Samples::new(text)) {
             match value {
                 None => self.losses.add(Loss::UnknownSample, 1),
-                Some(value) => {
-                    let name = source_name(&of[recording], message.stream, source);
-                    self.count(time, (recording, 0), &name, Value::Float(value), out);
-                }
+                Some(value) => self.count(time, (recording, 0), name, Value::Float(value), out),
             }
         }
+        self.sources = sources;
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) enum Loss {
     NotNested,
     TooDeep,
     NoCounter,
+    MoreCounters,
     MoreTracks,
     NoValue,
     UntimedForRows,
@@ -29,7 +30,7 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    const ALL: [(Self, &str); 21] = [
+    const ALL: [(Self, &str); 22] = [
         (
             Self::Untimed,
             "events without a time, set to the time of the event before them",
@@ -56,6 +57,10 @@ impl Loss {
         (
             Self::NoCounter,
             "values of counters that are missing or no numbers, left out",
+        ),
+        (
+            Self::MoreCounters,
+            "values of more counters than can be told apart, left out",
         ),
         (
             Self::MoreTracks,

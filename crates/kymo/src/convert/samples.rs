@@ -3,6 +3,7 @@
 use kymo_model::{FieldId, Recording, Visitor};
 use kymo_text::Line;
 
+use crate::show::table::Table;
 use crate::{AnyRecording, EntryKind};
 
 /// How the entries of a recording are carried: rows of databases as numbers, everything else, the
@@ -61,14 +62,24 @@ impl Iterator for Samples<'_> {
     }
 }
 
-/// What a data source of an archive is called.
-pub(super) fn source_name(of: &AnyRecording, archive: usize, source: usize) -> String {
-    let stream = &of.streams()[archive].name;
-    let schema = &of.event_classes()[archive].schema;
-    let mut names = schema
-        .fields()
-        .iter()
-        .filter_map(|field| field.name.as_deref());
-    let name = names.nth(source).unwrap_or_default();
-    format!("{name} {stream}")
+/// What the data sources of archives are called, made when an archive is first met.
+#[derive(Debug, Default)]
+pub(super) struct SourceNames(Table<Vec<String>>);
+
+impl SourceNames {
+    /// The names of the data sources of an archive, in their order.
+    pub(super) fn of_archive(
+        &mut self,
+        of: &[AnyRecording],
+        recording: usize,
+        archive: usize,
+    ) -> &[String] {
+        self.0.get(recording, archive, || {
+            let of = &of[recording];
+            let stream = &of.streams()[archive].name;
+            let fields = of.event_classes()[archive].schema.fields().iter();
+            let names = fields.filter_map(|field| field.name.as_deref());
+            names.map(|name| format!("{name} {stream}")).collect()
+        })
+    }
 }

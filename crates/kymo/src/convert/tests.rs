@@ -241,6 +241,23 @@ fn counters_and_flows() {
 }
 
 #[test]
+fn counters_have_a_bound() {
+    let events: Vec<_> = (0..5).map(|cpu| work(0, 1, cpu, 7)).collect();
+    let (_dir, of) = trace(&events);
+    let options = MarkOptions {
+        track: Some(field("cpu")),
+        counters: vec![Counter::parse("*:key").unwrap()],
+        ..MarkOptions::default()
+    };
+    let marks = Marks::new(options, &of).unwrap();
+    let mut perfetto = Perfetto::new(&of, &marks, WallOptions::default()).with_counters(3);
+    let text = decode::text(&run(&of, &mut perfetto));
+    assert_eq!(text.matches(" instant ").count(), 5, "{text}");
+    let lost = "values of more counters than can be told apart, left out: 2";
+    assert_eq!(perfetto.losses().lines(), [lost]);
+}
+
+#[test]
 fn no_trace_is_one_too() {
     assert_eq!(perfetto(&[], MarkOptions::default()), "");
     let nothing = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[]}\n";

@@ -33,7 +33,7 @@ pub use self::painter::PerfettoPainter;
 use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::Marks;
-use super::samples::{self, Samples, source_name};
+use super::samples::{self, Samples, SourceNames};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
 use crate::show::color::Palette;
@@ -43,6 +43,8 @@ use crate::{AnyRecording, EntryKind};
 
 /// The sequence that all packets are of.
 const SEQUENCE: u64 = 1;
+/// So many counters are told apart: a little data may tell one for each track and field.
+const MOST_COUNTERS: usize = 1 << 20;
 
 /// What a counter is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +68,10 @@ pub struct Perfetto<'m> {
     recordings: Vec<Option<u64>>,
     /// Numbers of the tracks of the time line.
     tracks: Vec<u64>,
+    sources: SourceNames,
     counters: HashMap<CounterOf, u64>,
+    /// How many there may be.
+    most_counters: usize,
     next_uuid: u64,
     /// Whether a packet was written.
     begun: bool,
@@ -90,12 +95,23 @@ impl<'m> Perfetto<'m> {
             wall: Wall::new(wall),
             recordings: vec![None; of.len()],
             tracks: Vec::new(),
+            sources: SourceNames::default(),
             counters: HashMap::new(),
+            most_counters: MOST_COUNTERS,
             next_uuid: 1,
             begun: false,
             last_time: 0,
             body: Line::new(),
             head: Line::new(),
+        }
+    }
+
+    /// Tells so many counters apart, and no more.
+    #[cfg(test)]
+    pub(super) fn with_counters(self, most_counters: usize) -> Self {
+        Self {
+            most_counters,
+            ..self
         }
     }
 
@@ -178,16 +194,20 @@ impl<'m> Perfetto<'m> {
         uuid
     }
 
-    /// The track of a counter, below `parent`.
+    /// The track of a counter, below `parent`; none of one more than can be told apart.
     fn counter(
         &mut self,
         of: CounterOf,
         parent: u64,
         name: impl FnOnce() -> String,
         out: &mut Line,
-    ) -> u64 {
+    ) -> Option<u64> {
         if let Some(&uuid) = self.counters.get(&of) {
-            return uuid;
+            return Some(uuid);
+        }
+        if self.counters.len() >= self.most_counters {
+            self.losses.add(Loss::MoreCounters, 1);
+            return None;
         }
         let descriptor = Descriptor {
             name: &name(),
@@ -197,7 +217,7 @@ impl<'m> Perfetto<'m> {
         };
         let uuid = self.tell_track(&descriptor, out);
         self.counters.insert(of, uuid);
-        uuid
+        Some(uuid)
     }
 
     /// Writes a packet with an event: what it needs interned, its type, its track, and what else is
@@ -260,8 +280,9 @@ impl<'m> Perfetto<'m> {
                 self.losses.add(Loss::NoCounter, 1);
                 continue;
             };
-            let counter = self.counter(of_field, track, name, out);
-            self.count(time, counter, number, out);
+            if let Some(counter) = self.counter(of_field, track, name, out) {
+                self.count(time, counter, number, out);
+            }
         }
         event.clear();
         let kind = match place.phase {
@@ -316,16 +337,19 @@ impl<'m> Perfetto<'m> {
         let time = self.time(message);
         let (recording, archive) = (message.recording, message.stream);
         let parent = self.recording(recording, of, out);
-        for (source, value) in Samples::new(text).enumerate() {
+        let mut sources = std::mem::take(&mut self.sources);
+        let names = sources.of_archive(of, recording, archive);
+        for (source, (name, value)) in names.iter().zip(Samples::new(text)).enumerate() {
             let Some(value) = value else {
                 self.losses.add(Loss::UnknownSample, 1);
                 continue;
             };
-            let name = || source_name(&of[recording], archive, source);
             let of_source = CounterOf::Source(recording, archive, source);
-            let counter = self.counter(of_source, parent, name, out);
-            self.count(time, counter, Number::Float(value), out);
+            if let Some(counter) = self.counter(of_source, parent, || name.clone(), out) {
+                self.count(time, counter, Number::Float(value), out);
+            }
         }
+        self.sources = sources;
     }
 }
 
