@@ -16,5 +16,6 @@ pub mod report;
 pub mod show;
 #[cfg(test)]
 mod testing;
+mod threads;
 
 pub use any::{AnyRecording, EntryKind};
