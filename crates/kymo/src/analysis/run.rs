@@ -303,20 +303,30 @@ impl<'a, A: Analysis> Assembler for Sequencer<'a, A> {
     fn message(
         &mut self,
         message: &Message,
+        of: &[AnyRecording],
+        text: &[u8],
+        out: &mut Line,
+        warnings: &mut Vec<u8>,
+    ) {
+        match message.kind {
+            MessageKind::Event => self.event(message, of, text, out, warnings),
+            MessageKind::LostEvents(lost) => {
+                self.discarded = self.discarded.saturating_add(lost.count.unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn event(
+        &mut self,
+        message: &Message,
         _of: &[AnyRecording],
         text: &[u8],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) {
         let (recording, class) = (message.recording, message.class);
-        match message.kind {
-            MessageKind::Event => {}
-            MessageKind::LostEvents(lost) => {
-                self.discarded = self.discarded.saturating_add(lost.count.unwrap_or(0));
-                return;
-            }
-            _ => return,
-        }
         let Some(parts) = self.plan.parts[recording][class] else {
             return;
         };

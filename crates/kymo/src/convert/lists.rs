@@ -23,9 +23,7 @@ use kymo_time::CdTime;
 use super::carry::{self, Carried};
 use super::samples::{Samples, SamplesPen};
 use crate::AnyRecording;
-use crate::show::color::Palette;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 
 /// Something to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +89,7 @@ impl std::error::Error for ListsError {}
 pub struct Lists {
     /// Of each recording what its rows become; none of those of collectd.
     rows: Arc<Vec<Vec<Rows>>>,
-    wall: Wall,
+    teller: Teller,
 }
 
 /// What the rows of an archive become.
@@ -134,7 +132,7 @@ impl Lists {
         });
         Ok(Self {
             rows: Arc::new(rows.collect::<Result<_, _>>()?),
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
         })
     }
 }
@@ -223,18 +221,19 @@ impl Assembler for Lists {
         }
     }
 
-    fn message(
+    fn event(
         &mut self,
-        message: &Message,
-        of: &[AnyRecording],
+        _message: &Message,
+        _of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        match message.kind {
-            MessageKind::Event => out.push(text),
-            _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
-        }
+        out.push(text);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 

@@ -27,18 +27,17 @@ use std::sync::Arc;
 
 use kymo_model::{Recording, Value};
 use kymo_text::Line;
+use kymo_time::Timestamp;
 
 use self::names::{Names, Told};
 pub use self::painter::PerfettoPainter;
 use super::carry::{self, Carried};
-use super::losses::{Loss, Losses};
+use super::losses::{Loss, Losses, Times};
 use super::marks::Marks;
 use super::samples::{self, Samples, SourceNames};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
-use crate::show::color::Palette;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, WallOptions, lost};
+use crate::show::{Assembler, Message, Teller, WallOptions};
 use crate::{AnyRecording, EntryKind};
 
 /// The sequence that all packets are of.
@@ -61,7 +60,7 @@ pub struct Perfetto<'m> {
     marks: &'m Marks,
     names: Arc<Names>,
     losses: Arc<Losses>,
-    wall: Wall,
+    teller: Teller,
     timeline: Timeline<'m>,
     told: Told,
     /// Numbers of the tracks of recordings, where they have one.
@@ -75,7 +74,7 @@ pub struct Perfetto<'m> {
     next_uuid: u64,
     /// Whether a packet was written.
     begun: bool,
-    last_time: u64,
+    times: Times,
     /// Memory for what is in a packet before the event, and for the beginning of the event.
     body: Line,
     head: Line,
@@ -88,11 +87,12 @@ impl<'m> Perfetto<'m> {
         let names = Arc::new(Names::new(of));
         Self {
             timeline: Timeline::new(marks, Arc::clone(&losses)),
+            times: Times::new(Arc::clone(&losses)),
             told: Told::new(Arc::clone(&names)),
             marks,
             names,
             losses,
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             recordings: vec![None; of.len()],
             tracks: Vec::new(),
             sources: SourceNames::default(),
@@ -100,7 +100,6 @@ impl<'m> Perfetto<'m> {
             most_counters: MOST_COUNTERS,
             next_uuid: 1,
             begun: false,
-            last_time: 0,
             body: Line::new(),
             head: Line::new(),
         }
@@ -122,18 +121,8 @@ impl<'m> Perfetto<'m> {
 
     /// The time of a packet, in nanoseconds since 1970 or the origin of the clock.
     fn time(&mut self, message: &Message) -> u64 {
-        self.last_time = match message.time.map(|time| u64::try_from(time.as_nanos())) {
-            Some(Ok(time)) => time,
-            Some(Err(_)) => {
-                self.losses.add(Loss::Early, 1);
-                0
-            }
-            None => {
-                self.losses.add(Loss::Untimed, 1);
-                self.last_time
-            }
-        };
-        self.last_time
+        let nanos = message.time.map(Timestamp::as_nanos);
+        self.times.next_from_zero(nanos)
     }
 
     /// Appends what all packets have beside their content.
@@ -242,7 +231,8 @@ impl<'m> Perfetto<'m> {
         self.body = body;
     }
 
-    fn event(&mut self, message: &Message, of: &[AnyRecording], text: &[u8], out: &mut Line) {
+    /// Writes an event on its track.
+    fn draw(&mut self, message: &Message, of: &[AnyRecording], text: &[u8], out: &mut Line) {
         let time = self.time(message);
         let mut carried = Carried::new(text);
         let place = self.timeline.place(message, of, &mut carried);
@@ -402,19 +392,22 @@ impl<'m> Assembler for Perfetto<'m> {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        match (message.kind, samples::kind(&of[message.recording])) {
-            (MessageKind::Event, EntryKind::Event) => self.event(message, of, text, out),
-            (MessageKind::Event, EntryKind::Sample) => self.samples(message, of, text, out),
-            _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
+        match samples::kind(&of[message.recording]) {
+            EntryKind::Event => self.draw(message, of, text, out),
+            EntryKind::Sample => self.samples(message, of, text, out),
         }
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 
     fn finish(&mut self, _out: &mut Line, _warnings: &mut Vec<u8>) {

@@ -31,9 +31,7 @@ use super::marks::{Marks, Porter, UnknownField};
 use super::timeline::Timeline;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
-use crate::show::color::Palette;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 
 /// No database is made with more values.
 pub const MOST_VALUES: u64 = 1 << 27;
@@ -147,7 +145,7 @@ pub struct Rrd<'m> {
     options: RrdOptions,
     marks: &'m Marks,
     losses: Arc<Losses>,
-    wall: Wall,
+    teller: Teller,
     timeline: Timeline<'m>,
     /// What data sources stand for.
     names: Vec<String>,
@@ -172,7 +170,7 @@ impl<'m> Rrd<'m> {
             options,
             marks,
             losses,
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             names: Vec::new(),
             of_name: HashMap::new(),
             of_track: HashMap::new(),
@@ -197,7 +195,8 @@ impl<'m> Rrd<'m> {
         build::build(&self.options, &self.names, &mut self.cells)
     }
 
-    fn event(&mut self, message: &Message, of: &[AnyRecording], text: &[u8]) {
+    /// Counts an event, or takes its value.
+    fn count(&mut self, message: &Message, of: &[AnyRecording], text: &[u8]) {
         if self.names.len() > MOST_SOURCES {
             // No file is made.
             return;
@@ -280,18 +279,19 @@ impl<'m> Assembler for Rrd<'m> {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
         text: &[u8],
         _out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        match message.kind {
-            MessageKind::Event => self.event(message, of, text),
-            _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
-        }
+        self.count(message, of, text);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 
