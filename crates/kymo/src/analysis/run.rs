@@ -14,6 +14,7 @@ use super::events::Error;
 use super::key;
 use super::tracks::{TrackBy, Tracks, has_own, own_fields};
 use crate::AnyRecording;
+use crate::carried::Carried;
 use crate::filter::{Capture, FieldNames, Fields, Wish};
 use crate::pipeline::{self, Output, Select, Window};
 use crate::report::MOST_FAULTS;
@@ -336,8 +337,10 @@ impl<'a, A: Analysis> Assembler for Sequencer<'a, A> {
             return;
         };
         let time = time.as_nanos();
-        let (track, rest) = key::take(text, parts.track);
-        let (begin_key, end_key) = key::take(rest, parts.begin);
+        let mut carried = Carried::new(text);
+        let track = carried.several(parts.track);
+        let begin_key = carried.several(parts.begin);
+        let end_key = carried.rest();
         let track = match parts.track {
             0 => self.tracks.of_stream((recording, message.stream)),
             _ => {

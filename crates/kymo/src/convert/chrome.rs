@@ -20,12 +20,12 @@ use kymo_model::{Chunk, Event, Fault, Recording, Value};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::carry::{self, Carried};
 use super::losses::{Loss, Losses, Times};
 use super::marks::{Marks, Porter};
-use super::samples::{self, Samples, SamplesPen, SourceNames};
 use super::timeline::{Phase, Timeline};
+use crate::carried::{self, Carried};
 use crate::filter::name_of;
+use crate::samples::{self, Samples, SamplesPen, SourceNames};
 use crate::show::json::{FlatPen, Pen, Plan, float};
 use crate::show::packet::PacketFields;
 use crate::show::table::Table;
@@ -143,7 +143,7 @@ impl<'m> Chrome<'m> {
         }
         for flow in 0..marks_of_class.flows {
             let (value, bytes) = carried.next_with_bytes();
-            if carry::is_plain(value) {
+            if carried::is_plain(value) {
                 let id = super::flow_id(flow, bytes);
                 let flow = format!(",\"bind_id\":\"0x{id:x}\",\"flow_in\":true,\"flow_out\":true");
                 out.push(flow.as_bytes());

@@ -29,12 +29,12 @@ use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Recording, Selection,
 use kymo_text::Line;
 use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
-use super::carry::{self, Carried};
 use super::losses::{Loss, Losses, Times};
 use super::marks::{Marks, Porter, UnknownField};
 use super::text::{FieldPlan, FieldText, format_of, without_zeros};
 use super::timeline::{Timeline, text_of};
 use crate::AnyRecording;
+use crate::carried::{self, Carried};
 use crate::filter::{FieldNames, name_of};
 use crate::show::csv::Column;
 use crate::show::table::Table;
@@ -476,12 +476,12 @@ impl Painter for CpelPainter<'_> {
                     true => Value::Missing,
                     false => selection.value(0),
                 };
-                carry::put(value, out);
+                carried::put(value, usize::MAX, out);
                 // There may be very many classes, each with a selection of its own.
                 selection.release();
             }
             ClassPlan::Fields(plan) => match self.fields.of(event, plan, out.left())? {
-                Some(text) => carry::put(Value::Text(text), out),
+                Some(text) => carried::put(Value::Text(text), usize::MAX, out),
                 None => out.cut(),
             },
         }

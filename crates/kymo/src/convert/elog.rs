@@ -21,12 +21,12 @@ use kymo_model::{
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::carry::{self, Carried};
 use super::losses::{Loss, Losses, Times};
 use super::marks::{MarkOptions, Marks, Porter, UnknownField};
 use super::text::{FieldPlan, FieldText, format_of, without_zeros};
 use super::timeline::{Timeline, text_of};
 use crate::AnyRecording;
+use crate::carried::{self, Carried};
 use crate::filter::{FieldNames, name_of};
 use crate::show::csv::{Column, packet_columns};
 use crate::show::packet::PacketFields;
@@ -440,13 +440,13 @@ impl Painter for ElogPainter<'_> {
         selection.clear();
         event.visit(selection)?;
         for slot in 0..selection.len() {
-            carry::put(selection.value(slot), out);
+            carried::put(selection.value(slot), usize::MAX, out);
         }
         // There may be very many classes, each with a selection of its own.
         selection.release();
         if let Some(plan) = &shape.rest {
             match self.fields.of(event, plan, out.left())? {
-                Some(text) => carry::put(Value::Text(text), out),
+                Some(text) => carried::put(Value::Text(text), usize::MAX, out),
                 None => out.cut(),
             }
         }

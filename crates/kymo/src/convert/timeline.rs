@@ -6,10 +6,10 @@ use std::sync::Arc;
 use kymo_model::{Recording, Value};
 use kymo_text::Line;
 
-use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, TrackFrom};
 use crate::AnyRecording;
+use crate::carried::{self, Carried};
 use crate::show::Message;
 use crate::show::table::Table;
 
@@ -251,7 +251,7 @@ impl<'m> Timeline<'m> {
                     TrackFrom::Own => Some(carried.next()),
                     _ => None,
                 };
-                match carry::is_plain(value.0) {
+                match carried::is_plain(value.0) {
                     true => self.track_of_value(message, of, value, name),
                     false => self.track_of_stream(message, of),
                 }

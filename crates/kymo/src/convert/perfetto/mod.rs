@@ -31,12 +31,12 @@ use kymo_time::Timestamp;
 
 use self::names::{Names, Told};
 pub use self::painter::PerfettoPainter;
-use super::carry::{self, Carried};
 use super::losses::{Loss, Losses, Times};
 use super::marks::Marks;
-use super::samples::{self, Samples, SourceNames};
 use super::timeline::{Phase, Timeline};
+use crate::carried::{self, Carried};
 use crate::filter::name_of;
+use crate::samples::{self, Samples, SourceNames};
 use crate::show::{Assembler, Message, Teller, WallOptions};
 use crate::{AnyRecording, EntryKind};
 
@@ -297,7 +297,7 @@ impl<'m> Perfetto<'m> {
         }
         for flow in 0..class.flows {
             let (value, bytes) = carried.next_with_bytes();
-            if carry::is_plain(value) {
+            if carried::is_plain(value) {
                 proto::fixed64(message::FLOW_IDS, super::flow_id(flow, bytes), &mut event);
             }
         }

@@ -25,11 +25,11 @@ use kymo_rrd::convert::Target;
 use kymo_text::Line;
 
 use self::cells::Cells;
-use super::carry::Carried;
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter, UnknownField};
 use super::timeline::Timeline;
 use crate::AnyRecording;
+use crate::carried::Carried;
 use crate::filter::{FieldNames, name_of};
 use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 

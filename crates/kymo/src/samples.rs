@@ -8,7 +8,7 @@ use crate::{AnyRecording, EntryKind};
 
 /// How the entries of a recording are carried: rows of databases as numbers, everything else, the
 /// values of collectd too, as events with fields.
-pub(super) fn kind(of: &AnyRecording) -> EntryKind {
+pub(crate) fn kind(of: &AnyRecording) -> EntryKind {
     match of {
         AnyRecording::Rrd(_) => EntryKind::Sample,
         _ => EntryKind::Event,
@@ -19,8 +19,8 @@ const UNKNOWN: u8 = 0;
 const KNOWN: u8 = 1;
 
 /// Writes the values of a row: for each data source whether it is known, and its bits.
-pub(super) struct SamplesPen<'a> {
-    pub(super) line: &'a mut Line,
+pub(crate) struct SamplesPen<'a> {
+    pub(crate) line: &'a mut Line,
 }
 
 impl Visitor for SamplesPen<'_> {
@@ -37,12 +37,12 @@ impl Visitor for SamplesPen<'_> {
 }
 
 /// Reads them again.
-pub(super) struct Samples<'a> {
+pub(crate) struct Samples<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Samples<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 }
@@ -64,11 +64,11 @@ impl Iterator for Samples<'_> {
 
 /// What the data sources of archives are called, made when an archive is first met.
 #[derive(Debug, Default)]
-pub(super) struct SourceNames(Table<Vec<String>>);
+pub(crate) struct SourceNames(Table<Vec<String>>);
 
 impl SourceNames {
     /// The names of the data sources of an archive, in their order.
-    pub(super) fn of_archive(
+    pub(crate) fn of_archive(
         &mut self,
         of: &[AnyRecording],
         recording: usize,
