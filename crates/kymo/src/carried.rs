@@ -89,11 +89,13 @@ impl<'a> Carried<'a> {
     /// The bytes of so many values that are next.
     #[inline]
     pub(crate) fn several(&mut self, count: usize) -> &'a [u8] {
-        let whole = self.0;
+        let mut length = 0;
         for _ in 0..count {
-            self.next();
+            length += size_of_next(&self.0[length..]);
         }
-        &whole[..whole.len() - self.0.len()]
+        let (several, rest) = self.0.split_at(length);
+        self.0 = rest;
+        several
     }
 
     /// What follows the values.
@@ -116,6 +118,26 @@ impl<'a> Carried<'a> {
         let length = usize::try_from(self.number()).unwrap_or(usize::MAX);
         self.take(length).unwrap_or_default()
     }
+}
+
+/// How many bytes the first value takes of those that there are.
+#[inline]
+fn size_of_next(bytes: &[u8]) -> usize {
+    let size = match bytes.split_first() {
+        None => 0,
+        Some((&(MISSING | COMPOUND), _)) => 1,
+        Some((&BOOL, _)) => 2,
+        Some((&(TEXT | BLOB), rest)) => {
+            let length = rest
+                .first_chunk()
+                .map_or(0, |word| u64::from_le_bytes(*word));
+            usize::try_from(length)
+                .unwrap_or(usize::MAX)
+                .saturating_add(9)
+        }
+        Some(_) => 9,
+    };
+    size.min(bytes.len())
 }
 
 #[cfg(test)]
@@ -151,8 +173,15 @@ mod tests {
         let first = some.several(4);
         assert_eq!(some.next(), Value::Missing);
         assert!(line.as_bytes().starts_with(first));
-        all.several(values.len());
+        for _ in values {
+            let mut next = all;
+            assert_eq!(all.several(1), next.next_with_bytes().1);
+            assert_eq!(all.rest(), next.rest());
+        }
         assert_eq!(all.rest(), b"rest");
+        // What is cut is all there is.
+        let cut = &line.as_bytes()[..line.len() - 9 - 4 - 1];
+        assert_eq!(Carried::new(cut).several(values.len() + 1), cut);
     }
 
     #[test]
