@@ -317,6 +317,21 @@ impl Job<'_> {
         })
     }
 
+    /// Hands all events to an assembler, and then writes what it has gathered.
+    fn gather<A: Assembler>(
+        &self,
+        mut assembler: A,
+        write: impl FnOnce(A, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<Summary, Stop> {
+        let summary = self.run(&mut assembler, &mut io::sink())?;
+        self.write(|file| {
+            let mut out = BufWriter::with_capacity(1 << 18, file);
+            write(assembler, &mut out)?;
+            Ok(out.flush()?)
+        })?;
+        Ok(summary)
+    }
+
     /// Writes the output as a whole.
     fn write<T>(&self, write: impl FnOnce(&mut File) -> Result<T, Stop>) -> Result<T, Stop> {
         let output = &self.args.output;
@@ -373,15 +388,10 @@ impl Job<'_> {
             clock: args.ticks.unwrap_or(NANOSECONDS),
         };
         let marks = options.marks(of).map_err(|error| self.unknown(&error))?;
-        let mut log = Cpel::new(of, options, &marks, wall);
-        let summary = self.run(&mut log, &mut io::sink())?;
+        let log = Cpel::new(of, options, &marks, wall);
         let losses = Arc::clone(log.losses());
-        self.write(|file| {
-            let mut out = BufWriter::with_capacity(1 << 18, file);
-            log.write(&mut out).map_err(into_io)?;
-            Ok(out.flush()?)
-        })?;
-        self.told(Ok(summary), &losses)
+        let done = self.gather(log, |log, mut out| log.write(&mut out).map_err(into_io));
+        self.told(done, &losses)
     }
 
     /// Makes an elog file.
@@ -395,18 +405,15 @@ impl Job<'_> {
         }
         let track = self.args.track.clone();
         let marks = elog::marks(track, of).map_err(|error| self.unknown(&error))?;
-        let mut log = Elog::new(of, &marks, wall);
-        let summary = self.run(&mut log, &mut io::sink())?;
+        let log = Elog::new(of, &marks, wall);
         let losses = Arc::clone(log.losses());
-        self.write(|file| {
-            let mut out = BufWriter::with_capacity(1 << 18, file);
+        let done = self.gather(log, |log, mut out| {
             log.write(&mut out).map_err(|error| match error {
                 kymo_cpel::elog::write::Error::Output(error) => error,
                 error => invalid(&error),
-            })?;
-            Ok(out.flush()?)
-        })?;
-        self.told(Ok(summary), &losses)
+            })
+        });
+        self.told(done, &losses)
     }
 
     /// Whether nothing is asked for that needs a look at single events.

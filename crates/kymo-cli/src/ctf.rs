@@ -44,7 +44,6 @@ pub(crate) fn convert(
         packed: args.packed,
         packet_bytes: args.packet_size,
         protection: protection(args),
-        index: false,
         repairs: false,
         threads: threads(&args.work),
         strict: args.work.strict,
@@ -113,7 +112,6 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
                 packed: false,
                 packet_bytes: None,
                 protection: None,
-                index: false,
                 repairs: true,
                 threads: args.threads.count(),
                 strict: false,
@@ -274,6 +272,7 @@ impl Job<'_> {
         let advance = |bytes| self.terminal.advance(bytes);
         let Written {
             faults,
+            more_faults,
             changes,
             refused,
             mended,
@@ -288,6 +287,10 @@ impl Job<'_> {
         )?;
         for fault in &faults {
             self.terminal.fault(fault);
+        }
+        if more_faults > 0 {
+            let more = format_args!("{more_faults} more faults are not told");
+            self.terminal.warning(more);
         }
         if self.options.strict && !faults.is_empty() {
             return Err(Stop::Damage);

@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod any;
+mod carried;
 pub mod convert;
 pub mod filter;
 mod hand_on;
@@ -13,8 +14,11 @@ pub mod open;
 mod order;
 pub mod pipeline;
 pub mod report;
+mod samples;
+pub mod send;
 pub mod show;
 #[cfg(test)]
 mod testing;
+mod threads;
 
 pub use any::{AnyRecording, EntryKind};

@@ -3,8 +3,8 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use kymo::convert::lists::{Entry, Lists, entries};
 use kymo::pipeline::{self, Output};
+use kymo::send::{Entry, Lists, entries};
 use kymo::show::WallOptions;
 use kymo_collectd::{Identifier, Notification};
 use kymo_model::FaultReport;

@@ -14,6 +14,7 @@ use super::events::Error;
 use super::key;
 use super::tracks::{TrackBy, Tracks, has_own, own_fields};
 use crate::AnyRecording;
+use crate::carried::Carried;
 use crate::filter::{Capture, FieldNames, Fields, Wish};
 use crate::pipeline::{self, Output, Select, Window};
 use crate::report::MOST_FAULTS;
@@ -303,20 +304,30 @@ impl<'a, A: Analysis> Assembler for Sequencer<'a, A> {
     fn message(
         &mut self,
         message: &Message,
+        of: &[AnyRecording],
+        text: &[u8],
+        out: &mut Line,
+        warnings: &mut Vec<u8>,
+    ) {
+        match message.kind {
+            MessageKind::Event => self.event(message, of, text, out, warnings),
+            MessageKind::LostEvents(lost) => {
+                self.discarded = self.discarded.saturating_add(lost.count.unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn event(
+        &mut self,
+        message: &Message,
         _of: &[AnyRecording],
         text: &[u8],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) {
         let (recording, class) = (message.recording, message.class);
-        match message.kind {
-            MessageKind::Event => {}
-            MessageKind::LostEvents(lost) => {
-                self.discarded = self.discarded.saturating_add(lost.count.unwrap_or(0));
-                return;
-            }
-            _ => return,
-        }
         let Some(parts) = self.plan.parts[recording][class] else {
             return;
         };
@@ -326,8 +337,10 @@ impl<'a, A: Analysis> Assembler for Sequencer<'a, A> {
             return;
         };
         let time = time.as_nanos();
-        let (track, rest) = key::take(text, parts.track);
-        let (begin_key, end_key) = key::take(rest, parts.begin);
+        let mut carried = Carried::new(text);
+        let track = carried.several(parts.track);
+        let begin_key = carried.several(parts.begin);
+        let end_key = carried.rest();
         let track = match parts.track {
             0 => self.tracks.of_stream((recording, message.stream)),
             _ => {

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kymo_model::{EventClass, Kind, Recording, Scope};
+use kymo_model::{EventClass, Kind, Recording, Scope, Value};
 
 use super::intern::Interner;
-use super::key::{self, Part};
+use super::key;
 use crate::filter::FieldNames;
 
 /// Where the fields of a recording's own tracks are.
@@ -197,13 +197,13 @@ fn stream_name<R: Recording>(of: Option<&R>, position: &[u8]) -> String {
 
 /// Number and name of a recording's own track.
 fn own_name(values: &[u8]) -> (Option<u64>, String) {
-    let mut parts = key::parts(values);
-    let number = match parts.next() {
-        Some(Part::Uint(number)) => Some(number),
+    let mut values = key::values(values);
+    let number = match values.next() {
+        Some(Value::Uint(number)) => Some(number),
         _ => None,
     };
-    let name = match parts.next() {
-        Some(Part::Text(name)) if !name.is_empty() => String::from_utf8_lossy(name).into_owned(),
+    let name = match values.next() {
+        Some(Value::Text(name)) if !name.is_empty() => String::from_utf8_lossy(name).into_owned(),
         _ => number.map_or_else(|| "-".to_string(), |number| number.to_string()),
     };
     (number, name)
@@ -211,7 +211,6 @@ fn own_name(values: &[u8]) -> (Option<u64>, String) {
 
 #[cfg(test)]
 mod tests {
-    use kymo_model::Value;
     use kymo_text::Line;
 
     use super::*;

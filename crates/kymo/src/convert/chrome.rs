@@ -18,19 +18,18 @@ use std::sync::Arc;
 
 use kymo_model::{Chunk, Event, Fault, Recording, Value};
 use kymo_text::Line;
+use kymo_time::Timestamp;
 
-use super::carry::{self, Carried};
-use super::losses::{Loss, Losses};
+use super::losses::{Loss, Losses, Times};
 use super::marks::{Marks, Porter};
-use super::samples::{self, Samples, SamplesPen, source_name};
 use super::timeline::{Phase, Timeline};
+use crate::carried::{self, Carried};
 use crate::filter::name_of;
-use crate::show::color::Palette;
+use crate::samples::{self, Samples, SamplesPen, SourceNames};
 use crate::show::json::{FlatPen, Pen, Plan, float};
 use crate::show::packet::PacketFields;
 use crate::show::table::Table;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 use crate::{AnyRecording, EntryKind};
 
 /// Puts a file together. What was lost is told as warnings.
@@ -38,12 +37,13 @@ use crate::{AnyRecording, EntryKind};
 pub struct Chrome<'m> {
     marks: &'m Marks,
     losses: Arc<Losses>,
-    wall: Wall,
+    teller: Teller,
     timeline: Timeline<'m>,
     /// Of each recording whether it has been named.
     named: Vec<bool>,
+    sources: SourceNames,
     begun: bool,
-    last_time: i64,
+    times: Times,
 }
 
 impl<'m> Chrome<'m> {
@@ -52,12 +52,13 @@ impl<'m> Chrome<'m> {
         let losses = Arc::new(Losses::default());
         Self {
             timeline: Timeline::new(marks, Arc::clone(&losses)),
+            times: Times::new(Arc::clone(&losses)),
             marks,
             losses,
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             named: vec![false; of.len()],
+            sources: SourceNames::default(),
             begun: false,
-            last_time: 0,
         }
     }
 
@@ -97,14 +98,6 @@ impl<'m> Chrome<'m> {
         out.push(sort.as_bytes());
     }
 
-    fn time(&mut self, message: &Message) -> i64 {
-        match message.time {
-            Some(time) => self.last_time = time.as_nanos(),
-            None => self.losses.add(Loss::Untimed, 1),
-        }
-        self.last_time
-    }
-
     fn name_recording(&mut self, recording: usize, of: &[AnyRecording], out: &mut Line) {
         if !std::mem::replace(&mut self.named[recording], true) {
             let name = of[recording].path().as_os_str().as_encoded_bytes();
@@ -112,8 +105,9 @@ impl<'m> Chrome<'m> {
         }
     }
 
-    fn event(&mut self, message: &Message, of: &[AnyRecording], text: &[u8], out: &mut Line) {
-        let time = self.time(message);
+    /// Writes an event on its track.
+    fn draw(&mut self, message: &Message, of: &[AnyRecording], text: &[u8], out: &mut Line) {
+        let time = self.times.next(message.time.map(Timestamp::as_nanos));
         let mut carried = Carried::new(text);
         let place = self.timeline.place(message, of, &mut carried);
         // The thread without a number is the process's own.
@@ -149,7 +143,7 @@ impl<'m> Chrome<'m> {
         }
         for flow in 0..marks_of_class.flows {
             let (value, bytes) = carried.next_with_bytes();
-            if carry::is_plain(value) {
+            if carried::is_plain(value) {
                 let id = super::flow_id(flow, bytes);
                 let flow = format!(",\"bind_id\":\"0x{id:x}\",\"flow_in\":true,\"flow_out\":true");
                 out.push(flow.as_bytes());
@@ -197,18 +191,18 @@ impl<'m> Chrome<'m> {
     }
 
     fn samples(&mut self, message: &Message, of: &[AnyRecording], text: &[u8], out: &mut Line) {
-        let time = self.time(message);
+        let time = self.times.next(message.time.map(Timestamp::as_nanos));
         let recording = message.recording;
         self.name_recording(recording, of, out);
-        for (source, value) in Samples::new(text).enumerate() {
+        let mut sources = std::mem::take(&mut self.sources);
+        let names = sources.of_archive(of, recording, message.stream);
+        for (name, value) in names.iter().zip(Samples::new(text)) {
             match value {
                 None => self.losses.add(Loss::UnknownSample, 1),
-                Some(value) => {
-                    let name = source_name(&of[recording], message.stream, source);
-                    self.count(time, (recording, 0), &name, Value::Float(value), out);
-                }
+                Some(value) => self.count(time, (recording, 0), name, Value::Float(value), out),
             }
         }
+        self.sources = sources;
     }
 }
 
@@ -248,19 +242,22 @@ impl<'m> Assembler for Chrome<'m> {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        match (message.kind, samples::kind(&of[message.recording])) {
-            (MessageKind::Event, EntryKind::Event) => self.event(message, of, text, out),
-            (MessageKind::Event, EntryKind::Sample) => self.samples(message, of, text, out),
-            _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
+        match samples::kind(&of[message.recording]) {
+            EntryKind::Event => self.draw(message, of, text, out),
+            EntryKind::Sample => self.samples(message, of, text, out),
         }
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 
     fn finish(&mut self, out: &mut Line, _warnings: &mut Vec<u8>) {

@@ -27,20 +27,18 @@ use kymo_io::{Access, Bytes};
 use kymo_machine::ByteOrder;
 use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Recording, Selection, Value};
 use kymo_text::Line;
-use kymo_time::NANOS_PER_SECOND;
+use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
-use super::carry::{self, Carried};
-use super::losses::{Loss, Losses};
+use super::losses::{Loss, Losses, Times};
 use super::marks::{Marks, Porter, UnknownField};
 use super::text::{FieldPlan, FieldText, format_of, without_zeros};
 use super::timeline::{Timeline, text_of};
 use crate::AnyRecording;
+use crate::carried::{self, Carried};
 use crate::filter::{FieldNames, name_of};
-use crate::show::color::Palette;
 use crate::show::csv::Column;
 use crate::show::table::Table;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 
 /// What is kept of the fields of an event.
 #[derive(Clone, Debug)]
@@ -163,12 +161,12 @@ pub struct Cpel<'m> {
     clock: NonZeroU32,
     marks: &'m Marks,
     losses: Arc<Losses>,
-    wall: Wall,
+    teller: Teller,
     timeline: Timeline<'m>,
     builder: Builder,
     /// Nanoseconds that are zero in the file, once they are known.
     zero: Option<i64>,
-    last_time: i64,
+    times: Times,
     codes: Codes,
     /// By name of the event, its code in a CPEL file, and the form of its datum.
     code_of: HashMap<(Arc<str>, Option<u32>, Form), u32>,
@@ -244,12 +242,12 @@ impl<'m> Cpel<'m> {
             keep: options.keep,
             clock: options.clock,
             timeline: Timeline::new(marks, Arc::clone(&losses)),
+            times: Times::new(Arc::clone(&losses)),
             marks,
             losses,
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             builder: Builder::new(write_options),
             zero: date.map(|_| 0),
-            last_time: 0,
             codes,
             code_of: HashMap::new(),
             tracks: Codes::default(),
@@ -277,21 +275,15 @@ impl<'m> Cpel<'m> {
 
     /// The time of an event in ticks.
     fn ticks(&mut self, message: &Message) -> u64 {
-        match message.time {
-            Some(time) => {
-                let zero = *self.zero.get_or_insert_with(|| {
-                    let date = u32::try_from(time.split().0).unwrap_or(0);
-                    self.builder.set_date(date);
-                    time.as_nanos()
-                });
-                self.last_time = time.as_nanos().saturating_sub(zero);
-            }
-            None => self.losses.add(Loss::Untimed, 1),
-        }
-        let Ok(nanos) = u64::try_from(self.last_time) else {
-            self.losses.add(Loss::Early, 1);
-            return 0;
+        let since_zero = |time: Timestamp| {
+            let zero = *self.zero.get_or_insert_with(|| {
+                let date = u32::try_from(time.split().0).unwrap_or(0);
+                self.builder.set_date(date);
+                time.as_nanos()
+            });
+            time.as_nanos().saturating_sub(zero)
         };
+        let nanos = self.times.next_from_zero(message.time.map(since_zero));
         let ticks = u128::from(nanos) * u128::from(self.clock.get());
         // It is less than 2^63 * 2^32 / 2^29, which may be more than 64 bits hold.
         let ticks = ticks / u128::from(NANOS_PER_SECOND.unsigned_abs());
@@ -301,7 +293,8 @@ impl<'m> Cpel<'m> {
         })
     }
 
-    fn event(
+    /// Adds an event.
+    fn add(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
@@ -403,19 +396,21 @@ impl<'m> Assembler for Cpel<'m> {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
         text: &[u8],
         _out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        if message.kind != MessageKind::Event {
-            lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings);
-        } else if self.error.is_none() {
-            self.error = self.event(message, of, text).err();
+        if self.error.is_none() {
+            self.error = self.add(message, of, text).err();
         }
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 
@@ -481,12 +476,12 @@ impl Painter for CpelPainter<'_> {
                     true => Value::Missing,
                     false => selection.value(0),
                 };
-                carry::put(value, out);
+                carried::put(value, usize::MAX, out);
                 // There may be very many classes, each with a selection of its own.
                 selection.release();
             }
             ClassPlan::Fields(plan) => match self.fields.of(event, plan, out.left())? {
-                Some(text) => carry::put(Value::Text(text), out),
+                Some(text) => carried::put(Value::Text(text), usize::MAX, out),
                 None => out.cut(),
             },
         }

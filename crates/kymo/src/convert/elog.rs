@@ -19,20 +19,19 @@ use kymo_model::{
     Base, Chunk, Event, EventClass, Fault, FieldId, Kind, Recording, Scope, Selection, Value,
 };
 use kymo_text::Line;
+use kymo_time::Timestamp;
 
-use super::carry::{self, Carried};
-use super::losses::{Loss, Losses};
+use super::losses::{Loss, Losses, Times};
 use super::marks::{MarkOptions, Marks, Porter, UnknownField};
 use super::text::{FieldPlan, FieldText, format_of, without_zeros};
 use super::timeline::{Timeline, text_of};
 use crate::AnyRecording;
+use crate::carried::{self, Carried};
 use crate::filter::{FieldNames, name_of};
-use crate::show::color::Palette;
 use crate::show::csv::{Column, packet_columns};
 use crate::show::packet::PacketFields;
 use crate::show::table::Table;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 
 /// Bytes of all texts of a file that is made, which are in memory until it is written.
 const MOST_STRINGS: u32 = 1 << 30;
@@ -61,12 +60,12 @@ pub fn marks(track: Option<FieldNames>, of: &[AnyRecording]) -> Result<Marks, Un
 pub struct Elog<'m> {
     marks: &'m Marks,
     losses: Arc<Losses>,
-    wall: Wall,
+    teller: Teller,
     timeline: Timeline<'m>,
     builder: Builder,
     /// When recording began, once it is known.
     begin: Option<i64>,
-    last_time: i64,
+    times: Times,
     /// By recording and class.
     shapes: Arc<[Vec<Shape>]>,
     /// The type of each shape, once there is an event of it.
@@ -89,12 +88,12 @@ impl<'m> Elog<'m> {
         let begins: Option<Vec<i64>> = begins.collect();
         Self {
             timeline: Timeline::new(marks, Arc::clone(&losses)),
+            times: Times::new(Arc::clone(&losses)),
             marks,
             losses,
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             builder: Builder::new(MOST_STRINGS),
             begin: begins.and_then(|begins| begins.into_iter().min()),
-            last_time: 0,
             shapes: of.iter().map(shapes).collect(),
             kinds: Table::default(),
             tracks: Vec::new(),
@@ -128,24 +127,19 @@ impl<'m> Elog<'m> {
 
     /// The nanoseconds of an event since recording began.
     fn nanos(&mut self, message: &Message) -> u64 {
-        match message.time {
-            Some(time) => {
-                let begin = *self.begin.get_or_insert(time.as_nanos());
-                self.last_time = time.as_nanos().saturating_sub(begin);
-            }
-            None => self.losses.add(Loss::Untimed, 1),
-        }
-        let nanos = u64::try_from(self.last_time).unwrap_or_else(|_| {
-            self.losses.add(Loss::Early, 1);
-            0
-        });
+        let since_begin = |time: Timestamp| {
+            let begin = *self.begin.get_or_insert(time.as_nanos());
+            time.as_nanos().saturating_sub(begin)
+        };
+        let nanos = self.times.next_from_zero(message.time.map(since_begin));
         if nanos > EXACT_NANOS {
             self.losses.add(Loss::Inexact, 1);
         }
         nanos
     }
 
-    fn event(
+    /// Adds an event.
+    fn add(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
@@ -398,19 +392,21 @@ impl<'m> Assembler for Elog<'m> {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
         text: &[u8],
         _out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        if message.kind != MessageKind::Event {
-            lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings);
-        } else if self.error.is_none() {
-            self.error = self.event(message, of, text).err();
+        if self.error.is_none() {
+            self.error = self.add(message, of, text).err();
         }
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 
@@ -444,13 +440,13 @@ impl Painter for ElogPainter<'_> {
         selection.clear();
         event.visit(selection)?;
         for slot in 0..selection.len() {
-            carry::put(selection.value(slot), out);
+            carried::put(selection.value(slot), usize::MAX, out);
         }
         // There may be very many classes, each with a selection of its own.
         selection.release();
         if let Some(plan) = &shape.rest {
             match self.fields.of(event, plan, out.left())? {
-                Some(text) => carry::put(Value::Text(text), out),
+                Some(text) => carried::put(Value::Text(text), usize::MAX, out),
                 None => out.cut(),
             }
         }

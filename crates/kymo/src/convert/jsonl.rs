@@ -14,7 +14,7 @@ use kymo_text::Line;
 
 use crate::AnyRecording;
 use crate::show::json::{Json, JsonPainter};
-use crate::show::{Assembler, Message, Painter, WallOptions};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 
 /// Puts lines together.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Assembler for Jsonl {
         Ok(())
     }
 
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
@@ -66,7 +66,11 @@ impl Assembler for Jsonl {
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        self.json.message(message, of, text, out, warnings);
+        self.json.event(message, of, text, out, warnings);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        self.json.teller()
     }
 }
 

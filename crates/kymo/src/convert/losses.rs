@@ -1,6 +1,6 @@
 //! What a target cannot hold, counted.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Something that a target cannot hold, and what is done instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub(super) enum Loss {
     NotNested,
     TooDeep,
     NoCounter,
+    MoreCounters,
     MoreTracks,
     NoValue,
     UntimedForRows,
@@ -29,7 +30,7 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    const ALL: [(Self, &str); 21] = [
+    const ALL: [(Self, &str); 22] = [
         (
             Self::Untimed,
             "events without a time, set to the time of the event before them",
@@ -56,6 +57,10 @@ impl Loss {
         (
             Self::NoCounter,
             "values of counters that are missing or no numbers, left out",
+        ),
+        (
+            Self::MoreCounters,
+            "values of more counters than can be told apart, left out",
         ),
         (
             Self::MoreTracks,
@@ -126,9 +131,59 @@ impl Losses {
     }
 }
 
+/// The times of events, where a target needs one of each.
+#[derive(Debug)]
+pub(super) struct Times {
+    losses: Arc<Losses>,
+    /// Nanoseconds of the event before.
+    last: i64,
+}
+
+impl Times {
+    pub(super) fn new(losses: Arc<Losses>) -> Self {
+        Self { losses, last: 0 }
+    }
+
+    /// The time of the next event, from its nanoseconds since the zero of the target: one without a
+    /// time gets that of the event before it.
+    #[inline]
+    pub(super) fn next(&mut self, nanos: Option<i64>) -> i64 {
+        match nanos {
+            Some(nanos) => self.last = nanos,
+            None => self.losses.add(Loss::Untimed, 1),
+        }
+        self.last
+    }
+
+    /// The same, where nothing is before the zero of the target: what is gets that time.
+    #[inline]
+    pub(super) fn next_from_zero(&mut self, nanos: Option<i64>) -> u64 {
+        u64::try_from(self.next(nanos)).unwrap_or_else(|_| {
+            self.losses.add(Loss::Early, 1);
+            self.last = 0;
+            0
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_without_a_time_have_that_of_the_one_before() {
+        let losses = Arc::new(Losses::default());
+        let mut times = Times::new(Arc::clone(&losses));
+        let found = [None, Some(5), None, Some(-5), None].map(|nanos| times.next(nanos));
+        assert_eq!(found, [0, 5, 5, -5, -5]);
+        let found = [Some(5), None, Some(-5), None].map(|nanos| times.next_from_zero(nanos));
+        assert_eq!(found, [5, 5, 0, 0]);
+        let lines = losses.lines();
+        assert!(
+            lines[0].ends_with(": 5") && lines[1].ends_with(": 1"),
+            "{lines:?}"
+        );
+    }
 
     #[test]
     fn each_loss_has_its_line() {

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 use kymo_model::{Chunk, Event, Fault, Recording};
 use kymo_text::Line;
 
-use super::carry;
 use crate::AnyRecording;
 use crate::analysis::tracks::{has_own, own_fields};
+use crate::carried;
 use crate::filter::{Capture, FieldNames, Fields, FilterError, Glob, Wish, name_of};
 
 /// Events that begin and end slices of time: `BEGIN:END` or `BEGIN:END:FIELD`.
@@ -452,7 +452,7 @@ impl Porter<'_> {
         let mut carried = marks.carried.iter();
         self.capture.each(|value| {
             if carried.next() == Some(&true) {
-                carry::put(value, out);
+                carried::put(value, usize::MAX, out);
             }
         });
         Ok(())

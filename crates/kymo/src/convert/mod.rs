@@ -9,18 +9,15 @@
 //!
 //! What a target cannot hold is decided by the options of that target, or counted in [`Losses`].
 
-mod carry;
 pub mod chrome;
 pub mod cpel;
 pub mod ctf;
 pub mod elog;
 pub mod jsonl;
-pub mod lists;
 mod losses;
 mod marks;
 pub mod perfetto;
 pub mod rrd;
-mod samples;
 #[cfg(test)]
 mod tests;
 mod text;

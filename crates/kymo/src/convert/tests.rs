@@ -4,6 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use kymo_ctf::class::Dialect;
 use kymo_machine::{ByteOrder, Machine};
 use kymo_model::{FaultReport, Recording};
 use kymo_rrd::convert::Target;
@@ -14,7 +15,7 @@ use super::cpel::{Cpel, CpelOptions, Keep};
 use super::perfetto::{Perfetto, decode};
 use super::rrd::{Function, MakeError, Rrd, RrdOptions};
 use super::*;
-use crate::filter::FieldNames;
+use crate::filter::{FieldNames, Filter, Query};
 use crate::pipeline::{self, Everything, Output};
 use crate::show::json::Json;
 use crate::show::{Assembler, WallOptions};
@@ -63,10 +64,8 @@ fn note(time: u64, cpu: u8, text: &[u8], f: f64, wide: u64, low: i64, list: &[u8
     (2, time, cpu, bytes)
 }
 
-/// A trace of one stream.
-fn trace(events: &[Made]) -> (TempDir, Vec<AnyRecording>) {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("metadata"), METADATA).unwrap();
+/// The bytes of a stream.
+fn bytes_of(events: &[Made]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (class, time, cpu, rest) in events {
         bytes.push(*class);
@@ -74,7 +73,14 @@ fn trace(events: &[Made]) -> (TempDir, Vec<AnyRecording>) {
         bytes.push(*cpu);
         bytes.extend(rest);
     }
-    std::fs::write(dir.path().join("stream"), bytes).unwrap();
+    bytes
+}
+
+/// A trace of one stream.
+fn trace(events: &[Made]) -> (TempDir, Vec<AnyRecording>) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("metadata"), METADATA).unwrap();
+    std::fs::write(dir.path().join("stream"), bytes_of(events)).unwrap();
     let opened = open::open(&[PathBuf::from(dir.path())], &open::Options::default());
     assert!(opened.errors.is_empty(), "{:?}", opened.errors);
     (dir, opened.recordings)
@@ -238,6 +244,23 @@ fn counters_and_flows() {
     };
     insta::assert_snapshot!(perfetto(&events, options.clone()));
     insta::assert_snapshot!(chrome(&events, options));
+}
+
+#[test]
+fn counters_have_a_bound() {
+    let events: Vec<_> = (0..5).map(|cpu| work(0, 1, cpu, 7)).collect();
+    let (_dir, of) = trace(&events);
+    let options = MarkOptions {
+        track: Some(field("cpu")),
+        counters: vec![Counter::parse("*:key").unwrap()],
+        ..MarkOptions::default()
+    };
+    let marks = Marks::new(options, &of).unwrap();
+    let mut perfetto = Perfetto::new(&of, &marks, WallOptions::default()).with_counters(3);
+    let text = decode::text(&run(&of, &mut perfetto));
+    assert_eq!(text.matches(" instant ").count(), 5, "{text}");
+    let lost = "values of more counters than can be told apart, left out: 2";
+    assert_eq!(perfetto.losses().lines(), [lost]);
 }
 
 #[test]
@@ -429,4 +452,37 @@ fn cpel_keeps_a_field_as_datum() {
     let list = log(&events, datum("list"), None, 1_000_000_000);
     let lost = "values that are arrays or structures, left out: 3";
     assert!(list.ends_with(lost), "{list}");
+}
+
+#[test]
+fn strict_traces_tell_the_first_damage_whatever_the_threads() {
+    let (dir, _) = trace(&[]);
+    for stream in 0..12 {
+        let mut bytes = bytes_of(&vec![work(0, 1, 0, 1); 200]);
+        if stream > 3 {
+            // An event that is cut, with more before it where streams come earlier.
+            bytes.truncate(bytes.len() - 18 * stream - 1);
+        }
+        std::fs::write(dir.path().join(format!("stream{stream:02}")), bytes).unwrap();
+    }
+    let of = open::open(&[dir.path().into()], &open::Options::default()).recordings;
+    let filter = Filter::new(&Query::default(), &[], &of).unwrap();
+    for threads in [1, 2, 8] {
+        let options = ctf::CtfOptions {
+            dialect: Dialect::Ctf18,
+            order: None,
+            packed: false,
+            packet_bytes: None,
+            protection: None,
+            repairs: false,
+            threads,
+            strict: true,
+        };
+        let made = tempfile::tempdir().unwrap();
+        let written = ctf::write(&of, &[0], &filter, &options, made.path(), &|_| ()).unwrap();
+        let [fault] = &written.faults[..] else {
+            panic!("{:?}", written.faults);
+        };
+        assert!(fault.file.ends_with("stream04"), "{fault}");
+    }
 }

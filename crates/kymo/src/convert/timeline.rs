@@ -6,10 +6,10 @@ use std::sync::Arc;
 use kymo_model::{Recording, Value};
 use kymo_text::Line;
 
-use super::carry::{self, Carried};
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, TrackFrom};
 use crate::AnyRecording;
+use crate::carried::{self, Carried};
 use crate::show::Message;
 use crate::show::table::Table;
 
@@ -21,6 +21,10 @@ const MOST_TRACK_BYTES: usize = 64 << 20;
 const MOST_OPEN: usize = 500;
 /// So many kinds of slices that could not begin on a track are remembered, until they end.
 const MOST_REFUSED: usize = 500;
+/// So many slices may be open on all tracks together, and as many kinds be remembered.
+const MOST_KEPT: usize = 1 << 19;
+/// Bytes of the keys of these, and of those.
+const MOST_KEY_BYTES: usize = 32 << 20;
 
 /// What an event is on its track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +71,65 @@ struct Refused {
     slice: usize,
     key: Box<[u8]>,
     count: u64,
+    /// How many slices the first of them is within.
+    depth: usize,
+}
+
+/// How many slices with a key may be kept beside those that are, of all tracks together.
+#[derive(Debug)]
+struct Room {
+    slices: usize,
+    key_bytes: usize,
+}
+
+impl Room {
+    /// Takes the room of a slice, where there is some.
+    fn take(&mut self, key: &[u8]) -> bool {
+        let slices = self.slices.checked_sub(1);
+        let key_bytes = self.key_bytes.checked_sub(key.len());
+        let (Some(slices), Some(key_bytes)) = (slices, key_bytes) else {
+            return false;
+        };
+        *self = Self { slices, key_bytes };
+        true
+    }
+
+    /// Gives the room of a slice back.
+    fn give(&mut self, key: &[u8]) {
+        self.slices += 1;
+        self.key_bytes += key.len();
+    }
+}
+
+/// What may be kept of the slices of all tracks.
+#[derive(Debug)]
+struct Rooms {
+    open: Room,
+    refused: Room,
+}
+
+impl Rooms {
+    const ALL: Self = Self {
+        open: Room {
+            slices: MOST_KEPT,
+            key_bytes: MOST_KEY_BYTES,
+        },
+        refused: Room {
+            slices: MOST_KEPT,
+            key_bytes: MOST_KEY_BYTES,
+        },
+    };
+}
+
+/// What the end of a slice finds.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    /// So many slices that are open within it, which end with it.
+    Open { within: usize },
+    /// It was not begun, since too many were open.
+    Refused,
+    /// There is none.
+    Nothing,
 }
 
 /// The slices of a track.
@@ -78,8 +141,9 @@ struct Stack {
 
 impl Stack {
     /// Begins a slice, unless too many are open.
-    fn begin(&mut self, slice: Open) -> bool {
-        if self.open.len() < MOST_OPEN {
+    fn begin(&mut self, slice: Open, rooms: &mut Rooms) -> bool {
+        let depth = self.open.len();
+        if depth < MOST_OPEN && rooms.open.take(&slice.key) {
             self.open.push(slice);
             return true;
         }
@@ -87,27 +151,50 @@ impl Stack {
         let is_it = |other: &Refused| other.slice == slice && other.key == key;
         match self.refused.iter().position(is_it) {
             Some(place) => self.refused[place].count += 1,
-            None if self.refused.len() < MOST_REFUSED => self.refused.push(Refused {
-                slice,
-                key,
-                count: 1,
-            }),
+            None if self.refused.len() < MOST_REFUSED && rooms.refused.take(&key) => {
+                self.refused.push(Refused {
+                    slice,
+                    key,
+                    count: 1,
+                    depth,
+                });
+            }
             None => {}
         }
         false
     }
 
-    /// Ends a slice that was not begun; tells whether there is one.
-    fn end_refused(&mut self, slice: usize, key: &[u8]) -> bool {
-        let is_it = |other: &Refused| other.slice == slice && *other.key == *key;
-        let Some(place) = self.refused.iter().position(is_it) else {
-            return false;
-        };
-        self.refused[place].count -= 1;
-        if self.refused[place].count == 0 {
-            self.refused.swap_remove(place);
+    /// Ends the innermost slice of a kind and a key.
+    fn end(&mut self, slice: usize, key: &[u8], rooms: &mut Rooms) -> Ended {
+        let is_open = |open: &Open| open.slice == slice && *open.key == *key;
+        let is_refused = |other: &Refused| other.slice == slice && *other.key == *key;
+        let depth = self.open.iter().rposition(is_open);
+        let refused = self.refused.iter().position(is_refused);
+        if let Some(place) = refused
+            && depth.is_none_or(|depth| self.refused[place].depth > depth)
+        {
+            self.refused[place].count -= 1;
+            if self.refused[place].count == 0 {
+                rooms.refused.give(&self.refused.swap_remove(place).key);
+            }
+            return Ended::Refused;
         }
-        true
+        let Some(depth) = depth else {
+            return Ended::Nothing;
+        };
+        let within = self.open.len() - depth - 1;
+        for open in self.open.drain(depth..) {
+            rooms.open.give(&open.key);
+        }
+        // Others began within it.
+        self.refused.retain(|refused| {
+            let stays = refused.depth <= depth;
+            if !stays {
+                rooms.refused.give(&refused.key);
+            }
+            stays
+        });
+        Ended::Open { within }
     }
 }
 
@@ -119,6 +206,7 @@ pub(super) struct Timeline<'m> {
     tracks: Vec<Track>,
     /// Of each track.
     stacks: Vec<Stack>,
+    rooms: Rooms,
     /// By recording and stream.
     of_stream: Table<Option<usize>>,
     /// By recording and value of the field.
@@ -134,6 +222,7 @@ impl<'m> Timeline<'m> {
             losses,
             tracks: Vec::new(),
             stacks: Vec::new(),
+            rooms: Rooms::ALL,
             of_stream: Table::default(),
             of_value: HashMap::new(),
             room: MOST_TRACK_BYTES,
@@ -162,7 +251,7 @@ impl<'m> Timeline<'m> {
                     TrackFrom::Own => Some(carried.next()),
                     _ => None,
                 };
-                match carry::is_plain(value.0) {
+                match carried::is_plain(value.0) {
                     true => self.track_of_value(message, of, value, name),
                     false => self.track_of_stream(message, of),
                 }
@@ -194,7 +283,7 @@ impl<'m> Timeline<'m> {
                 key: key(has_key).into(),
                 repeats: class.ends.is_some_and(|(ended, _)| ended == slice),
             };
-            match self.stacks[track].begin(open) {
+            match self.stacks[track].begin(open, &mut self.rooms) {
                 true => place.phase = Phase::Begin,
                 false => self.losses.add(Loss::TooDeep, 1),
             }
@@ -205,22 +294,16 @@ impl<'m> Timeline<'m> {
     /// Ends a slice. `begins` tells whether the event begins another, so that it cannot be the end
     /// itself.
     fn end(&mut self, place: &mut Place, slice: usize, key: &[u8], begins: bool, repeats: bool) {
-        let stack = &mut self.stacks[place.track];
-        if stack.end_refused(slice, key) {
-            return;
-        }
-        let open = &mut stack.open;
-        let is_it = |open: &Open| open.slice == slice && *open.key == *key;
-        let Some(depth) = open.iter().rposition(is_it) else {
-            if !repeats {
-                self.losses.add(Loss::UnmatchedEnd, 1);
+        let within = match self.stacks[place.track].end(slice, key, &mut self.rooms) {
+            Ended::Open { within } => within,
+            Ended::Refused => return,
+            Ended::Nothing => {
+                if !repeats {
+                    self.losses.add(Loss::UnmatchedEnd, 1);
+                }
+                return;
             }
-            return;
         };
-        let within = open.len() - depth - 1;
-        open.truncate(depth);
-        // They began within it.
-        stack.refused.clear();
         self.losses.add(Loss::NotNested, within as u64);
         place.closes = within + usize::from(begins);
         if !begins {
@@ -316,5 +399,64 @@ pub(super) fn text_of(value: Value<'_>) -> String {
         Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
         Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
         Value::Missing | Value::Array(_) | Value::Compound => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(slice: usize, key: &[u8]) -> Open {
+        Open {
+            slice,
+            key: key.into(),
+            repeats: false,
+        }
+    }
+
+    fn rooms(open: (usize, usize), refused: (usize, usize)) -> Rooms {
+        let room = |(slices, key_bytes)| Room { slices, key_bytes };
+        Rooms {
+            open: room(open),
+            refused: room(refused),
+        }
+    }
+
+    #[test]
+    fn all_tracks_together_have_a_bound() {
+        let mut rooms = rooms((3, 10), (2, 10));
+        let (mut one, mut other) = (Stack::default(), Stack::default());
+        assert!(one.begin(slice(0, b"12345678"), &mut rooms));
+        assert!(!other.begin(slice(0, b"123"), &mut rooms), "too many bytes");
+        assert!(other.begin(slice(0, b"12"), &mut rooms));
+        assert!(one.begin(slice(1, b""), &mut rooms));
+        assert!(!one.begin(slice(2, b""), &mut rooms), "too many slices");
+        assert!(!other.begin(slice(3, b""), &mut rooms), "is forgotten");
+        assert_eq!(rooms.refused.slices, 0);
+        assert_eq!(other.end(0, b"123", &mut rooms), Ended::Refused);
+        assert_eq!(other.end(3, b"", &mut rooms), Ended::Nothing);
+        assert_eq!(
+            one.end(0, b"12345678", &mut rooms),
+            Ended::Open { within: 1 }
+        );
+        assert_eq!(other.end(0, b"12", &mut rooms), Ended::Open { within: 0 });
+        assert_eq!((rooms.open.slices, rooms.open.key_bytes), (3, 10));
+        assert_eq!((rooms.refused.slices, rooms.refused.key_bytes), (2, 10));
+    }
+
+    #[test]
+    fn what_was_not_begun_ends_in_its_turn() {
+        let mut rooms = rooms((2, 0), (2, 0));
+        let (mut one, mut other) = (Stack::default(), Stack::default());
+        assert!(one.begin(slice(0, b""), &mut rooms));
+        assert!(other.begin(slice(0, b""), &mut rooms));
+        // Another track makes room within it.
+        assert!(!one.begin(slice(1, b""), &mut rooms));
+        assert_eq!(other.end(0, b"", &mut rooms), Ended::Open { within: 0 });
+        assert!(one.begin(slice(1, b""), &mut rooms));
+        assert_eq!(one.end(1, b"", &mut rooms), Ended::Open { within: 0 });
+        assert_eq!(one.end(1, b"", &mut rooms), Ended::Refused);
+        assert_eq!(one.end(0, b"", &mut rooms), Ended::Open { within: 0 });
+        assert_eq!(one.end(1, b"", &mut rooms), Ended::Nothing);
     }
 }

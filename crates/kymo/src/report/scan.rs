@@ -1,8 +1,8 @@
 //! Hands the chunks of recordings to threads.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use kymo_model::{Chunk, Recording};
+
+use crate::threads::in_threads;
 
 /// How recordings are gone through.
 #[derive(Clone, Copy)]
@@ -99,39 +99,14 @@ pub(super) fn scan<R: Recording, P: Send>(
     new_part: impl Fn() -> P + Sync,
     work: impl Fn(&mut P, usize, &Unit<'_, R>) -> bool + Sync,
 ) -> Vec<P> {
-    let next = AtomicUsize::new(0);
-    let end = AtomicUsize::new(units.len);
-    let run = || {
-        let mut part = new_part();
-        loop {
-            let ordinal = next.fetch_add(1, Ordering::Relaxed);
-            if ordinal >= end.load(Ordering::Relaxed) {
-                return part;
-            }
-            let Some(unit) = units.get(ordinal) else {
-                return part;
-            };
-            if !work(&mut part, ordinal, &unit) {
-                end.fetch_min(ordinal + 1, Ordering::Relaxed);
-            }
-            if let Some(progress) = options.progress {
-                progress(unit.chunk.bytes);
-            }
+    in_threads(units.len, options.threads, new_part, |part, ordinal| {
+        let Some(unit) = units.get(ordinal) else {
+            return true;
+        };
+        let goes_on = work(part, ordinal, &unit);
+        if let Some(progress) = options.progress {
+            progress(unit.chunk.bytes);
         }
-    };
-    let threads = options.threads.clamp(1, units.len.max(1));
-    std::thread::scope(|scope| {
-        // Where the system has no more threads, those that there are do the work.
-        let others: Vec<_> = (1..threads)
-            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok())
-            .collect();
-        let mut parts = vec![run()];
-        for other in others {
-            match other.join() {
-                Ok(part) => parts.push(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        parts
+        goes_on
     })
 }

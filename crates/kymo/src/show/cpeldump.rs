@@ -138,7 +138,7 @@ impl Assembler for CpelDump {
         true
     }
 
-    fn message(
+    fn event(
         &mut self,
         _message: &Message,
         _of: &[AnyRecording],

@@ -12,7 +12,7 @@ use kymo_model::{Chunk, Event, Fault, FieldId, Visitor};
 use kymo_text::Line;
 use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
-use super::{Assembler, Message, MessageKind, Painter};
+use super::{Assembler, Message, Painter};
 use crate::AnyRecording;
 
 /// Bytes of the seconds before the point.
@@ -70,18 +70,16 @@ impl Assembler for ElogDump {
         }
     }
 
-    fn message(
+    fn event(
         &mut self,
-        message: &Message,
+        _message: &Message,
         _of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) {
-        if message.kind == MessageKind::Event {
-            self.head(out);
-            out.push(text);
-        }
+        self.head(out);
+        out.push(text);
     }
 
     fn finish(&mut self, out: &mut Line, _warnings: &mut Vec<u8>) {

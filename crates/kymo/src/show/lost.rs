@@ -5,52 +5,69 @@ use kymo_text::{Line, visible};
 
 use super::color::Palette;
 use super::facts::{Facts, stream_id};
-use super::wall::Wall;
+use super::wall::{Wall, WallOptions};
 use super::{Message, MessageKind};
 use crate::AnyRecording;
 
-/// Appends the warning of a message that tells of losses; of others nothing.
-pub(crate) fn warn(
-    message: &Message,
-    of: &[AnyRecording],
-    wall: &mut Wall,
-    palette: &Palette,
-    warnings: &mut Vec<u8>,
-) {
-    let (what, lost) = match message.kind {
-        MessageKind::LostEvents(lost) => ("event", lost),
-        MessageKind::LostChunks(lost) => ("packet", lost),
-        _ => return,
-    };
-    let recording = &of[message.recording];
-    let stream = &recording.streams()[message.stream];
-    let time = |ticks| {
-        stream
-            .clock
-            .as_ref()
-            .and_then(|clock| clock.timestamp(ticks))
-    };
-    let mut line = Line::new();
-    let mut between = None;
-    if let Lost {
-        begin: Some(begin),
-        end: Some(end),
-        ..
-    } = lost
-    {
-        let times = between.insert([Line::new(), Line::new()]);
-        wall.write(time(begin), &mut times[0], warnings);
-        wall.write(time(end), &mut times[1], warnings);
+/// Tells of losses as warnings.
+#[derive(Debug)]
+pub struct Teller {
+    /// How times are shown.
+    pub(super) wall: Wall,
+    palette: Palette,
+}
+
+impl Teller {
+    /// Without colours; `wall` is how times are shown.
+    pub fn new(wall: WallOptions) -> Self {
+        Self::with_colors(wall, Palette::NONE)
     }
-    let facts = Facts::of(recording);
-    let place = Place {
-        facts: &facts,
-        stream: &stream.name,
-        class: stream.class,
-        id: stream_id(recording.streams(), message.stream),
-    };
-    tell(what, lost.count, between, &place, palette, &mut line);
-    warnings.extend_from_slice(line.as_bytes());
+
+    /// With these colours.
+    pub fn with_colors(wall: WallOptions, palette: Palette) -> Self {
+        Self {
+            wall: Wall::new(wall),
+            palette,
+        }
+    }
+
+    /// Appends the warning of a message that tells of losses; of others nothing.
+    pub fn tell(&mut self, message: &Message, of: &[AnyRecording], warnings: &mut Vec<u8>) {
+        let (what, lost) = match message.kind {
+            MessageKind::LostEvents(lost) => ("event", lost),
+            MessageKind::LostChunks(lost) => ("packet", lost),
+            _ => return,
+        };
+        let recording = &of[message.recording];
+        let stream = &recording.streams()[message.stream];
+        let time = |ticks| {
+            stream
+                .clock
+                .as_ref()
+                .and_then(|clock| clock.timestamp(ticks))
+        };
+        let mut line = Line::new();
+        let mut between = None;
+        if let Lost {
+            begin: Some(begin),
+            end: Some(end),
+            ..
+        } = lost
+        {
+            let times = between.insert([Line::new(), Line::new()]);
+            self.wall.write(time(begin), &mut times[0], warnings);
+            self.wall.write(time(end), &mut times[1], warnings);
+        }
+        let facts = Facts::of(recording);
+        let place = Place {
+            facts: &facts,
+            stream: &stream.name,
+            class: stream.class,
+            id: stream_id(recording.streams(), message.stream),
+        };
+        tell(what, lost.count, between, &place, &self.palette, &mut line);
+        warnings.extend_from_slice(line.as_bytes());
+    }
 }
 
 /// Where something was lost.

@@ -14,7 +14,7 @@ pub mod elog_dump;
 mod facts;
 pub mod json;
 pub(crate) mod labels;
-pub(crate) mod lost;
+mod lost;
 pub(crate) mod packet;
 pub mod pretty;
 pub(crate) mod table;
@@ -31,6 +31,7 @@ use kymo_text::Line;
 use kymo_time::Timestamp;
 
 pub use self::color::Palette;
+pub use self::lost::Teller;
 pub use self::wall::WallOptions;
 use crate::AnyRecording;
 
@@ -125,8 +126,8 @@ pub trait Assembler {
         Ok(())
     }
 
-    /// One message. `text` is what the painter made of an event, and empty otherwise.
-    fn message(
+    /// One event. `text` is what the painter made of it.
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
@@ -134,6 +135,29 @@ pub trait Assembler {
         out: &mut Line,
         warnings: &mut Vec<u8>,
     );
+
+    /// What tells of losses; without it nothing does.
+    fn teller(&mut self) -> Option<&mut Teller> {
+        None
+    }
+
+    /// One message: an [event](Self::event), or something else, of which `text` is empty. Of that,
+    /// losses are [told](Self::teller), and nothing becomes of what else there is.
+    #[inline]
+    fn message(
+        &mut self,
+        message: &Message,
+        of: &[AnyRecording],
+        text: &[u8],
+        out: &mut Line,
+        warnings: &mut Vec<u8>,
+    ) {
+        if message.kind == MessageKind::Event {
+            self.event(message, of, text, out, warnings);
+        } else if let Some(teller) = self.teller() {
+            teller.tell(message, of, warnings);
+        }
+    }
 
     /// All messages have been handed over.
     fn finish(&mut self, _out: &mut Line, _warnings: &mut Vec<u8>) {}

@@ -10,6 +10,7 @@
 //! that have none, `layout` lays fields out otherwise), and `stream` writes a stream. `mend` finds
 //! out what damaged packets should say, with `section` where streams count together.
 
+mod done;
 mod index;
 mod layout;
 mod mend;
@@ -24,7 +25,6 @@ use std::fmt;
 use std::io;
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use kymo_ctf::class::Dialect;
@@ -34,12 +34,15 @@ use kymo_ctf::write::{StreamWriter, TraceOptions, TraceWriter, WriteError};
 use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
+use self::done::Done;
 pub use self::index::{Indexes, indexes};
 use self::plan::{Job, Plan};
 use self::seal::Sealing;
 use super::losses::{Loss, Losses};
 use crate::AnyRecording;
-use crate::filter::Filter;
+use crate::filter::{Filter, Worker};
+use crate::report::MOST_FAULTS;
+use crate::threads::in_threads;
 
 /// Makes the random bytes of an encrypted packet, which must not come twice with a key.
 pub type Nonce = fn() -> io::Result<[u8; NONCE_BYTES]>;
@@ -57,8 +60,6 @@ pub struct CtfOptions {
     pub packet_bytes: Option<u64>,
     /// How packets are secured, which only those of RFC v1.1 can be.
     pub protection: Option<(Protection, Nonce)>,
-    /// Whether to write index files.
-    pub index: bool,
     /// Whether packets whose times and counters contradict their events and neighbours tell others,
     /// events out of their packet's time are left out, and what is known to be lost with damage is
     /// counted as discarded.
@@ -74,8 +75,11 @@ pub struct CtfOptions {
 pub struct Written {
     /// Events.
     pub events: u64,
-    /// Damage that was met, in the order of recordings and streams.
+    /// Damage that was met, in the order of recordings and streams: at most [`MOST_FAULTS`], and
+    /// where the first damage ends it all only that.
     pub faults: Vec<FaultReport>,
+    /// How many faults there are beyond those listed.
+    pub more_faults: u64,
     /// What is shown or encoded otherwise than before, a line each.
     pub changes: Vec<String>,
     /// What could not be written, with how often and why.
@@ -132,66 +136,80 @@ pub fn write(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Written, CtfError> {
     let plan = Plan::new(recordings, which, filter, options)?;
-    let trace = TraceWriter::create(
-        path,
-        &plan.model,
-        TraceOptions {
-            index: options.index,
-        },
-    )?;
+    let trace = TraceWriter::create(path, &plan.model, TraceOptions::default())?;
     let trace = Mutex::new(trace);
     let jobs = &plan.jobs;
-    let results: Vec<Mutex<Option<Result<stream::Done, WriteError>>>> =
-        jobs.iter().map(|_| Mutex::new(None)).collect();
     // Where there are fewer streams than threads, the packets of one are sealed by several.
     let sealers = options.threads.div_ceil(jobs.len().max(1));
     let sealers = NonZero::new(sealers).unwrap_or(NonZero::<usize>::MIN);
-    let next = AtomicUsize::new(0);
-    let stop = AtomicBool::new(false);
-    let work = || {
-        let mut worker = filter.worker();
-        while !stop.load(Ordering::Relaxed) {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(number) else { return };
-            let done = open(&trace, job, options, sealers).and_then(|writer| {
-                stream::write(&plan, job, writer, filter, &mut worker, options, progress)
-            });
-            let is_end = match &done {
-                Ok(done) => options.strict && !done.faults.is_empty(),
-                Err(_) => true,
-            };
-            if is_end {
-                stop.store(true, Ordering::Relaxed);
-            }
-            *results[number]
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = Some(done);
-        }
+    let new_part = || Part {
+        worker: filter.worker(),
+        done: Vec::new(),
+        room: MOST_FAULTS,
     };
-    std::thread::scope(|scope| {
-        for _ in 1..options.threads.min(jobs.len()).max(1) {
-            scope.spawn(work);
-        }
-        work();
+    let parts = in_threads(jobs.len(), options.threads, new_part, |part, number| {
+        let (job, worker) = (&jobs[number], &mut part.worker);
+        let done = open(&trace, job, options, sealers).and_then(|writer| {
+            stream::write(&plan, job, writer, filter, worker, options, progress)
+        });
+        let is_end = match &done {
+            Ok(done) => options.strict && !done.faults.is_empty(),
+            Err(_) => true,
+        };
+        part.add(number, done);
+        !is_end
     });
+    let mut jobs_done: Vec<_> = parts.into_iter().flat_map(|part| part.done).collect();
+    jobs_done.sort_by_key(|(number, _)| *number);
     let mut written = Written::default();
     let losses = Losses::default();
-    for result in results {
-        let done = result.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(done) = done {
-            let done = done?;
-            written.events += done.events;
-            written.faults.extend(done.faults);
-            written.refused.extend(done.refused);
-            written.mended += done.mended;
-            losses.add(Loss::Early, done.early);
-            losses.add(Loss::Untimed, done.untimed);
+    for (_, done) in jobs_done {
+        let done = done?;
+        written.add(done, &losses);
+        if options.strict && !written.faults.is_empty() {
+            // Which of the others there are depends on the threads.
+            written.faults.truncate(1);
+            written.more_faults = 0;
+            break;
         }
     }
     // First, since of many changes not all are shown.
     written.changes = losses.lines();
     written.changes.extend(plan.changes);
     Ok(written)
+}
+
+/// What a thread has done.
+struct Part<'f> {
+    worker: Worker<'f>,
+    /// The streams, by their numbers among all, which are in order.
+    done: Vec<(usize, Result<Done, WriteError>)>,
+    /// How many faults are still kept.
+    room: usize,
+}
+
+impl Part<'_> {
+    fn add(&mut self, number: usize, mut done: Result<Done, WriteError>) {
+        if let Ok(done) = &mut done {
+            done.keep_faults(self.room);
+            self.room -= done.faults.len();
+        }
+        self.done.push((number, done));
+    }
+}
+
+impl Written {
+    /// Adds what was done with the next stream.
+    fn add(&mut self, mut done: Done, losses: &Losses) {
+        self.events += done.events;
+        done.keep_faults(MOST_FAULTS - self.faults.len());
+        self.refused.extend(done.refused());
+        self.faults.extend(done.faults);
+        self.more_faults += done.more_faults;
+        self.mended += done.mended;
+        losses.add(Loss::Early, done.early);
+        losses.add(Loss::Untimed, done.untimed);
+    }
 }
 
 fn open(

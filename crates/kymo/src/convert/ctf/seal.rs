@@ -2,12 +2,14 @@
 
 use std::io;
 use std::num::NonZero;
+use std::sync::{Mutex, PoisonError};
 
 use kymo_ctf::secure::{self, Protection};
 use kymo_ctf::write::{PacketInfo, PacketSink, StreamFile};
 use kymo_machine::ByteOrder;
 
 use super::Nonce;
+use crate::threads::in_threads;
 
 /// The bytes of packets that wait to be sealed together, beyond which no more are waited for.
 const MOST_WAITING: usize = 8 << 20;
@@ -55,33 +57,35 @@ impl Sealing {
             return Ok(());
         };
         let order = self.order;
-        let work = |packets: &mut [(Vec<u8>, PacketInfo)]| -> io::Result<()> {
-            for (packet, _) in packets {
-                let chance = match protection.key {
-                    Some(_) => nonce()?,
-                    None => Default::default(),
-                };
-                *packet =
-                    secure::seal(packet, order, protection, || chance).map_err(io::Error::other)?;
-            }
+        let seal = |packet: &mut Vec<u8>| {
+            let chance = match protection.key {
+                Some(_) => nonce()?,
+                None => Default::default(),
+            };
+            *packet =
+                secure::seal(packet, order, protection, || chance).map_err(io::Error::other)?;
             Ok(())
         };
-        let share = self.waiting.len().div_ceil(self.threads.get()).max(1);
-        std::thread::scope(|scope| {
-            let mut shares = self.waiting.chunks_mut(share);
-            let own = shares.next();
-            let others: Vec<_> = shares
-                .map(|share| scope.spawn(move || work(share)))
-                .collect();
-            let mut done = own.map_or(Ok(()), work);
-            for other in others {
-                let sealed = other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                done = done.and(sealed);
-            }
-            done
-        })?;
+        let packets = self
+            .waiting
+            .iter_mut()
+            .map(|(packet, _)| Mutex::new(packet));
+        let packets: Vec<_> = packets.collect();
+        let new_part = || Ok(());
+        let parts = in_threads(
+            packets.len(),
+            self.threads.get(),
+            new_part,
+            |done, number| {
+                // Nobody else takes this number.
+                let mut packet = packets[number]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *done = seal(&mut packet);
+                done.is_ok()
+            },
+        );
+        parts.into_iter().collect::<io::Result<()>>()?;
         for (packet, info) in self.waiting.drain(..) {
             self.file.packet(&packet, &info)?;
         }

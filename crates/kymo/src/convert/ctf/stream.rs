@@ -1,7 +1,5 @@
 //! Writes a stream: whole packets where they can stay as they are, else event by event.
 
-use std::collections::BTreeMap;
-
 use kymo_ctf::class::Dialect;
 use kymo_ctf::decode::{PACKET_MAGIC, PacketHead};
 use kymo_ctf::secure;
@@ -9,29 +7,16 @@ use kymo_ctf::trace::{ChunkCursor, Packet, Trace};
 use kymo_ctf::write::{
     Encode, EventId, PacketInfo, PacketStart, RawEvent, StreamWriter, Token, WriteError,
 };
-use kymo_model::{Chunk, Cursor, Event, Fault, FaultReport, FieldId, Recording, Scope};
+use kymo_model::{Chunk, Cursor, Event, Fault, FieldId, Recording, Scope};
 use kymo_time::Timestamp;
 
+use super::done::Done;
 use super::mend::{Mender, Times};
 use super::nested::Nested;
 use super::plan::{Job, Plan, Source};
 use super::seal::Sealing;
 use super::{CtfOptions, index};
 use crate::filter::{Filter, Worker, name_of};
-
-/// What was done with a stream.
-#[derive(Debug, Default)]
-pub(super) struct Done {
-    pub(super) events: u64,
-    pub(super) faults: Vec<FaultReport>,
-    pub(super) refused: Vec<String>,
-    /// Events before the zero of time, and events without a time, where the target tells times
-    /// in nanoseconds.
-    pub(super) early: u64,
-    pub(super) untimed: u64,
-    /// Packets that tell other times or counts than those of the source.
-    pub(super) mended: u64,
-}
 
 /// Writes the chosen events of a stream.
 pub(super) fn write(
@@ -58,7 +43,6 @@ pub(super) fn write(
         worker,
         options,
         done: Done::default(),
-        refused: BTreeMap::new(),
         lost_events: 0,
         missing: 0,
         is_begun: false,
@@ -98,8 +82,6 @@ struct Scribe<'s, 'f> {
     worker: &'s mut Worker<'f>,
     options: &'s CtfOptions,
     done: Done,
-    /// What could not be written: name of the event class and why, and how often.
-    refused: BTreeMap<(String, String), u64>,
     /// Events that were lost so far, as the chunks tell.
     lost_events: u64,
     /// Packets of the source since the one begun last that are not in the target: lost ones, and
@@ -186,9 +168,7 @@ impl Scribe<'_, '_> {
     }
 
     fn fault(&mut self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) {
-        self.done
-            .faults
-            .push(self.job.of.report(chunk, event, fault));
+        self.done.fault(|| self.job.of.report(chunk, event, fault));
         self.all_copied = false;
     }
 
@@ -359,8 +339,8 @@ impl Scribe<'_, '_> {
                 self.done.events -= events;
                 let problem =
                     "they end within a byte, and packets do not tell the size of their content";
-                let key = ("(the last ones of a packet)".to_owned(), problem.to_owned());
-                *self.refused.entry(key).or_default() += events;
+                let what = "(the last ones of a packet)";
+                self.done.refuse(what, problem.to_owned(), events);
                 Ok(())
             }
             Err(error) => self.refuse("(a packet)", error),
@@ -560,8 +540,7 @@ impl Scribe<'_, '_> {
     fn refuse(&mut self, what: &str, error: WriteError) -> Result<(), WriteError> {
         match error {
             WriteError::Field { .. } | WriteError::Misuse(_) => {
-                let key = (what.to_owned(), error.to_string());
-                *self.refused.entry(key).or_default() += 1;
+                self.done.refuse(what, error.to_string(), 1);
                 Ok(())
             }
             error => Err(error),
@@ -571,10 +550,6 @@ impl Scribe<'_, '_> {
     fn finish(mut self) -> Result<Done, WriteError> {
         self.end_packet(self.end)?;
         self.writer.finish()?.flush()?;
-        let refused = self.refused.into_iter().map(|((event, problem), count)| {
-            format!("events `{event}` that cannot be written ({problem}), left out: {count}")
-        });
-        self.done.refused = refused.collect();
         Ok(self.done)
     }
 }

@@ -27,22 +27,23 @@ use std::sync::Arc;
 
 use kymo_model::{Recording, Value};
 use kymo_text::Line;
+use kymo_time::Timestamp;
 
 use self::names::{Names, Told};
 pub use self::painter::PerfettoPainter;
-use super::carry::{self, Carried};
-use super::losses::{Loss, Losses};
+use super::losses::{Loss, Losses, Times};
 use super::marks::Marks;
-use super::samples::{self, Samples, source_name};
 use super::timeline::{Phase, Timeline};
+use crate::carried::{self, Carried};
 use crate::filter::name_of;
-use crate::show::color::Palette;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, WallOptions, lost};
+use crate::samples::{self, Samples, SourceNames};
+use crate::show::{Assembler, Message, Teller, WallOptions};
 use crate::{AnyRecording, EntryKind};
 
 /// The sequence that all packets are of.
 const SEQUENCE: u64 = 1;
+/// So many counters are told apart: a little data may tell one for each track and field.
+const MOST_COUNTERS: usize = 1 << 20;
 
 /// What a counter is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,18 +60,21 @@ pub struct Perfetto<'m> {
     marks: &'m Marks,
     names: Arc<Names>,
     losses: Arc<Losses>,
-    wall: Wall,
+    teller: Teller,
     timeline: Timeline<'m>,
     told: Told,
     /// Numbers of the tracks of recordings, where they have one.
     recordings: Vec<Option<u64>>,
     /// Numbers of the tracks of the time line.
     tracks: Vec<u64>,
+    sources: SourceNames,
     counters: HashMap<CounterOf, u64>,
+    /// How many there may be.
+    most_counters: usize,
     next_uuid: u64,
     /// Whether a packet was written.
     begun: bool,
-    last_time: u64,
+    times: Times,
     /// Memory for what is in a packet before the event, and for the beginning of the event.
     body: Line,
     head: Line,
@@ -83,19 +87,30 @@ impl<'m> Perfetto<'m> {
         let names = Arc::new(Names::new(of));
         Self {
             timeline: Timeline::new(marks, Arc::clone(&losses)),
+            times: Times::new(Arc::clone(&losses)),
             told: Told::new(Arc::clone(&names)),
             marks,
             names,
             losses,
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             recordings: vec![None; of.len()],
             tracks: Vec::new(),
+            sources: SourceNames::default(),
             counters: HashMap::new(),
+            most_counters: MOST_COUNTERS,
             next_uuid: 1,
             begun: false,
-            last_time: 0,
             body: Line::new(),
             head: Line::new(),
+        }
+    }
+
+    /// Tells so many counters apart, and no more.
+    #[cfg(test)]
+    pub(super) fn with_counters(self, most_counters: usize) -> Self {
+        Self {
+            most_counters,
+            ..self
         }
     }
 
@@ -106,18 +121,8 @@ impl<'m> Perfetto<'m> {
 
     /// The time of a packet, in nanoseconds since 1970 or the origin of the clock.
     fn time(&mut self, message: &Message) -> u64 {
-        self.last_time = match message.time.map(|time| u64::try_from(time.as_nanos())) {
-            Some(Ok(time)) => time,
-            Some(Err(_)) => {
-                self.losses.add(Loss::Early, 1);
-                0
-            }
-            None => {
-                self.losses.add(Loss::Untimed, 1);
-                self.last_time
-            }
-        };
-        self.last_time
+        let nanos = message.time.map(Timestamp::as_nanos);
+        self.times.next_from_zero(nanos)
     }
 
     /// Appends what all packets have beside their content.
@@ -178,16 +183,20 @@ impl<'m> Perfetto<'m> {
         uuid
     }
 
-    /// The track of a counter, below `parent`.
+    /// The track of a counter, below `parent`; none of one more than can be told apart.
     fn counter(
         &mut self,
         of: CounterOf,
         parent: u64,
         name: impl FnOnce() -> String,
         out: &mut Line,
-    ) -> u64 {
+    ) -> Option<u64> {
         if let Some(&uuid) = self.counters.get(&of) {
-            return uuid;
+            return Some(uuid);
+        }
+        if self.counters.len() >= self.most_counters {
+            self.losses.add(Loss::MoreCounters, 1);
+            return None;
         }
         let descriptor = Descriptor {
             name: &name(),
@@ -197,7 +206,7 @@ impl<'m> Perfetto<'m> {
         };
         let uuid = self.tell_track(&descriptor, out);
         self.counters.insert(of, uuid);
-        uuid
+        Some(uuid)
     }
 
     /// Writes a packet with an event: what it needs interned, its type, its track, and what else is
@@ -222,7 +231,8 @@ impl<'m> Perfetto<'m> {
         self.body = body;
     }
 
-    fn event(&mut self, message: &Message, of: &[AnyRecording], text: &[u8], out: &mut Line) {
+    /// Writes an event on its track.
+    fn draw(&mut self, message: &Message, of: &[AnyRecording], text: &[u8], out: &mut Line) {
         let time = self.time(message);
         let mut carried = Carried::new(text);
         let place = self.timeline.place(message, of, &mut carried);
@@ -260,8 +270,9 @@ impl<'m> Perfetto<'m> {
                 self.losses.add(Loss::NoCounter, 1);
                 continue;
             };
-            let counter = self.counter(of_field, track, name, out);
-            self.count(time, counter, number, out);
+            if let Some(counter) = self.counter(of_field, track, name, out) {
+                self.count(time, counter, number, out);
+            }
         }
         event.clear();
         let kind = match place.phase {
@@ -286,7 +297,7 @@ impl<'m> Perfetto<'m> {
         }
         for flow in 0..class.flows {
             let (value, bytes) = carried.next_with_bytes();
-            if carry::is_plain(value) {
+            if carried::is_plain(value) {
                 proto::fixed64(message::FLOW_IDS, super::flow_id(flow, bytes), &mut event);
             }
         }
@@ -316,16 +327,19 @@ impl<'m> Perfetto<'m> {
         let time = self.time(message);
         let (recording, archive) = (message.recording, message.stream);
         let parent = self.recording(recording, of, out);
-        for (source, value) in Samples::new(text).enumerate() {
+        let mut sources = std::mem::take(&mut self.sources);
+        let names = sources.of_archive(of, recording, archive);
+        for (source, (name, value)) in names.iter().zip(Samples::new(text)).enumerate() {
             let Some(value) = value else {
                 self.losses.add(Loss::UnknownSample, 1);
                 continue;
             };
-            let name = || source_name(&of[recording], archive, source);
             let of_source = CounterOf::Source(recording, archive, source);
-            let counter = self.counter(of_source, parent, name, out);
-            self.count(time, counter, Number::Float(value), out);
+            if let Some(counter) = self.counter(of_source, parent, || name.clone(), out) {
+                self.count(time, counter, Number::Float(value), out);
+            }
         }
+        self.sources = sources;
     }
 }
 
@@ -378,19 +392,22 @@ impl<'m> Assembler for Perfetto<'m> {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        match (message.kind, samples::kind(&of[message.recording])) {
-            (MessageKind::Event, EntryKind::Event) => self.event(message, of, text, out),
-            (MessageKind::Event, EntryKind::Sample) => self.samples(message, of, text, out),
-            _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
+        match samples::kind(&of[message.recording]) {
+            EntryKind::Event => self.draw(message, of, text, out),
+            EntryKind::Sample => self.samples(message, of, text, out),
         }
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 
     fn finish(&mut self, _out: &mut Line, _warnings: &mut Vec<u8>) {

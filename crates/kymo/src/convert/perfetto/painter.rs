@@ -10,7 +10,7 @@ use super::pen::{Pen, Plan};
 use super::{message, proto};
 use crate::convert::losses::Losses;
 use crate::convert::marks::Porter;
-use crate::convert::samples::{self, SamplesPen};
+use crate::samples::{self, SamplesPen};
 use crate::show::Painter;
 use crate::show::packet::PacketFields;
 use crate::show::table::Table;

@@ -8,7 +8,7 @@ use kymo_rrd::{Source, Time, portable};
 use kymo_text::Line;
 
 use super::cells::Cells;
-use super::{Function, MOST_VALUES, Made, MakeError, RrdOptions};
+use super::{Function, Made, MakeError, RrdOptions};
 
 /// The longest name of a data source.
 const LONGEST_NAME: usize = 19;
@@ -20,14 +20,10 @@ pub(super) fn build(
     cells: &mut Cells,
 ) -> Result<Made, MakeError> {
     let (met, last) = cells.span().ok_or(MakeError::Nothing)?;
-    let rows = options.rows.unwrap_or(last - met + 1);
-    let sources = names.len() as u64;
-    if rows
-        .checked_mul(sources)
-        .is_none_or(|values| values > MOST_VALUES)
-    {
+    if let Some((rows, sources)) = cells.too_large() {
         return Err(MakeError::Values { rows, sources });
     }
+    let rows = options.rows.unwrap_or(last - met + 1);
     let first = met.max((last + 1).saturating_sub(rows));
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by(|&a, &b| names[a].cmp(&names[b]));
@@ -69,8 +65,8 @@ pub(super) fn build(
             reading.clear();
             reading.push(if function.is_none() { b"0" } else { b"U" });
         }
-        for &(source, cell) in cells.of_step(number) {
-            let (result, reading) = (cell.result(), &mut readings[places[source as usize]]);
+        for (source, result) in cells.of_step(number) {
+            let reading = &mut readings[places[source as usize]];
             // The sum of an average can be too large for a number.
             if result.is_finite() {
                 reading.clear();

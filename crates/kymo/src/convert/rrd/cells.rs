@@ -2,39 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{Function, MOST_VALUES};
+use super::{Function, MOST_SOURCES, MOST_VALUES};
 
 /// What is known of a data source in a step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cell {
+#[derive(Clone, Copy, Debug)]
+struct Cell {
     /// How many events.
     count: u64,
     /// The sum, the least, the greatest or the last of their values.
     value: f64,
-    function: Option<Function>,
 }
 
 impl Cell {
-    /// An event that is counted.
-    pub(super) const ONE: Self = Self {
-        count: 1,
-        value: 0.0,
-        function: None,
-    };
-
-    /// A value.
-    pub(super) const fn of(function: Function, value: f64) -> Self {
-        Self {
-            count: 1,
-            value,
-            function: Some(function),
-        }
-    }
-
     /// Adds what came later.
-    fn add(&mut self, later: Self) {
+    fn add(&mut self, function: Option<Function>, later: Self) {
         self.count += later.count;
-        self.value = match self.function {
+        self.value = match function {
             None => self.value,
             Some(Function::Average) => self.value + later.value,
             Some(Function::Min) => self.value.min(later.value),
@@ -44,8 +27,8 @@ impl Cell {
     }
 
     /// The number that is kept.
-    pub(super) fn result(self) -> f64 {
-        match self.function {
+    fn result(self, function: Option<Function>) -> f64 {
+        match function {
             None => self.count as f64,
             Some(Function::Average) => self.value / self.count as f64,
             Some(_) => self.value,
@@ -57,11 +40,14 @@ impl Cell {
 /// one after the other.
 #[derive(Debug)]
 pub(super) struct Cells {
+    /// How the values of a step become one; without, events are counted.
+    function: Option<Function>,
     /// The number of steps that are kept.
     most: Option<u64>,
-    /// The first step that has had events.
-    first: Option<u64>,
-    steps: BTreeMap<u64, Vec<(u32, Cell)>>,
+    /// The first step and the last one that have had events.
+    span: Option<(u64, u64)>,
+    /// By step and data source.
+    kept: BTreeMap<(u64, u32), Cell>,
     /// The step of the last event, and its cells by data source.
     step: u64,
     open: Vec<Option<Cell>>,
@@ -70,11 +56,12 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    pub(super) fn new(most: Option<u64>) -> Self {
+    pub(super) fn new(function: Option<Function>, most: Option<u64>) -> Self {
         Self {
+            function,
             most,
-            first: None,
-            steps: BTreeMap::new(),
+            span: None,
+            kept: BTreeMap::new(),
             step: 0,
             open: Vec::new(),
             used: Vec::new(),
@@ -82,9 +69,9 @@ impl Cells {
         }
     }
 
-    /// Adds an event.
+    /// Adds an event, with a value where events are not counted.
     #[inline]
-    pub(super) fn add(&mut self, step: u64, source: u32, cell: Cell) {
+    pub(super) fn add(&mut self, step: u64, source: u32, value: f64) {
         if step != self.step {
             self.close();
             self.step = step;
@@ -93,8 +80,9 @@ impl Cells {
         if self.open.len() <= place {
             self.open.resize(place + 1, None);
         }
+        let cell = Cell { count: 1, value };
         match &mut self.open[place] {
-            Some(known) => known.add(cell),
+            Some(known) => known.add(self.function, cell),
             unknown => {
                 *unknown = Some(cell);
                 self.used.push(source);
@@ -107,30 +95,51 @@ impl Cells {
         if self.used.is_empty() {
             return;
         }
-        self.first = Some(self.first.map_or(self.step, |first| first.min(self.step)));
-        let cells = self.steps.entry(self.step).or_default();
-        let met_before = !cells.is_empty();
+        let (step, function) = (self.step, self.function);
+        let (first, last) = self.span.unwrap_or((step, step));
+        self.span = Some((first.min(step), last.max(step)));
+        // It does not become smaller: nothing is needed any more but how large it would be.
+        let is_too_large = self.is_too_large();
+        if is_too_large {
+            self.kept.clear();
+        }
         for source in self.used.drain(..) {
             let Some(cell) = self.open[source as usize].take() else {
                 continue;
             };
-            let known = cells
-                .iter_mut()
-                .find(|(known, _)| met_before && *known == source);
-            match known {
-                Some((_, known)) => known.add(cell),
-                None => cells.push((source, cell)),
+            if !is_too_large {
+                self.kept
+                    .entry((step, source))
+                    .and_modify(|known| known.add(function, cell))
+                    .or_insert(cell);
             }
         }
-        // More steps than a database can have rows are never needed.
-        let most = self.most.unwrap_or(MOST_VALUES + 1);
-        let last = self.steps.last_key_value().map_or(0, |(&step, _)| step);
-        while let Some(first) = self.steps.first_entry()
-            && last - first.key() >= most
+        while let (Some(most), Some(first)) = (self.most, self.kept.first_entry())
+            && last.max(step) - first.key().0 >= most
         {
-            let cells = first.remove();
-            self.dropped += cells.iter().map(|(_, cell)| cell.count).sum::<u64>();
+            self.dropped += first.remove().count;
         }
+    }
+
+    /// The rows and the data sources of a database that holds it all.
+    fn size(&self) -> (u64, u64) {
+        let (first, last) = self.span.unwrap_or((0, 0));
+        (
+            self.most.unwrap_or(last - first + 1),
+            self.open.len() as u64,
+        )
+    }
+
+    fn is_too_large(&self) -> bool {
+        let (rows, sources) = self.size();
+        let values = rows.checked_mul(sources);
+        sources > MOST_SOURCES as u64 || values.is_none_or(|values| values > MOST_VALUES)
+    }
+
+    /// The rows and data sources, where they are too many: then no cells are kept.
+    pub(super) fn too_large(&mut self) -> Option<(u64, u64)> {
+        self.close();
+        self.is_too_large().then(|| self.size())
     }
 
     /// How many events were before the steps that are kept.
@@ -142,13 +151,13 @@ impl Cells {
     /// The first step and the last one that have events, kept or not.
     pub(super) fn span(&mut self) -> Option<(u64, u64)> {
         self.close();
-        let (&last, _) = self.steps.last_key_value()?;
-        Some((self.first?, last))
+        self.span
     }
 
-    /// The cells of a step.
-    pub(super) fn of_step(&self, step: u64) -> &[(u32, Cell)] {
-        self.steps.get(&step).map_or(&[], Vec::as_slice)
+    /// What becomes of the events of a step, by data source.
+    pub(super) fn of_step(&self, step: u64) -> impl Iterator<Item = (u32, f64)> {
+        let cells = self.kept.range((step, 0)..=(step, u32::MAX));
+        cells.map(|(&(_, source), cell)| (source, cell.result(self.function)))
     }
 }
 
@@ -157,17 +166,14 @@ mod tests {
     use super::*;
 
     fn result(cells: &Cells, step: u64) -> Vec<(u32, f64)> {
-        let cells = cells.of_step(step).iter();
-        cells
-            .map(|(source, cell)| (*source, cell.result()))
-            .collect()
+        cells.of_step(step).collect()
     }
 
     #[test]
     fn events_of_any_order_are_counted() {
-        let mut cells = Cells::new(None);
+        let mut cells = Cells::new(None, None);
         for (step, source) in [(5, 0), (5, 1), (6, 0), (5, 0), (5, 0), (9, 2)] {
-            cells.add(step, source, Cell::ONE);
+            cells.add(step, source, 0.0);
         }
         assert_eq!(cells.span(), Some((5, 9)));
         assert_eq!(result(&cells, 5), [(0, 3.0), (1, 1.0)]);
@@ -184,9 +190,9 @@ mod tests {
             (Function::Max, 6.0),
             (Function::Last, 1.0),
         ] {
-            let mut cells = Cells::new(None);
+            let mut cells = Cells::new(Some(function), None);
             for (step, value) in [(1, 6.0), (1, -1.0), (2, 0.5), (1, 1.0)] {
-                cells.add(step, 0, Cell::of(function, value));
+                cells.add(step, 0, value);
             }
             assert_eq!(cells.span(), Some((1, 2)));
             assert_eq!(result(&cells, 1), [(0, expected)]);
@@ -195,13 +201,38 @@ mod tests {
 
     #[test]
     fn only_the_last_steps_are_kept() {
-        let mut cells = Cells::new(Some(3));
+        let mut cells = Cells::new(None, Some(3));
         for step in [1, 1, 2, 3, 4, 10, 12] {
-            cells.add(step, 0, Cell::ONE);
+            cells.add(step, 0, 0.0);
         }
         assert_eq!(cells.dropped(), 5);
         assert_eq!(cells.span(), Some((1, 12)));
         assert_eq!(result(&cells, 10), [(0, 1.0)]);
         assert_eq!(result(&cells, 4), []);
+    }
+
+    #[test]
+    fn what_no_database_can_hold_is_not_kept() {
+        let many = MOST_VALUES / 2;
+        let mut cells = Cells::new(None, None);
+        cells.add(7, 0, 0.0);
+        cells.add(6 + many, 1, 0.0);
+        assert_eq!(cells.too_large(), None);
+        assert_eq!(cells.kept.len(), 2);
+        for step in [7 + many, 5, 9, 11] {
+            cells.add(step, 0, 0.0);
+        }
+        assert_eq!(cells.too_large(), Some((many + 3, 2)));
+        assert!(cells.kept.is_empty());
+
+        let most = MOST_SOURCES as u32;
+        let mut cells = Cells::new(None, Some(1));
+        for step in 0..3 {
+            for source in 0..=most {
+                cells.add(step, source, 0.0);
+            }
+        }
+        assert_eq!(cells.too_large(), Some((1, u64::from(most) + 1)));
+        assert!(cells.kept.is_empty());
     }
 }

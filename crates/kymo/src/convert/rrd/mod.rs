@@ -10,8 +10,8 @@
 //!   none.
 //!
 //! The counts of all steps are in memory before the file is made, since only then it is known what
-//! it holds: some bytes for each value that the file will have, of which there is a
-//! [most](MOST_VALUES).
+//! it holds: some 70 bytes for each value that is of events. The file is made in memory, too, with
+//! all its values. There is a [most](MOST_VALUES) of these, beyond which nothing is kept.
 
 mod build;
 mod cells;
@@ -24,16 +24,14 @@ use kymo_model::{Chunk, Event, Fault, Recording, Value};
 use kymo_rrd::convert::Target;
 use kymo_text::Line;
 
-use self::cells::{Cell, Cells};
-use super::carry::Carried;
+use self::cells::Cells;
 use super::losses::{Loss, Losses};
 use super::marks::{Marks, Porter, UnknownField};
 use super::timeline::Timeline;
 use crate::AnyRecording;
+use crate::carried::Carried;
 use crate::filter::{FieldNames, name_of};
-use crate::show::color::Palette;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 
 /// No database is made with more values.
 pub const MOST_VALUES: u64 = 1 << 27;
@@ -147,7 +145,7 @@ pub struct Rrd<'m> {
     options: RrdOptions,
     marks: &'m Marks,
     losses: Arc<Losses>,
-    wall: Wall,
+    teller: Teller,
     timeline: Timeline<'m>,
     /// What data sources stand for.
     names: Vec<String>,
@@ -165,11 +163,14 @@ impl<'m> Rrd<'m> {
         let losses = Arc::new(Losses::default());
         Self {
             timeline: Timeline::new(marks, Arc::clone(&losses)),
-            cells: Cells::new(options.rows),
+            cells: Cells::new(
+                options.value.as_ref().map(|(_, function)| *function),
+                options.rows,
+            ),
             options,
             marks,
             losses,
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             names: Vec::new(),
             of_name: HashMap::new(),
             of_track: HashMap::new(),
@@ -194,20 +195,25 @@ impl<'m> Rrd<'m> {
         build::build(&self.options, &self.names, &mut self.cells)
     }
 
-    fn event(&mut self, message: &Message, of: &[AnyRecording], text: &[u8]) {
+    /// Counts an event, or takes its value.
+    fn count(&mut self, message: &Message, of: &[AnyRecording], text: &[u8]) {
+        if self.names.len() > MOST_SOURCES {
+            // No file is made.
+            return;
+        }
         let mut carried = Carried::new(text);
         let place = self.timeline.place(message, of, &mut carried);
         let class = self.marks.class(message.recording, message.class);
-        let cell = match &self.options.value {
-            None => Cell::ONE,
-            Some((_, function)) => {
+        let value = match &self.options.value {
+            None => 0.0,
+            Some(_) => {
                 if class.counters.is_empty() {
                     return;
                 }
                 let Some(value) = number(carried.next()) else {
                     return self.losses.add(Loss::NoValue, 1);
                 };
-                Cell::of(*function, value)
+                value
             }
         };
         let Some(seconds) = message
@@ -234,7 +240,7 @@ impl<'m> Rrd<'m> {
             }
         };
         self.cells
-            .add(seconds / u64::from(self.options.step), source, cell);
+            .add(seconds / u64::from(self.options.step), source, value);
     }
 }
 
@@ -273,18 +279,19 @@ impl<'m> Assembler for Rrd<'m> {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
         of: &[AnyRecording],
         text: &[u8],
         _out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        match message.kind {
-            MessageKind::Event => self.event(message, of, text),
-            _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
-        }
+        self.count(message, of, text);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 

@@ -30,18 +30,15 @@ use kymo_text::Line;
 use self::pen::Pen;
 pub(crate) use self::plan::{Column, Plan, names, packet_columns};
 pub(crate) use self::row::Row;
-use super::color::Palette;
-use super::lost;
 use super::packet::{PacketFields, Visible};
 use super::table::Table;
-use super::wall::{Wall, WallOptions};
-use super::{Assembler, Message, MessageKind, Painter};
+use super::{Assembler, Message, Painter, Teller, WallOptions};
 use crate::{AnyRecording, EntryKind};
 
 /// Puts lines together. What was lost is told as warnings.
 #[derive(Debug)]
 pub struct Csv {
-    wall: Wall,
+    teller: Teller,
     /// Of one event class.
     columns: Option<Arc<[String]>>,
     headed: bool,
@@ -51,7 +48,7 @@ impl Csv {
     /// Lines with cells `KEY=VALUE`; `wall` is how times are shown in warnings.
     pub fn new(wall: WallOptions) -> Self {
         Self {
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
             columns: None,
             headed: false,
         }
@@ -129,23 +126,23 @@ impl Assembler for Csv {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        _of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        if message.kind == MessageKind::Event {
-            self.head(out);
-            if let Some(time) = message.time {
-                out.signed(time.as_nanos());
-            }
-            out.push(text);
-        } else {
-            lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings);
+        self.head(out);
+        if let Some(time) = message.time {
+            out.signed(time.as_nanos());
         }
+        out.push(text);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 
     fn finish(&mut self, out: &mut Line, _warnings: &mut Vec<u8>) {
@@ -302,7 +299,7 @@ fn quoted_parts(parts: &[&[u8]], line: &mut Line) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::testing;
+    use crate::show::{MessageKind, testing};
 
     fn show(mut csv: Csv) -> String {
         let mut painter = csv.painter();

@@ -144,6 +144,18 @@ impl Assembler for Details {
         true
     }
 
+    fn event(
+        &mut self,
+        message: &Message,
+        of: &[AnyRecording],
+        text: &[u8],
+        out: &mut Line,
+        warnings: &mut Vec<u8>,
+    ) {
+        self.message(message, of, text, out, warnings);
+    }
+
+    /// Every message is told alike.
     fn message(
         &mut self,
         message: &Message,

@@ -54,25 +54,22 @@ use kymo_text::Line;
 pub(crate) use self::pen::{FlatPen, Pen, float, float128};
 pub(crate) use self::plan::Plan;
 use self::plan::key;
-use super::color::Palette;
-use super::lost;
 use super::packet::{PacketFields, Visible};
 use super::table::Table;
-use super::wall::{Wall, WallOptions};
-use super::{Assembler, Message, MessageKind, Painter};
+use super::{Assembler, Message, Painter, Teller, WallOptions};
 use crate::{AnyRecording, EntryKind};
 
 /// Puts lines together. What was lost is told as warnings.
 #[derive(Debug)]
 pub struct Json {
-    wall: Wall,
+    teller: Teller,
 }
 
 impl Json {
     /// Lines of JSON; `wall` is how times are shown in warnings.
     pub fn new(wall: WallOptions) -> Self {
         Self {
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
         }
     }
 }
@@ -85,24 +82,24 @@ impl Assembler for Json {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        _of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        if message.kind == MessageKind::Event {
-            out.push(b"{\"timestamp\":");
-            match message.time {
-                Some(time) => out.signed(time.as_nanos()),
-                None => out.push(b"null"),
-            }
-            out.push(text);
-        } else {
-            lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings);
+        out.push(b"{\"timestamp\":");
+        match message.time {
+            Some(time) => out.signed(time.as_nanos()),
+            None => out.push(b"null"),
         }
+        out.push(text);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 
@@ -310,7 +307,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::show::testing;
+    use crate::show::{MessageKind, testing};
 
     #[test]
     fn every_kind_of_field() {

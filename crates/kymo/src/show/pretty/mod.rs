@@ -22,11 +22,9 @@ use self::pen::Pen;
 use self::plan::Plan;
 use super::color::Palette;
 use super::facts::Facts;
-use super::lost;
 use super::packet::{PacketFields, Visible};
 use super::table::Table;
-use super::wall::Wall;
-use super::{Assembler, Message, MessageKind, Painter};
+use super::{Assembler, Message, Painter, Teller};
 use crate::AnyRecording;
 
 pub use self::options::{Fields, Names, Options, UnknownItem};
@@ -38,7 +36,8 @@ pub struct Pretty {
     palette: Palette,
     /// Whether times are written as `[TIME] (+DELTA) `, without names and colours.
     usual: bool,
-    wall: Wall,
+    /// Shows times, those of losses too.
+    teller: Teller,
     /// Time of the event before, in nanoseconds or cycles; all ones before the first one.
     last: u64,
     /// Time between the last two events; all ones where not known yet.
@@ -48,13 +47,14 @@ pub struct Pretty {
 impl Pretty {
     /// Lines with these options.
     pub fn new(options: Options) -> Self {
+        let palette = options.colors.unwrap_or(Palette::NONE);
         Self {
-            palette: options.colors.unwrap_or(Palette::NONE),
+            palette,
             usual: !options.names.header
                 && options.colors.is_none()
                 && !options.cycles
                 && options.delta,
-            wall: Wall::new(options.wall),
+            teller: Teller::with_colors(options.wall, palette),
             options,
             last: u64::MAX,
             delta: u64::MAX,
@@ -70,7 +70,7 @@ impl Pretty {
         let delta = now.wrapping_sub(self.last);
         (self.last, self.delta) = (now, delta);
         line.push_byte(b'[');
-        let nanos = self.wall.begin(time, line, warnings);
+        let nanos = self.teller.wall.begin(time, line, warnings);
         line.compose(|room| {
             room.nanos(nanos);
             // Events nearly always follow each other within a second.
@@ -109,7 +109,7 @@ impl Pretty {
             line.padded(ticks, 20);
             Some(ticks)
         } else {
-            self.wall.write(time, line, warnings);
+            self.teller.wall.write(time, line, warnings);
             time.map(|time| time.as_nanos() as u64)
         };
         // The time since an event is not known where one of the two is not.
@@ -175,26 +175,26 @@ impl Assembler for Pretty {
     }
 
     #[inline]
-    fn message(
+    fn event(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        _of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        if message.kind == MessageKind::Event {
-            match (message.time, message.ticks) {
-                (Some(time), Some(_)) if self.usual && self.last != u64::MAX => {
-                    self.usual_time(time, out, warnings);
-                }
-                (time, Some(ticks)) => self.time(time, ticks, out, warnings),
-                (_, None) => {}
+        match (message.time, message.ticks) {
+            (Some(time), Some(_)) if self.usual && self.last != u64::MAX => {
+                self.usual_time(time, out, warnings);
             }
-            out.push(text);
-        } else {
-            lost::warn(message, of, &mut self.wall, &self.palette, warnings);
+            (time, Some(ticks)) => self.time(time, ticks, out, warnings),
+            (_, None) => {}
         }
+        out.push(text);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 

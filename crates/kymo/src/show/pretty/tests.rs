@@ -1,4 +1,5 @@
 use super::*;
+use crate::show::MessageKind;
 use crate::show::testing::{self, every_kind};
 
 /// What a painter makes of an event with a field of every kind, and the text of its time.

@@ -8,51 +8,25 @@
 //!   out.
 //! * Other recordings have events, which are no samples.
 
+mod entries;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kymo_collectd::recording::{MESSAGES, VALUES, list_field, message_field};
-use kymo_collectd::{Identifier, Kind, NameError, Severity, Value};
-use kymo_model::{Chunk, Event, Fault, FieldId, Recording, Value as Carry, Visitor};
+use kymo_collectd::{Identifier, NameError, Value};
+use kymo_model::{Chunk, Event, Fault, FieldId, Recording, Visitor};
 use kymo_rrd::Database;
 use kymo_rrd::model::{ArchiveKind, Consolidation, Reading, SourceKind};
 use kymo_text::Line;
 use kymo_time::CdTime;
 
-use super::carry::{self, Carried};
-use super::samples::{Samples, SamplesPen};
+pub use self::entries::{Entry, entries};
+use self::entries::{put_list, put_message};
 use crate::AnyRecording;
-use crate::show::color::Palette;
-use crate::show::wall::Wall;
-use crate::show::{Assembler, Message, MessageKind, Painter, WallOptions, lost};
-
-/// Something to be sent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Entry<'a> {
-    /// A list of values.
-    Values {
-        /// Its name.
-        id: &'a str,
-        /// When.
-        time: CdTime,
-        /// From one list to the next; 0 where it is not known.
-        interval: CdTime,
-        /// The values.
-        values: Vec<Value>,
-    },
-    /// A message.
-    Notification {
-        /// How bad it is.
-        severity: Severity,
-        /// When.
-        time: CdTime,
-        /// What it is about.
-        id: &'a str,
-        /// What people read.
-        message: &'a str,
-    },
-}
+use crate::samples::{Samples, SamplesPen};
+use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
 
 /// Why a recording cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +65,7 @@ impl std::error::Error for ListsError {}
 pub struct Lists {
     /// Of each recording what its rows become; none of those of collectd.
     rows: Arc<Vec<Vec<Rows>>>,
-    wall: Wall,
+    teller: Teller,
 }
 
 /// What the rows of an archive become.
@@ -134,7 +108,7 @@ impl Lists {
         });
         Ok(Self {
             rows: Arc::new(rows.collect::<Result<_, _>>()?),
-            wall: Wall::new(wall),
+            teller: Teller::new(wall),
         })
     }
 }
@@ -223,18 +197,19 @@ impl Assembler for Lists {
         }
     }
 
-    fn message(
+    fn event(
         &mut self,
-        message: &Message,
-        of: &[AnyRecording],
+        _message: &Message,
+        _of: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _warnings: &mut Vec<u8>,
     ) {
-        match message.kind {
-            MessageKind::Event => out.push(text),
-            _ => lost::warn(message, of, &mut self.wall, &Palette::NONE, warnings),
-        }
+        out.push(text);
+    }
+
+    fn teller(&mut self) -> Option<&mut Teller> {
+        Some(&mut self.teller)
     }
 }
 
@@ -276,11 +251,7 @@ impl Painter for ListsPainter {
                 let mut pen = MessagePen::default();
                 event.visit(&mut pen)?;
                 let time = moved(event, CdTime::from_ticks(pen.time));
-                carry::put(Carry::Bool(true), out);
-                carry::put(Carry::Uint(time.ticks()), out);
-                for text in [&pen.severity, &pen.id, &pen.message] {
-                    carry::put(Carry::Text(text), out);
-                }
+                put_message(out, time, [&pen.severity, &pen.id, &pen.message]);
             }
             Source::Rows { recording, archive } => {
                 let rows = self.rows.get(recording).and_then(|rows| rows.get(archive));
@@ -320,19 +291,6 @@ fn moved<E: Event>(event: &E, time: CdTime) -> CdTime {
             CdTime::from_nanos(nanos).unwrap_or(time)
         }
         _ => time,
-    }
-}
-
-fn put_list(out: &mut Line, id: &[u8], time: CdTime, interval: u64, values: &[Value]) {
-    carry::put(Carry::Bool(false), out);
-    carry::put(Carry::Uint(time.ticks()), out);
-    carry::put(Carry::Uint(interval), out);
-    carry::put(Carry::Text(id), out);
-    carry::put(Carry::Uint(values.len() as u64), out);
-    for value in values {
-        let (code, bytes) = value.to_wire();
-        carry::put(Carry::Uint(code.into()), out);
-        carry::put(Carry::Uint(u64::from_be_bytes(bytes)), out);
     }
 }
 
@@ -397,59 +355,6 @@ impl Visitor for MessagePen {
     }
 }
 
-/// The entries in what [`Lists`] have made.
-pub fn entries(text: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-    let mut carried = Carried::new(text);
-    std::iter::from_fn(move || {
-        let is_message = match carried.next() {
-            Carry::Bool(is_message) => is_message,
-            _ => return None,
-        };
-        let mut number = || match carried.next() {
-            Carry::Uint(value) => value,
-            _ => 0,
-        };
-        let time = CdTime::from_ticks(number());
-        if is_message {
-            let severity = Severity::from_name(self::text(carried.next()))?;
-            return Some(Entry::Notification {
-                severity,
-                time,
-                id: self::text(carried.next()),
-                message: self::text(carried.next()),
-            });
-        }
-        let interval = CdTime::from_ticks(number());
-        let id = self::text(carried.next());
-        let mut number = || match carried.next() {
-            Carry::Uint(value) => value,
-            _ => 0,
-        };
-        let values = (0..number()).map(|_| {
-            let kind = match number() {
-                0 => Kind::Counter,
-                1 => Kind::Gauge,
-                2 => Kind::Derive,
-                _ => Kind::Absolute,
-            };
-            Value::from_wire(kind, number().to_be_bytes())
-        });
-        Some(Entry::Values {
-            id,
-            time,
-            interval,
-            values: values.collect(),
-        })
-    })
-}
-
-fn text(value: Carry<'_>) -> &str {
-    match value {
-        Carry::Text(text) => std::str::from_utf8(text).unwrap_or_default(),
-        _ => "",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -463,26 +368,5 @@ mod tests {
         let path = Path::new("/var/lib/rrd/h.example/cpu-0/cpu-idle.rrd");
         assert_eq!(name_of(path).as_deref(), Some("h.example/cpu-0/cpu-idle"));
         assert_eq!(name_of(Path::new("/load.rrd")), None);
-    }
-
-    #[test]
-    fn entries_come_back() {
-        let mut line = Line::new();
-        let values = [
-            Value::Gauge(-0.5),
-            Value::Derive(-1),
-            Value::Counter(u64::MAX),
-            Value::Absolute(7),
-        ];
-        put_list(&mut line, b"h/p/t", CdTime::from_ticks(9), 3, &values);
-        let expected = Entry::Values {
-            id: "h/p/t",
-            time: CdTime::from_ticks(9),
-            interval: CdTime::from_ticks(3),
-            values: values.to_vec(),
-        };
-        put_list(&mut line, b"h/p/t", CdTime::from_ticks(9), 3, &values);
-        let found: Vec<_> = entries(line.as_bytes()).collect();
-        assert_eq!(found, [expected.clone(), expected]);
     }
 }

@@ -3,11 +3,12 @@
 use kymo_model::{FieldId, Recording, Visitor};
 use kymo_text::Line;
 
+use crate::show::table::Table;
 use crate::{AnyRecording, EntryKind};
 
 /// How the entries of a recording are carried: rows of databases as numbers, everything else, the
 /// values of collectd too, as events with fields.
-pub(super) fn kind(of: &AnyRecording) -> EntryKind {
+pub(crate) fn kind(of: &AnyRecording) -> EntryKind {
     match of {
         AnyRecording::Rrd(_) => EntryKind::Sample,
         _ => EntryKind::Event,
@@ -18,8 +19,8 @@ const UNKNOWN: u8 = 0;
 const KNOWN: u8 = 1;
 
 /// Writes the values of a row: for each data source whether it is known, and its bits.
-pub(super) struct SamplesPen<'a> {
-    pub(super) line: &'a mut Line,
+pub(crate) struct SamplesPen<'a> {
+    pub(crate) line: &'a mut Line,
 }
 
 impl Visitor for SamplesPen<'_> {
@@ -36,12 +37,12 @@ impl Visitor for SamplesPen<'_> {
 }
 
 /// Reads them again.
-pub(super) struct Samples<'a> {
+pub(crate) struct Samples<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Samples<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 }
@@ -61,14 +62,24 @@ impl Iterator for Samples<'_> {
     }
 }
 
-/// What a data source of an archive is called.
-pub(super) fn source_name(of: &AnyRecording, archive: usize, source: usize) -> String {
-    let stream = &of.streams()[archive].name;
-    let schema = &of.event_classes()[archive].schema;
-    let mut names = schema
-        .fields()
-        .iter()
-        .filter_map(|field| field.name.as_deref());
-    let name = names.nth(source).unwrap_or_default();
-    format!("{name} {stream}")
+/// What the data sources of archives are called, made when an archive is first met.
+#[derive(Debug, Default)]
+pub(crate) struct SourceNames(Table<Vec<String>>);
+
+impl SourceNames {
+    /// The names of the data sources of an archive, in their order.
+    pub(crate) fn of_archive(
+        &mut self,
+        of: &[AnyRecording],
+        recording: usize,
+        archive: usize,
+    ) -> &[String] {
+        self.0.get(recording, archive, || {
+            let of = &of[recording];
+            let stream = &of.streams()[archive].name;
+            let fields = of.event_classes()[archive].schema.fields().iter();
+            let names = fields.filter_map(|field| field.name.as_deref());
+            names.map(|name| format!("{name} {stream}")).collect()
+        })
+    }
 }
