@@ -72,7 +72,7 @@ fn protection(args: &Convert) -> Option<(Protection, ctf::Nonce)> {
                 .key_file
                 .first()
                 .filter(|_| args.encrypt)
-                .cloned(),
+                .map(|file| file.key.clone()),
             checksum: args.checksum.map(Into::into).unwrap_or_default(),
         };
         (protection, kymo_io::random as ctf::Nonce)
