@@ -3,6 +3,7 @@
 pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod ctf;
+pub(crate) mod key;
 pub(crate) mod machine;
 pub(crate) mod receive;
 pub(crate) mod rrd;
@@ -12,7 +13,6 @@ pub(crate) mod serve;
 mod size;
 pub(crate) mod time;
 
-use std::io::Read;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -20,11 +20,9 @@ use kymo::filter::{Glob, Moment, parse_range};
 use kymo::open::{ClockChoice, Duration, parse_placed};
 use kymo::show::pretty;
 use kymo_collectd::network::Keys;
-use kymo_ctf::secure::Key;
 use kymo_machine::Machine;
 
-/// More than any file with a key has, in bytes.
-const LONGEST_KEY_FILE: u64 = 1 << 10;
+use key::KeyFile;
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
@@ -178,9 +176,10 @@ pub(crate) struct Input {
     /// A file with the key of encrypted packets of a trace (RFC v1.1): 16, 24 or 32 bytes, or twice
     /// as many hexadecimal digits in a line.
     ///
-    /// Can be given several times: each packet is opened with the first key that fits.
-    #[arg(long, value_name = "FILE", value_parser = parse_key, value_hint = clap::ValueHint::FilePath)]
-    pub(crate) key_file: Vec<Key>,
+    /// Can be given several times: each packet is opened with the first key that fits. 32 digits without
+    /// the end of the line are 32 bytes, and so the key themselves.
+    #[arg(long, value_name = "FILE", value_parser = KeyFile::parse, value_hint = clap::ValueHint::FilePath)]
+    pub(crate) key_file: Vec<KeyFile>,
 
     /// Add SEC seconds to the times of all clocks.
     #[arg(
@@ -564,15 +563,6 @@ pub(crate) enum Color {
 fn parse_keys(path: &str) -> Result<Keys, String> {
     let text = std::fs::read(path).map_err(|error| error.to_string())?;
     Keys::parse(&text).map_err(|error| error.to_string())
-}
-
-fn parse_key(path: &str) -> Result<Key, String> {
-    // No more than a key is read, should it be the name of something large.
-    let mut file = Vec::new();
-    std::fs::File::open(path)
-        .and_then(|opened| opened.take(LONGEST_KEY_FILE).read_to_end(&mut file))
-        .map_err(|error| error.to_string())?;
-    Key::parse(&file).map_err(|error| error.to_string())
 }
 
 fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {

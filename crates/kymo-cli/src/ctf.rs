@@ -1,9 +1,8 @@
 //! Traces as output: `kymo convert --to ctf1.8`, `kymo repair`, `kymo index`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
 use kymo::convert::ctf::{self, CtfError, CtfOptions, Written};
@@ -16,7 +15,7 @@ use kymo_model::Recording;
 
 use crate::args::convert::{Convert, To};
 use crate::args::ctf::{Index, Repair};
-use crate::directory::{refuse_inputs, refuse_there, whole_directory};
+use crate::directory::{places, refuse_inputs, refuse_there, whole_directory};
 use crate::open::{Inputs, inputs, tell_opening_faults, threads, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -72,7 +71,7 @@ fn protection(args: &Convert) -> Option<(Protection, ctf::Nonce)> {
                 .key_file
                 .first()
                 .filter(|_| args.encrypt)
-                .cloned(),
+                .map(|file| file.key.clone()),
             checksum: args.checksum.map(Into::into).unwrap_or_default(),
         };
         (protection, kymo_io::random as ctf::Nonce)
@@ -204,37 +203,10 @@ pub(crate) fn told(path: &Path, error: io::Error) -> Failure {
     Failure::Output(io::Error::new(error.kind(), told))
 }
 
-/// A directory for each recording: its place below what all of them are in.
+/// Each recording alone, and its place below the output.
 fn separate(recordings: &[AnyRecording]) -> Vec<(PathBuf, Vec<usize>)> {
-    let paths: Vec<PathBuf> = recordings
-        .iter()
-        .map(|of| kymo_io::absolute(of.path()))
-        .collect();
-    let mut common = paths.first().cloned().unwrap_or_default();
-    if paths.len() == 1 {
-        common.pop();
-    }
-    while !paths.iter().all(|path| path.starts_with(&common)) && common.pop() {}
-    let mut taken = std::collections::BTreeSet::new();
-    let places = paths.iter().enumerate().map(|(number, path)| {
-        let parts = path.strip_prefix(&common).unwrap_or(path).components();
-        let parts = parts.filter(|part| matches!(part, Component::Normal(_)));
-        let mut place: PathBuf = parts.collect();
-        if place.as_os_str().is_empty() {
-            place.push("trace");
-        }
-        // A trace may lie within the directory of another one, but not in its place.
-        let first = place.clone();
-        let mut next = 1;
-        while !taken.insert(place.clone()) {
-            let mut name: OsString = first.clone().into_os_string();
-            name.push(format!("_{next}"));
-            place = name.into();
-            next += 1;
-        }
-        (place, vec![number])
-    });
-    places.collect()
+    let alone = (0..).map(|number| vec![number]);
+    places(recordings).into_iter().zip(alone).collect()
 }
 
 /// What is written.

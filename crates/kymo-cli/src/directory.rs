@@ -1,6 +1,7 @@
 //! Directories of traces as output: writing them as a whole.
 
 mod overwrite;
+mod places;
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
@@ -13,6 +14,7 @@ use kymo_model::Recording;
 use crate::ctf::{Stop, told};
 use crate::terminal::{Failure, Outcome};
 use overwrite::{is_empty, only_traces};
+pub(crate) use places::places;
 
 /// So many directories that others write at this moment are passed over in search of a free name.
 const MAX_NAMES: u32 = 1000;

@@ -5,6 +5,7 @@ use kymo::filter::{Filter, Query, TimeQuery};
 use kymo::open::{Error, OpenError, Opened, Options, Placing, TraceOptions, open_placed};
 use kymo_model::Recording;
 
+use crate::args::key::KeyFile;
 use crate::args::{Input, Selection, Work};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -15,7 +16,7 @@ fn open_options(input: &Input) -> Options {
             clock_offset_seconds: input.clock_offset,
             clock_offset_nanos: input.clock_offset_ns,
             clocks_from_unix_epoch: input.clock_force_correlate,
-            keys: input.key_file.clone(),
+            keys: input.key_file.iter().map(|file| file.key.clone()).collect(),
         },
         machine: input.machine,
         clock: input.clock,
@@ -47,6 +48,7 @@ pub(crate) struct Inputs {
 
 /// Opens the recordings, and tells of those that cannot be.
 pub(crate) fn inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
+    KeyFile::warn(&input.key_file, terminal);
     let Opened {
         recordings,
         errors,

@@ -104,6 +104,32 @@ fn the_key_opens_it() {
     assert_eq!(code, Some(0), "{error}");
 }
 
+#[test]
+fn a_key_that_looks_like_digits_is_warned_of() {
+    let home = secured();
+    let digits = fs::read_to_string(home.path().join("digits")).expect("digits");
+    fs::write(home.path().join("endless"), digits.trim_end()).expect("a key");
+    let warned = |key: &str, expected: usize| {
+        for command in [&["print"][..], &["repair", "-f", "-o", "saved"]] {
+            let args = [command, &["--key-file", key, "t"]].concat();
+            let (_, _, error) = told(&home, &args);
+            let lines = error.lines().filter(|line| {
+                line.starts_with("warning: ") && line.contains("hexadecimal digits")
+            });
+            assert_eq!(lines.count(), expected, "{key}: {error}");
+        }
+    };
+    warned("endless", 1);
+    for key in ["key", "digits", "other"] {
+        warned(key, 0);
+    }
+    let (_, _, error) = told(&home, &["print", "--key-file", "endless", "t"]);
+    assert!(
+        error.contains("endless: its 32 bytes are the key"),
+        "{error}"
+    );
+}
+
 /// The events of a trace, without the name of the recording.
 fn events(home: &TempDir, args: &[&str]) -> Vec<String> {
     let args = [&["print", "--names=none"], args].concat();

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use kymo::open::Duration;
-use kymo_ctf::secure::Key;
 
+use super::key::KeyFile;
 use crate::send::Place;
 
 /// Receive the packets of a trace that `kymo send` sends
@@ -33,8 +33,10 @@ pub(crate) struct Receive {
 
     /// Take only datagrams that are authenticated with the key in a file: 16, 24 or 32 bytes, or twice as
     /// many hexadecimal digits in a line.
-    #[arg(long, value_name = "FILE", value_parser = super::parse_key, value_hint = ValueHint::FilePath)]
-    pub(crate) key_file: Option<Key>,
+    ///
+    /// 32 digits without the end of the line are 32 bytes, and so the key themselves.
+    #[arg(long, value_name = "FILE", value_parser = KeyFile::parse, value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<KeyFile>,
 
     /// End when nothing has come for so long since something has; units are ns, us, ms, s, m, h, d.
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_idle)]

@@ -11,7 +11,8 @@ use kymo_io::{Access, Bytes};
 use kymo_model::{Chunk, Cursor, Event, Nothing, Recording};
 
 /// Directories within directories are looked at so deep.
-const DEPTH: usize = 8;
+const DEPTH: usize = 64;
+
 pub(super) fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
@@ -101,7 +102,8 @@ impl Parts {
             || self.is_name_of_stream(&name) && is_empty()
     }
 
-    /// Whether a stream without packets may have this name: that of its class, or one that ends with a number.
+    /// Whether a stream without packets may have this name: that of its class, one that ends with a number,
+    /// or the one that tracers give to an only stream.
     fn is_name_of_stream(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else {
             return false;
@@ -110,7 +112,7 @@ impl Parts {
             let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
             is_number && !of.is_empty() && !of.starts_with('.')
         });
-        numbered || self.classes.contains(name)
+        numbered || name == "stream" || self.classes.contains(name)
     }
 }
 

@@ -15,6 +15,7 @@ use kymo_ctf::wire::{
 };
 use kymo_text::Line;
 
+use crate::args::key::KeyFile;
 use crate::args::receive::Receive;
 use crate::send::{Place, count_after};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -34,6 +35,7 @@ const LONGEST_LINGER: Duration = Duration::from_secs(5);
 
 /// Receives until the end.
 pub(crate) fn run(args: &Receive, terminal: &Terminal) -> Result<Outcome, Failure> {
+    KeyFile::warn(&args.key_file, terminal);
     let failed = |error: io::Error| Failure::Output(told(&args.place, &error));
     let socket = UdpSocket::bind((args.place.host.as_str(), args.place.port)).map_err(failed)?;
     hold_more(&socket);
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &Receive, terminal: &Terminal) -> Result<Outcome, Failur
         terminal,
         store,
         receiver: Receiver::new(ReceiverOptions {
-            key: args.key_file.clone(),
+            key: args.key_file.as_ref().map(|file| file.key.clone()),
             resend: !args.no_resend,
             idle: args.idle,
             limits: ReceiverLimits::default(),

@@ -288,7 +288,7 @@ fn wrapped(
         connect(&place.host, place.port, args.departure()).map_err(|error| told(place, &error))?;
     let mut sender = Sender::new(SenderOptions {
         session: u64::from_be_bytes(kymo_io::random()?),
-        key: args.input.key_file.first().cloned(),
+        key: args.input.key_file.first().map(|file| file.key.clone()),
         datagram: args.packet_size,
         rate: args.rate.unwrap_or(RATE).into(),
         window: args.window,

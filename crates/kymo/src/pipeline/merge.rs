@@ -523,7 +523,7 @@ fn ranks(sources: &[SourceInfo<'_>]) -> Vec<u32> {
 }
 
 /// Recordings with an identifier come before those without, those with a name likewise.
-fn compare_recordings(left: &AnyRecording, right: &AnyRecording) -> Ordering {
+pub(crate) fn compare_recordings(left: &AnyRecording, right: &AnyRecording) -> Ordering {
     let some_first = |option: Option<&str>| (option.is_none(), option.map(str::to_owned));
     some_first(left.uid())
         .cmp(&some_first(right.uid()))

@@ -21,6 +21,8 @@ use kymo_time::Timestamp;
 use crate::AnyRecording;
 use crate::show::Assembler;
 
+pub(crate) use merge::compare_recordings;
+
 /// An inclusive range of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {

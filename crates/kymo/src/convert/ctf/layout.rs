@@ -1,6 +1,6 @@
 //! The same fields, laid out otherwise: in another byte order, or without alignment.
 
-use kymo_ctf::class::{BitLayout, FieldClass, Length, Role, TraceClass};
+use kymo_ctf::class::{BitLayout, FieldClass, Length, Role, StreamClass, TraceClass};
 use kymo_machine::ByteOrder;
 
 /// Lays out all fields of a trace otherwise. Fields that do not have the native byte order keep
@@ -47,25 +47,35 @@ pub(super) fn change(trace: &mut TraceClass, order: Option<ByteOrder>, packed: b
 /// Gives the times at which packets begin all of their bits. A time that has fewer goes on from the
 /// packet before it, and in CTF 2 from zero.
 pub(super) fn tell_whole_times(trace: &mut TraceClass) {
-    fn widen(class: &mut FieldClass) {
-        match class {
-            FieldClass::Integer { layout, style }
-                if style.roles.contains(&Role::DefaultClockTimestamp) =>
-            {
-                layout.bits = 64;
-            }
-            FieldClass::Struct { members, .. } => {
-                for member in members {
-                    widen(&mut member.class);
-                }
-            }
-            _ => {}
+    for stream in &mut trace.streams {
+        let context = stream.packet_context.as_mut();
+        if context.is_some_and(|context| widen(context, Role::DefaultClockTimestamp)) {
+            tell_any_size(stream);
         }
     }
-    let streams = trace.streams.iter_mut();
-    streams
-        .filter_map(|stream| stream.packet_context.as_mut())
-        .for_each(widen);
+}
+
+/// Gives the sizes that packets tell all of their bits: where more lies before the events than in the
+/// recording, few bits could not tell the size of a packet with a single event.
+pub(super) fn tell_any_size(stream: &mut StreamClass) {
+    if let Some(context) = &mut stream.packet_context {
+        widen(context, Role::PacketTotalLength);
+        widen(context, Role::PacketContentLength);
+    }
+}
+
+/// Gives the integers that have a role all of the bits that an integer may have; whether one had fewer.
+fn widen(class: &mut FieldClass, role: Role) -> bool {
+    match class {
+        FieldClass::Integer { layout, style } if style.roles.contains(&role) => {
+            std::mem::replace(&mut layout.bits, 64) < 64
+        }
+        FieldClass::Struct { members, .. } => members
+            .iter_mut()
+            .map(|member| widen(&mut member.class, role))
+            .fold(false, |any, was_narrow| any | was_narrow),
+        _ => false,
+    }
 }
 
 /// What becomes of layouts.

@@ -15,7 +15,7 @@ use kymo_time::{Clock, Origin};
 use super::{CtfError, CtfOptions, layout, model};
 use crate::AnyRecording;
 use crate::filter::Filter;
-use crate::pipeline::Select;
+use crate::pipeline::{Select, compare_recordings};
 
 /// What is to be written.
 pub(super) struct Plan<'r> {
@@ -30,6 +30,8 @@ pub(super) struct Source<'r> {
     /// Its position among all.
     pub(super) recording: usize,
     pub(super) of: &'r AnyRecording,
+    /// For each of its stream classes, the position of that of the trace.
+    positions: Vec<usize>,
     /// For each of its event classes, that of the trace.
     pub(super) events: Vec<EventId>,
     /// For each of its stream classes, what is the same in the trace; of a recording of another
@@ -88,13 +90,13 @@ impl<'r> Plan<'r> {
             }));
             parts.push((recording, of, fitted.model));
         }
-        let firsts = first_classes(&parts);
-        let model = match &mut parts[..] {
+        let order = class_order(&parts);
+        let model = match &parts[..] {
             [] => return Err(WriteError::Misuse("no recording is given".to_owned()).into()),
             [(_, _, only)] => only.clone(),
             several => {
                 let models: Vec<&TraceClass> = several.iter().map(|(.., model)| model).collect();
-                let merged = merged(&models, &mut changes);
+                let merged = merged(&models, &order, &mut changes);
                 let fitted = fit(&merged, options.dialect)?;
                 changes.extend(fitted.changes.iter().map(ToString::to_string));
                 // First, since of many changes not all are shown.
@@ -102,17 +104,24 @@ impl<'r> Plan<'r> {
                 fitted.model
             }
         };
+        let mut positions: Vec<_> = parts
+            .iter()
+            .map(|(.., model)| vec![0; model.streams.len()])
+            .collect();
+        for (to, (part, class)) in order.into_iter().enumerate() {
+            positions[part][class] = to;
+        }
         let sources: Vec<Source<'_>> = parts
             .iter()
-            .zip(&firsts)
-            .map(|(&(recording, of, _), &first)| {
+            .zip(positions)
+            .map(|(&(recording, of, _), positions)| {
                 let wants = |event| {
                     options.dialect != Dialect::Rfc11 || (&filter).wants_class(recording, of, event)
                 };
-                Source::new(recording, of, first, &model, &wants)
+                Source::new(recording, of, positions, &model, &wants)
             })
             .collect();
-        let jobs = jobs(&sources, &firsts, &model, options);
+        let jobs = jobs(&sources, &model, options);
         Ok(Self {
             model,
             sources,
@@ -133,25 +142,39 @@ fn keep_wanted(class: &mut TraceClass, wants: impl Fn(usize) -> bool) {
     }
 }
 
-/// The position of the first stream class of each recording in the trace.
-fn first_classes(parts: &[(usize, &AnyRecording, TraceClass)]) -> Vec<usize> {
-    let counts = parts.iter().map(|(.., model)| model.streams.len());
-    counts
-        .scan(0, |next, count| {
-            let first = *next;
-            *next += count;
-            Some(first)
-        })
-        .collect()
+/// The stream classes of all recordings (their positions, and that of the recording) in the order in
+/// which they are in the trace.
+///
+/// Of events at the same time, those come first in a trace whose stream class has the smaller number,
+/// and of several recordings those of the one that is first by its identity. So these come in
+/// the same order when they are one trace.
+fn class_order(parts: &[(usize, &AnyRecording, TraceClass)]) -> Vec<(usize, usize)> {
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    for (part, (.., model)) in parts.iter().enumerate() {
+        order.extend((0..model.streams.len()).map(|class| (part, class)));
+    }
+    if parts.len() > 1 {
+        let numbers_of = |of: &AnyRecording| match of.as_ctf() {
+            Some(trace) => trace.class().streams.iter().map(|of| of.id).collect(),
+            None => model::stream_classes(of),
+        };
+        let numbers: Vec<Vec<u64>> = parts.iter().map(|(_, of, _)| numbers_of(of)).collect();
+        let number = |&(part, class): &(usize, usize)| numbers[part].get(class);
+        order.sort_by(|left, right| {
+            compare_recordings(parts[left.0].1, parts[right.0].1)
+                .then_with(|| number(left).cmp(&number(right)))
+        });
+    }
+    order
 }
 
 impl<'r> Source<'r> {
-    /// `first` is the position of its first stream class in the trace, `wants` whether an event
-    /// class is in the trace at all.
+    /// `positions` are those of its stream classes in the trace; `wants` tells whether an event class is
+    /// in the trace at all.
     fn new(
         recording: usize,
         of: &'r AnyRecording,
-        first: usize,
+        positions: Vec<usize>,
         model: &TraceClass,
         wants: &dyn Fn(usize) -> bool,
     ) -> Self {
@@ -161,7 +184,7 @@ impl<'r> Source<'r> {
             Some(trace) => {
                 let class = trace.class();
                 for (position, stream) in class.streams.iter().enumerate() {
-                    let to = first + position;
+                    let to = positions[position];
                     let before = events.len();
                     let mut next = 0;
                     for event in 0..stream.events.len() {
@@ -191,7 +214,7 @@ impl<'r> Source<'r> {
                         .position(|&number| number == class.stream_class)
                         .unwrap_or(0);
                     events.push(EventId {
-                        stream_class: first + of,
+                        stream_class: positions[of],
                         event: counts[of],
                     });
                     counts[of] += 1;
@@ -201,6 +224,7 @@ impl<'r> Source<'r> {
         Self {
             recording,
             of,
+            positions,
             events,
             agreements,
         }
@@ -208,21 +232,12 @@ impl<'r> Source<'r> {
 }
 
 /// What is to be done with the streams of recordings, in their order.
-fn jobs<'r>(
-    sources: &[Source<'r>],
-    firsts: &[usize],
-    model: &TraceClass,
-    options: &CtfOptions,
-) -> Vec<Job<'r>> {
+fn jobs<'r>(sources: &[Source<'r>], model: &TraceClass, options: &CtfOptions) -> Vec<Job<'r>> {
     let mut names = HashSet::from(["metadata".to_owned(), "index".to_owned()]);
     let mut numbers: HashMap<usize, HashSet<u64>> = HashMap::new();
     let mut jobs = Vec::new();
-    for ((source, of), first) in sources
-        .iter()
-        .map(|source| source.of)
-        .enumerate()
-        .zip(firsts)
-    {
+    for (source, Source { of, positions, .. }) in sources.iter().enumerate() {
+        let of: &'r AnyRecording = of;
         let classes = model::stream_classes(of);
         for (stream, info) in of.streams().iter().enumerate() {
             let (class, name) = match of.as_ctf() {
@@ -237,7 +252,7 @@ fn jobs<'r>(
                 _ => free_name(&name, "_", 1, |name| names.contains(name)),
             };
             names.insert(name.clone());
-            let stream_class = first + class;
+            let stream_class = positions[class];
             // RFC v1.1 knows streams by their numbers alone.
             let numbers = numbers.entry(stream_class).or_default();
             let mut stream_id = info.id;
@@ -290,41 +305,48 @@ fn free_name(name: &str, mark: &str, first: u64, is_taken: impl Fn(&str) -> bool
     free
 }
 
-/// One model of several: each keeps its stream classes, with numbers of their own, and its clocks.
-fn merged(models: &[&TraceClass], changes: &mut Vec<String>) -> TraceClass {
+/// One model of several: each keeps its stream classes, in the order told, with numbers of their own,
+/// and its clocks.
+fn merged(
+    models: &[&TraceClass],
+    order: &[(usize, usize)],
+    changes: &mut Vec<String>,
+) -> TraceClass {
     let mut trace = models[0].clone();
-    let order = trace.native_order();
+    let byte_order = trace.native_order();
     trace.streams.clear();
     trace.clocks.clear();
     trace.uuid = None;
     trace.uid = None;
-    trace.packet_header = Some(header(order));
+    trace.packet_header = Some(header(byte_order));
     agree_on_environment(&mut trace, models, changes);
-    let mut id = 0;
-    for model in models {
-        let clocks: Vec<usize> = model
-            .clocks
-            .iter()
+    let mut clocks_of = |model: &TraceClass| -> Vec<usize> {
+        let clocks = model.clocks.iter();
+        clocks
             .map(|clock| clock_in(&mut trace.clocks, clock))
-            .collect();
-        for stream in &model.streams {
-            let mut stream = stream.clone();
-            stream.id = id;
-            id += 1;
-            if trace.dialect == Dialect::Rfc11 {
-                let before = stream.name.unwrap_or_default();
-                let name = section_name(&trace.streams, &before);
-                if name != before {
-                    let id = stream.id;
-                    changes.push(format!(
-                        "data stream class {id}: `{before}` becomes `{name}`"
-                    ));
-                }
-                stream.name = Some(name);
+            .collect()
+    };
+    let clocks: Vec<_> = models.iter().map(|model| clocks_of(model)).collect();
+    for (id, &(part, class)) in (0..).zip(order) {
+        let mut stream = models[part].streams[class].clone();
+        stream.id = id;
+        if trace.dialect == Dialect::Rfc11 {
+            let before = stream.name.unwrap_or_default();
+            let name = section_name(&trace.streams, &before);
+            if name != before {
+                changes.push(format!(
+                    "data stream class {id}: `{before}` becomes `{name}`"
+                ));
             }
-            stream.clock = stream.clock.and_then(|clock| clocks.get(clock).copied());
-            trace.streams.push(stream);
+            stream.name = Some(name);
         }
+        stream.clock = stream
+            .clock
+            .and_then(|clock| clocks[part].get(clock).copied());
+        if models[part].packet_header != trace.packet_header {
+            layout::tell_any_size(&mut stream);
+        }
+        trace.streams.push(stream);
     }
     trace
 }
