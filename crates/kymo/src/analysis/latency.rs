@@ -216,8 +216,10 @@ impl Work {
         self.pairs += 1;
         self.times.add(nanos);
         self.histogram.add(nanos);
-        let least = self.worst.peek().map_or(0, |worst| worst.0.nanos);
-        if self.worst.len() < self.most_worst || nanos > least {
+        // Where a clock goes back, what ends later may have started before.
+        let rank = (nanos, Reverse(start));
+        let least = self.worst.peek().map(|least| (least.0.nanos, least.0.start));
+        if self.worst.len() < self.most_worst || least.is_some_and(|least| rank > least) {
             self.worst.push(Reverse(Candidate {
                 nanos,
                 start: Reverse(start),
