@@ -127,13 +127,23 @@ impl NewFile {
         Ok((new, result))
     }
 
+    /// Gives the file its name, and waits until that is on the disk, where this was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`rename`](Self::rename), and of [`sync_name`](Self::sync_name).
+    pub fn put(mut self) -> io::Result<()> {
+        self.rename()?;
+        self.sync_name()
+    }
+
     /// Gives the file its name: whoever opens the path from now on finds it.
     ///
     /// # Errors
     ///
-    /// `AlreadyExists` where there is a file that [stays](Replace::keep); those of renaming, after
-    /// which the path is what it was, and of syncing the directory, after which the file has its name.
-    pub fn put(mut self) -> io::Result<()> {
+    /// `AlreadyExists` where there is a file that [stays](Replace::keep); those of renaming. Then the path
+    /// is what it was.
+    pub fn rename(&mut self) -> io::Result<()> {
         // Some systems do not rename files that are open.
         #[cfg(not(unix))]
         drop(self.file.take());
@@ -143,6 +153,15 @@ impl NewFile {
         }
         self.is_put = true;
         drop(self.file.take());
+        Ok(())
+    }
+
+    /// Waits until the name of a file that has it is on the disk, where [that](Replace::sync) was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Those of syncing the directory.
+    pub fn sync_name(&self) -> io::Result<()> {
         match self.sync {
             true => sync_directory(&self.path),
             false => Ok(()),

@@ -64,9 +64,10 @@ impl Store {
     /// # Errors
     ///
     /// `AlreadyExists` where there is one that [stays](kymo_io::Replace::keep); where the journal cannot be
-    /// written; those of renaming. Then nothing is forgotten.
-    pub fn put(&self, path: &[u8], new: NewFile) -> io::Result<()> {
-        self.displace(path, || new.put()).map(drop)
+    /// written; those of renaming. Then nothing is forgotten. Those of syncing its name, which it has then.
+    pub fn put(&self, path: &[u8], mut new: NewFile) -> io::Result<()> {
+        self.displace(path, || new.rename())?;
+        new.sync_name()
     }
 
     /// Forgets a path, and does what belongs to it.

@@ -255,9 +255,8 @@ impl Store {
             threads: Mutex::default(),
         });
         if let Err(error) = recover::recover(&store, &left) {
-            // The next start finds what this one has found.
-            let _ = store.journal.as_ref().map(Journal::remove);
             if is_new {
+                // If nothing came of it.
                 let _ = std::fs::remove_dir(&store.options.base);
             }
             return Err(error);

@@ -10,13 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-use foldhash::{HashMap, HashMapExt};
+use foldhash::HashSet;
 use kymo_io::{Access, Bytes};
 use kymo_rrdtool::reason;
 
 use super::upkeep::carry_over;
 use super::{Record, Store, path_of, records};
-use crate::journal::{self, Entry, replay};
+use crate::journal::{self, Entry, Journal, replay};
 use crate::sync::lock;
 
 /// Why databases of the journal have no updates.
@@ -33,10 +33,24 @@ struct Missing {
 /// # Errors
 ///
 /// Where the files of the journal cannot be read or written; `NotFound` where the base is empty and the journal
-/// has updates of databases in it. Then its files stay.
+/// has updates of databases in it, which then is as it was before.
 pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
+    let damaged = find(store, left).inspect_err(|_| {
+        // The file that was begun has nothing yet.
+        let _ = store.journal().map(Journal::remove);
+    })?;
+    carry_over(store)?;
+    left.iter()
+        .try_for_each(|path| match damaged.contains(path) {
+            true => journal::set_aside(path),
+            false => std::fs::remove_file(path),
+        })
+}
+
+/// Makes pending again what a journal has, and tells which of its files are damaged.
+fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBuf>> {
     let mut missing = Missing::default();
-    let mut damaged = HashMap::new();
+    let mut damaged = Vec::new();
     for path in left {
         let bytes = Bytes::open(path, Access::Sequential).map_err(|error| {
             let text = format!("'{}': {}", path.display(), reason(&error));
@@ -51,14 +65,11 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
             Entry::Update(path, record) => missing.take(store, path, &record),
         });
         if let Err(problem) = told {
-            damaged.insert(path, problem);
+            damaged.push((path, problem));
         }
     }
     refuse_empty_base(store)?;
-    for path in left {
-        let Some(problem) = damaged.get(path) else {
-            continue;
-        };
+    for (path, problem) in &damaged {
         let shown = path.display();
         (store.options.log)(&format!(
             "{shown}: {problem}; what can be read is taken, and the file kept as {shown}.damaged"
@@ -83,12 +94,7 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
     if store.is_durable() {
         sync_files(store)?;
     }
-    carry_over(store)?;
-    left.iter()
-        .try_for_each(|path| match damaged.contains_key(path) {
-            true => journal::set_aside(path),
-            false => std::fs::remove_file(path),
-        })
+    Ok(damaged.into_iter().map(|(path, _)| path).collect())
 }
 
 impl Missing {
