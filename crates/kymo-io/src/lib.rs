@@ -27,7 +27,7 @@ pub use lock::{Locking, lock, unlock};
 pub use process::monotonic_nanos;
 pub use process::{Process, cpu_times, most_open_files, thread_id};
 pub use random::random;
-pub use replace::{Replace, is_beside, replace};
+pub use replace::{NewFile, Replace, create_directories, is_beside, replace};
 pub use shared::Shared;
 pub use storage::{Source, Storage};
 pub use walk::{Entry, EntryKind, absolute, list};

@@ -31,6 +31,8 @@ pub struct Replace<'a> {
     /// Whether to wait until the new file, and its name, are on the disk. Without, a machine
     /// that stops may leave an empty file under the name.
     pub sync: bool,
+    /// Whether a file that is there stays, and the new one is refused with `AlreadyExists`.
+    pub keep: bool,
 }
 
 impl Replace<'_> {
@@ -42,6 +44,7 @@ impl Replace<'_> {
         modified: true,
         follow: true,
         sync: true,
+        keep: false,
     };
 }
 
@@ -54,44 +57,159 @@ impl Replace<'_> {
 ///
 /// # Errors
 ///
-/// `Unsupported` where there is something at the path that is no regular file, such as a pipe or a
-/// device. Those of `write`; those of making, syncing and renaming files, of reading what the file
-/// shall be like, and of giving it away (to another owner only a privileged user may).
+/// Those of [`NewFile::write`], and of [`NewFile::put`].
 pub fn replace<T, E: From<io::Error>>(
     path: &Path,
     how: Replace<'_>,
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, E> {
-    let real = how.follow.then(|| std::fs::canonicalize(path).ok());
-    let path = real.flatten().unwrap_or_else(|| path.to_path_buf());
-    let there = std::fs::symlink_metadata(&path);
-    if there.is_ok_and(|there| !there.is_file() && !there.is_symlink()) {
-        // A rename would put the file in the place of a pipe or a device, such as /dev/null.
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "not a regular file").into());
-    }
-    let like = how.like.map(std::fs::metadata).transpose()?;
-    let (mut file, beside) = create_beside(&path)?;
-    let result = write(&mut file).and_then(|result| {
+    let (new, result) = NewFile::write(path, how, write)?;
+    new.put()?;
+    Ok(result)
+}
+
+/// A file that is written as a whole and does not have its name yet: the first half of
+/// [`replace`], for those who have something else to do just before the file gets its name.
+///
+/// It is removed where it never does.
+#[derive(Debug)]
+pub struct NewFile {
+    /// Open as long as it has another name, so that it stays locked: nobody takes it for one that
+    /// was left behind.
+    file: Option<File>,
+    beside: PathBuf,
+    path: PathBuf,
+    sync: bool,
+    keep: bool,
+    /// Whether there is nothing any more under the other name.
+    is_put: bool,
+}
+
+impl NewFile {
+    /// Writes a file beside the path where it shall be.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` where there is something at the path that is no regular file, such as a pipe or a
+    /// device. Those of `write`; those of making and syncing files, of reading what the file
+    /// shall be like, and of giving it away (to another owner only a privileged user may).
+    pub fn write<T, E: From<io::Error>>(
+        path: &Path,
+        how: Replace<'_>,
+        write: impl FnOnce(&mut File) -> Result<T, E>,
+    ) -> Result<(Self, T), E> {
+        let real = how.follow.then(|| std::fs::canonicalize(path).ok());
+        let path = real.flatten().unwrap_or_else(|| path.to_path_buf());
+        let there = std::fs::symlink_metadata(&path);
+        if there.is_ok_and(|there| !there.is_file() && !there.is_symlink()) {
+            // A rename would put the file in the place of a pipe or a device, such as /dev/null.
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "not a regular file").into());
+        }
+        let like = how.like.map(std::fs::metadata).transpose()?;
+        let (mut file, beside) = create_beside(&path)?;
+        // From here on it is removed where something fails.
+        let mut new = Self {
+            file: None,
+            beside,
+            path,
+            sync: how.sync,
+            keep: how.keep,
+            is_put: false,
+        };
+        let result = write(&mut file)?;
         if let Some(like) = like {
             make_like(&file, &like, how)?;
         }
         if how.sync {
             file.sync_all()?;
         }
-        // Some systems do not rename files that are open. On others, it stays locked until it has its
-        // name, so that nobody takes it for one that was left behind.
-        #[cfg(not(unix))]
-        drop(file);
-        std::fs::rename(&beside, &path)?;
-        Ok(result)
-    });
-    if result.is_err() {
-        // The error that is told is the one that led here.
-        let _ = std::fs::remove_file(&beside);
-    } else if how.sync {
-        sync_directory(&path)?;
+        new.file = Some(file);
+        Ok((new, result))
     }
-    result
+
+    /// Gives the file its name, and waits until that is on the disk, where this was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`rename`](Self::rename), and of [`sync_name`](Self::sync_name).
+    pub fn put(mut self) -> io::Result<()> {
+        self.rename()?;
+        self.sync_name()
+    }
+
+    /// Gives the file its name: whoever opens the path from now on finds it.
+    ///
+    /// # Errors
+    ///
+    /// `AlreadyExists` where there is a file that [stays](Replace::keep); those of renaming. Then the path
+    /// is what it was.
+    pub fn rename(&mut self) -> io::Result<()> {
+        // Some systems do not rename files that are open.
+        #[cfg(not(unix))]
+        drop(self.file.take());
+        match self.keep {
+            true => rename_to_free(&self.beside, &self.path)?,
+            false => std::fs::rename(&self.beside, &self.path)?,
+        }
+        self.is_put = true;
+        drop(self.file.take());
+        Ok(())
+    }
+
+    /// Waits until the name of a file that has it is on the disk, where [that](Replace::sync) was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Those of syncing the directory.
+    pub fn sync_name(&self) -> io::Result<()> {
+        match self.sync {
+            true => sync_directory(&self.path),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_put {
+            // Nobody waits for it, and the next who writes the same file removes it, too.
+            let _ = std::fs::remove_file(&self.beside);
+        }
+    }
+}
+
+/// Renames a file to a path where there is none.
+fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    // Of all ways to give a file a name that is free, this is the one that most systems have.
+    match std::fs::hard_link(from, to) {
+        Ok(()) => {
+            // Two names do no harm where this fails: the next who writes the file removes this one.
+            let _ = std::fs::remove_file(from);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // A file system without links. A file that is made in this very moment is replaced there.
+        Err(_) => match to.symlink_metadata() {
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => std::fs::rename(from, to),
+        },
+    }
+}
+
+/// Makes a directory and those above it that are not there. With `sync`, their names are on the
+/// disk when this returns.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn create_directories(path: &Path, sync: bool) -> io::Result<()> {
+    if !sync {
+        return std::fs::create_dir_all(path);
+    }
+    let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let new: Vec<_> = path.ancestors().take_while(is_new).collect();
+    std::fs::create_dir_all(path)?;
+    new.iter().try_for_each(|made| sync_directory(made))
 }
 
 /// Makes a file of a name that is free, in the same directory, and locks it as long as it is open.
@@ -256,6 +374,48 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap(), content);
         }
         assert_eq!(crate::list(directory.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_there_may_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let how = Replace {
+            keep: true,
+            ..Replace::NEW
+        };
+        // Both are written before one of them gets the name.
+        let content = |text: &'static [u8]| move |file: &mut File| file.write_all(text);
+        let (one, ()) = NewFile::write(&path, how, content(b"one")).unwrap();
+        let (other, ()) = NewFile::write(&path, how, content(b"other")).unwrap();
+        assert!(!path.exists());
+        one.put().unwrap();
+        let error = other.put().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert_eq!(crate::list(directory.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_gets_no_name_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let written = NewFile::write(&path, Replace::NEW, |file| file.write_all(b"new"));
+        drop(written.unwrap());
+        assert_eq!(crate::list(directory.path()).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn directories_are_made_with_those_above() {
+        let directory = tempfile::tempdir().unwrap();
+        for sync in [false, true] {
+            let path = directory.path().join(format!("{sync}/a/b"));
+            create_directories(&path, sync).unwrap();
+            create_directories(&path, sync).unwrap();
+            assert!(path.is_dir());
+        }
+        std::fs::write(directory.path().join("file"), "").unwrap();
+        assert!(create_directories(&directory.path().join("file/a"), true).is_err());
     }
 
     #[test]

@@ -35,6 +35,6 @@ pub use commands::{COMMANDS, find, knows, makes_databases, run, target};
 pub use failure::{Failure, reason};
 pub use files::{FileError, Files};
 pub use pipe::pipe;
-pub use session::{Defaults, Session};
+pub use session::{Defaults, Place, Session};
 pub use usage::usage;
 pub use zone::LocalZone;

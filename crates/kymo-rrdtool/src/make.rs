@@ -5,13 +5,33 @@ use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{self, Write};
 
-use kymo_io::{Replace, replace};
+use kymo_io::{NewFile, Replace};
 use kymo_rrd::convert::{Conversion, Target};
 use kymo_rrd::{Form, Source};
 
 use crate::failure::reason;
+use crate::options::Words;
 use crate::path::{path, shown};
 use crate::{Failure, Session};
+
+/// What becomes of a file that is there when a new one is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// The new one takes its place.
+    Replaced,
+    /// It stays, and there is none.
+    Stays,
+}
+
+impl Existing {
+    /// What `--no-overwrite` says.
+    pub(crate) fn of(words: &Words<'_>) -> Self {
+        match words.has("no-overwrite") {
+            true => Self::Stays,
+            false => Self::Replaced,
+        }
+    }
+}
 
 /// Writes a database beside the file that it replaces, if there is one, and renames it.
 ///
@@ -23,13 +43,14 @@ pub(crate) fn write(
     word: &[u8],
     source: &Source<'_>,
     target: Target,
+    existing: Existing,
 ) -> Result<(), Failure> {
     let conversion = Conversion::new(source, target)
         .map_err(|error| Failure::new(format!("'{}': {error}", shown(word))))?;
     for note in &conversion.notes {
         session.warn(format_args!("{}: {note}", shown(word)));
     }
-    write_with(word, |file| conversion.write_to(file))
+    write_with(session, word, existing, |file| conversion.write_to(file))
 }
 
 /// Writes the bytes of a database in the same way.
@@ -37,11 +58,21 @@ pub(crate) fn write(
 /// # Errors
 ///
 /// Those of writing.
-pub(crate) fn write_bytes(word: &[u8], bytes: &[u8]) -> Result<(), Failure> {
-    write_with(word, |file| file.write_all(bytes))
+pub(crate) fn write_bytes(
+    session: &Session<'_>,
+    word: &[u8],
+    bytes: &[u8],
+    existing: Existing,
+) -> Result<(), Failure> {
+    write_with(session, word, existing, |file| file.write_all(bytes))
 }
 
-fn write_with(word: &[u8], write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Failure> {
+fn write_with(
+    session: &Session<'_>,
+    word: &[u8],
+    existing: Existing,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), Failure> {
     let path = path(word);
     let is_there = path.symlink_metadata().is_ok_and(|there| there.is_file());
     let how = Replace {
@@ -49,8 +80,9 @@ fn write_with(word: &[u8], write: impl FnOnce(&mut File) -> io::Result<()>) -> R
         modified: false,
         // A link is replaced: where others may write too, it leads to files that are not theirs.
         follow: false,
-        // Of a new file nothing is lost that was there before.
-        sync: is_there,
+        // Of a new file nothing is lost that was there before, unless somebody goes by its being there.
+        sync: is_there || session.durable,
+        keep: existing == Existing::Stays,
         ..Replace::NEW
     };
     let write = |file: &mut File| {
@@ -60,7 +92,16 @@ fn write_with(word: &[u8], write: impl FnOnce(&mut File) -> io::Result<()>) -> R
             false => set_usual_mode(file),
         }
     };
-    replace(&path, how, write).map_err(|error| cannot_create(word, &error))
+    let written = NewFile::write(&path, how, write);
+    let put = written.and_then(|(new, ())| match session.place {
+        Some(place) => place(new),
+        None => new.put(),
+    });
+    put.map_err(|error| match error.kind() {
+        // It came while the new one was written.
+        io::ErrorKind::AlreadyExists if existing == Existing::Stays => is_taken(word),
+        _ => cannot_create(word, &error),
+    })
 }
 
 /// What rrdtool gives to new databases, whatever `umask` says: all may read them.
@@ -82,19 +123,20 @@ pub(crate) fn cannot_create(word: &[u8], error: &io::Error) -> Failure {
     Failure::new(format!("creating '{}': {}", shown(word), reason(error)))
 }
 
-/// Checks that there is no file yet.
+/// Checks that there is no file yet, before much is done for a new one.
 ///
 /// # Errors
 ///
 /// Where there is one.
 pub(crate) fn is_free(word: &[u8]) -> Result<(), Failure> {
     match path(word).symlink_metadata() {
-        Ok(_) => Err(Failure::new(format!(
-            "creating '{}': File exists",
-            shown(word)
-        ))),
+        Ok(_) => Err(is_taken(word)),
         Err(_) => Ok(()),
     }
+}
+
+fn is_taken(word: &[u8]) -> Failure {
+    Failure::new(format!("creating '{}': File exists", shown(word)))
 }
 
 /// The form of a database that is rewritten.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use kymo_io::NewFile;
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
@@ -34,6 +35,9 @@ impl Default for Defaults {
     }
 }
 
+/// [Gives](NewFile::put) a file its name, and does what belongs to it.
+pub type Place<'a> = dyn Fn(NewFile) -> io::Result<()> + 'a;
+
 /// Where commands work.
 pub struct Session<'a> {
     /// Where data goes.
@@ -48,6 +52,12 @@ pub struct Session<'a> {
     pub now: Option<i64>,
     /// A database of more values is not made; `None` for any number.
     pub most_values: Option<u64>,
+    /// Whether a command that makes a database waits until it is on the disk. What replaces one that is
+    /// there always waits.
+    pub durable: bool,
+    /// What gives new databases their names when they are written; `None` where nothing else is to be done
+    /// then. Others may have them open.
+    pub place: Option<&'a Place<'a>>,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
@@ -66,6 +76,8 @@ impl<'a> Session<'a> {
             zone: LocalZone::new(),
             now: None,
             most_values: None,
+            durable: false,
+            place: None,
             daemon: None,
             files: Files::new(1),
             operands: Vec::new(),

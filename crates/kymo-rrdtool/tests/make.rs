@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kymo_io::NewFile;
 use kymo_machine::Machine;
 use kymo_rrd::Source;
 use kymo_rrdtool::{Defaults, Session, run};
@@ -368,6 +369,34 @@ fn a_file_that_another_writes_is_left_alone() {
         .unwrap();
     kymo_io::lock(&file, kymo_io::Locking::Try).unwrap();
     assert_eq!(place.fails("tune @a.rrd -h a:5"), "could not lock RRD");
+}
+
+/// That there is no file is found out at the end, too, and not only before much is done.
+#[test]
+fn a_file_that_comes_meanwhile_stays() {
+    let place = Place::new();
+    let path = place.path("a.rrd");
+    let put = |new: NewFile| {
+        std::fs::write(&path, "of another")?;
+        new.put()
+    };
+    let words = ["create", "--no-overwrite", &path, "DS:a:GAUGE:600:U:U"];
+    let words = words.into_iter().chain(["RRA:LAST:0.5:1:10"]);
+    let words: Vec<&[u8]> = words.map(str::as_bytes).collect();
+    for durable in [false, true] {
+        let (mut out, mut warnings) = (Vec::new(), Vec::new());
+        let mut session = Session::new(&mut out, &mut warnings, Defaults::default());
+        session.durable = durable;
+        session.place = Some(&put);
+        let failure = run(&mut session, &words).unwrap().unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            format!("creating '{path}': File exists")
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), b"of another");
+        assert_eq!(std::fs::read_dir(&place.0).unwrap().count(), 1);
+        std::fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]

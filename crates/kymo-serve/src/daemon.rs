@@ -5,7 +5,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use kymo_io::most_open_files;
 use kymo_rrdtool::reason;
@@ -21,6 +21,7 @@ use crate::listen::{Address, Server, Socket};
 use crate::metrics::{self, Page};
 use crate::rrdcached::{self, Rrdcached};
 use crate::store::{Log, Options, Store, Timing};
+use crate::sync::lock;
 
 /// Where the configuration comes from when it is read again.
 pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
@@ -425,8 +426,4 @@ fn options(config: &Config, log: &Log) -> Options {
         journal: config.journal.clone(),
         log: Arc::clone(log),
     }
-}
-
-fn lock(sources: &Mutex<Sources>) -> MutexGuard<'_, Sources> {
-    sources.lock().unwrap_or_else(PoisonError::into_inner)
 }

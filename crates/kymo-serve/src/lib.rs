@@ -32,3 +32,4 @@ pub mod plain;
 mod quiet;
 pub mod rrdcached;
 pub mod store;
+mod sync;

@@ -208,6 +208,13 @@ impl Stream {
         }
     }
 
+    /// A connection without a socket to listen at, and its other end.
+    #[cfg(test)]
+    pub(crate) fn pair() -> io::Result<(Self, UnixStream)> {
+        let (one, other) = UnixStream::pair()?;
+        Ok((Self::new(Wire::Unix(one)), other))
+    }
+
     /// Whether it was the daemon that ended reading: what was read last may be a part of what the client has
     /// to say.
     pub fn is_cut(&self) -> bool {

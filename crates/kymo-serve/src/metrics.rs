@@ -4,7 +4,7 @@ use std::fmt::{Display, Write as _};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// A request is not longer than this.
 const LONGEST_REQUEST: usize = 8 << 10;
-/// Who asks has so long to do it.
+/// Who asks has so long to do it, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Metrics in the making.
@@ -162,12 +162,50 @@ impl Page {
 
 /// Answers one request: a page for `GET /metrics`.
 pub fn serve(mut stream: Stream, page: &Arc<dyn Fn() -> Page + Send + Sync>) {
+    let mut stream = Hurried {
+        stream: &mut stream,
+        end: Instant::now() + PATIENCE,
+    };
     // Who is gone needs no answer.
     let _ = answer(&mut stream, page.as_ref());
 }
 
-fn answer(stream: &mut Stream, page: &dyn Fn() -> Page) -> io::Result<()> {
-    stream.set_patience(PATIENCE)?;
+/// A connection that ends at a moment, however its bytes are spread over the time until then.
+struct Hurried<'a> {
+    stream: &'a mut Stream,
+    end: Instant,
+}
+
+impl Hurried<'_> {
+    /// Has the next bytes come before the end, if that is not there.
+    fn hurry(&self) -> io::Result<()> {
+        let rest = self.end.saturating_duration_since(Instant::now());
+        match rest.is_zero() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => self.stream.set_patience(rest),
+        }
+    }
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.hurry()?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hurry()?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+fn answer(stream: &mut Hurried<'_>, page: &dyn Fn() -> Page) -> io::Result<()> {
     let mut request = vec![0; LONGEST_REQUEST];
     let mut length = 0;
     // The head ends with an empty line.
@@ -196,7 +234,7 @@ fn answer(stream: &mut Stream, page: &dyn Fn() -> Page) -> io::Result<()> {
     }
 }
 
-fn respond(stream: &mut Stream, status: &str, text: &str) -> io::Result<()> {
+fn respond(stream: &mut Hurried<'_>, status: &str, text: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n",
@@ -204,4 +242,30 @@ fn respond(stream: &mut Stream, status: &str, text: &str) -> io::Result<()> {
     );
     stream.write_all(head.as_bytes())?;
     stream.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who sends a byte now and then holds a connection no longer than who sends none.
+    #[test]
+    fn a_request_has_one_end() {
+        let (mut stream, mut client) = Stream::pair().unwrap();
+        let slow = std::thread::spawn(move || {
+            // Until nobody reads any more.
+            while client.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let mut hurried = Hurried {
+            stream: &mut stream,
+            end: Instant::now() + Duration::from_millis(100),
+        };
+        let error = answer(&mut hurried, &Page::default).unwrap_err();
+        let kinds = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
+        assert!(kinds.contains(&error.kind()), "{error}");
+        drop(stream);
+        slow.join().unwrap();
+    }
 }

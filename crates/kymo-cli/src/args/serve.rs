@@ -119,7 +119,8 @@ pub(crate) struct Serve {
 
     /// Acknowledge nothing before it is on the disk, so that it survives that the machine stops.
     ///
-    /// It needs a journal.
+    /// It needs a journal. A portable database loses nothing then; a native one may have the updates in part that
+    /// are written to it in that moment.
     #[arg(long)]
     pub(crate) durable: bool,
 

@@ -8,7 +8,7 @@ use kymo_rrd::{Form, Source, Time};
 
 use super::{FIRST_ROW, FORMAT, MACHINE, define, format, machine};
 use crate::failure::reason;
-use crate::make::{self, FirstRows};
+use crate::make::{self, Existing, FirstRows};
 use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
 use crate::times::{self, EARLIEST, TimeError};
@@ -97,7 +97,8 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             _ => {}
         }
     }
-    if words.has("no-overwrite") {
+    let existing = Existing::of(words);
+    if existing == Existing::Stays {
         make::is_free(file)?;
     }
     let format = format(session, words)?;
@@ -112,6 +113,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         step,
         format,
         first_rows,
+        existing,
     };
     if !here && plan.by_daemon(session, words)? {
         return Ok(());
@@ -138,6 +140,7 @@ struct Plan<'a> {
     step: Option<u64>,
     format: Target,
     first_rows: FirstRows,
+    existing: Existing,
 }
 
 impl Plan<'_> {
@@ -212,7 +215,7 @@ impl Plan<'_> {
             .create(|archive, rows| self.first_rows.of(archive, rows))
             .map_err(|error| Failure::new(error.to_string()))?;
         let source = created.source(Form::Xml, Vec::new());
-        make::write(session, self.file, &source, self.format)
+        make::write(session, self.file, &source, self.format, self.existing)
     }
 
     /// Has a daemon make the database, if one is told that answers. One that the command line names
@@ -240,7 +243,7 @@ impl Plan<'_> {
                 _ => {}
             }
         }
-        if words.has("no-overwrite") {
+        if self.existing == Existing::Stays {
             request.push(b"-O".to_vec());
         }
         request.extend(self.texts.iter().map(|text| text.to_vec()));

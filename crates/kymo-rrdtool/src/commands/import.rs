@@ -12,7 +12,7 @@ use kymo_rrd::{Form, Source, Text, Time, numbers, rrd4j};
 
 use super::{FIRST_ROW, FORMAT, define, format};
 use crate::csv::{Table, time};
-use crate::make::{self, FirstRows};
+use crate::make::{self, Existing, FirstRows};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::{Failure, Session, open, times};
@@ -71,7 +71,8 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         let usage = "import [options] <file.csv|file> <file.rrd> [DS:...] [RRA:...]";
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));
     };
-    if words.has("no-overwrite") {
+    let existing = Existing::of(words);
+    if existing == Existing::Stays {
         make::is_free(output)?;
     }
     let step = words.value("step").map(times::duration).transpose();
@@ -84,6 +85,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         step: step.map_err(|error| Failure::new(format!("step size: {error}")))?,
         format: format(session, words)?,
         first_rows: FirstRows::read(words.value("first-row"))?,
+        existing,
     };
     let bytes = open::bytes(input)?;
     match rrd4j::is_rrd4j(&bytes) {
@@ -106,6 +108,7 @@ struct Import<'a> {
     step: Option<u64>,
     format: Target,
     first_rows: FirstRows,
+    existing: Existing,
 }
 
 impl Import<'_> {
@@ -129,7 +132,7 @@ impl Import<'_> {
         }
         let source = Source::open(bytes, None).map_err(|error| self.failure(error))?;
         if self.texts.is_empty() && self.step.is_none() && self.first_rows.is_random() {
-            return make::write(session, self.output, &source, self.format);
+            return make::write(session, self.output, &source, self.format, self.existing);
         }
         let database = &source.database;
         for finding in source.findings.iter() {
@@ -158,7 +161,7 @@ impl Import<'_> {
         let created = filling.create(|archive, rows| self.first_rows.of(archive, rows));
         let created = created.map_err(|error| self.failure(error))?;
         let source = created.source(Form::Xml, Vec::new());
-        make::write(session, self.output, &source, self.format)
+        make::write(session, self.output, &source, self.format, self.existing)
     }
 
     /// Checks that the rows that are told are in their archives.
@@ -245,7 +248,7 @@ impl Import<'_> {
         let mut rrd = Rrd::open(empty).map_err(|error| self.failure(error))?;
         self.store(session, bytes, first_line, (at, &places), &mut rrd)?;
         let full = rrd.into_storage();
-        make::write_bytes(self.output, &full)
+        make::write_bytes(session, self.output, &full, self.existing)
     }
 
     /// The names of the columns, and the line after which the readings begin.

@@ -3,7 +3,7 @@
 use kymo_rrd::modify::{Resize, resize};
 
 use super::{MACHINE, machine};
-use crate::make;
+use crate::make::{self, Existing};
 use crate::open::with_source;
 use crate::options::{Command, Words};
 use crate::path::shown;
@@ -42,7 +42,8 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         let changed = resize(&source.database, &source.rows, archive, how);
         let changed = changed.map_err(|error| Failure::new(error.to_string()))?;
         let copy = changed.source(source.form.clone(), source.records.clone());
-        make::write(session, COPY, &copy, make::form_of(source)?)
+        let target = make::form_of(source)?;
+        make::write(session, COPY, &copy, target, Existing::Replaced)
     })
 }
 

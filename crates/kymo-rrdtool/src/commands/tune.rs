@@ -13,9 +13,10 @@ use kymo_rrd::{Source, Value, numbers};
 
 use super::{MACHINE, machine};
 use crate::failure::reason;
+use crate::make::{self, Existing};
 use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
-use crate::{Failure, Session, daemon, make, open, times};
+use crate::{Failure, Session, daemon, open, times};
 
 pub(super) const COMMAND: Command = Command {
     name: "tune",
@@ -206,7 +207,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             .iter()
             .for_each(|source| changed.forget_seasons(*source));
         let changed = changed.source(source.form.clone(), source.records.clone());
-        return make::write(session, file, &changed, target);
+        return make::write(session, file, &changed, target, Existing::Replaced);
     }
     warn_of_missing(session, &reshaping, &database);
     let mut rows = Changed::of(database, &source.rows).map_err(|error| told(&error))?;
@@ -223,7 +224,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let changed = reshaping.apply(&rows.database, &rows.rows(), &smoothing);
     let changed = changed.map_err(|error| told(&error))?;
     let changed = changed.source(source.form.clone(), source.records.clone());
-    make::write(session, file, &changed, target)?;
+    make::write(session, file, &changed, target, Existing::Replaced)?;
     daemon::forget(session, words, file)
 }
 

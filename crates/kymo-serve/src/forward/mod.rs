@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,11 +25,13 @@ use kymo_collectd::network::{
     DATAGRAM, PORT, Packer, PackerOptions, Protection, Repeats, Security,
 };
 use kymo_collectd::{Identifier, Notification, Value};
+use kymo_io::random;
 use kymo_time::CdTime;
 
 use crate::metrics::Page;
 use crate::quiet::Quiet;
 use crate::store::Log;
+use crate::sync::lock;
 use lane::Lane;
 
 /// The size of the datagrams between threads.
@@ -121,7 +123,7 @@ impl Server {
             Security::Encrypt => Protection::Encrypt {
                 user,
                 password,
-                random: kymo_collectd::network::initial_vectors(seed()?),
+                random: kymo_collectd::network::initial_vectors(random()?),
             },
             _ => Protection::Sign { user, password },
         })
@@ -155,14 +157,6 @@ impl Server {
         let problem = format!("{host}, port {port}: {problem}");
         io::Error::new(io::ErrorKind::InvalidInput, problem)
     }
-}
-
-/// Bytes that nobody can guess.
-fn seed() -> io::Result<[u8; 32]> {
-    use std::io::Read;
-    let mut seed = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;
-    Ok(seed)
 }
 
 /// What was sent on; with several servers, once for each.
@@ -393,8 +387,4 @@ impl Drop for Outbox {
     fn drop(&mut self) {
         self.flush();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Ingest, Options, Origin, Series, Session, lock};
+use super::{Ingest, Options, Origin, Series, Session};
 use crate::store::Store;
+use crate::sync::lock;
 
 /// The place of the type among the parts of a name's [bytes](super::key_of).
 const TYPE_PART: usize = 3;

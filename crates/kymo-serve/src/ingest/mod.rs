@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,6 +29,7 @@ use crate::forward::{Forwarder, Outbox};
 use crate::met::Met;
 use crate::quiet::Quiet;
 use crate::store::{Flushed, Group, Log, Store};
+use crate::sync::lock;
 pub use series::Series;
 use series::{List, Taken};
 
@@ -629,10 +630,6 @@ pub fn now() -> CdTime {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     CdTime::from_timespec(now.as_secs(), now.subsec_nanos()).unwrap_or(CdTime::MAX)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether values are of these kinds.

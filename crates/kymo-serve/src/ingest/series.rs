@@ -10,9 +10,10 @@ use kymo_collectd::{DataSource, Value};
 use kymo_rrd::Time;
 use kymo_time::CdTime;
 
-use super::{Ingest, LONG, MOST_LINES, Problem, fit, lock};
+use super::{Ingest, LONG, MOST_LINES, Problem, fit};
 use crate::csv::Lines;
 use crate::store::{Database, Group, Readings, Refused, Update};
+use crate::sync::lock;
 
 /// A database that cannot be opened or made is tried again after this.
 const RETRY: Duration = Duration::from_secs(10);
@@ -197,7 +198,6 @@ impl Series {
         values: &[Value],
         rates: Option<&[f64]>,
     ) -> Result<(), Problem> {
-        let was_empty = lines.is_empty();
         if !lines.fits(time) || lines.len() > LONG {
             drop(lines);
             if let Err(reason) = ingest.write_lines_of(self)
@@ -214,6 +214,9 @@ impl Series {
                 return Err(Problem::Failed(problem.to_string()));
             }
         }
+        // Only now: while the lock was not held, all may have been written. Then nobody else sees to it
+        // that this is.
+        let was_empty = lines.is_empty();
         let before = lines.len();
         lines.push(time, values, rates);
         let added = lines.len() - before;
@@ -304,15 +307,22 @@ impl Series {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             found => return found,
         }
+        // What the journal has for one that was there goes to this one.
+        let since = store.waits_since(&path).and_then(Time::to_cdtime);
+        let since = since.map_or(time, |since| time.min(CdTime::from_ticks(since)));
         let definition = databases
             .definitions
-            .define(&self.sources, time, interval)
+            .define(&self.sources, since, interval)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         if ingest.counters.created.load(Relaxed) >= options.most_series as u64 {
             return Err(io::Error::other("there are too many new databases"));
         }
-        store.create(&path, &definition)?;
-        ingest.counters.created.fetch_add(1, Relaxed);
+        match store.create_new(&path, &definition) {
+            Ok(()) => ingest.counters.created.fetch_add(1, Relaxed),
+            // Somebody was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => 0,
+            Err(error) => return Err(error),
+        };
         store.database(&path)
     }
 }
@@ -364,7 +374,89 @@ fn grown(count: u64, before: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use kymo_collectd::Identifier;
+
     use super::*;
+    use crate::csv;
+    use crate::ingest::{Options, Origin};
+    use crate::store;
+
+    fn ingest(directory: &Path) -> Arc<Ingest> {
+        let hour = Duration::from_secs(3600);
+        let store = store::Options {
+            base: directory.join("data"),
+            anywhere: false,
+            timing: store::Timing {
+                write_timeout: hour,
+                jitter: Duration::ZERO,
+                flush_interval: hour,
+            },
+            writers: 1,
+            open_files: 4,
+            most_pending: 1 << 20,
+            target: kymo_rrd::convert::Target::Portable,
+            journal: None,
+            log: Arc::new(|_| {}),
+        };
+        let options = Options {
+            types: None,
+            interval: CdTime::from_seconds(10).unwrap(),
+            host: "h".to_string(),
+            databases: None,
+            csv: Some(csv::Options {
+                directory: directory.join("csv"),
+                rates: false,
+            }),
+            most_series: 10,
+            forwarder: None,
+        };
+        let store = crate::store::Store::open(store).unwrap();
+        Ingest::start(options, store, Arc::new(|_| {})).unwrap()
+    }
+
+    /// Lines that come after all before them were written are written, too.
+    #[test]
+    fn no_lines_are_left_to_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        let ingest = ingest(directory.path());
+        let mut session = ingest.session(Origin::Here);
+        let id = Identifier {
+            host: "h",
+            plugin: "p",
+            plugin_instance: "",
+            type_name: "t",
+            type_instance: "",
+        };
+        let mut seconds = 1_500_000_000;
+        let mut take = || {
+            seconds += 1;
+            let time = CdTime::from_seconds(seconds).unwrap();
+            let values = [Value::Gauge(0.1)];
+            session
+                .take(&id, time, CdTime::ZERO, &values, false)
+                .unwrap();
+        };
+        take();
+        // As the keeper does it before it writes them.
+        let taken = std::mem::take(&mut *lock(&ingest.unwritten));
+        let series = ingest.find(&id).unwrap();
+        let mut most = 0;
+        while series.lines().len() >= most {
+            most = series.lines().len();
+            take();
+        }
+        // These were written on the way, and one has come since.
+        drop(taken);
+        let end = Instant::now() + Duration::from_secs(60);
+        while !series.lines().is_empty() {
+            assert!(Instant::now() < end, "nobody writes them");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        ingest.close();
+        ingest.store().close();
+    }
 
     #[test]
     fn counters_go_round() {

@@ -8,7 +8,9 @@
 //!
 //! A group is written by one call of the system before anything in it is acknowledged, so that a
 //! program that is killed loses none. What a machine that stops leaves half-written was not
-//! acknowledged where [`Options::durable`] is set; the checksum tells it.
+//! acknowledged where [`Options::durable`] is set; the checksum tells it. Where the disk cannot take a
+//! file, nothing that is not known to be there is acknowledged, and a new file is begun: what a file has
+//! after that, nobody knows.
 
 mod replay;
 
@@ -17,11 +19,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crc32c::crc32c;
-use kymo_io::{Locking, lock};
+use kymo_io::{Locking, create_directories};
 
+use crate::sync::{lock, wait};
 pub use replay::{Entry, replay};
 
 /// What a file begins with.
@@ -34,7 +37,8 @@ const FORGET: u8 = 2;
 const NAME: &str = "kymo.journal.";
 /// What the name of a file ends with that was not read to its end.
 const DAMAGED: &str = ".damaged";
-/// A file is not longer than so many times what is told, even if what it has cannot be written.
+/// Nothing is appended to a file that is longer than so many times what is told, beside what was carried
+/// over.
 const MOST_TIMES: u64 = 8;
 
 /// Where the journal is, and what it must survive.
@@ -42,7 +46,8 @@ const MOST_TIMES: u64 = 8;
 pub struct Options {
     /// The directory.
     pub directory: PathBuf,
-    /// Above so many bytes everything is written, and a new file begun.
+    /// Above so many bytes, beside those that were carried over from the file before, everything is written,
+    /// and a new file begun.
     pub most_bytes: u64,
     /// Whether what is acknowledged survives that the machine stops, and not the program only.
     pub durable: bool,
@@ -72,12 +77,25 @@ struct Active {
     file: Arc<File>,
     number: u64,
     length: u64,
-    /// Groups that were written, and those of them that are on the disk.
+    /// Bytes of what was carried over: they grow with what is pending, and not with what comes.
+    carried: u64,
+    /// Groups that were written, those of them that are on the disk, and those of which that can be said no
+    /// more, since the disk did not take their file. Counted from the first file on.
     written: u64,
     synced_groups: u64,
+    failed_groups: u64,
     syncing: bool,
-    /// Whether half a group stands at its end, so that nothing may stand behind.
+    /// Whether nothing may stand behind what it has: half a group stands at its end, or there may be holes.
     torn: bool,
+}
+
+/// Where a group comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// It is to be acknowledged.
+    New,
+    /// It is in an earlier file, and was acknowledged.
+    Before,
 }
 
 impl Journal {
@@ -88,9 +106,9 @@ impl Journal {
     /// `WouldBlock` where another program has it open; those of the system.
     pub(crate) fn open(options: Options) -> io::Result<(Self, Vec<PathBuf>)> {
         let directory = &options.directory;
-        std::fs::create_dir_all(directory)?;
+        create_directories(directory, options.durable)?;
         let locked = File::create(directory.join("lock"))?;
-        lock(&locked, Locking::Try).map_err(|error| {
+        kymo_io::lock(&locked, Locking::Try).map_err(|error| {
             let text = format!(
                 "'{}': another program uses it: {error}",
                 directory.display()
@@ -122,26 +140,42 @@ impl Journal {
     /// `StorageFull` where the file has become far longer than was told; those of the system. Then the group
     /// is not in the journal.
     pub(crate) fn append(&self, group: &mut [u8]) -> io::Result<()> {
+        self.write(group, Origin::New)
+    }
+
+    /// Appends a group of what an earlier file has. There is room for it, however long the file is: it was
+    /// acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system. Then the group is not in the journal.
+    pub(crate) fn carry(&self, group: &mut [u8]) -> io::Result<()> {
+        self.write(group, Origin::Before)
+    }
+
+    fn write(&self, group: &mut [u8], origin: Origin) -> io::Result<()> {
         seal(group).ok_or(io::ErrorKind::InvalidInput)?;
-        let done = self.write(group);
+        let done = self.write_sealed(group, origin);
         if done.is_err() {
             self.errors.fetch_add(1, Relaxed);
         }
         done
     }
 
-    fn write(&self, group: &[u8]) -> io::Result<()> {
+    fn write_sealed(&self, group: &[u8], origin: Origin) -> io::Result<()> {
         let mut active = self.active();
         let most = self.options.most_bytes;
-        if active.length > most.saturating_mul(MOST_TIMES) {
+        let new = active.length - active.carried;
+        if origin == Origin::New && new > most.saturating_mul(MOST_TIMES) {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
                 "the journal is too long",
             ));
         }
         if active.torn {
-            let text = "the journal has half a group, and waits for a new file";
-            return Err(io::Error::other(text));
+            return Err(io::Error::other(
+                "its file is damaged, and waits for a new one",
+            ));
         }
         if let Err(error) = (&*active.file).write_all(group) {
             // What was written of it must not stand before the next.
@@ -151,10 +185,14 @@ impl Journal {
             }
             return Err(error);
         }
-        active.length += group.len() as u64;
+        let length = group.len() as u64;
+        active.length += length;
+        if origin == Origin::Before {
+            active.carried += length;
+        }
         active.written += 1;
-        self.bytes.fetch_add(group.len() as u64, Relaxed);
-        if active.length > most {
+        self.bytes.fetch_add(length, Relaxed);
+        if active.length - active.carried > most {
             self.long.store(true, Relaxed);
         }
         match self.options.durable {
@@ -165,14 +203,21 @@ impl Journal {
 
     /// Waits until all that was written is on the disk: one thread syncs for all that have
     /// written before it began.
+    ///
+    /// A file that could not be synced is not tried again: systems tell an error once and then take what was
+    /// not written for written. So all who wait for the file are told.
     fn sync<'a>(&'a self, mut active: MutexGuard<'a, Active>) -> io::Result<()> {
         let wanted = active.written;
-        while active.synced_groups < wanted {
+        loop {
+            // First: a new file counts those of the one before as synced.
+            if active.failed_groups >= wanted {
+                return Err(io::Error::other("the disk did not take it"));
+            }
+            if active.synced_groups >= wanted {
+                return Ok(());
+            }
             if active.syncing {
-                active = self
-                    .synced
-                    .wait(active)
-                    .unwrap_or_else(PoisonError::into_inner);
+                active = wait(&self.synced, active);
                 continue;
             }
             active.syncing = true;
@@ -181,13 +226,21 @@ impl Journal {
             let done = file.sync_data();
             active = self.active();
             active.syncing = false;
-            if done.is_ok() {
-                active.synced_groups = active.synced_groups.max(all);
+            match &done {
+                Ok(()) => active.synced_groups = active.synced_groups.max(all),
+                // What came meanwhile stands behind what the disk may not have.
+                Err(_) => self.give_up(&mut active),
             }
             self.synced.notify_all();
             done?;
         }
-        Ok(())
+    }
+
+    /// Has nothing more appended to a file that the disk did not take, and a new one begun.
+    fn give_up(&self, active: &mut Active) {
+        active.failed_groups = active.written;
+        active.torn = true;
+        self.long.store(true, Relaxed);
     }
 
     /// Whether a new file is to be begun: this one is longer than was told, or torn.
@@ -200,21 +253,28 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// Those of the system; then the old one is appended to.
+    /// Those of making a file; then the old one is appended to.
     pub(crate) fn rotate(&self) -> io::Result<Vec<PathBuf>> {
         let mut active = self.active();
         let directory = &self.options.directory;
-        if self.options.durable {
-            active.file.sync_data()?;
+        // A system tells an error to one of those who sync.
+        while active.syncing {
+            active = wait(&self.synced, active);
+        }
+        let is_waited_for = self.options.durable && active.failed_groups < active.written;
+        if is_waited_for && active.file.sync_data().is_err() {
+            // Those who wait for it are told. What was acknowledged is pending, and is carried over.
+            self.errors.fetch_add(1, Relaxed);
+            self.give_up(&mut active);
         }
         let next = Active::begin(directory, active.number + 1)?;
-        let (written, syncing) = (active.written, active.syncing);
         *active = Active {
-            written,
-            synced_groups: written,
-            syncing,
+            written: active.written,
+            synced_groups: active.written,
+            failed_groups: active.failed_groups,
             ..next
         };
+        self.synced.notify_all();
         self.long.store(false, Relaxed);
         self.rotations.fetch_add(1, Relaxed);
         let number = active.number;
@@ -240,7 +300,7 @@ impl Journal {
     }
 
     fn active(&self) -> MutexGuard<'_, Active> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.active)
     }
 }
 
@@ -263,8 +323,10 @@ impl Active {
             file: Arc::new(file),
             number,
             length: MAGIC.len() as u64,
+            carried: 0,
             written: 0,
             synced_groups: 0,
+            failed_groups: 0,
             syncing: false,
             torn: false,
         })
@@ -335,4 +397,118 @@ fn entry(kind: u8, path: &[u8], group: &mut Vec<u8>) {
     let [low, high] = length.to_le_bytes();
     group.extend_from_slice(&[kind, low, high]);
     group.extend_from_slice(&path[..usize::from(length)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn open(directory: &Path, most_bytes: u64, durable: bool) -> Journal {
+        let options = Options {
+            directory: directory.into(),
+            most_bytes,
+            durable,
+        };
+        Journal::open(options).unwrap().0
+    }
+
+    /// A group that forgets a path.
+    fn group() -> Vec<u8> {
+        let mut group = Vec::new();
+        forget(b"/a.rrd", &mut group);
+        group
+    }
+
+    /// A disk that has failed once may say that all is well the next time.
+    #[test]
+    fn what_the_disk_did_not_take_is_not_acknowledged() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = open(directory.path(), 1 << 20, true);
+        journal.append(&mut group()).unwrap();
+        // A pipe takes bytes, and cannot be synced.
+        let (_reader, writer) = io::pipe().unwrap();
+        let good = {
+            let mut active = journal.active();
+            active.syncing = true;
+            std::mem::replace(
+                &mut active.file,
+                Arc::new(File::from(OwnedFd::from(writer))),
+            )
+        };
+        std::thread::scope(|scope| {
+            // It waits for who seems to sync.
+            let waiting = scope.spawn(|| journal.append(&mut group()));
+            while journal.active().written < 2 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let mut active = journal.active();
+            active.syncing = false;
+            drop(active);
+            journal.append(&mut group()).unwrap_err();
+            journal.active().file = good;
+            waiting.join().unwrap().unwrap_err();
+        });
+        // Nothing stands behind it, though the file could be synced now.
+        assert!(journal.is_long());
+        journal.append(&mut group()).unwrap_err();
+        assert_eq!(journal.errors.load(Relaxed), 3);
+        assert_eq!(journal.rotate().unwrap().len(), 1);
+        journal.append(&mut group()).unwrap();
+        assert!(!journal.is_long());
+    }
+
+    /// A new file does not say that the one before was synced.
+    #[test]
+    fn a_new_file_is_begun_where_the_disk_does_not_take_the_one_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = open(directory.path(), 1 << 20, true);
+        let (_reader, writer) = io::pipe().unwrap();
+        {
+            let mut active = journal.active();
+            active.file = Arc::new(File::from(OwnedFd::from(writer)));
+            active.written += 1;
+        }
+        journal.rotate().unwrap();
+        let active = journal.active();
+        assert_eq!((active.failed_groups, active.torn), (1, false));
+        drop(active);
+        journal.append(&mut group()).unwrap();
+    }
+
+    #[test]
+    fn what_is_carried_over_has_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let most = 2 * group().len() as u64;
+        let journal = open(directory.path(), most, false);
+        for _ in 0..2 * MOST_TIMES * most {
+            journal.carry(&mut group()).unwrap();
+        }
+        assert!(!journal.is_long());
+        let mut taken = 0;
+        while journal.append(&mut group()).is_ok() {
+            taken += 1;
+        }
+        assert!(journal.is_long());
+        assert!(
+            (2 * MOST_TIMES - 1..=2 * MOST_TIMES + 1).contains(&taken),
+            "{taken}"
+        );
+    }
+
+    #[test]
+    fn zeros_are_no_groups() {
+        let mut whole = group();
+        seal(&mut whole).unwrap();
+        for zeros in [8, 12, 4096] {
+            let bytes = [MAGIC.as_slice(), &whole, &vec![0; zeros]].concat();
+            let mut count = 0;
+            let told = replay(&bytes, |_| count += 1);
+            let offset = MAGIC.len() + whole.len();
+            let expected = format!("offset {offset}: found a group of no bytes, expected an entry");
+            assert_eq!((told, count), (Err(expected), 1));
+        }
+    }
 }

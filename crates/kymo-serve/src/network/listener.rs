@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
@@ -23,6 +23,7 @@ use super::{Listen, Shared};
 use crate::ingest::now;
 use crate::listen::{Stop, is_loopback};
 use crate::store::{Log, LogOf};
+use crate::sync::lock;
 
 /// The largest datagram, and more, so that none is cut off.
 const LARGEST: usize = 1 << 16;
@@ -56,10 +57,6 @@ type Stamp = Option<(i64, i64, u64, u64)>;
 fn stamp(path: &Path) -> Stamp {
     let of = |it: Metadata| (it.mtime(), it.mtime_nsec(), it.size(), it.ino());
     path.metadata().ok().map(of)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Listener {

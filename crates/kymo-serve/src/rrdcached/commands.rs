@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Batch, Client, Goes, Words, not_in_journal};
+use super::{Batch, Client, Goes, Words};
 use crate::store::{Flushed, Refused, Update};
 
 /// A command.
@@ -226,7 +226,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
             },
             _ if !store.allows(&path) => self.refuse(format_args!("{shown}: Permission denied")),
             Kind::Flush => self.flush(&path)?,
-            Kind::Forget if store.known(&path).is_none() => {
+            Kind::Forget if !store.has(&path) => {
                 self.refuse("No such file or directory");
             }
             Kind::Forget => {
@@ -234,7 +234,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
                 self.commit();
                 match self.shared.store.forget(&path) {
                     Ok(_) => self.done("Gone!"),
-                    Err(error) => self.refuse(not_in_journal(&error)),
+                    Err(error) => self.refuse(kymo_rrdtool::reason(&error)),
                 }
             }
             Kind::Info => self.info(&path),

@@ -11,11 +11,11 @@ use kymo_rrd::engine::{Fetched, Rrd, Wanted, fetch};
 use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::{Form, Source, Value};
 use kymo_rrdtool::times::EARLIEST;
-use kymo_rrdtool::{Defaults, Failure, Session, reason, run};
+use kymo_rrdtool::{Defaults, Failure, Place, Session, reason, run};
 use kymo_text::Line;
 
 use super::commands::Command;
-use super::{Client, PIECE, Words, not_in_journal};
+use super::{Client, PIECE, Words};
 use crate::store::{Flushed, path_of};
 
 /// Files that are longer, in bytes, are not copied to tell their rows.
@@ -28,8 +28,8 @@ const MOST_VALUES: u64 = 1 << 25;
 const MOST_ROWS: u64 = 1 << 24;
 
 impl<S: Read + Write> Client<'_, S> {
-    /// What rrdtool's command says, or why it does not.
-    fn run(&self, words: &[&[u8]]) -> Result<Vec<u8>, String> {
+    /// What rrdtool's command says, or why it does not. A database that it makes gets its name so.
+    fn run(&self, words: &[&[u8]], place: Option<&Place<'_>>) -> Result<Vec<u8>, String> {
         let (mut out, mut warnings) = (Vec::new(), Vec::new());
         let defaults = Defaults {
             format: self.shared.store.options().target,
@@ -37,6 +37,8 @@ impl<S: Read + Write> Client<'_, S> {
         };
         let mut session = Session::new(&mut out, &mut warnings, defaults);
         session.most_values = Some(MOST_VALUES);
+        session.durable = self.shared.store.is_durable();
+        session.place = place;
         let done = run(&mut session, words);
         match done.unwrap_or_else(|| Err(Failure::new("there is no such command"))) {
             Ok(()) => Ok(out),
@@ -49,7 +51,7 @@ impl<S: Read + Write> Client<'_, S> {
         let opened = Shared::open(path_of(path)).ok();
         let Some(mut rrd) = opened.and_then(|file| Rrd::open(file).ok()) else {
             // It says why.
-            let told = self.run(&[b"last", path]);
+            let told = self.run(&[b"last", path], None);
             return self.tell_number(told);
         };
         let known = self.shared.store.known(path);
@@ -66,7 +68,7 @@ impl<S: Read + Write> Client<'_, S> {
         if index.parse::<u32>().is_err() {
             return self.refuse(format_args!("Invalid index specified ({index})"));
         }
-        let told = self.run(&[b"first", b"--rraindex", index.as_bytes(), path]);
+        let told = self.run(&[b"first", b"--rraindex", index.as_bytes(), path], None);
         self.tell_number(told);
     }
 
@@ -78,7 +80,7 @@ impl<S: Read + Write> Client<'_, S> {
     }
 
     pub(super) fn info(&mut self, path: &[u8]) {
-        match self.run(&[b"info", path]) {
+        match self.run(&[b"info", path], None) {
             Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
             Ok(text) => {
                 let lines = text.split(|byte| *byte == b'\n');
@@ -117,7 +119,7 @@ impl<S: Read + Write> Client<'_, S> {
             true => &[b"list", b"--recursive", &path],
             false => &[b"list", &path],
         };
-        match self.run(request) {
+        match self.run(request, None) {
             Err(reason) => self.refuse(format_args!("List {reason}")),
             Ok(text) => {
                 let lines = text.split(|byte| *byte == b'\n');
@@ -179,18 +181,14 @@ impl<S: Read + Write> Client<'_, S> {
         }
         request.extend(rest.cloned());
         let request: Vec<_> = request.iter().map(AsRef::as_ref).collect();
+        // What was asked before is in the journal before it forgets what is pending.
+        self.commit();
         let store = &self.shared.store;
         let made = store.make_directories(path).map_err(|error| reason(&error));
-        match made.and_then(|()| self.run(&request)) {
+        let place = |new| store.put(path, new);
+        match made.and_then(|()| self.run(&request, Some(&place))) {
             Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
-            Ok(_) => {
-                // What is pending was meant for the one before.
-                self.commit();
-                match self.shared.store.forget(path) {
-                    Ok(_) => self.done("RRD created OK"),
-                    Err(error) => self.refuse(not_in_journal(&error)),
-                }
-            }
+            Ok(_) => self.done("RRD created OK"),
         }
     }
 

@@ -375,7 +375,13 @@ fn databases_are_those_of_their_words() {
 fn a_journal_that_is_full() {
     let daemon = Daemon::with_journal_of(0);
     let problem = "the journal cannot be written: the journal is too long";
-    daemon.expect(&[(CREATE, &format!("-1 {problem}"))]);
+    let refused = format!("-1 RRD Error: creating 'BASE/a.rrd': {problem}");
+    // Nothing is made then.
+    daemon.expect(&[(CREATE, &refused), ("LIST /", "0 RRDs")]);
+    let other = Daemon::new();
+    other.expect(&[(CREATE, "0 RRD created OK")]);
+    let path = |daemon: &Daemon| daemon.directory.path().join("data/a.rrd");
+    std::fs::copy(path(&other), path(&daemon)).unwrap();
     let lines = "PING\nUPDATE a.rrd 1000000010:1:2\nPING\nUPDATE a.rrd x\n\
         UPDATE a.rrd 1000000020:1:2\nBATCH\nUPDATE a.rrd 1000000030:1:2\nFOO\n.\nPING";
     let expected = format!(

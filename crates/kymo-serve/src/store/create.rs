@@ -6,23 +6,52 @@ use std::hash::BuildHasher;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 
-use kymo_io::{Replace, replace};
-use kymo_rrd::Form;
+use kymo_io::{NewFile, Replace, create_directories};
 use kymo_rrd::convert::Conversion;
 use kymo_rrd::engine::{Definition, create};
 use kymo_rrd::modify::Changed;
+use kymo_rrd::{Form, Time};
 
-use super::{Store, path_of};
+use super::{Store, path_of, records};
+use crate::sync::lock;
 
 impl Store {
     /// Makes a database at an absolute path, and the directories above it. Where there is one, it is
-    /// replaced, and forgotten.
+    /// replaced, and what is pending of it [forgotten](Self::forget).
     ///
     /// # Errors
     ///
     /// `PermissionDenied` where the path may not be used, `InvalidInput` for definitions that cannot be
-    /// followed; those of writing.
+    /// followed; those of writing, and of the journal.
     pub fn create(&self, path: &[u8], definition: &Definition) -> io::Result<()> {
+        self.put(path, self.write_new(path, definition, false)?)
+    }
+
+    /// Makes a database where there is none. What the journal has for one that was there is given to it when it is
+    /// opened, as far as it is [after its last time](Self::waits_since).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Self::create); `AlreadyExists` where there is one.
+    pub fn create_new(&self, path: &[u8], definition: &Definition) -> io::Result<()> {
+        let new = self.write_new(path, definition, true)?;
+        let _alone = self.alone(path);
+        match self.known(path) {
+            // Its file was removed, and it has updates for it still.
+            Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            None => new.put(),
+        }
+    }
+
+    /// The time of the first update that the journal has for a database which could not be opened, if it has any.
+    pub fn waits_since(&self, path: &[u8]) -> Option<Time> {
+        let unopened = lock(&self.unopened);
+        let waiting = unopened.get(path)?;
+        records(waiting).map(|record| record.time).min()
+    }
+
+    /// Writes a new database beside its place.
+    fn write_new(&self, path: &[u8], definition: &Definition, keep: bool) -> io::Result<NewFile> {
         if !self.allows(path) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -38,16 +67,17 @@ impl Store {
             .map_err(|error| wrong(error.to_string()))?;
         let how = Replace {
             follow: false,
-            // Of a new file nothing is lost that was there before.
-            sync: false,
+            // Of a new file nothing is lost that was there before; but what is acknowledged goes to it.
+            sync: self.is_durable(),
+            keep,
             ..Replace::NEW
         };
-        replace(path_of(path), how, |file: &mut File| {
+        let (new, ()) = NewFile::write(path_of(path), how, |file: &mut File| {
             conversion.write_to(file)?;
             // As rrdtool gives it to new databases.
             file.set_permissions(PermissionsExt::from_mode(0o644))
         })?;
-        self.forget(path).map(drop)
+        Ok(new)
     }
 
     /// Makes the directories above a path.
@@ -57,7 +87,7 @@ impl Store {
     /// Those of the system.
     pub(crate) fn make_directories(&self, path: &[u8]) -> io::Result<()> {
         match path_of(path).parent() {
-            Some(directory) => std::fs::create_dir_all(directory),
+            Some(directory) => create_directories(directory, self.is_durable()),
             None => Ok(()),
         }
     }

@@ -1,11 +1,12 @@
 //! A database: what is known of it, and the updates that are not yet in its file.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use kymo_rrd::Time;
 use kymo_time::CdTime;
 
 use super::update::{Record, records};
+use crate::sync::lock;
 
 /// A database of a [`Store`](super::Store). Sources keep it, so that they look for it once.
 #[derive(Debug)]
@@ -36,13 +37,24 @@ pub(super) struct State {
     pub(super) writing: bool,
     /// Whether updates are kept in memory until that ends.
     pub(super) suspended: bool,
-    /// Whether it was forgotten: those who keep it have to look for it again.
-    pub(super) forgotten: bool,
+    /// Whether it is the database of its path.
+    pub(super) place: Place,
     /// How often the file was to be written, and how often it was or failed to be.
     pub(super) wanted: u64,
     pub(super) served: u64,
     /// Why it could not be written the last time.
     pub(super) failed: Option<String>,
+}
+
+/// Whether a database is that of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is in the table: it takes updates, and they are written.
+    Known,
+    /// It may not be for long: it takes none, and none are written, until that is known.
+    Held,
+    /// It is not: those who keep it have to look for it again.
+    Forgotten,
 }
 
 impl Database {
@@ -59,7 +71,7 @@ impl Database {
                 urgent: false,
                 writing: false,
                 suspended: false,
-                forgotten: false,
+                place: Place::Known,
                 wanted: 0,
                 served: 0,
                 failed: None,
@@ -92,8 +104,7 @@ impl Database {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that is done with it leaves it in a state that others could not go on from.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -10,6 +10,9 @@
 
 mod create;
 mod database;
+mod displace;
+mod flush;
+mod recover;
 mod update;
 mod upkeep;
 mod writer;
@@ -19,26 +22,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
-use foldhash::{HashMap, HashMapExt};
-use kymo_io::Shared;
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use kymo_io::{Shared, create_directories};
 use kymo_rrd::Time;
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Rrd;
 
 use crate::journal::{self, Journal};
 use crate::quiet::Quiet;
+use crate::sync::lock;
 pub use database::Database;
-use database::State;
+use database::{Place, State};
 pub(crate) use update::first_record;
 use update::records;
 pub use update::{Readings, Record, Update};
-use upkeep::Upkeep;
+use upkeep::{Upkeep, Wish};
 use writer::Queue;
 
 /// Where messages for people go.
@@ -188,9 +191,12 @@ pub struct Store {
     shards: [Shard; SHARDS],
     queues: Vec<Queue>,
     journal: Option<Journal>,
-    /// Records that the journal has for files that are there and could not be opened, by their paths.
+    /// Records that the journal has for databases that could not be opened yet, by their paths.
     /// Held while something is carried over to a new journal, so that nothing is forgotten meanwhile.
     unopened: Mutex<HashMap<Box<[u8]>, Vec<u8>>>,
+    /// Paths that somebody is [alone](displace::Alone) with, and what tells that there is one less.
+    busy: Mutex<HashSet<Box<[u8]>>>,
+    free: Condvar,
     pending_bytes: AtomicUsize,
     /// What it has done.
     pub counters: Counters,
@@ -214,9 +220,13 @@ impl Store {
     /// # Errors
     ///
     /// Where the directories cannot be made, another program uses the journal, or it cannot be read.
+    /// `NotFound` where the base is empty and the journal has updates of databases in it: what they are on may
+    /// not be mounted. Then nothing has changed.
     pub fn open(mut options: Options) -> io::Result<Arc<Self>> {
-        if !options.base.is_dir() {
-            std::fs::create_dir_all(&options.base)?;
+        let is_durable = options.journal.as_ref().is_some_and(|it| it.durable);
+        let is_new = !options.base.is_dir();
+        if is_new {
+            create_directories(&options.base, is_durable)?;
             // It may be mistyped, or on a disk that is not mounted.
             let base = options.base.display();
             (options.log)(&format!("{base}: was not there, and is made"));
@@ -237,12 +247,20 @@ impl Store {
             queues: (0..writers).map(|_| Queue::default()).collect(),
             journal,
             unopened: Mutex::new(HashMap::new()),
+            busy: Mutex::new(HashSet::new()),
+            free: Condvar::new(),
             pending_bytes: AtomicUsize::new(0),
             counters: Counters::default(),
             upkeep: Upkeep::default(),
             threads: Mutex::default(),
         });
-        upkeep::recover(&store, &left)?;
+        if let Err(error) = recover::recover(&store, &left) {
+            if is_new {
+                // If nothing came of it.
+                let _ = std::fs::remove_dir(&store.options.base);
+            }
+            return Err(error);
+        }
         for index in 0..writers {
             let writing = Arc::clone(&store);
             let thread = std::thread::Builder::new().name(format!("writer {index}"));
@@ -261,7 +279,7 @@ impl Store {
     pub fn close(&self) -> bool {
         let threads = std::mem::take(&mut *lock(&self.threads));
         // It may wait for the writers, and so ends before them. A thread that panicked has told so.
-        self.upkeep.stop();
+        self.upkeep.press(Wish::Stop);
         let _ = threads.upkeep.map(JoinHandle::join);
         self.resume_all();
         self.flush_all_and_wait();
@@ -296,7 +314,7 @@ impl Store {
     pub fn set_timing(&self, timing: Timing) {
         *self.timing.write().unwrap_or_else(PoisonError::into_inner) = timing;
         // What was to be written in an hour may be due now.
-        self.upkeep.press();
+        self.upkeep.press(Wish::Write);
     }
 
     /// When updates are written.
@@ -307,6 +325,12 @@ impl Store {
     /// What it shall do.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Whether what is acknowledged survives that the machine stops.
+    pub(crate) fn is_durable(&self) -> bool {
+        let journal = self.journal.as_ref();
+        journal.is_some_and(|journal| journal.options().durable)
     }
 
     /// The absolute path that a word means: one that is not absolute is below the base. Where it can be
@@ -335,13 +359,16 @@ impl Store {
 
     /// Whether a path may be used: below the base and without `..`, or any.
     pub fn allows(&self, path: &[u8]) -> bool {
-        let below = || {
-            let rest = path.strip_prefix(self.base())?;
-            (rest.is_empty() || rest.starts_with(b"/")).then_some(())?;
+        !path.contains(&0) && (self.options.anywhere || self.is_below(path))
+    }
+
+    /// Whether a path is below the base and has no `..`.
+    fn is_below(&self, path: &[u8]) -> bool {
+        let rest = path.strip_prefix(self.base());
+        rest.is_some_and(|rest| {
             let mut names = rest.split(|byte| *byte == b'/');
-            (!names.any(|name| name == b"..")).then_some(())
-        };
-        !path.contains(&0) && (self.options.anywhere || below().is_some())
+            (rest.is_empty() || rest.starts_with(b"/")) && !names.any(|name| name == b"..")
+        })
     }
 
     /// The database at an absolute path, if it is known.
@@ -363,6 +390,10 @@ impl Store {
         if !self.allows(path) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
+        let _alone = self.alone(path);
+        if let Some(database) = self.known(path) {
+            return Ok(database);
+        }
         let file = path_of(path);
         if !file.metadata()?.is_file() {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
@@ -370,12 +401,14 @@ impl Store {
         }
         let rrd = Rrd::open(Shared::open(file)?)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        let last = rrd.last_update();
-        let mut shard = self.shard(path);
-        let entry = shard.entry(path.into());
         let writer = (hash(path) >> 8) as usize % self.queues.len();
-        let database = entry.or_insert_with(|| Arc::new(Database::new(path, writer, last)));
-        Ok(Arc::clone(database))
+        let database = Arc::new(Database::new(path, writer, rrd.last_update()));
+        let mut unopened = lock(&self.unopened);
+        if let Some(waiting) = unopened.remove(path) {
+            self.adopt(&database, &waiting);
+        }
+        self.shard(path).insert(path.into(), Arc::clone(&database));
+        Ok(database)
     }
 
     /// Takes an update. One that will be acknowledged is put in a group beside.
@@ -390,7 +423,7 @@ impl Store {
         group: Option<&mut Group>,
     ) -> Result<(), Refused> {
         let mut state = database.state();
-        if state.forgotten {
+        if state.place != Place::Known {
             return Err(Refused::Forgotten);
         }
         if !is_later(update.time, state.last) {
@@ -400,7 +433,7 @@ impl Store {
         let before = state.pending.len();
         if self.pending_bytes.load(Relaxed) >= self.options.most_pending {
             self.counters.dropped.fetch_add(1, Relaxed);
-            self.upkeep.press();
+            self.upkeep.press(Wish::Write);
             return Err(Refused::Full);
         }
         update.encode(&mut state.pending);
@@ -423,7 +456,7 @@ impl Store {
         if pending > self.options.most_pending / 2
             && pending - added <= self.options.most_pending / 2
         {
-            self.upkeep.press();
+            self.upkeep.press(Wish::Write);
         }
         Ok(())
     }
@@ -446,123 +479,9 @@ impl Store {
             ));
         }
         if journal.is_long() {
-            self.upkeep.press();
+            self.upkeep.press(Wish::Rotate);
         }
         done
-    }
-
-    /// Writes what is pending of a database, and waits for it.
-    pub fn flush(&self, database: &Arc<Database>) -> Flushed {
-        self.counters.flushes.fetch_add(1, Relaxed);
-        let mut state = database.state();
-        if state.suspended || (state.count == 0 && !state.writing) {
-            return Flushed::Nothing;
-        }
-        state.wanted += 1;
-        let wanted = state.wanted;
-        if !state.urgent {
-            state.urgent = true;
-            self.queues[database.writer].write(database, true);
-        }
-        while state.served < wanted {
-            state = database
-                .served
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        match &state.failed {
-            Some(reason) => Flushed::Failed(reason.clone()),
-            None => Flushed::Written,
-        }
-    }
-
-    /// Has everything written that is pending, and does not wait for it.
-    pub fn flush_all(&self) {
-        for database in self.databases() {
-            let mut state = database.state();
-            if state.count > 0 && !state.suspended && !state.urgent {
-                state.urgent = true;
-                self.queues[database.writer].write(&database, false);
-            }
-        }
-    }
-
-    /// The same, and waits until each was written or could not be.
-    pub fn flush_all_and_wait(&self) {
-        self.flush_all();
-        let (tell, told) = channel();
-        self.queues
-            .iter()
-            .for_each(|queue| queue.tell(tell.clone()));
-        drop(tell);
-        // Each writer tells once.
-        told.iter().for_each(drop);
-    }
-
-    /// Forgets what is known of a path; what is pending is lost. Tells whether it was known.
-    ///
-    /// # Errors
-    ///
-    /// Where the journal cannot be written: then nothing is forgotten.
-    pub fn forget(&self, path: &[u8]) -> io::Result<bool> {
-        let mut unopened = lock(&self.unopened);
-        if let Some(journal) = &self.journal {
-            // Before anything is accepted that comes after this.
-            let mut group = Group::new();
-            journal::forget(path, &mut group.bytes);
-            journal.append(&mut group.bytes)?;
-        }
-        unopened.remove(path);
-        let known = self.forget_in_memory(path);
-        drop(unopened);
-        Ok(known)
-    }
-
-    /// The same, of what the journal says.
-    fn forget_in_memory(&self, path: &[u8]) -> bool {
-        let Some(database) = self.shard(path).remove(path) else {
-            return false;
-        };
-        let mut state = database.state();
-        state.forgotten = true;
-        state.count = 0;
-        let lost = std::mem::take(&mut state.pending);
-        self.pending_bytes.fetch_sub(lost.len(), Relaxed);
-        // A writer that has taken updates is waited for: none is written after this.
-        while state.writing {
-            state = database
-                .served
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        true
-    }
-
-    /// Keeps the updates of a database in memory. Tells whether they were not before.
-    pub fn suspend(&self, database: &Database) -> bool {
-        !std::mem::replace(&mut database.state().suspended, true)
-    }
-
-    /// Has them written again. Tells whether they were not.
-    pub fn resume(&self, database: &Arc<Database>) -> bool {
-        let mut state = database.state();
-        let was = std::mem::replace(&mut state.suspended, false);
-        if was && state.count > 0 && !state.scheduled {
-            self.schedule(database, &mut state, self.timeout(database));
-        }
-        was
-    }
-
-    /// Suspends all databases that are known, and tells how many were not.
-    pub fn suspend_all(&self) -> usize {
-        let databases = self.databases().into_iter();
-        databases.filter(|database| self.suspend(database)).count()
-    }
-
-    /// Has the updates of all written again, and tells of how many they were not.
-    pub fn resume_all(&self) -> usize {
-        let databases = self.databases().into_iter();
-        databases.filter(|database| self.resume(database)).count()
     }
 
     /// All databases that are known.
@@ -633,10 +552,6 @@ fn hash(path: &[u8]) -> u64 {
     FixedState::default().hash_one(path)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 pub(crate) fn bytes_of(path: &Path) -> &[u8] {
     use std::os::unix::ffi::OsStrExt;
     path.as_os_str().as_bytes()
@@ -648,20 +563,4 @@ pub(crate) fn path_of(path: &[u8]) -> &Path {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_later_by_what_files_hold_of_them() {
-        // The last of these rounds to the next second.
-        let moments = [(9, 0), (9, 1 << 29), (9, (1 << 30) - 1), (10, 0), (10, 600)];
-        let moments = moments.map(|(seconds, units)| Time::new(seconds, units).unwrap());
-        let far = [i64::MIN, 11, 12, i64::MAX].map(Time::from_seconds);
-        for time in moments.iter().chain(&far) {
-            for last in moments.iter().chain(&far) {
-                let expected = time.to_micros() > last.to_micros();
-                assert_eq!(is_later(*time, *last), expected, "{time:?} {last:?}");
-            }
-        }
-    }
-}
+mod tests;

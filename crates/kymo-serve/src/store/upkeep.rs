@@ -1,79 +1,127 @@
 //! What has to be done from time to time: everything is written, and the journal begins anew.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use foldhash::{HashSet, HashSetExt};
-use kymo_io::{Access, Bytes};
-use kymo_rrdtool::reason;
-
-use super::{Group, Store, lock, records};
-use crate::journal::{self, Entry, replay};
+use super::{Group, Store, records};
+use crate::journal::{self, Journal};
+use crate::sync::{lock, wait};
 
 /// A group that is carried over to a new journal is written when it has so many bytes.
 const PIECE: usize = 1 << 20;
+/// However often it is asked for, everything is written no more often than this: what cannot be written is tried
+/// each time.
+const WRITE_PAUSE: Duration = Duration::from_millis(250);
+/// And no new file of the journal begun: what cannot be written is carried over each time.
+const ROTATE_PAUSE: Duration = Duration::from_secs(1);
 
 /// When there is something to do.
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
-    state: Mutex<Wish>,
+    wishes: Mutex<Wishes>,
     changed: Condvar,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Wish {
-    #[default]
-    Nothing,
-    /// Everything is to be written now.
+/// What is to be done before its time has come.
+#[derive(Debug, Default)]
+struct Wishes {
+    write: bool,
+    rotate: bool,
+    stop: bool,
+}
+
+/// Something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Everything is to be written: memory is short, or other times hold.
     Write,
+    /// The same, and the journal is to begin anew: it is long, or its file is damaged.
+    Rotate,
+    /// Nothing is to be done any more.
     Stop,
 }
 
+/// Moments from which on something may be done, or is to be.
+#[derive(Debug)]
+struct Times {
+    write: Instant,
+    rotate: Instant,
+    /// When the journal was begun anew.
+    rotated: Instant,
+}
+
 impl Upkeep {
-    /// Has everything written soon.
-    pub(super) fn press(&self) {
-        let mut state = lock(&self.state);
-        if *state == Wish::Nothing {
-            *state = Wish::Write;
+    /// Has something done soon.
+    pub(super) fn press(&self, wish: Wish) {
+        let mut wishes = lock(&self.wishes);
+        let wished = match wish {
+            Wish::Write => &mut wishes.write,
+            Wish::Rotate => &mut wishes.rotate,
+            Wish::Stop => &mut wishes.stop,
+        };
+        if !std::mem::replace(wished, true) {
             self.changed.notify_one();
         }
     }
 
-    pub(super) fn stop(&self) {
-        *lock(&self.state) = Wish::Stop;
-        self.changed.notify_one();
+    /// Waits until something is to be done. What is wished from then on is another wish.
+    fn next(&self, store: &Store, times: &Times) -> Wish {
+        let mut wishes = lock(&self.wishes);
+        loop {
+            let now = Instant::now();
+            // It may have begun anew since that was wished.
+            wishes.rotate &= store.journal().is_some_and(Journal::is_long);
+            // The interval may change meanwhile.
+            let end = times.rotated + store.timing().flush_interval;
+            let rotates = end <= now || (wishes.rotate && times.rotate <= now);
+            let writes = wishes.write && times.write <= now;
+            if wishes.stop {
+                return Wish::Stop;
+            }
+            if rotates {
+                (wishes.rotate, wishes.write) = (false, false);
+                return Wish::Rotate;
+            }
+            if writes {
+                wishes.write = false;
+                return Wish::Write;
+            }
+            let wished = [(wishes.rotate, times.rotate), (wishes.write, times.write)];
+            let wished = wished.iter().filter(|(is_wished, _)| *is_wished);
+            let next = wished.map(|(_, time)| *time).fold(end, Instant::min);
+            let rest = next.saturating_duration_since(now);
+            wishes = match self.changed.wait_timeout(wishes, rest) {
+                Ok((wishes, _)) => wishes,
+                Err(poisoned) => PoisonError::into_inner(poisoned).0,
+            };
+        }
     }
 }
 
 /// Does it until the store is closed.
 pub(super) fn run(store: &Store) {
-    let upkeep = &store.upkeep;
+    let now = Instant::now();
+    let mut times = Times {
+        write: now,
+        rotate: now,
+        rotated: now,
+    };
     loop {
-        let end = Instant::now() + store.timing().flush_interval;
-        let mut state = lock(&upkeep.state);
-        loop {
-            let wait = end.saturating_duration_since(Instant::now());
-            match *state {
-                Wish::Stop => return,
-                Wish::Nothing if !wait.is_zero() => {}
-                _ => break,
+        match store.upkeep.next(store, &times) {
+            Wish::Stop => return,
+            Wish::Write => store.flush_all(),
+            Wish::Rotate => {
+                if let Err(error) = write_all(store) {
+                    store
+                        .quiet
+                        .tell(format_args!("the journal cannot begin anew: {error}"));
+                }
+                times.rotated = Instant::now();
+                times.rotate = times.rotated + ROTATE_PAUSE;
             }
-            state = match upkeep.changed.wait_timeout(state, wait) {
-                Ok((state, _)) => state,
-                Err(poisoned) => PoisonError::into_inner(poisoned).0,
-            };
         }
-        drop(state);
-        if let Err(error) = write_all(store) {
-            (store.options.log)(&format!("the journal cannot begin anew: {error}"));
-        }
-        let mut state = lock(&upkeep.state);
-        if *state == Wish::Write {
-            *state = Wish::Nothing;
-        }
+        times.write = Instant::now() + WRITE_PAUSE;
     }
 }
 
@@ -89,115 +137,39 @@ fn write_all(store: &Store) -> io::Result<()> {
 }
 
 /// Puts what is pending in the journal: the files before it are not needed any more then.
-fn carry_over(store: &Store) -> io::Result<()> {
+pub(super) fn carry_over(store: &Store) -> io::Result<()> {
     let Some(journal) = store.journal() else {
         return Ok(());
     };
     let mut group = Group::new();
+    let carry = |group: &mut Group| match group.is_empty() {
+        true => Ok(()),
+        false => journal.carry(&mut std::mem::take(&mut group.bytes)),
+    };
     let unopened = lock(&store.unopened);
     for (path, pending) in unopened.iter() {
         for record in records(pending) {
             journal::update(path, record.bytes, &mut group.bytes);
         }
         if group.len() > PIECE {
-            store.commit(&mut group)?;
+            carry(&mut group)?;
         }
     }
     for database in store.databases() {
-        let state = database.state();
+        let mut state = database.state();
+        // What a writer has taken it may put back.
+        while state.writing {
+            state = wait(&database.served, state);
+        }
         for record in records(&state.pending) {
             journal::update(database.path(), record.bytes, &mut group.bytes);
         }
         drop(state);
         if group.len() > PIECE {
-            store.commit(&mut group)?;
+            carry(&mut group)?;
         }
     }
-    store.commit(&mut group)?;
-    drop(unopened);
-    if journal.options().durable {
-        sync_files(store)?;
-    }
-    Ok(())
-}
-
-/// Sees that what was written to databases is on the disk.
-fn sync_files(store: &Store) -> io::Result<()> {
-    let base = std::fs::File::open(&store.options.base)?;
-    Ok(nix::unistd::syncfs(&base)?)
-}
-
-/// Makes pending again what a journal has and the files have not.
-pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
-    let mut missing = HashSet::new();
-    let mut damaged = HashSet::new();
-    for path in left {
-        let bytes = Bytes::open(path, Access::Sequential).map_err(|error| {
-            let text = format!("'{}': {}", path.display(), reason(&error));
-            io::Error::new(error.kind(), text)
-        })?;
-        let told = replay(&bytes, |entry| match entry {
-            Entry::Forget(path) => {
-                lock(&store.unopened).remove(path);
-                store.forget_in_memory(path);
-            }
-            Entry::Update(path, record) => match store.database(path) {
-                Ok(database) => {
-                    let mut state = database.state();
-                    // The last is that of the file until all are there.
-                    if record.time.to_micros() > state.last.to_micros() {
-                        state.push(&record);
-                        store.pending_bytes.fetch_add(record.bytes.len(), Relaxed);
-                    }
-                }
-                Err(error) => {
-                    if error.kind() == io::ErrorKind::NotFound {
-                        store.counters.dropped.fetch_add(1, Relaxed);
-                    } else {
-                        // It may be mended before the next start.
-                        let mut unopened = lock(&store.unopened);
-                        let records = unopened.entry(path.into()).or_default();
-                        records.extend_from_slice(record.bytes);
-                    }
-                    if missing.insert(path.to_vec()) {
-                        let path = String::from_utf8_lossy(path);
-                        (store.options.log)(&format!(
-                            "{path}: is in the journal, but cannot be opened: {error}"
-                        ));
-                    }
-                }
-            },
-        });
-        if let Err(problem) = told {
-            let shown = path.display();
-            (store.options.log)(&format!(
-                "{shown}: {problem}; what can be read is taken, and the file kept as \
-                 {shown}.damaged"
-            ));
-            damaged.insert(path);
-        }
-    }
-    let mut found = 0;
-    for database in store.databases() {
-        let mut state = database.state();
-        let before = state.pending.len();
-        state.sort();
-        let doubled = before - state.pending.len();
-        store.pending_bytes.fetch_sub(doubled, Relaxed);
-        found += state.count;
-        if state.count > 0 {
-            store.schedule(&database, &mut state, store.timeout(&database));
-        }
-    }
-    if found > 0 {
-        (store.options.log)(&format!("{found} updates were found in the journal"));
-    }
-    carry_over(store)?;
-    left.iter()
-        .try_for_each(|path| match damaged.contains(path) {
-            true => journal::set_aside(path),
-            false => std::fs::remove_file(path),
-        })
+    carry(&mut group)
 }
 
 /// Ends the journal when all threads have ended. Where something could not be written, it stays.

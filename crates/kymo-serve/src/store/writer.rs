@@ -1,20 +1,25 @@
 //! Writers: threads that bring updates to the files, many of a file at once.
 
+use std::any::Any;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use kymo_io::{Locking, Shared};
 use kymo_rrd::Time;
 use kymo_rrd::engine::{Rrd, Sample, UpdateError, UpdateOptions};
+use kymo_rrd::portable::Durability;
 use kymo_rrdtool::{FileError, Files};
 
+use super::database::Place;
 use super::update::records;
 use super::{Database, Store};
+use crate::sync::{lock, wait};
 
 /// When a file is tried again that could not be written.
 const RETRY: Duration = Duration::from_secs(5);
@@ -79,7 +84,7 @@ impl Eq for Due {}
 
 impl Queue {
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Has a database written at a time.
@@ -138,19 +143,16 @@ impl Queue {
                 return None;
             }
             let now = Instant::now();
-            let wait = jobs.due.peek().map(|first| first.0.duration_since(now));
-            jobs = match wait {
+            let rest = jobs.due.peek().map(|first| first.0.duration_since(now));
+            jobs = match rest {
                 Some(Duration::ZERO) => {
                     return jobs.due.pop().map(|Due(_, database)| Job::Due(database));
                 }
-                Some(wait) => match self.changed.wait_timeout(jobs, wait) {
+                Some(rest) => match self.changed.wait_timeout(jobs, rest) {
                     Ok((jobs, _)) => jobs,
                     Err(poisoned) => poisoned.into_inner().0,
                 },
-                None => self
-                    .changed
-                    .wait(jobs)
-                    .unwrap_or_else(PoisonError::into_inner),
+                None => wait(&self.changed, jobs),
             };
         }
     }
@@ -190,7 +192,7 @@ pub(super) fn run(store: &Store, index: usize) {
 fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     let mut state = database.state();
     let wanted = state.wanted;
-    if state.suspended || state.count == 0 {
+    if state.suspended || state.count == 0 || state.place != Place::Known {
         state.served = wanted;
         database.served.notify_all();
         return;
@@ -201,7 +203,18 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     drop(state);
 
     let taken = pending.len();
-    let outcome = write_records(store, database.path(), files, &pending);
+    // A fault of the program takes neither the updates with it nor those who wait for them, and this thread
+    // serves other databases. To end the program would be worse: the journal brings back the same updates,
+    // and so the same fault, and then no database is served.
+    let work = || write_records(store, database.path(), files, &pending);
+    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        // What is known of open files may be wrong now.
+        files.clear();
+        Outcome::Kept {
+            settled: 0,
+            reason: format!("a fault of this program: {}", told(panic.as_ref())),
+        }
+    });
     let mut state = database.state();
     let path = String::from_utf8_lossy(database.path());
     match outcome {
@@ -224,16 +237,17 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
             store.counters.write_errors.fetch_add(1, Relaxed);
         }
         Outcome::Gone => {
+            // With those that have come since.
+            let lost = count + std::mem::take(&mut state.count);
+            let since = std::mem::take(&mut state.pending);
+            store.pending_bytes.fetch_sub(since.len(), Relaxed);
             let text = "there is no such file any more";
-            (store.options.log)(&format!("{path}: {text}, {count} updates are lost"));
+            (store.options.log)(&format!("{path}: {text}, {lost} updates are lost"));
             state.failed = Some(text.into());
-            store.counters.dropped.fetch_add(count as u64, Relaxed);
+            store.counters.dropped.fetch_add(lost as u64, Relaxed);
             pending.clear();
-            state.forgotten = true;
+            state.place = Place::Forgotten;
         }
-    }
-    if state.forgotten {
-        pending.clear();
     }
     store
         .pending_bytes
@@ -252,11 +266,18 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     }
     state.writing = false;
     state.served = wanted;
-    if state.forgotten {
+    if state.place == Place::Forgotten {
         store.remove(database);
     }
     drop(state);
     database.served.notify_all();
+}
+
+/// What a panic says.
+fn told(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it does not tell which")
 }
 
 /// Writes records to a file.
@@ -264,6 +285,10 @@ fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) 
     store.counters.writes.fetch_add(1, Relaxed);
     let many = records(pending).nth(MANY - 1).is_some();
     let done = files.with(path, None, Locking::Try, |rrd| {
+        if store.is_durable() {
+            // Before the journal may lose them, they are on the disk.
+            rrd.set_durability(Durability::Synced);
+        }
         if many {
             // Where it cannot be mapped, it is written all the same.
             let _ = rrd.storage_mut().map_now();

@@ -1,6 +1,8 @@
 //! A store, its files and its journal.
 #![cfg(unix)]
 
+mod kept;
+
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

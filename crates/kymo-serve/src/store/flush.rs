@@ -1,0 +1,82 @@
+//! Writing before the time has come, and not at all for a while.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::channel;
+
+use super::{Database, Flushed, Store};
+use crate::sync::wait;
+
+impl Store {
+    /// Writes what is pending of a database, and waits for it.
+    pub fn flush(&self, database: &Arc<Database>) -> Flushed {
+        self.counters.flushes.fetch_add(1, Relaxed);
+        let mut state = database.state();
+        if state.suspended || (state.count == 0 && !state.writing) {
+            return Flushed::Nothing;
+        }
+        state.wanted += 1;
+        let wanted = state.wanted;
+        if !state.urgent {
+            state.urgent = true;
+            self.queues[database.writer].write(database, true);
+        }
+        while state.served < wanted {
+            state = wait(&database.served, state);
+        }
+        match &state.failed {
+            Some(reason) => Flushed::Failed(reason.clone()),
+            None => Flushed::Written,
+        }
+    }
+
+    /// Has everything written that is pending, and does not wait for it.
+    pub fn flush_all(&self) {
+        for database in self.databases() {
+            let mut state = database.state();
+            if state.count > 0 && !state.suspended && !state.urgent {
+                state.urgent = true;
+                self.queues[database.writer].write(&database, false);
+            }
+        }
+    }
+
+    /// The same, and waits until each was written or could not be.
+    pub fn flush_all_and_wait(&self) {
+        self.flush_all();
+        let (tell, told) = channel();
+        self.queues
+            .iter()
+            .for_each(|queue| queue.tell(tell.clone()));
+        drop(tell);
+        // Each writer tells once.
+        told.iter().for_each(drop);
+    }
+
+    /// Keeps the updates of a database in memory. Tells whether they were not before.
+    pub fn suspend(&self, database: &Database) -> bool {
+        !std::mem::replace(&mut database.state().suspended, true)
+    }
+
+    /// Has them written again. Tells whether they were not.
+    pub fn resume(&self, database: &Arc<Database>) -> bool {
+        let mut state = database.state();
+        let was = std::mem::replace(&mut state.suspended, false);
+        if was && state.count > 0 && !state.scheduled {
+            self.schedule(database, &mut state, self.timeout(database));
+        }
+        was
+    }
+
+    /// Suspends all databases that are known, and tells how many were not.
+    pub fn suspend_all(&self) -> usize {
+        let databases = self.databases().into_iter();
+        databases.filter(|database| self.suspend(database)).count()
+    }
+
+    /// Has the updates of all written again, and tells of how many they were not.
+    pub fn resume_all(&self) -> usize {
+        let databases = self.databases().into_iter();
+        databases.filter(|database| self.resume(database)).count()
+    }
+}
