@@ -12,6 +12,8 @@ mod forks;
 mod lock;
 #[cfg(not(target_family = "wasm"))]
 mod map;
+#[cfg(target_os = "linux")]
+mod places;
 mod process;
 mod random;
 mod replace;
