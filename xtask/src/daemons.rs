@@ -1,11 +1,14 @@
-//! rrdcached and `kymo serve`, side by side.
+//! Daemons: programs that run beside this one, what `kymo serve` tells of itself, the users whose datagrams
+//! it takes; and rrdcached and `kymo serve` side by side.
 
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use kymo_collectd::network::{Protection, Security, initial_vectors};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -15,9 +18,120 @@ use crate::process::command;
 /// How long a daemon has to begin, to answer, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Users that may sign and encrypt, with their passwords.
+pub(crate) const ALICE: (&str, &str) = ("alice", "s3cret pass");
+pub(crate) const BOB: (&str, &str) = ("bob", "hunter2");
+
+/// The file of passwords with both.
+pub(crate) fn users() -> String {
+    [ALICE, BOB]
+        .map(|(name, password)| format!("{name}: {password}\n"))
+        .concat()
+}
+
+/// How Alice protects what she sends.
+pub(crate) fn protection(level: Security) -> Protection {
+    let (user, password) = (ALICE.0.to_string(), ALICE.1.as_bytes().to_vec());
+    match level {
+        Security::None => Protection::None,
+        Security::Sign => Protection::Sign { user, password },
+        Security::Encrypt => Protection::Encrypt {
+            user,
+            password,
+            // Nobody listens.
+            random: initial_vectors([7; 32]),
+        },
+    }
+}
+
+/// A port of TCP that nobody uses.
+pub(crate) fn free_port() -> Outcome<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// A port of UDP that nobody uses.
+pub(crate) fn free_udp_port() -> Outcome<u16> {
+    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// A program that runs beside this one, and is killed with the run.
+pub(crate) struct Running(Child);
+
+impl Running {
+    /// Begins a program. What it says goes to a file.
+    pub(crate) fn begin(command: &mut Command, log: &Path) -> Outcome<Self> {
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(log)?)
+            .spawn()
+            .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+        Ok(Self(child))
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Outcome {
+        Ok(kill(Pid::from_raw(self.0.id().cast_signed()), signal)?)
+    }
+
+    /// Has it end as it should, and waits for it.
+    pub(crate) fn end(mut self) -> Outcome<ExitStatus> {
+        self.signal(Signal::SIGTERM)?;
+        Ok(self.0.wait()?)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a `kymo serve` tells of itself.
+pub(crate) struct Metrics {
+    /// Where it is asked.
+    pub(crate) port: u16,
+    /// Where it says what is wrong.
+    pub(crate) log: PathBuf,
+}
+
+impl Metrics {
+    /// A number.
+    pub(crate) fn get(&self, name: &str) -> Outcome<u64> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page)?;
+        let begin = format!("kymo_{name} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&begin));
+        Ok(line.ok_or_else(|| format!("no metric `{name}`"))?.parse()?)
+    }
+
+    /// Waits until a number is as it should be.
+    pub(crate) fn wait(&self, name: &str, patience: Duration, is: impl Fn(u64) -> bool) -> Outcome {
+        let end = Instant::now() + patience;
+        loop {
+            let found = self.get(name);
+            match found {
+                Ok(found) if is(found) => return Ok(()),
+                _ if Instant::now() > end => {
+                    let log = std::fs::read_to_string(&self.log)?;
+                    return Err(format!("`{name}` stays {found:?}:\n{log}").into());
+                }
+                _ => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
 /// A daemon that speaks rrdcached's protocol.
 pub(crate) struct Daemon {
-    child: Child,
+    running: Running,
     /// Where its databases are.
     pub(crate) base: PathBuf,
     pub(crate) socket: PathBuf,
@@ -51,23 +165,16 @@ impl Daemon {
             std::fs::create_dir_all(folder.join(name))?;
         }
         // What they say of themselves is not compared.
-        let log = std::fs::File::create(folder.join("log"))?;
-        let child = command(program)
-            .args(words)
-            .current_dir(folder)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let log = folder.join("log");
+        let running = Running::begin(command(program).args(words).current_dir(folder), &log)?;
         let daemon = Self {
-            child,
+            running,
             base: folder.join("base").canonicalize()?,
             socket: folder.join("sock"),
         };
         let end = Instant::now() + PATIENCE;
         while UnixStream::connect(&daemon.socket).is_err() {
             if Instant::now() > end {
-                let log = folder.join("log");
                 return Err(format!("no answer; see {}", log.display()).into());
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -84,25 +191,12 @@ impl Daemon {
 
     /// Its process.
     pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+        self.running.id()
     }
 
     /// Has it end as it should, and waits for it.
-    pub(crate) fn end(mut self) -> Outcome {
-        kill(
-            Pid::from_raw(self.child.id().cast_signed()),
-            Signal::SIGTERM,
-        )?;
-        self.child.wait()?;
-        Ok(())
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub(crate) fn end(self) -> Outcome {
+        self.running.end().map(drop)
     }
 }
 

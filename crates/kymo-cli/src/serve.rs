@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kymo_collectd::network::Security;
+use kymo_io::net::Address;
 use kymo_serve::config::{Config, JOURNAL_BYTES};
-use kymo_serve::listen::Address;
 use kymo_serve::network::Listen;
 use kymo_serve::store::Log;
 use kymo_serve::{conf, csv, daemon, journal};

@@ -228,3 +228,137 @@ fn a_daemon_is_told_whole_paths_of_sources() {
     let told = told.recv().unwrap();
     assert!(told.contains(&expected), "{told:?}");
 }
+
+/// The words of a request behind its path.
+fn readings(request: &str, path: &str) -> Vec<String> {
+    let rest = request.strip_prefix(&format!("update {path} "));
+    let rest = rest.unwrap_or_else(|| panic!("{request}"));
+    rest.split(' ').map(str::to_owned).collect()
+}
+
+/// Daemons know neither times in words nor those that count from now.
+#[test]
+fn a_daemon_is_told_seconds_since_1970() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap();
+    let (address, told) = daemon(&real, &[("update ", "0 errors, enqueued 1 value(s).")]);
+    let words = ["update", "-d", &address, "/x.rrd", "--"];
+    let times = [
+        "N:1",
+        "-5:2",
+        "-5.5:3",
+        "20000102 00:00@4:5",
+        "1000000000.25:U",
+    ];
+    let before = unix_seconds();
+    let (code, _, err) = kymo(&real, &[&words[..], &times[..]].concat());
+    assert_eq!((code, &*err), (0, ""));
+    let asked = told.recv().unwrap();
+    let sent = readings(&asked[0], "/x.rrd");
+    let seconds = |place: usize, value: &str| -> f64 {
+        let time = sent[place].strip_suffix(value).unwrap();
+        time.parse().unwrap()
+    };
+    let near = before..=before + 60.0;
+    assert!(near.contains(&seconds(0, ":1")), "{sent:?}");
+    assert!(near.contains(&(seconds(1, ":2") + 6.0)), "{sent:?}");
+    assert!(near.contains(&(seconds(2, ":3") + 6.5)), "{sent:?}");
+    // Whichever zone this is.
+    let day = 946_684_800.0..946_944_000.0;
+    assert!(day.contains(&seconds(3, ":4:5")), "{sent:?}");
+    assert_eq!(sent[4], "1000000000.25:U");
+
+    let words = ["update", "-d", "unix:nowhere", "/x.rrd", "no time@4"];
+    let (code, _, err) = kymo(&real, &words);
+    assert_eq!(code, 1);
+    assert!(err.contains("ds time: no time"), "{err}");
+}
+
+fn unix_seconds() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap().as_secs() as f64
+}
+
+/// What is not after the last update is passed over, and nothing behind it.
+#[test]
+fn a_daemon_passes_over_past_updates() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap();
+    let past = "-1 illegal attempt to update using time 5.000000 when last update time is 9.000000 \
+                (minimum one second step)";
+    let answers = [
+        ("update /x.rrd 5:", past),
+        ("update ", "0 errors, enqueued 1 value(s)."),
+    ];
+    let (address, told) = daemon(&real, &answers);
+    let words = [
+        "update", "-s", "-d", &address, "/x.rrd", "5:1", "10:2", "20:3",
+    ];
+    let (code, _, err) = kymo(&real, &words);
+    assert_eq!((code, &*err), (0, ""));
+    assert_eq!(
+        told.recv().unwrap(),
+        [
+            "update /x.rrd 5:1",
+            "update /x.rrd 10:2",
+            "update /x.rrd 20:3"
+        ]
+    );
+
+    std::fs::remove_file(real.join("socket")).unwrap();
+    let (address, _told) = daemon(&real, &[("update ", "-1 No such file: /x.rrd")]);
+    let words = ["update", "-s", "-d", &address, "/x.rrd", "5:1"];
+    let (code, _, err) = kymo(&real, &words);
+    assert_eq!(code, 1);
+    assert!(err.contains("No such file: /x.rrd"), "{err}");
+}
+
+/// Done means written.
+#[test]
+fn a_daemon_writes_what_is_to_be_durable() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap();
+    std::fs::write(real.join("x.rrd"), "a database").unwrap();
+    let path = real.join("x.rrd").display().to_string();
+    let answers = [
+        ("update ", "0 errors, enqueued 1 value(s)."),
+        ("flush ", "0 Successfully flushed."),
+    ];
+    let (address, told) = daemon(&real, &answers);
+    let words = ["update", "--durable", "-d", &address, "x.rrd", "5:1"];
+    let (code, _, err) = kymo(&real, &words);
+    assert_eq!((code, &*err), (0, ""));
+    assert_eq!(
+        told.recv().unwrap(),
+        [format!("update {path} 5:1"), format!("flush {path}")]
+    );
+
+    std::fs::remove_file(real.join("socket")).unwrap();
+    let answers = [answers[0], ("flush ", "-1 the disk is full")];
+    let (address, _told) = daemon(&real, &answers);
+    let words = ["update", "--durable", "-d", &address, "x.rrd", "5:1"];
+    let (code, _, err) = kymo(&real, &words);
+    assert_eq!(code, 1);
+    assert!(err.contains("the disk is full"), "{err}");
+}
+
+#[test]
+fn what_cannot_be_had_from_a_daemon_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = ["update", "--wait", "-d", "unix:nowhere", "x.rrd", "5:1"];
+    let (code, _, err) = kymo(directory.path(), &words);
+    assert_eq!(code, 1);
+    assert!(err.contains("--wait cannot be had from a daemon"), "{err}");
+}
+
+#[test]
+fn addresses_of_daemons_that_are_none_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    for address in ["localhost:70000", "localhost:x", "[::1]x", ":80", "[::1"] {
+        let words = ["update", "--daemon", address, "x.rrd", "5:1"];
+        let (code, _, err) = kymo(directory.path(), &words);
+        assert_eq!(code, 1, "{address}");
+        let expected = format!("'{address}' is no address: expected unix:PATH");
+        assert!(err.contains(&expected), "{err}");
+    }
+}

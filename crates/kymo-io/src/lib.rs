@@ -1,5 +1,5 @@
 //! What kymo needs of an operating system: the bytes of files, files that are written in
-//! place or as a whole, and what is in directories.
+//! place or as a whole, what is in directories, and addresses of networks.
 //!
 //! On targets without files (wasm32) everything here builds and reports that files are
 //! not supported; [`Bytes`] made from memory work everywhere.
@@ -12,6 +12,9 @@ mod forks;
 mod lock;
 #[cfg(not(target_family = "wasm"))]
 mod map;
+pub mod net;
+#[cfg(target_os = "linux")]
+mod places;
 mod process;
 mod random;
 mod replace;

@@ -1,4 +1,5 @@
-//! Mapped files: the only module of kymo that may use `unsafe`.
+//! Mapped files. This module may use `unsafe`; so may `words`, which maps files whose words others read, and
+//! `forks`, and no other of kymo.
 //!
 //! # Why it is sound
 //!
@@ -31,8 +32,8 @@
 //!   there are such locks. The lock also orders what one thread writes before what the next reads.
 //! * Pages that are gone are as above. [`Shared`](crate::Shared) compares the length of the file
 //!   with that of the mapping each time that it has taken the lock.
-//! * A full disk shows as SIGBUS where a mapped page has no place on it yet: files with holes are
-//!   not mapped.
+//! * A full disk shows as SIGBUS where a mapped page has no place on it: files with holes are
+//!   not mapped, nor are those of file systems that find a new place for what is written (`places`).
 #![allow(unsafe_code)]
 
 use std::fs::File;

@@ -8,6 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
 use crate::map::WritableMap;
+#[cfg(target_os = "linux")]
+use crate::places::may_move;
 use crate::{Locking, Source, Storage, lock, unlock};
 
 /// A file that several programs, or threads, change in place, one after the other: each locks it,
@@ -17,7 +19,9 @@ use crate::{Locking, Source, Storage, lock, unlock};
 /// calls for the lock, one to see that the file is still the one of its path, and none to read and
 /// write. A mapping costs as much as two or three updates without one, so none is made for the first.
 /// It is mapped only where the disk has room for each of its bytes, since a mapping cannot tell that a
-/// disk is full. A file that others cut off while it is locked here ends the process (SIGBUS), as with
+/// disk is full; and not on file systems that find a new place for what is written (btrfs, ZFS, bcachefs,
+/// NILFS2), or may do so (XFS and OCFS2, where copies share places), nor where it cannot be known (overlayfs):
+/// there the file is read and written by calls. A file that others cut off while it is locked here ends the process (SIGBUS), as with
 /// [`Bytes`](crate::Bytes); none that take the lock do that.
 #[derive(Debug)]
 pub struct Shared {
@@ -32,6 +36,9 @@ pub struct Shared {
     length: Option<u64>,
     #[cfg(target_os = "linux")]
     map: Option<WritableMap>,
+    /// Whether its bytes stay where they are on the disk; asked when it is first to be mapped.
+    #[cfg(target_os = "linux")]
+    stays: Option<bool>,
     /// Whether the mapping was written to since the lock was taken.
     #[cfg(target_os = "linux")]
     written: bool,
@@ -64,6 +71,8 @@ impl Shared {
             length: None,
             #[cfg(target_os = "linux")]
             map: None,
+            #[cfg(target_os = "linux")]
+            stays: None,
             #[cfg(target_os = "linux")]
             written: false,
             #[cfg(target_os = "linux")]
@@ -196,7 +205,8 @@ impl Shared {
         use std::os::unix::fs::MetadataExt;
 
         // Blocks of 512 bytes, whatever the file system has.
-        let has_room = now.blocks().saturating_mul(512) >= now.len();
+        let has_room = now.blocks().saturating_mul(512) >= now.len()
+            && *self.stays.get_or_insert_with(|| !may_move(&self.file));
         let length = usize::try_from(now.len()).ok();
         let Some(length) = length.filter(|&length| has_room && length > 0) else {
             self.map = None;
@@ -353,7 +363,7 @@ mod tests {
         let (_folder, path) = file(b"0123456789");
         let mut shared = mapped(&path);
         #[cfg(target_os = "linux")]
-        assert!(shared.mapped().is_some());
+        assert_eq!(shared.mapped().is_some(), !may_move(&shared.file));
         shared.write_at(3, b"abc").unwrap();
         let mut bytes = [0; 4];
         shared.read_at(2, &mut bytes).unwrap();
@@ -384,7 +394,7 @@ mod tests {
         shared.lock(Locking::Try).unwrap();
         assert!(shared.mapped().is_none());
         shared.map_now().unwrap();
-        assert!(shared.mapped().is_some());
+        assert_eq!(shared.mapped().is_some(), !may_move(&shared.file));
         shared.write_at(3, b"abc").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"012abc6789");
     }
@@ -442,6 +452,23 @@ mod tests {
         assert!(shared.mapped().is_none());
         shared.write_at(1 << 19, b"abc").unwrap();
         assert_eq!(std::fs::read(&path).unwrap()[1 << 19..][..3], *b"abc");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_whose_bytes_move_are_not_mapped() {
+        let (_folder, path) = file(b"0123456789");
+        let mut shared = Shared::open(&path).unwrap();
+        // As on a file system that finds a new place for what is written.
+        shared.stays = Some(false);
+        for _ in 0..2 {
+            assert!(shared.lock_at(&path, Locking::Try).unwrap());
+            shared.map_now().unwrap();
+            assert!(shared.mapped().is_none());
+            shared.write_at(3, b"abc").unwrap();
+            shared.unlock().unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"012abc6789");
     }
 
     #[cfg(unix)]

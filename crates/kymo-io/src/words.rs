@@ -14,7 +14,9 @@
 //!   file that changes; what would come of it is told in the module `map`.
 //! * Pages that are gone because somebody cut the file off raise SIGBUS, which ends the process; no
 //!   memory is corrupted. The same holds for a page that has no place on a full disk: that is why
-//!   a file is mapped only after each of its bytes was written.
+//!   a file is mapped only after each of its bytes was written. On file systems that find a new place for
+//!   what is written (btrfs, ZFS, bcachefs; XFS for files that share places with a copy) this does not help:
+//!   there, a disk that is full ends the process.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -34,7 +36,8 @@ pub struct SharedWords(MmapRaw);
 
 impl SharedWords {
     /// Maps the first `words` words of a file that is open to read and write. Each of these
-    /// bytes has been written before, so that the disk has room for them.
+    /// bytes has been written before, so that the disk has room for them; but where the file system copies
+    /// on write, storing a word on a full disk ends the process (SIGBUS).
     ///
     /// # Errors
     ///

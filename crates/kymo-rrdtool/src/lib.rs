@@ -32,6 +32,7 @@ mod usage;
 mod zone;
 
 pub use commands::{COMMANDS, find, knows, makes_databases, run, target};
+pub use daemon::PORT as DAEMON_PORT;
 pub use failure::{Failure, reason};
 pub use files::{FileError, Files};
 pub use pipe::pipe;

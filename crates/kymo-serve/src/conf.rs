@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kymo_collectd::config::{self, Argument, Item};
 use kymo_collectd::network::{PORT, SIZES, Security};
+use kymo_io::net::Address;
 use kymo_rrdtool::reason;
 use kymo_text::diagnostic::Diagnostic;
 
@@ -16,7 +17,6 @@ use crate::config::ReadFile;
 use crate::csv;
 use crate::forward::Server;
 use crate::ingest::Databases;
-use crate::listen::Address;
 use crate::network::Listen;
 
 type Wrong = Box<Diagnostic>;

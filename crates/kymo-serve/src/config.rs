@@ -18,11 +18,11 @@ mod section;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kymo_io::net::Address;
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 use toml::de::DeTable;
 
-use crate::listen::Address;
 use crate::{journal, rrdcached};
 pub(crate) use section::Section;
 

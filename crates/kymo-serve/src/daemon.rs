@@ -8,6 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 
 use kymo_io::most_open_files;
+use kymo_io::net::Address;
 use kymo_rrdtool::reason;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
@@ -17,7 +18,7 @@ use signal_hook::iterator::Signals;
 use crate::activation;
 use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
-use crate::listen::{Address, Server, Socket};
+use crate::listen::{Server, Socket};
 use crate::metrics::{self, Page};
 use crate::rrdcached::{self, Rrdcached};
 use crate::store::{Log, Options, Store, Timing};

@@ -2,10 +2,9 @@
 
 mod server;
 
-use std::fmt;
 use std::fs::Permissions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::net::{IpAddr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -14,71 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kymo_io::net::Address;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 pub use server::{Connections, Server};
-
-/// Where to listen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// A socket of this machine, by its path.
-    Unix(PathBuf),
-    /// A host and a port.
-    Tcp(String, u16),
-}
-
-impl Address {
-    /// Reads `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`. `None` where the port is no number, or
-    /// not told and there is none to assume.
-    pub fn parse(text: &str, port: Option<u16>) -> Option<Self> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return Some(Self::Unix(path.into()));
-        }
-        if text.starts_with('/') {
-            return Some(Self::Unix(text.into()));
-        }
-        let (host, told) = match text.strip_prefix('[') {
-            Some(rest) => rest.split_once(']')?,
-            None => match text.find(':') {
-                // One colon, and not the many of IPv6.
-                Some(colon) if !text[colon + 1..].contains(':') => text.split_at(colon),
-                _ => (text, ""),
-            },
-        };
-        let port = match told.strip_prefix(':') {
-            Some(told) => told.parse().ok(),
-            None if told.is_empty() => port,
-            None => None,
-        };
-        (!host.is_empty()).then_some(())?;
-        Some(Self::Tcp(host.to_owned(), port?))
-    }
-
-    /// Whether only this machine can connect, as far as names are resolved.
-    pub fn is_local(&self) -> bool {
-        match self {
-            Self::Unix(_) => true,
-            Self::Tcp(host, port) => (host.as_str(), *port)
-                .to_socket_addrs()
-                .is_ok_and(|mut all| all.all(|address| is_loopback(address.ip()))),
-        }
-    }
-}
-
-/// Whether an address is one of this machine that no other reaches.
-pub fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
-            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
-        }
-    }
-}
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -350,48 +288,6 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
-
-    #[test]
-    fn addresses_are_written_in_many_ways() {
-        let tcp = |host: &str, port| Some(Address::Tcp(host.into(), port));
-        for (text, address) in [
-            ("unix:run/sock", Some(Address::Unix("run/sock".into()))),
-            ("/run/sock", Some(Address::Unix("/run/sock".into()))),
-            ("localhost", tcp("localhost", 42217)),
-            ("localhost:1234", tcp("localhost", 1234)),
-            ("::1", tcp("::1", 42217)),
-            ("[::1]", tcp("::1", 42217)),
-            ("[::1]:1234", tcp("::1", 1234)),
-            ("localhost:x", None),
-            ("localhost:70000", None),
-            ("[::1]x", None),
-            ("", None),
-            (":80", None),
-        ] {
-            assert_eq!(Address::parse(text, Some(42217)), address, "{text}");
-        }
-        assert_eq!(Address::parse("localhost", None), None);
-    }
-
-    #[test]
-    fn only_loopback_is_local() {
-        for (text, local) in [
-            ("/run/sock", true),
-            ("127.0.0.1:1", true),
-            ("127.5.0.1:1", true),
-            ("[::1]:1", true),
-            ("[::ffff:127.0.0.1]:1", true),
-            ("0.0.0.0:1", false),
-            ("[::]:1", false),
-            ("192.0.2.1:1", false),
-        ] {
-            assert_eq!(
-                Address::parse(text, None).unwrap().is_local(),
-                local,
-                "{text}"
-            );
-        }
-    }
 
     #[test]
     fn sockets_without_a_listener_are_replaced() {

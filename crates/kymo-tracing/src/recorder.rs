@@ -25,7 +25,7 @@ use crate::packet::{MOST_HEAD, Writer};
 use crate::pool::{Piece, Pool, Use, WhenFull};
 use crate::sink::{Files, Output, Packer, Sink};
 use crate::thread::silently;
-use crate::udp::Udp;
+use crate::udp::{Limit, Udp};
 
 /// Bytes of a packet: an event needs room, and its size in bits has 32 bits.
 const PACKET_BYTES: std::ops::RangeInclusive<usize> = 4096..=1 << 28;
@@ -158,6 +158,7 @@ pub struct Options {
     when_full: WhenFull,
     patience: Duration,
     flush_every: Option<Duration>,
+    end_within: Duration,
     enters: bool,
     dialect: Dialect,
 }
@@ -171,6 +172,7 @@ impl Default for Options {
             when_full: WhenFull::Discard,
             patience: Duration::from_secs(10),
             flush_every: Some(Duration::from_secs(1)),
+            end_within: Duration::from_secs(30),
             enters: true,
             dialect: Dialect::Ctf18,
         }
@@ -227,6 +229,14 @@ impl Options {
     #[must_use]
     pub fn flush_every(mut self, interval: Option<Duration>) -> Self {
         self.flush_every = interval;
+        self
+    }
+
+    /// How long the end of a recording over UDP takes at most, 30 seconds if nothing is said: what the receiver has not got
+    /// by then is lost, and [`Guard::finish`] tells so. Nor is room for a packet waited for any longer.
+    #[must_use]
+    pub fn end_within(mut self, time: Duration) -> Self {
+        self.end_within = time;
         self
     }
 
@@ -289,6 +299,7 @@ impl Options {
                 output,
                 thread: Some(thread),
             }),
+            limit: None,
         };
         Ok((self.layer(recorder), guard))
     }
@@ -296,14 +307,19 @@ impl Options {
     /// Sends packets over UDP to `kymo receive`, which makes a trace of them and asks again for what was lost on the way. With a
     /// key, datagrams are authenticated, not enciphered.
     ///
-    /// The end of the recording waits, for some seconds at most, until everything has arrived.
+    /// The end of the recording waits until the receiver has confirmed that everything has arrived: not when nobody has replied
+    /// for five seconds, and not for longer than [`Options::end_within`] says.
     ///
     /// # Errors
     ///
     /// If there is no such address; those of the system.
     pub fn udp(&self, to: impl ToSocketAddrs, key: Option<Key>) -> io::Result<(Layer, Guard)> {
         let session = RandomState::new().hash_one(std::process::id());
-        self.sink(Udp::connect(to, key, session)?)
+        let limit = Limit::new(self.end_within);
+        let udp = Udp::connect(to, key, session, Arc::clone(&limit))?;
+        let (layer, mut guard) = self.sink(udp)?;
+        guard.limit = Some(limit);
+        Ok((layer, guard))
     }
 
     /// Records to memory-mapped files in a directory, which is made, or is empty. It is a readable trace at any instant, also
@@ -311,6 +327,9 @@ impl Options {
     ///
     /// The first event of a class writes the metadata again, and the first one of a packet may begin a file; all others
     /// are written without calling the system. A thread of the recorder's own makes files before they are needed.
+    ///
+    /// On a file system that finds a new place for what is written (btrfs, ZFS, bcachefs; XFS where a copy shares places with the
+    /// file), a full disk ends the program (SIGBUS): there, only a disk with room to spare is one to record to.
     ///
     /// # Errors
     ///
@@ -326,6 +345,7 @@ impl Options {
         let guard = Guard {
             recorder: Arc::clone(&recorder),
             output: None,
+            limit: None,
         };
         Ok((self.layer(recorder), guard))
     }
@@ -377,6 +397,8 @@ pub struct Guard {
     recorder: Arc<Recorder>,
     /// Mapped files need nobody who writes them.
     output: Option<Written>,
+    /// How long the end takes, where others decide about it.
+    limit: Option<Arc<Limit>>,
 }
 
 /// What is written, and by whom, as long as the recording goes on.
@@ -453,6 +475,10 @@ impl Guard {
             mapped.tell_lost(lost, writer, recorder.clock.now());
         }
         recorder.close();
+        if let Some(limit) = &self.limit {
+            // It counts for what the thread is doing, too.
+            limit.begin();
+        }
         if let Some(written) = &mut self.output
             && let Some(thread) = written.thread.take()
         {

@@ -5,10 +5,12 @@
 
 use std::io;
 use std::net::{ToSocketAddrs, UdpSocket};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use kymo_ctf::secure::Key;
 use kymo_ctf::wire::{Content, Sender, SenderOptions, Undelivered};
+use kymo_io::net::Departure;
 
 use crate::sink::Sink;
 
@@ -26,6 +28,35 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PIECE: usize = 16 << 10;
 /// How often requests of the receiver are looked for.
 const LOOK: Duration = Duration::from_millis(20);
+/// Of these so many are heard at once: who asks without end holds nothing up.
+const MOST_HEARD: usize = 1024;
+/// A datagram that the system has not taken after this is lost.
+const SEND_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the end of a recording takes at most, counted from when it begins. Who receives decides how
+/// long there is something to send, and must not decide how long a program runs.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    time: Duration,
+    begun: OnceLock<Instant>,
+}
+
+impl Limit {
+    pub(crate) fn new(time: Duration) -> Arc<Self> {
+        let begun = OnceLock::new();
+        Arc::new(Self { time, begun })
+    }
+
+    /// The recording ends from now on.
+    pub(crate) fn begin(&self) {
+        self.begun.get_or_init(Instant::now);
+    }
+
+    fn is_over(&self) -> bool {
+        let begun = self.begun.get();
+        begun.is_some_and(|begun| begun.elapsed() >= self.time)
+    }
+}
 
 /// Sends packets.
 #[derive(Debug)]
@@ -40,10 +71,13 @@ pub(crate) struct Udp {
     streams: Vec<Option<u32>>,
     /// What the system told last.
     failed: Option<io::Error>,
+    limit: Arc<Limit>,
+    /// Whether it was waited for room in vain: it is not again before there is some.
+    is_stalled: bool,
 }
 
 impl Udp {
-    /// Sends to an address; `session` is a number that no other sender has.
+    /// Sends to an address; `session` is a number that no other sender has. No wait is longer than the limit.
     ///
     /// # Errors
     ///
@@ -52,28 +86,29 @@ impl Udp {
         to: impl ToSocketAddrs,
         key: Option<Key>,
         session: u64,
+        limit: Arc<Limit>,
     ) -> io::Result<Self> {
         let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in to.to_socket_addrs()? {
-            let any = if address.is_ipv4() {
-                "0.0.0.0:0"
-            } else {
-                "[::]:0"
-            };
-            let socket = UdpSocket::bind(any).and_then(|socket| {
+            let socket = Departure::default().socket(address).and_then(|socket| {
                 socket.connect(address)?;
                 socket.set_nonblocking(true)?;
                 Ok(socket)
             });
             match socket {
-                Ok(socket) => return Self::new(socket, key, session),
+                Ok(socket) => return Self::new(socket, key, session, limit),
                 Err(error) => failed = error,
             }
         }
         Err(failed)
     }
 
-    fn new(socket: UdpSocket, key: Option<Key>, session: u64) -> io::Result<Self> {
+    fn new(
+        socket: UdpSocket,
+        key: Option<Key>,
+        session: u64,
+        limit: Arc<Limit>,
+    ) -> io::Result<Self> {
         let mut sender = Sender::new(SenderOptions {
             session,
             key,
@@ -91,13 +126,16 @@ impl Udp {
             told: 0,
             streams: Vec::new(),
             failed: None,
+            limit,
+            is_stalled: false,
         })
     }
 
-    /// Hears what is asked for, and sends what may be sent now. Tells after how long there may be something again.
+    /// Hears what is asked for, and sends what may be sent now. Tells after how long there may be something again. It
+    /// soon comes back, whatever is asked for.
     fn pump(&mut self) -> Option<Duration> {
         let mut buffer = [0; 1 << 16];
-        loop {
+        for _ in 0..MOST_HEARD {
             match self.socket.recv(&mut buffer) {
                 Ok(length) => {
                     self.sender.receive(self.begun.elapsed(), &buffer[..length]);
@@ -110,9 +148,13 @@ impl Udp {
                 }
             }
         }
-        while let Some(datagram) = self.sender.next_datagram(self.begun.elapsed()) {
+        let begun = Instant::now();
+        while begun.elapsed() < LOOK
+            && let Some(datagram) = self.sender.next_datagram(self.begun.elapsed())
+        {
             while let Err(error) = self.socket.send(&datagram) {
-                if error.kind() != io::ErrorKind::WouldBlock {
+                let is_full = error.kind() == io::ErrorKind::WouldBlock;
+                if !is_full || begun.elapsed() >= SEND_PATIENCE {
                     // As if it were lost on the way: it is asked for again.
                     self.failed = Some(error);
                     break;
@@ -126,29 +168,62 @@ impl Udp {
     }
 
     /// Sends until no more waits than may.
-    fn make_room(&mut self) {
-        while let Some(next) = self.pump()
-            && self.sender.queued() >= AHEAD
-        {
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` where nothing new was sent for too long, as the receiver asks and asks for what it had, or
+    /// the network takes nothing.
+    fn make_room(&mut self) -> io::Result<()> {
+        let mut waiting = usize::MAX;
+        let mut since = Instant::now();
+        loop {
+            let next = self.pump();
+            let queued = self.sender.queued();
+            let Some(next) = next.filter(|_| queued >= AHEAD) else {
+                self.is_stalled = false;
+                return Ok(());
+            };
+            if queued < waiting {
+                (waiting, since) = (queued, Instant::now());
+            }
+            if self.is_stalled || self.limit.is_over() || since.elapsed() >= self.limit.time {
+                self.is_stalled = true;
+                let message = "packets are lost: what is asked for again leaves no room for them";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
             std::thread::sleep(next);
         }
+    }
+
+    /// That the end took too long, and what it was too long for.
+    fn late(&self) -> io::Error {
+        let unsent = self.sender.queued_packets();
+        let (why, time) = (Undelivered::Unconfirmed, self.limit.time);
+        let mut message = format!("{why} within {time:?}");
+        if unsent > 0 {
+            let plural = if unsent == 1 { "" } else { "s" };
+            message += &format!(", and {unsent} packet{plural} could not be sent");
+        }
+        io::Error::new(io::ErrorKind::TimedOut, message)
     }
 }
 
 impl Sink for Udp {
     fn metadata(&mut self, text: &str) -> io::Result<()> {
+        self.make_room()?;
         let news = text.as_bytes().get(self.told..).unwrap_or_default();
         for piece in news.chunks(PIECE) {
             self.sender
                 .push(self.metadata, piece)
                 .map_err(io::Error::other)?;
+            self.told += piece.len();
         }
-        self.told = text.len();
-        self.make_room();
+        self.pump();
         Ok(())
     }
 
     fn packet(&mut self, stream: u32, packet: &[u8]) -> io::Result<()> {
+        self.make_room()?;
         let index = stream as usize;
         if self.streams.len() <= index {
             self.streams.resize(index + 1, None);
@@ -162,7 +237,7 @@ impl Sink for Udp {
             }
         };
         self.sender.push(number, packet).map_err(io::Error::other)?;
-        self.make_room();
+        self.pump();
         Ok(())
     }
 
@@ -170,10 +245,14 @@ impl Sink for Udp {
         Ok(self.pump())
     }
 
-    /// Sends the rest, and waits until the receiver has all of it.
+    /// Sends the rest, and waits until the receiver has all of it, or the limit is over.
     fn finish(&mut self) -> io::Result<()> {
+        self.limit.begin();
         self.sender.end();
         while let Some(next) = self.pump() {
+            if self.limit.is_over() {
+                return Err(self.late());
+            }
             std::thread::sleep(next);
         }
         self.sender.delivered().map_err(|why| match why {
@@ -183,5 +262,41 @@ impl Sink for Udp {
                 (self.failed.take()).unwrap_or_else(|| io::Error::new(io::ErrorKind::TimedOut, why))
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A receiver that hears nothing, and who sends to it.
+    fn udp(limit: Duration) -> (UdpSocket, Udp) {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        let udp = Udp::connect(to, None, 7, Limit::new(limit)).unwrap();
+        (socket, udp)
+    }
+
+    #[test]
+    fn room_is_not_waited_for_without_end() {
+        let (_receiver, mut udp) = udp(Duration::ZERO);
+        let large = vec![0; 64 << 20];
+        udp.packet(0, &large).unwrap();
+        // Most of it waits to be sent.
+        for _ in 0..2 {
+            let error = udp.packet(0, &[0; 8]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        }
+        let error = udp.finish().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains(" could not be sent"), "{error}");
+    }
+
+    #[test]
+    fn there_is_room_again() {
+        let (_receiver, mut udp) = udp(Duration::from_secs(30));
+        udp.is_stalled = true;
+        udp.packet(0, &[0; 8]).unwrap();
+        assert!(!udp.is_stalled);
     }
 }

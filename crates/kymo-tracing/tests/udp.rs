@@ -6,6 +6,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use common::{numbers, read, record};
@@ -101,4 +103,58 @@ fn nobody_need_be_there() {
     let begun = Instant::now();
     assert!(guard.finish().is_err());
     assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+/// Asks again and again for what it never takes, until it is told to stop.
+fn nag(socket: &UdpSocket, stop: &AtomicBool) {
+    let mut receiver = Receiver::new(ReceiverOptions {
+        key: None,
+        resend: true,
+        idle: Duration::from_secs(60),
+        limits: ReceiverLimits::default(),
+    });
+    socket
+        .set_read_timeout(Some(Duration::from_millis(10)))
+        .unwrap();
+    let begun = Instant::now();
+    let mut buffer = [0; 1 << 16];
+    while !stop.load(Relaxed) {
+        if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            socket.connect(from).unwrap();
+            // That it ends is all it hears.
+            if length < 40 {
+                receiver
+                    .receive(begun.elapsed(), &buffer[..length])
+                    .unwrap();
+            }
+        }
+        receiver.poll(begun.elapsed());
+        while let Some(datagram) = receiver.next_datagram() {
+            let _ = socket.send(&datagram);
+        }
+    }
+}
+
+#[test]
+fn the_end_comes_whatever_is_asked_for() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = socket.local_addr().unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| nag(&socket, &stop));
+        // Longer than somebody may be silent.
+        let time = Duration::from_secs(7);
+        let (layer, guard) = Options::new().end_within(time).udp(to, None).unwrap();
+        record(layer, || tracing::info!("asked for without end"));
+        let begun = Instant::now();
+        let error = guard.finish().unwrap_err();
+        let took = begun.elapsed();
+        stop.store(true, Relaxed);
+        assert!(
+            (time..time + Duration::from_secs(8)).contains(&took),
+            "{took:?}"
+        );
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("within 7s"), "{error}");
+    });
 }

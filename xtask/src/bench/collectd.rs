@@ -2,15 +2,11 @@
 //! take and bring into databases.
 
 use std::hint::black_box;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use kymo_collectd::network::{
-    Decoder, Item, Keys, Packer, PackerOptions, Protection, Security, initial_vectors,
-};
+use kymo_collectd::network::{Decoder, Item, Keys, Packer, PackerOptions, Security};
 use kymo_collectd::{Identifier, Value};
 use kymo_time::CdTime;
 
@@ -19,6 +15,7 @@ use super::median;
 use super::serve::cpu;
 use crate::Outcome;
 use crate::args::Args;
+use crate::daemons::{Metrics, Running, free_port, free_udp_port, protection, users};
 use crate::process::{build_kymo, command, require, root};
 
 /// Names of lists.
@@ -101,24 +98,13 @@ fn round(packer: &mut Packer, number: u64) -> Outcome<Vec<Vec<u8>>> {
 /// Decoding from memory.
 fn decoding(runs: usize) -> Outcome {
     println!("decoding from memory, {runs} runs, medians of CPU time of one core\n");
-    let (user, password) = ("alice".to_string(), b"s3cret pass".to_vec());
     for level in [Security::None, Security::Sign, Security::Encrypt] {
-        let (user, password) = (user.clone(), password.clone());
-        let protection = match level {
-            Security::None => Protection::None,
-            Security::Sign => Protection::Sign { user, password },
-            Security::Encrypt => Protection::Encrypt {
-                user,
-                password,
-                random: initial_vectors([7; 32]),
-            },
-        };
         let mut packer = Packer::new(PackerOptions {
-            protection,
+            protection: protection(level),
             ..PackerOptions::default()
         })?;
         let datagrams = round(&mut packer, 1)?;
-        let keys = Keys::parse(b"alice: s3cret pass\n")?;
+        let keys = Keys::parse(users().as_bytes())?;
         let keys = (level > Security::None).then_some(keys);
         let decoder = Decoder { level, keys };
         let repeats = 1000;
@@ -157,17 +143,6 @@ enum Side<'a> {
     Collectd,
 }
 
-/// A program that is ended with the run.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// What a list costs at the highest rate, but for steps of a tenth, at which a daemon loses none.
 fn sustained(side: Side<'_>, rounds: u64) -> Outcome<Cost> {
     let mut rate = f64::INFINITY;
@@ -188,10 +163,13 @@ fn one(side: Side<'_>, rounds: u64, rate: f64) -> Outcome<(Cost, f64)> {
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir_all(&folder)?;
-    let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
-    let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let (port, metrics) = (free_udp_port()?, free_port()?);
     let running = begin(side, &folder, port, metrics)?;
-    let process = running.0.id();
+    let metrics = Metrics {
+        port: metrics,
+        log: folder.join("log"),
+    };
+    let process = running.id();
     std::thread::sleep(Duration::from_secs(1));
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(("127.0.0.1", port))?;
@@ -231,7 +209,7 @@ fn one(side: Side<'_>, rounds: u64, rate: f64) -> Outcome<(Cost, f64)> {
     let wall = end.duration_since(begun);
     let cpu = cpu(process)?.saturating_sub(before);
     let lost = match side {
-        Side::Kymo(_) => (lists + SERIES).saturating_sub(taken(metrics)?),
+        Side::Kymo(_) => (lists + SERIES).saturating_sub(metrics.get("lists_total")?),
         Side::Collectd => 0,
     } + dropped(port)?;
     let cost = Cost {
@@ -265,14 +243,10 @@ fn begin(side: Side<'_>, folder: &Path, port: u16, metrics: u16) -> Outcome<Runn
             (program, format!("-f -C {shown}/collectd.conf"))
         }
     };
-    let log = std::fs::File::create(folder.join("log"))?;
-    let child = command(&program)
-        .args(words.split(' '))
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
-    Ok(Running(child))
+    Running::begin(
+        command(&program).args(words.split(' ')),
+        &folder.join("log"),
+    )
 }
 
 /// Waits until a process does nothing any more, and tells when it last did something.
@@ -287,18 +261,6 @@ fn idle(process: u32) -> Outcome<Instant> {
         }
     }
     Ok(since)
-}
-
-/// The lists that kymo has taken.
-fn taken(metrics: u16) -> Outcome<u64> {
-    let mut stream = TcpStream::connect(("127.0.0.1", metrics))?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
-    let mut page = String::new();
-    stream.read_to_string(&mut page)?;
-    let number = page
-        .lines()
-        .find_map(|line| line.strip_prefix("kymo_lists_total "));
-    Ok(number.ok_or("no metric of lists")?.parse()?)
 }
 
 /// Bytes that wait in the socket of a port.

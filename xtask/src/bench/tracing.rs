@@ -1,11 +1,12 @@
 //! kymo-tracing beside LTTng-UST: what it costs to record an event with three integers.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::Outcome;
 use crate::args::Args;
+use crate::daemons::Running;
 use crate::process::{build_example, command, hear, require, root};
 
 /// The ways in which kymo-tracing records.
@@ -152,21 +153,21 @@ fn build_theirs(folder: &Path) -> Outcome<PathBuf> {
 
 /// LTTng's session daemon, with a home of its own.
 struct Daemon {
-    child: Child,
     home: PathBuf,
+    /// It goes by being dropped.
+    _running: Running,
 }
 
 impl Daemon {
     fn start(folder: &Path) -> Outcome<Self> {
         let home = folder.join("home");
         std::fs::create_dir(&home)?;
-        let child = command("lttng-sessiond")
-            .arg("--no-kernel")
-            .env("LTTNG_HOME", &home)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let daemon = Self { child, home };
+        let mut sessiond = command("lttng-sessiond");
+        sessiond.arg("--no-kernel").env("LTTNG_HOME", &home);
+        let daemon = Self {
+            _running: Running::begin(&mut sessiond, &folder.join("log"))?,
+            home,
+        };
         for _ in 0..100 {
             if daemon.lttng(&["list"]).is_ok() {
                 return Ok(daemon);
@@ -248,7 +249,5 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.lttng(&["destroy", "--all"]);
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 
 use super::{Setting, Verdict, cases, difference};
 use crate::Outcome;
+use crate::daemons::users;
 
 impl Setting {
     fn collectd(&self) -> PathBuf {
@@ -19,10 +20,9 @@ impl Setting {
 }
 
 /// The passwords of the recorded datagrams.
-const KEYS: &[u8] = b"alice: s3cret pass\nbob: hunter2\n";
-
 fn keys() -> Outcome<Option<Keys>> {
-    Ok(Some(Keys::parse(KEYS).map_err(|error| error.to_string())?))
+    let keys = Keys::parse(users().as_bytes());
+    Ok(Some(keys.map_err(|error| error.to_string())?))
 }
 
 fn types(setting: &Setting) -> Outcome<TypesDb> {

@@ -2,23 +2,22 @@
 //! those that collectd's rrdtool plugin makes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kymo_collectd::Value;
 use kymo_collectd::network::{Decoder, Item};
 use kymo_rrd::Source;
 use kymo_time::CdTime;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use super::Counts;
 use crate::Outcome;
+use crate::daemons::{ALICE, BOB, Metrics, Running, free_port, free_udp_port, users};
 use crate::process::{command, hear, require, root};
 
 /// How long collectd sends.
@@ -29,54 +28,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What was sent: by name, lines of time and values.
 type Lists = BTreeMap<String, BTreeSet<String>>;
 
-/// A program that is ended by SIGTERM.
-struct Running(Child);
-
-impl Running {
-    fn begin(program: &Path, words: &[&str], log: &Path) -> Outcome<Self> {
-        let log = std::fs::File::create(log)?;
-        let child = command(program)
-            .args(words)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| format!("{}: {error}", program.display()))?;
-        Ok(Self(child))
-    }
-
-    fn signal(&self, signal: Signal) -> Outcome {
-        Ok(kill(Pid::from_raw(self.0.id().cast_signed()), signal)?)
-    }
-
-    fn end(mut self) -> Outcome {
-        self.signal(Signal::SIGTERM)?;
-        self.0.wait()?;
-        Ok(())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A `kymo serve` that takes collectd's datagrams.
 struct Daemon {
     running: Running,
     folder: PathBuf,
     port: u16,
-    metrics: u16,
+    metrics: Metrics,
 }
 
 impl Daemon {
     fn begin(kymo: &Path, folder: PathBuf, level: &str) -> Outcome<Self> {
         std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join("auth"), "alice: s3cret pass\nbob: hunter2\n")?;
-        let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
-        let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        std::fs::write(folder.join("auth"), users())?;
+        let port = free_udp_port()?;
+        let metrics = Metrics {
+            port: free_port()?,
+            log: folder.join("log"),
+        };
         let at = |name: &str| folder.join(name).display().to_string();
         let socket = format!("unix:{}", at("rrdcached"));
         let words = [
@@ -96,9 +64,9 @@ impl Daemon {
             "--auth-file",
             &at("auth"),
             "--metrics",
-            &format!("127.0.0.1:{metrics}"),
+            &format!("127.0.0.1:{}", metrics.port),
         ];
-        let running = Running::begin(kymo, &words, &folder.join("log"))?;
+        let running = Running::begin(command(kymo).args(words), &metrics.log)?;
         let daemon = Self {
             running,
             folder,
@@ -109,32 +77,9 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// What it tells of itself.
-    fn metric(&self, name: &str) -> Outcome<u64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics))?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page)?;
-        let begin = format!("kymo_{name} ");
-        let line = page.lines().find_map(|line| line.strip_prefix(&begin));
-        let line = line.ok_or_else(|| format!("no metric `{name}`"))?;
-        Ok(line.parse()?)
-    }
-
     /// Waits until something has come to a number.
     fn wait(&self, name: &str, expected: u64) -> Outcome {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match self.metric(name) {
-                Ok(found) if found >= expected => return Ok(()),
-                _ if Instant::now() > end => {
-                    let log = self.folder.join("log");
-                    let problem = format!("`{name}` does not come to {expected}");
-                    return Err(format!("{problem}; see {}", log.display()).into());
-                }
-                _ => std::thread::sleep(Duration::from_millis(20)),
-            }
-        }
+        self.metrics.wait(name, PATIENCE, |found| found >= expected)
     }
 }
 
@@ -155,14 +100,8 @@ pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let servers = [
         server(socket.local_addr()?.port(), ""),
-        server(
-            signed.port,
-            "SecurityLevel Sign\nUsername \"alice\"\nPassword \"s3cret pass\"\n",
-        ),
-        server(
-            encrypted.port,
-            "SecurityLevel Encrypt\nUsername \"bob\"\nPassword \"hunter2\"\n",
-        ),
+        server(signed.port, &secured("Sign", ALICE)),
+        server(encrypted.port, &secured("Encrypt", BOB)),
     ];
     let collectd = collectd(&at("fast"), "0.1", &servers.concat(), "")?;
     let rrdtool = format!(
@@ -194,6 +133,11 @@ fn server(port: u16, options: &str) -> String {
     format!("<Server \"127.0.0.1\" \"{port}\">\n{options}</Server>\n")
 }
 
+/// What is sent as a user.
+fn secured(level: &str, (user, password): (&str, &str)) -> String {
+    format!("SecurityLevel {level}\nUsername \"{user}\"\nPassword \"{password}\"\n")
+}
+
 /// Begins collectd in a folder.
 fn collectd(folder: &Path, interval: &str, servers: &str, more: &str) -> Outcome<Running> {
     std::fs::create_dir_all(folder)?;
@@ -208,10 +152,9 @@ fn collectd(folder: &Path, interval: &str, servers: &str, more: &str) -> Outcome
     );
     let file = folder.join("collectd.conf");
     std::fs::write(&file, conf)?;
-    let file = file.display().to_string();
     // It is not where users have their programs.
-    let program = Path::new("/usr/sbin/collectd");
-    Running::begin(program, &["-f", "-C", &file], &folder.join("err"))
+    let mut program = command("/usr/sbin/collectd");
+    Running::begin(program.args(["-f", "-C"]).arg(file), &folder.join("err"))
 }
 
 /// Everything that arrives until the end, and what follows at once.
@@ -290,7 +233,7 @@ fn compare(daemon: Daemon, sent: &Lists, own: &Path, counts: &mut Counts) -> Out
         ("datagrams_kernel_dropped_total", 0),
     ] {
         let what = format!("{level}: {name} is {expected}");
-        counts.holds(&what, daemon.metric(name)? == expected);
+        counts.holds(&what, daemon.metrics.get(name)? == expected);
     }
     let socket = format!("unix:{}", daemon.folder.join("rrdcached").display());
     for words in [

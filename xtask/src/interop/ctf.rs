@@ -81,7 +81,7 @@ pub(super) fn run(kymo: &Path, tool: &Path, events: u64) -> Outcome<Counts> {
         vec![examples.join("lttng-discarded")],
     ));
 
-    let (mut passed, mut failed) = (0, 0);
+    let mut counts = Counts::default();
     let shipped = [
         &first,
         &examples.join("lttng-small"),
@@ -90,40 +90,16 @@ pub(super) fn run(kymo: &Path, tool: &Path, events: u64) -> Outcome<Counts> {
     for trace in shipped {
         for options in REWRITES {
             let shown = format!("{} written anew", options.join(" "));
-            match written_anew(kymo, trace, options) {
-                Ok(lines) => {
-                    passed += 1;
-                    println!("ok      {lines:>6} lines  {shown}");
-                }
-                Err(why) => {
-                    failed += 1;
-                    println!("FAILED  {shown}\n{why}");
-                }
-            }
+            counts.lines(&shown, written_anew(kymo, trace, options));
         }
     }
-    match draft_as_today(kymo, &examples.join("rfc-small")) {
-        Ok(lines) => {
-            passed += 1;
-            println!("ok      {lines:>6} lines  a trace of RFC v1.1 written as CTF 1.8");
-        }
-        Err(why) => {
-            failed += 1;
-            println!("FAILED  a trace of RFC v1.1 written as CTF 1.8\n{why}");
-        }
-    }
-    passed += ways.len();
+    let draft = draft_as_today(kymo, &examples.join("rfc-small"));
+    counts.lines("a trace of RFC v1.1 written as CTF 1.8", draft);
     for (options, traces) in &ways {
         let shown = format!("{} on {} trace(s)", options.join(" "), traces.len());
-        match compare(kymo, options, traces) {
-            Ok(lines) => println!("ok      {lines:>6} lines  {shown}"),
-            Err(why) => {
-                (passed, failed) = (passed - 1, failed + 1);
-                println!("FAILED  {shown}\n{why}");
-            }
-        }
+        counts.lines(&shown, compare(kymo, options, traces));
     }
-    Ok(Counts { passed, failed })
+    Ok(counts)
 }
 
 /// Compares what both print of a trace of RFC v1.1 that kymo has written as CTF 1.8: fields of its

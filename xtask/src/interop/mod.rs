@@ -109,6 +109,17 @@ impl Counts {
         }
     }
 
+    /// Notes how many lines are equal, or why they are not.
+    fn lines(&mut self, what: &str, compared: Outcome<usize>) {
+        match compared {
+            Ok(lines) => self.holds(&format!("{lines:>6} lines  {what}"), true),
+            Err(why) => {
+                self.holds(what, false);
+                println!("{why}");
+            }
+        }
+    }
+
     /// Notes whether two texts or files are equal, and where they begin to differ.
     fn equal(&mut self, what: &str, ours: &[u8], theirs: &[u8]) {
         self.holds(what, ours == theirs);

@@ -32,13 +32,8 @@ pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
         for way in WAYS.iter().filter(|_| kind != "ctf2") {
             let options: Vec<String> = way.iter().map(|option| (*option).to_owned()).collect();
             let shown = format!("{} of {kind}", options.join(" "));
-            match compare(kymo, &options, std::slice::from_ref(&trace)) {
-                Ok(lines) => counts.holds(&format!("{shown}, {lines} lines"), true),
-                Err(why) => {
-                    counts.holds(&shown, false);
-                    println!("{why}");
-                }
-            }
+            let compared = compare(kymo, &options, std::slice::from_ref(&trace));
+            counts.lines(&shown, compared);
         }
     }
     Ok(counts)

@@ -2,24 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kymo_collectd::network::Security;
 use kymo_rrd::Source;
 use kymo_rrd::engine::{Wanted, fetch};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, Uid};
+use nix::sys::signal::Signal;
+use nix::unistd::Uid;
 
 use super::load::{Acknowledged, LEVELS};
 use crate::Outcome;
+use crate::daemons::{Metrics, Running, free_port, free_udp_port, users};
 use crate::process::{command, hear};
-
-/// The users that may sign and encrypt.
-pub(super) const USERS: &str = "alice: s3cret pass\nbob: hunter2\n";
 
 /// A file system of its own, where that can be had.
 pub(super) struct Disk {
@@ -91,31 +87,29 @@ impl Drop for Filler {
 
 /// A daemon that runs.
 pub(super) struct Daemon {
-    child: Child,
+    running: Running,
     folder: PathBuf,
     disk: PathBuf,
     ports: [u16; LEVELS.len()],
-    metrics: u16,
-}
-
-/// A port that nobody uses.
-fn free_port() -> Outcome<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    metrics: Metrics,
 }
 
 impl Daemon {
     pub(super) fn begin(kymo: &Path, folder: &Path, disk: &Path) -> Outcome<Self> {
         let at =
             |folder: &Path, name: &str| format!("{:?}", folder.join(name).display().to_string());
-        std::fs::write(folder.join("auth"), USERS)?;
+        std::fs::write(folder.join("auth"), users())?;
         let mut ports = [0; LEVELS.len()];
         for port in &mut ports {
-            *port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
+            *port = free_udp_port()?;
         }
-        let metrics = free_port()?;
+        let metrics = Metrics {
+            port: free_port()?,
+            log: folder.join("log"),
+        };
         let mut config = format!(
             "data = {}\n[write]\ntimeout = 1\njitter = 1\nflush = 5\n[journal]\ndirectory = {}\n\
-             [rrdcached]\nlisten = {}\n[metrics]\nlisten = \"127.0.0.1:{metrics}\"\n\
+             [rrdcached]\nlisten = {}\n[metrics]\nlisten = \"127.0.0.1:{}\"\n\
              [collectd]\ntypes-db = {}\ninterval = 1\n\
              [collectd.unixsock]\nlisten = {}\n\
              [collectd.rrd]\ndirectory = \"collectd\"\nrows = 60\ntimespans = [3600]\n\
@@ -123,6 +117,7 @@ impl Daemon {
             at(disk, "data"),
             at(disk, "journal"),
             at(folder, "rrdcached"),
+            metrics.port,
             at(folder, "types.db"),
             at(folder, "unixsock"),
             at(disk, "csv"),
@@ -137,14 +132,13 @@ impl Daemon {
         }
         std::fs::write(folder.join("types.db"), "gauge value:GAUGE:U:U\n")?;
         std::fs::write(folder.join("serve.toml"), config)?;
-        let child = command(kymo)
+        let mut serve = command(kymo);
+        serve
             .args(["serve", "--config"])
-            .arg(folder.join("serve.toml"))
-            .stdout(Stdio::null())
-            .stderr(File::create(folder.join("log"))?)
-            .spawn()?;
+            .arg(folder.join("serve.toml"));
+        let running = Running::begin(&mut serve, &metrics.log)?;
         let daemon = Self {
-            child,
+            running,
             folder: folder.to_path_buf(),
             disk: disk.to_path_buf(),
             ports,
@@ -167,48 +161,24 @@ impl Daemon {
 
     /// What it tells of itself.
     pub(super) fn metric(&self, name: &str) -> Outcome<u64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics))?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page)?;
-        let begin = format!("kymo_{name} ");
-        let line = page.lines().find_map(|line| line.strip_prefix(&begin));
-        Ok(line.ok_or_else(|| format!("no metric `{name}`"))?.parse()?)
+        self.metrics.get(name)
     }
 
     /// Waits until something has come to a number.
     pub(super) fn wait(&self, name: &str, expected: u64, patience: Duration) -> Outcome {
-        self.wait_for(patience, name, |found| found >= expected)
+        self.metrics.wait(name, patience, |found| found >= expected)
     }
 
     /// Waits until everything is written.
     pub(super) fn write_all(&self, patience: Duration) -> Outcome {
-        kill(self.process(), Signal::SIGUSR1)?;
-        self.wait_for(patience, "pending_bytes", |bytes| bytes == 0)
-    }
-
-    fn wait_for(&self, patience: Duration, name: &str, is: impl Fn(u64) -> bool) -> Outcome {
-        let end = Instant::now() + patience;
-        loop {
-            let found = self.metric(name);
-            match found {
-                Ok(found) if is(found) => return Ok(()),
-                _ if Instant::now() > end => {
-                    let log = std::fs::read_to_string(self.folder.join("log"))?;
-                    return Err(format!("`{name}` stays {found:?}:\n{log}").into());
-                }
-                _ => std::thread::sleep(Duration::from_millis(20)),
-            }
-        }
-    }
-
-    fn process(&self) -> Pid {
-        Pid::from_raw(self.child.id().cast_signed())
+        self.running.signal(Signal::SIGUSR1)?;
+        self.metrics
+            .wait("pending_bytes", patience, |bytes| bytes == 0)
     }
 
     /// The memory it uses now, in bytes.
     pub(super) fn memory(&self) -> Outcome<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running.id()))?;
         let line = status
             .lines()
             .find_map(|line| line.strip_prefix("RssAnon:"));
@@ -218,24 +188,13 @@ impl Daemon {
     }
 
     /// Ends it, and gives what it has left.
-    pub(super) fn end(mut self) -> Outcome<Left> {
-        kill(self.process(), Signal::SIGTERM)?;
-        let status = self.child.wait()?;
+    pub(super) fn end(self) -> Outcome<Left> {
+        let status = self.running.end()?;
         if !status.success() {
-            let log = std::fs::read_to_string(self.folder.join("log"))?;
+            let log = std::fs::read_to_string(self.metrics.log)?;
             return Err(format!("the daemon ends with {status}:\n{log}").into());
         }
-        Ok(Left {
-            disk: self.disk.clone(),
-        })
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Ok(Left { disk: self.disk })
     }
 }
 

@@ -9,14 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use kymo_collectd::network::{
-    Decoder, Item, Keys, Packer, PackerOptions, Protection, Security, initial_vectors,
-};
+use kymo_collectd::network::{Decoder, Item, Keys, Packer, PackerOptions, Security};
 use kymo_collectd::{Identifier, Value};
 use kymo_time::CdTime;
 
-use super::daemon::{Daemon, USERS};
+use super::daemon::Daemon;
 use crate::Outcome;
+use crate::daemons::{protection, users};
 use crate::process::root;
 
 /// The levels at which the daemon listens.
@@ -101,20 +100,6 @@ impl Acknowledged {
     }
 }
 
-fn protection(level: Security) -> Protection {
-    let (user, password) = ("alice".to_string(), b"s3cret pass".to_vec());
-    match level {
-        Security::None => Protection::None,
-        Security::Sign => Protection::Sign { user, password },
-        Security::Encrypt => Protection::Encrypt {
-            user,
-            password,
-            // Nobody listens.
-            random: initial_vectors([7; 32]),
-        },
-    }
-}
-
 /// Sends lists of all names in each round, at one level of security.
 pub(super) fn datagrams(daemon: &Daemon, level: Security, stop: &AtomicBool) -> Outcome<Datagrams> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
@@ -183,7 +168,7 @@ pub(super) fn hostile(daemon: &Daemon, stop: &AtomicBool) -> Outcome<Datagrams> 
             let level = LEVELS[random(LEVELS.len())];
             let decoder = Decoder {
                 level,
-                keys: Some(Keys::parse(USERS.as_bytes())?),
+                keys: Some(Keys::parse(users().as_bytes())?),
             };
             let (mut faults, mut is_fine) = (0, false);
             decoder.decode(&datagram, &mut (), &mut |item| match item {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use kymo_serve::forward::Departure;
+use kymo_io::net::Departure;
 
 use super::{Input, Selection};
 use crate::send::Target;

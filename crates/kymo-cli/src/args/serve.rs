@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kymo_collectd::network::Security;
+use kymo_io::net::Address;
 use kymo_rrd::convert::Target;
-use kymo_serve::listen::Address;
 
 /// Take metrics and keep them in round-robin databases
 ///

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kymo_collectd::network::{Packer, PackerOptions, Protection, initial_vectors};
 use kymo_collectd::plain::{self, Reply};
 use kymo_collectd::{Identifier, Notification, Value};
-use kymo_serve::forward::Departure;
+use kymo_io::net::Departure;
 use kymo_text::Line;
 use kymo_time::CdTime;
 

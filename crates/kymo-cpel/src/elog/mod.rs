@@ -20,8 +20,8 @@ pub(crate) use text::write as write_text;
 
 /// What files begin with, after the length of it.
 const MAGIC: &[u8] = b"\0\0\0\x07elog v0";
-/// Types that events can be of: their number has 16 bits.
-const MOST_TYPES: usize = 1 << 16;
+/// Types that events can be of, and tracks that they can be on: both numbers have 16 bits.
+const MOST_NUMBERS: usize = 1 << 16;
 /// Arguments of a type. An event has at most 20 bytes of them, and each takes one or more.
 const MOST_ARGUMENTS: usize = 64;
 /// Labels of all types together. One takes a byte of the file, and a hundred of the memory.
@@ -138,9 +138,9 @@ pub struct Log {
     pub saved: Moment,
     /// When recording began: times of events count from it.
     pub begin: Moment,
-    /// Types of events.
+    /// Types of events: the first 65,536, as no event can be of another.
     pub types: Vec<EventType>,
-    /// Where the names of tracks are.
+    /// Where the names of tracks are: those of the first 65,536, as no event can be on another.
     pub tracks: Vec<Range<usize>>,
     /// Where the string table is.
     pub strings: Range<usize>,
@@ -148,9 +148,11 @@ pub struct Log {
     pub events: u32,
     /// Where the first one begins.
     pub offset: usize,
+    /// What is passed over: types and tracks that no event can name.
+    pub passed_over: Vec<Error>,
 }
 
-/// Why a file is no elog file that can be read.
+/// What is wrong with an elog file: mostly why it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Where in the file.
@@ -311,20 +313,29 @@ impl Log {
         let (ring_size, saved, begin) = told("the moments", &mut reader, |reader| {
             Some((reader.u32()?, reader.moment()?, reader.moment()?))
         })?;
+        let mut passed_over = Vec::new();
+        let offset = reader.at;
         let count = told("the number of types", &mut reader, Reader::u32)?;
+        passed_over.extend(excess(offset, count, "types"));
         let mut types = Vec::new();
         let mut room = MOST_LABELS;
         for number in 0..count {
             let one = event_type(number, &mut reader, &mut room)?;
-            if types.len() < MOST_TYPES {
+            if types.len() < MOST_NUMBERS {
                 types.push(one);
             }
         }
+        let offset = reader.at;
         let count = told("the number of tracks", &mut reader, Reader::u32)?;
+        passed_over.extend(excess(offset, count, "tracks"));
         let mut tracks = Vec::new();
         for number in 0..count {
             let what = format_args!("track {number}");
-            tracks.push(told(what, &mut reader, Reader::string)?);
+            let one = told(what, &mut reader, Reader::string)?;
+            // An empty name has one byte in the file, and many in memory.
+            if tracks.len() < MOST_NUMBERS {
+                tracks.push(one);
+            }
         }
         let strings = told("the string table", &mut reader, |reader| {
             let length = usize::try_from(reader.u32()?).ok()?;
@@ -343,6 +354,7 @@ impl Log {
             strings,
             events,
             offset: reader.at,
+            passed_over,
         })
     }
 
@@ -380,6 +392,14 @@ impl Log {
             false => by_system,
         }
     }
+}
+
+/// Tells where there are more types or tracks than events can name.
+fn excess(offset: usize, count: u32, what: &str) -> Option<Error> {
+    (count as usize > MOST_NUMBERS).then(|| Error {
+        offset,
+        message: format!("{count} {what}, of which events can name the first {MOST_NUMBERS} only"),
+    })
 }
 
 /// Reads something, or tells that the file ends in it.
@@ -523,6 +543,7 @@ mod tests {
             strings: 0..0,
             events: 0,
             offset: 0,
+            passed_over: Vec::new(),
         };
         let first = log(1_000, 0, 4_000_000);
         let distance = |later: &Log| (later.distance_from(&first), first.distance_from(later));
@@ -565,6 +586,40 @@ mod tests {
         assert_eq!(
             error.message,
             "type 1: more than 262144 labels of all types"
+        );
+    }
+
+    #[test]
+    fn no_more_types_and_tracks_are_kept_than_events_can_name() {
+        let most = MOST_NUMBERS as u32;
+        let file = |types: u32, tracks: u32| {
+            let mut bytes = MAGIC.to_vec();
+            bytes.extend([0; 36]);
+            bytes.extend(types.to_be_bytes());
+            for number in 1..=types {
+                bytes.extend([1, 1]);
+                bytes.extend(number.to_be_bytes());
+                bytes.extend([0; 4]);
+            }
+            bytes.extend(tracks.to_be_bytes());
+            bytes.resize(bytes.len() + tracks as usize, 1);
+            bytes.extend([0; 8]);
+            let log = Log::read(&bytes).unwrap();
+            assert_eq!(log.offset, bytes.len());
+            log
+        };
+        let log = file(0, most);
+        assert_eq!((log.tracks.len(), log.passed_over), (MOST_NUMBERS, vec![]));
+        let log = file(most + 1, most + 2);
+        assert_eq!(log.types.len(), MOST_NUMBERS);
+        assert_eq!(log.tracks.len(), MOST_NUMBERS);
+        let told: Vec<_> = log.passed_over.iter().map(Error::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "offset 47: 65537 types, of which events can name the first 65536 only",
+                "offset 655421: 65538 tracks, of which events can name the first 65536 only",
+            ]
         );
     }
 

@@ -21,8 +21,8 @@ use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
 use super::text::{event_name, next_conversion, signed, write};
 use super::{
-    Argument, ArgumentKind, BEGIN_AT, EVENT_HEAD, Error, EventType, Head, Log, MOST_TYPES, Reader,
-    Value,
+    Argument, ArgumentKind, BEGIN_AT, EVENT_HEAD, Error, EventType, Head, Log, MOST_NUMBERS,
+    Reader, Value,
 };
 use crate::clock::{Place, Rate};
 use crate::recording::{Options, field, schema};
@@ -97,6 +97,9 @@ impl Recording {
             classes,
             faults: Vec::new(),
         };
+        for Error { offset, message } in of.log.passed_over.clone() {
+            of.find(FaultCode::LengthLimit, offset, message);
+        }
         of.scan();
         let nanos = of.log.begin.unix_nanos();
         if i64::try_from(nanos).is_err() {
@@ -500,7 +503,7 @@ impl Event for ElogEvent<'_, '_> {
 
     fn class_index(&self) -> usize {
         // There are as many classes as types, no more than this number can tell.
-        const { assert!(MOST_TYPES == u16::MAX as usize + 1) };
+        const { assert!(MOST_NUMBERS == u16::MAX as usize + 1) };
         self.head.kind.into()
     }
 

@@ -268,6 +268,7 @@ mod tests {
             strings,
             events: 1,
             offset: 0,
+            passed_over: Vec::new(),
         };
         let at = bytes.len();
         bytes.extend(data);

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use kymo_time::NANOS_PER_SECOND;
 
-use super::{Argument, ArgumentKind, MAGIC, MOST_ARGUMENTS, Moment, Value};
+use super::{Argument, ArgumentKind, MAGIC, MOST_ARGUMENTS, MOST_NUMBERS, Moment, Value};
 use crate::strings::{StringError, Strings};
 
 /// Bytes of arguments that an event may have in the memory of VPP's programs.
@@ -17,8 +17,6 @@ pub const MOST_BYTES: u8 = 20;
 /// Nanoseconds since recording began that are told exactly, some 26 days. Times are doubles of
 /// seconds: later ones are up to a nanosecond off, and from 52 days on two.
 pub const EXACT_NANOS: u64 = 1 << 51;
-/// Types, and tracks: their numbers have 16 bits.
-const MOST_NUMBERS: usize = 1 << 16;
 
 /// Why a file cannot be written.
 #[derive(Debug)]

@@ -255,7 +255,15 @@ impl Sender {
 
     /// Bytes of packets that are still to be sent: who has many packets adds more when it becomes little.
     pub fn queued(&self) -> usize {
-        self.queued
+        // Of the first packet some fragments may be on their way.
+        let sent = self.next_fragment as usize * usize::from(self.writer.fragment_size());
+        self.queued.saturating_sub(sent)
+    }
+
+    /// How many packets are still to be sent, those of which only a part was sent included; not those that
+    /// are asked for again.
+    pub fn queued_packets(&self) -> usize {
+        self.queue.len()
     }
 
     /// Adds what tells of the end. No packets can be added after it.

@@ -43,7 +43,8 @@ const DAEMON: Opt = Opt::with(
     Some('d'),
     "daemon",
     "ADDRESS",
-    "Give the readings to the daemon at this address, which writes them later.",
+    "Give the readings to the daemon at this address, which writes them later. With --durable they \
+        are written at once.",
 );
 
 const WAIT: Opt = Opt::flag(
@@ -56,7 +57,7 @@ const DURABLE: Opt = Opt::flag(
     None,
     "durable",
     "Be done when everything is on the disk. A portable file then survives that the machine \
-        stops at any moment.",
+        stops at any moment. A daemon of another machine has then written the file.",
 );
 
 pub(super) const UPDATE: Command = Command {
@@ -85,12 +86,38 @@ pub(super) const UPDATEV: Command = Command {
 
 fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let (file, readings) = operands(words)?;
-    let fixed = session.now;
-    if let Some(client) = daemon::connect(session, words)? {
-        let now = fixed.unwrap_or_else(|| clock().0);
-        return client.update(file, words.value("template"), readings, now);
+    if daemon::address(session, words).is_some() {
+        return hand_on(session, words, file, readings);
     }
     take(session, words, file, readings, None)
+}
+
+/// Gives readings to the daemon.
+fn hand_on(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    file: &[u8],
+    readings: &[&[u8]],
+) -> Result<(), Failure> {
+    if words.has("wait") {
+        let message = "--wait cannot be had from a daemon, which writes the file by itself and later: \
+                       leave it out, or name no daemon (--daemon '')";
+        return Err(Failure::new(message));
+    }
+    let mut moments = Moments::new(session.now, &session.zone);
+    let told = |message| Failure::new(format!("{}: {message}", shown(file)));
+    let readings = readings.iter().map(|reading| moments.absolute(reading));
+    let update = daemon::Update {
+        file,
+        template: words.value("template"),
+        readings: readings.collect::<Result<_, _>>().map_err(told)?,
+        skip_past: words.has("skip-past-updates"),
+        durable: words.has("durable"),
+    };
+    match daemon::connect(session, words)? {
+        Some(client) => client.update(update),
+        None => Ok(()),
+    }
 }
 
 fn updatev(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
@@ -285,6 +312,33 @@ impl<'a> Moments<'a> {
     /// The time that it is: seconds and microseconds since 1970.
     fn now(&self) -> (i64, u32) {
         self.fixed.map_or_else(clock, |now| (now, 0))
+    }
+
+    /// A reading with the seconds that its time means, for daemons: they know neither times in words nor
+    /// those that count from now. What is no time stays: the daemon says so.
+    fn absolute(&mut self, reading: &[u8]) -> Result<Vec<u8>, String> {
+        let at_style = memchr(b'@', reading);
+        let Some(end) = at_style.or_else(|| memchr(b':', reading)) else {
+            return Ok(reading.to_vec());
+        };
+        let (time, values) = (&reading[..end], &reading[end + 1..]);
+        let time = match (at_style, time) {
+            (Some(_), _) => self.at_style(time)?,
+            // As rrdtool does it, without the fraction.
+            (None, b"N") => Some(Time::from_seconds(self.now().0)),
+            (None, [b'-', ..]) => self.number(time)?,
+            (None, _) => None,
+        };
+        let Some((seconds, micros)) = time.map(Time::to_micros) else {
+            return Ok(reading.to_vec());
+        };
+        let mut told = match micros {
+            0 => format!("{seconds}:"),
+            _ => format!("{seconds}.{micros:06}:"),
+        }
+        .into_bytes();
+        told.extend_from_slice(values);
+        Ok(told)
     }
 
     /// A time such as `noon yesterday`.

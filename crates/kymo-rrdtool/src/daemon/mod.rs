@@ -4,20 +4,25 @@
 //! so many lines follow. A negative one is a failure. What the protocol is, the manual page of
 //! rrdcached tells under PROTOCOL.
 
-mod address;
 mod rows;
+mod stream;
 mod update;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-use address::{Address, Stream};
+use kymo_io::net::Address;
+use stream::Stream;
+
 pub(crate) use rows::DaemonRows;
+pub(crate) use update::Update;
 
 use crate::failure::reason;
 use crate::options::Words;
 use crate::path::{path, shown};
 use crate::{Failure, Session};
 
+/// The port of rrdcached where none is told.
+pub const PORT: u16 = 42217;
 /// A line of a daemon is not longer than this: names of files, rows of many data sources.
 const LONGEST_LINE: u64 = 1 << 20;
 
@@ -30,8 +35,7 @@ pub(crate) struct Client {
     answered: bool,
     /// The address, as it was written.
     name: String,
-    /// Whether the daemon is on this machine, so that both see the same files.
-    local: bool,
+    address: Address,
     /// What is cut off from the beginning of paths for daemons of other machines.
     strip: Option<Vec<u8>>,
     request: Vec<u8>,
@@ -123,21 +127,26 @@ pub(crate) fn forget(
 
 impl Client {
     /// Connects to an address: `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`.
-    fn connect(address: &str, strip: Option<Vec<u8>>) -> Result<Self, Failure> {
-        let parsed = Address::parse(address);
+    fn connect(name: &str, strip: Option<Vec<u8>>) -> Result<Self, Failure> {
+        let address = Address::parse(name, Some(PORT)).ok_or_else(|| {
+            Failure::new(format!(
+                "Unable to connect to rrdcached: '{name}' is no address: expected unix:PATH, /PATH, \
+                 HOST, HOST:PORT or [IPv6]:PORT"
+            ))
+        })?;
         Ok(Self {
-            stream: Some(connection(&parsed)?),
+            stream: Some(connection(&address)?),
             answered: false,
-            name: address.to_owned(),
-            local: matches!(parsed, Address::Unix(_)),
+            name: name.to_owned(),
+            address,
             strip,
             request: Vec::new(),
         })
     }
 
-    /// Whether the daemon sees the same files.
+    /// Whether the daemon is on this machine, so that both see the same files.
     pub(crate) fn is_local(&self) -> bool {
-        self.local
+        matches!(self.address, Address::Unix(_))
     }
 
     /// Has it write what it holds of a file.
@@ -238,7 +247,7 @@ impl Client {
     fn exchange(&mut self) -> Result<Vec<u8>, Failure> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
-            ended => ended.insert(connection(&Address::parse(&self.name))?),
+            ended => ended.insert(connection(&self.address)?),
         };
         let sent = stream.get_mut().write_all(&self.request);
         sent.map_err(|error| self.lost(&error))?;
@@ -280,7 +289,7 @@ impl Client {
     /// Where it cannot be known which directory this is; for one on another machine, whose paths are
     /// others, where it is absolute.
     pub(crate) fn path(&self, file: &[u8]) -> Result<Vec<u8>, Failure> {
-        if !self.local {
+        if !self.is_local() {
             let stripped = self
                 .strip
                 .as_ref()
@@ -303,7 +312,7 @@ impl Client {
 
 /// A connection to an address.
 fn connection(address: &Address) -> Result<BufReader<Stream>, Failure> {
-    let stream = address.connect().map_err(|error| {
+    let stream = Stream::connect(address).map_err(|error| {
         let reason = reason(&error);
         Failure::new(format!("Unable to connect to rrdcached: {reason}"))
     })?;

@@ -1,42 +1,81 @@
 //! Readings that a daemon shall store.
 
+use std::fs::File;
+
 use super::Client;
 use crate::Failure;
-use crate::path::shown;
+use crate::failure::reason;
+use crate::path::{path, shown};
+
+/// What daemons say of a reading that is not after the last one: rrdcached 1.7.2 and `kymo serve` alike.
+const PAST: &str = "illegal attempt to update using time";
+
+/// Readings for a file.
+#[derive(Debug)]
+pub(crate) struct Update<'a> {
+    /// The file, as it is written on the command line.
+    pub(crate) file: &'a [u8],
+    /// The data sources that values are given for.
+    pub(crate) template: Option<&'a [u8]>,
+    /// `SECONDS:VALUE[:VALUE...]` each: daemons know no other times.
+    pub(crate) readings: Vec<Vec<u8>>,
+    /// Whether readings that are not after the last one are passed over.
+    pub(crate) skip_past: bool,
+    /// Whether it is done only when everything is in the file, and on the disk if that is one of this
+    /// machine.
+    pub(crate) durable: bool,
+}
 
 impl Client {
-    /// Gives it readings for a file: `TIME:VALUE[:VALUE...]` each, of which `N` is now. With a
-    /// template, the daemon is asked before which data sources the file has, as it takes values for
-    /// all of them only.
+    /// Gives it readings. With a template, the daemon is asked before which data sources the file has, as
+    /// it takes values for all of them only.
     ///
     /// # Errors
     ///
-    /// What the daemon says; a template that does not fit.
-    pub(crate) fn update(
-        &mut self,
-        file: &[u8],
-        template: Option<&[u8]>,
-        readings: &[&[u8]],
-        now: i64,
-    ) -> Result<(), Failure> {
-        let file = self.path(file)?;
-        let places = match template {
-            Some(names) => Some(places(names, &self.measured(&file)?)?),
-            None => None,
-        };
-        let mut words = vec![b"update".to_vec(), file];
-        for reading in readings {
-            let mut word = match reading.strip_prefix(b"N:") {
-                Some(values) => [format!("{now}:").as_bytes(), values].concat(),
-                None => reading.to_vec(),
-            };
-            if let Some(places) = &places {
-                word = spread(&word, places)?;
+    /// What the daemon says; a template that does not fit; that the file cannot be synced.
+    pub(crate) fn update(&mut self, update: Update<'_>) -> Result<(), Failure> {
+        let file = self.path(update.file)?;
+        let mut readings = update.readings;
+        if let Some(names) = update.template {
+            let places = places(names, &self.measured(&file)?)?;
+            for reading in &mut readings {
+                *reading = spread(reading, &places)?;
             }
-            words.push(word);
         }
-        let words: Vec<_> = words.iter().map(Vec::as_slice).collect();
-        self.ask(&words).map(drop)
+        let mut words = vec![b"update".as_slice(), &file];
+        match update.skip_past {
+            // A daemon stores nothing of a line behind what it refuses.
+            true => readings
+                .iter()
+                .try_for_each(|reading| self.update_later(&file, reading))?,
+            false => {
+                words.extend(readings.iter().map(Vec::as_slice));
+                self.ask(&words)?;
+            }
+        }
+        match update.durable {
+            true => self.settle(&file),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives it a reading, unless that is not after the last one.
+    fn update_later(&mut self, file: &[u8], reading: &[u8]) -> Result<(), Failure> {
+        match self.ask(&[b"update", file, reading]) {
+            Err(Failure::Message(message)) if message.contains(PAST) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// Waits until everything is in a file, and on the disk if that is one of this machine: no daemon is known
+    /// to sync what it writes.
+    fn settle(&mut self, file: &[u8]) -> Result<(), Failure> {
+        self.ask(&[b"flush", file])?;
+        if !self.is_local() {
+            return Ok(());
+        }
+        let synced = File::open(path(file)).and_then(|file| file.sync_all());
+        synced.map_err(|error| Failure::new(format!("'{}': {}", shown(file), reason(&error))))
     }
 
     /// The names of the data sources of a file that are measured, in their order.

@@ -202,10 +202,11 @@ fn cdtime(seconds: Duration) -> Result<CdTime, String> {
 
 #[cfg(test)]
 mod tests {
+    use kymo_io::net::Address;
+
     use crate::config::Config;
     use crate::csv;
     use crate::definitions::Definitions;
-    use crate::listen::Address;
 
     use super::*;
 

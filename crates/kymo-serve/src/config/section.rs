@@ -6,10 +6,9 @@ use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kymo_io::net::Address;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-use crate::listen::Address;
 
 /// A place in a text: offsets in bytes.
 pub(crate) type Place = Range<usize>;

@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use kymo_collectd::network::{Decoder, Item, Packer};
+use kymo_io::net::Departure;
 
-use super::{Counters, Departure, Parcel, Server};
+use super::{Counters, Parcel, Server};
 use crate::quiet::Quiet;
 
 /// A datagram that is not full is sent after this.

@@ -7,10 +7,7 @@
 //! Each thread that takes lists has an `Outbox`, which packs them into large plain datagrams. Each server has
 //! a thread that reads these, and packs and protects what is in them as that server wants it.
 
-mod departure;
 mod lane;
-
-pub use departure::Departure;
 
 use std::io;
 use std::net::IpAddr;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use kymo_collectd::network::{Decoder, Item, Keys, ReplayWindow, Security};
+use kymo_io::net::is_loopback;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 
@@ -21,7 +22,7 @@ use super::replay::Window;
 use super::socket::Bound;
 use super::{Listen, Shared};
 use crate::ingest::now;
-use crate::listen::{Stop, is_loopback};
+use crate::listen::Stop;
 use crate::store::{Log, LogOf};
 use crate::sync::lock;
 

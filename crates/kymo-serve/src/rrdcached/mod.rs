@@ -34,7 +34,8 @@ use databases::Databases;
 use words::Words;
 
 /// The port where none is told.
-pub const PORT: u16 = 42217;
+pub use kymo_rrdtool::DAEMON_PORT as PORT;
+
 /// A line is shorter than this.
 const LONGEST_LINE: usize = 1 << 16;
 /// Answers are sent in pieces of about so many bytes.

@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use kymo_io::net::Address;
 use kymo_rrd::Source;
-use kymo_serve::listen::{Address, Server, Socket};
+use kymo_serve::listen::{Server, Socket};
 use kymo_serve::plain::{self, Counters};
 use kymo_serve::store::{Group, Readings, Update};
 use serde_json::Value as Json;

@@ -218,7 +218,10 @@ impl Work {
         self.histogram.add(nanos);
         // Where a clock goes back, what ends later may have started before.
         let rank = (nanos, Reverse(start));
-        let least = self.worst.peek().map(|least| (least.0.nanos, least.0.start));
+        let least = self
+            .worst
+            .peek()
+            .map(|least| (least.0.nanos, least.0.start));
         if self.worst.len() < self.most_worst || least.is_some_and(|least| rank > least) {
             self.worst.push(Reverse(Candidate {
                 nanos,
