@@ -9,6 +9,7 @@
 //! Damage does not prevent opening: it is told by [`Recording::faults`], and what can be read
 //! is read.
 
+mod compare;
 mod index;
 mod input;
 mod losses;
@@ -40,7 +41,7 @@ use self::quirks::Quirks;
 use self::scan::Scanner;
 use self::streams::{Assembly, Stream};
 use crate::class::{Dialect, EnvironmentValue, StreamClass, TraceClass};
-use crate::decode::{Decoder, PacketCursor};
+use crate::decode::{Decoder, PacketCursor, PacketHead};
 use crate::metadata::Metadata;
 use crate::secure::Key;
 
@@ -55,6 +56,12 @@ pub struct Options {
     pub clocks_from_unix_epoch: bool,
     /// What encrypted packets are opened with (RFC v1.1): for each packet the first one that fits.
     pub keys: Vec<Key>,
+    /// Asks each packet that an index tells of what it says itself, so that damage is told which
+    /// the index hides. Opening then looks at all packets; without, at those that are read.
+    pub compares_indexes: bool,
+    /// Takes metadata of CTF 2 that ends within a fragment, or has a bad one at its end, for what
+    /// it is without that, which is a fault; without, it is an error.
+    pub allows_cut_metadata: bool,
 }
 
 impl Options {
@@ -98,6 +105,8 @@ pub struct Trace {
     metadata: Metadata,
     decoder: Decoder,
     files: Vec<StreamFile>,
+    /// Whether the packets of each file are known by its index.
+    indexed: Vec<bool>,
     /// Of all files.
     bytes: u64,
     infos: Vec<StreamInfo>,
@@ -119,7 +128,7 @@ impl Trace {
     pub fn open(paths: &[PathBuf], options: &Options) -> Result<Self, OpenError> {
         let directories = paths
             .iter()
-            .map(|path| Directory::open_with(path, &options.keys))
+            .map(|path| Directory::open_with(path, options))
             .collect::<Result<_, _>>()?;
         Self::new(directories, options)
     }
@@ -174,6 +183,7 @@ impl Trace {
             decoder: &decoder,
             faults: &mut faults,
             session_id: metadata.session_id,
+            compares: options.compares_indexes,
         };
         let quirks = Quirks::of(class);
         let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
@@ -185,9 +195,11 @@ impl Trace {
             bytes,
         };
         let mut assembly = Assembly::new(reader, quirks);
-        for (number, file) in files.iter().enumerate() {
-            scanner.file(number as u32, file, &mut |found| assembly.add(found));
-        }
+        let numbered = files.iter().enumerate();
+        let indexed = numbered.map(|(number, file)| {
+            scanner.file(number as u32, file, &mut |found| assembly.add(found))
+        });
+        let indexed = indexed.collect();
         let streams = assembly.streams(&mut faults);
         let infos = infos(&streams, class, &decoder, &files);
         let bookkeeping = (0..class.streams.len()).map(|stream_class| {
@@ -206,6 +218,7 @@ impl Trace {
             metadata,
             decoder,
             files,
+            indexed,
             bytes,
             infos,
             streams,
@@ -253,6 +266,35 @@ impl Trace {
     pub fn packet(&self, stream: usize, number: usize) -> Option<Packet> {
         let row = self.streams.get(stream)?.packets.get(number)?;
         Some(row.packet)
+    }
+
+    /// What a packet says of itself in its header and context. Where its file has an index that
+    /// says something else, that is what the index says, unless the packets around contradict it
+    /// (with [`Options::compares_indexes`]); `true` where it is so. Its time at the beginning is its own.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such packet, or the fault at which decoding its head stopped.
+    pub fn head(&self, stream: usize, number: usize) -> Result<(PacketHead, bool), Fault> {
+        let of = self.streams.get(stream);
+        let row = of.and_then(|of| Some((of, of.packets.get(number)?)));
+        let Some((of, row)) = row else {
+            return Err(Fault::new(FaultCode::BeyondContent, 0, 0));
+        };
+        let mut head = self.decoder.packet_head(self.packet_bytes(&row.packet))?;
+        if !self
+            .indexed
+            .get(row.packet.file as usize)
+            .is_some_and(|&indexed| indexed)
+        {
+            return Ok((head, false));
+        }
+        let is_open = self.quirks.zero_end && head.end.is_some_and(|(end, _)| end == 0);
+        let end = row.end.filter(|_| !is_open);
+        let is_other = row
+            .packet
+            .believe(&mut head, of.id, end, row.discarded, row.sequence);
+        Ok((head, is_other))
     }
 
     /// The bytes of a packet, as far as there are any.

@@ -7,14 +7,16 @@ use kymo_ctf::trace::{ChunkCursor, Packet, Trace};
 use kymo_ctf::write::{
     Encode, EventId, PacketInfo, PacketStart, RawEvent, StreamWriter, Token, WriteError,
 };
-use kymo_model::{Chunk, Cursor, Event, Fault, FieldId, Recording, Scope};
+use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FieldId, Recording, Scope};
 use kymo_time::Timestamp;
 
 use super::done::Done;
-use super::mend::{Mender, Times};
+use super::mend::Mender;
 use super::nested::Nested;
+use super::order::{Judged, Order};
 use super::plan::{Job, Plan, Source};
 use super::seal::Sealing;
+use super::sift::Sifted;
 use super::{CtfOptions, index};
 use crate::filter::{Filter, Worker, name_of};
 
@@ -49,6 +51,8 @@ pub(super) fn write(
         context: None,
         damaged: 0,
         mender: options.repairs.then(Mender::default),
+        order: Order::default(),
+        renumbered: 0,
         all_copied: true,
         end: None,
     };
@@ -96,6 +100,10 @@ struct Scribe<'s, 'f> {
     damaged: u64,
     /// Finds out what damaged packets should say, where that is wanted.
     mender: Option<Mender>,
+    /// Finds out which events are out of order, where packets are not mended.
+    order: Order,
+    /// How much higher than in the source packets are numbered.
+    renumbered: u64,
     /// Whether all packets so far were copied as they are.
     all_copied: bool,
     /// Ticks at the end of the packet before, where packets are not kept.
@@ -136,7 +144,7 @@ impl Scribe<'_, '_> {
             return Ok(());
         };
         // What is damaged here is not of the window.
-        let Ok(head) = trace.decoder().packet_head(trace.packet_bytes(&packet)) else {
+        let Ok((head, _)) = trace.head(chunk.stream, chunk.number) else {
             return Ok(());
         };
         self.begin(trace, chunk, packet.clock, &head, 0)?;
@@ -184,7 +192,7 @@ impl Scribe<'_, '_> {
             return Ok(());
         };
         let bytes = trace.packet_bytes(&packet);
-        let head = match trace.decoder().packet_head(bytes) {
+        let (head, is_other) = match trace.head(chunk.stream, chunk.number) {
             Ok(head) => head,
             Err(fault) => {
                 self.unreadable(chunk, fault);
@@ -195,14 +203,18 @@ impl Scribe<'_, '_> {
             Some(mender) if !self.in_nanos => Some(mender.next(trace, chunk, &head)),
             _ => None,
         };
-        let is_changed = mended.as_ref().is_some_and(|mended| mended.is_changed);
-        self.done.mended += u64::from(is_changed);
+        let is_changed = mended.as_ref().is_some_and(|mended| mended.is_changed) || is_other;
+        self.done.mended += u64::from(is_changed && self.options.repairs);
+        let judged = match &mended {
+            Some(mended) => Judged {
+                whole: mended.whole,
+                sifted: mended.sifted.clone(),
+            },
+            None => self.order.next(trace, chunk),
+        };
         if !is_changed
             && self.is_copied(trace, chunk, &packet, &head, bytes)
-            && let Some(events) = match &mended {
-                Some(mended) => mended.whole,
-                None => whole(trace, chunk),
-            }
+            && let Some(events) = judged.whole
         {
             let info = PacketInfo {
                 stream_class_id: self.plan.model.streams[self.job.stream_class].id,
@@ -211,6 +223,7 @@ impl Scribe<'_, '_> {
                 ..index::told(chunk, &packet, &head)
             };
             self.done.events += events;
+            self.is_begun = true;
             return self.writer.whole_packet(bytes, &info);
         }
         self.all_copied = false;
@@ -230,17 +243,16 @@ impl Scribe<'_, '_> {
             return Ok(());
         }
         let told = mended.as_ref().map_or(&head, |mended| &mended.head);
-        let begin = times.and_then(|times| times.begin);
-        self.begin(
-            trace,
-            chunk,
-            begin.unwrap_or(packet.clock),
-            told,
-            lost_events,
-        )?;
-        self.trace_events(trace, chunk, cursor, times)?;
+        let begin = times.and_then(|times| times.begin).unwrap_or(packet.clock);
         let said = head.content_bits.filter(|_| contradiction.is_none());
-        if said.is_some_and(|bits| bits > packet.content_bits) {
+        let is_cut = said.is_some_and(|bits| bits > packet.content_bits);
+        if mended.is_some() && (is_cut || judged.whole.is_none()) {
+            self.begin_counting(trace, chunk, begin, told)?;
+        }
+        self.begin(trace, chunk, begin, told, lost_events)?;
+        let clock = times.and_then(|times| times.clock).unwrap_or(packet.clock);
+        self.trace_events(trace, chunk, cursor, &judged.sifted, clock)?;
+        if is_cut {
             // It is cut: what is not there are events, as far as anybody knows.
             self.count_damage();
         }
@@ -285,6 +297,34 @@ impl Scribe<'_, '_> {
             && head.total_bits.is_none_or(|bits| bits == packet.total_bits)
             && !is_secured(trace, bytes)
             && self.filter.wants_whole(self.source.recording, chunk)
+    }
+
+    /// Writes an empty packet before the first one of a stream in which something is lost by damage:
+    /// readers tell losses by the counters of two packets.
+    fn begin_counting(
+        &mut self,
+        trace: &Trace,
+        chunk: &Chunk,
+        begin: u64,
+        head: &PacketHead,
+    ) -> Result<(), WriteError> {
+        let is_counted = head.discarded.is_some() && head.begin.is_some();
+        if self.is_begun || !is_counted || trace.class().dialect == Dialect::Rfc11 {
+            return Ok(());
+        }
+        let mut before = head.clone();
+        match &mut before.sequence {
+            Some((0, _)) => {
+                self.begin(trace, chunk, begin, &before, 0)?;
+                self.renumbered = 1;
+            }
+            Some((number, _)) => {
+                *number -= 1;
+                self.begin(trace, chunk, begin, &before, 0)?;
+            }
+            None => self.begin(trace, chunk, begin, &before, 0)?,
+        }
+        self.end_packet(Some(begin))
     }
 
     /// Begins a packet like one of the source, at the ticks `begin` where packets tell when they do;
@@ -363,7 +403,10 @@ impl Scribe<'_, '_> {
         let (discarded, sequence) = match same_kind && self.options.packet_bytes.is_none() {
             true => (
                 head.discarded.map(|(count, _)| count),
-                head.sequence.map(|(number, _)| number),
+                head.sequence.map(|(number, bits)| {
+                    let unused = 64u32.saturating_sub(bits).min(63);
+                    number.wrapping_add(self.renumbered) & u64::MAX >> unused
+                }),
             ),
             false => (None, None),
         };
@@ -393,12 +436,31 @@ impl Scribe<'_, '_> {
         self.count_damage();
     }
 
+    /// Leaves out an event that is out of the order of time.
+    fn untimely(&mut self, chunk: &Chunk, at: Option<(u64, usize)>, fault: Fault, name: &str) {
+        let of = self.job.of;
+        self.done.fault(|| {
+            let mut report = of.report(chunk, at, fault);
+            report.message = format!(
+                "the event's time, {} ticks, is out of order with the events around it, or out of the time of \
+                 its packet: it is left out",
+                fault.found
+            );
+            report
+        });
+        let problem = "their times are out of order, or out of the time of their packet";
+        self.done.refuse(name, problem.to_owned(), 1);
+        self.all_copied = false;
+        self.count_damage();
+    }
+
     fn trace_events(
         &mut self,
         trace: &Trace,
         chunk: &Chunk,
         mut cursor: ChunkCursor<'_>,
-        times: Option<Times>,
+        sifted: &Sifted,
+        mut clock: u64,
     ) -> Result<(), WriteError> {
         let source = self.source;
         let class = trace.stream_class(chunk.stream);
@@ -409,7 +471,7 @@ impl Scribe<'_, '_> {
             .iter()
             .map(|stream| stream.events.len())
             .sum();
-        let mut earliest = times.map_or(0, |times| times.earliest);
+        let mut untimely = sifted.untimely.iter().copied().peekable();
         loop {
             let event = match cursor.next_event() {
                 Ok(Some(event)) => event,
@@ -420,18 +482,20 @@ impl Scribe<'_, '_> {
                 }
             };
             let at = Some((event.number(), event.class_index()));
-            if let (Some(times), Some(ticks)) = (times, event.ticks()) {
-                if ticks < earliest || ticks > times.latest {
-                    self.count_damage();
-                    self.refuse(name_of(event.class()), untimely())?;
-                    match ticks < earliest {
-                        true => continue,
-                        // What follows is later still, if it is events at all.
-                        false => return Ok(()),
-                    }
+            let is_end = sifted.end == Some(event.number());
+            if is_end || untimely.next_if_eq(&event.number()).is_some() {
+                let ticks = event.ticks().unwrap_or_default();
+                let fault = Fault::new(FaultCode::NotMonotonic, event.begin_bit(), ticks);
+                let name = name_of(event.class()).to_owned();
+                self.untimely(chunk, at, fault, &name);
+                if is_end {
+                    return Ok(());
                 }
-                earliest = ticks;
+                // Where events tell only some bits of their time, the others go on from the good ones.
+                cursor.set_clock(clock);
+                continue;
             }
+            clock = event.ticks().unwrap_or(clock);
             let wanted = match self.worker.accepts(&event) {
                 Ok(wanted) => wanted,
                 Err(fault) => {
@@ -554,28 +618,10 @@ impl Scribe<'_, '_> {
     }
 }
 
-/// Why an event is left out that damage has made.
-fn untimely() -> WriteError {
-    WriteError::Misuse(
-        "its time is before that of the event before it, or beyond the end of its packet"
-            .to_owned(),
-    )
-}
-
 /// Whether a packet is secured: how it is to be in the target is told by options.
 fn is_secured(trace: &Trace, packet: &[u8]) -> bool {
     let class = trace.class();
     class.dialect == Dialect::Rfc11 && secure::is_secured(packet, class.native_order())
-}
-
-/// How many events a packet has; `None` where it is damaged.
-fn whole(trace: &Trace, chunk: &Chunk) -> Option<u64> {
-    let mut cursor = trace.cursor(chunk);
-    let mut events = 0;
-    while cursor.next_event().ok()?.is_some() {
-        events += 1;
-    }
-    Some(events)
 }
 
 /// A time in nanoseconds; one before the epoch is that.
