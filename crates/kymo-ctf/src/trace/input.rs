@@ -37,7 +37,8 @@ pub struct StreamFile {
     pub path: Arc<PathBuf>,
     /// What is in it.
     pub bytes: Bytes,
-    /// What is in the index that LTTng wrote beside it, and where that is. RFC v1.1 has none.
+    /// What is in the index that LTTng wrote beside it, and where that is. RFC v1.1 has none; of a
+    /// file of an open [`Trace`](super::Trace), it is there only if it is right.
     pub index: Option<(Arc<PathBuf>, Bytes)>,
     /// What its name tells in RFC v1.1; found when the file becomes part of a trace.
     pub section: Option<Section>,

@@ -10,6 +10,7 @@
 //! is read.
 
 mod compare;
+mod cursor;
 mod index;
 mod input;
 mod losses;
@@ -32,6 +33,7 @@ use kymo_model::{
 };
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
 
+pub use self::cursor::ChunkCursor;
 pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
 pub use self::packet::Packet;
 pub use self::sections::Section;
@@ -41,7 +43,7 @@ use self::quirks::Quirks;
 use self::scan::Scanner;
 use self::streams::{Assembly, Stream};
 use crate::class::{Dialect, EnvironmentValue, StreamClass, TraceClass};
-use crate::decode::{Decoder, PacketCursor, PacketHead};
+use crate::decode::{Decoder, PacketHead};
 use crate::metadata::Metadata;
 use crate::secure::Key;
 
@@ -105,8 +107,6 @@ pub struct Trace {
     metadata: Metadata,
     decoder: Decoder,
     files: Vec<StreamFile>,
-    /// Whether the packets of each file are known by its index.
-    indexed: Vec<bool>,
     /// Of all files.
     bytes: u64,
     infos: Vec<StreamInfo>,
@@ -199,8 +199,11 @@ impl Trace {
         let indexed = numbered.map(|(number, file)| {
             scanner.file(number as u32, file, &mut |found| assembly.add(found))
         });
-        let indexed = indexed.collect();
+        let indexed: Vec<bool> = indexed.collect();
         let streams = assembly.streams(&mut faults);
+        for (file, is_right) in files.iter_mut().zip(indexed) {
+            file.index.take_if(|_| !is_right);
+        }
         let infos = infos(&streams, class, &decoder, &files);
         let bookkeeping = (0..class.streams.len()).map(|stream_class| {
             let schema = decoder.packet_schema(stream_class);
@@ -218,7 +221,6 @@ impl Trace {
             metadata,
             decoder,
             files,
-            indexed,
             bytes,
             infos,
             streams,
@@ -282,11 +284,8 @@ impl Trace {
             return Err(Fault::new(FaultCode::BeyondContent, 0, 0));
         };
         let mut head = self.decoder.packet_head(self.packet_bytes(&row.packet))?;
-        if !self
-            .indexed
-            .get(row.packet.file as usize)
-            .is_some_and(|&indexed| indexed)
-        {
+        let file = self.files.get(row.packet.file as usize);
+        if file.is_none_or(|file| file.index.is_none()) {
             return Ok((head, false));
         }
         let is_open = self.quirks.zero_end && head.end.is_some_and(|(end, _)| end == 0);
@@ -519,45 +518,6 @@ impl Recording for Trace {
             .and_then(|fields| fields.get(field.index()))
             .copied()
             .unwrap_or(false)
-    }
-}
-
-/// Walks the events of a packet of a [`Trace`].
-#[derive(Debug)]
-pub struct ChunkCursor<'a> {
-    packet: Option<PacketCursor<'a>>,
-    /// Why there is no packet, until that was told.
-    fault: Option<Fault>,
-}
-
-impl ChunkCursor<'_> {
-    /// Why the packet cannot be opened, so that it has no event to be read; `None` where it can,
-    /// or where that was told.
-    pub fn take_fault(&mut self) -> Option<Fault> {
-        self.fault.take()
-    }
-
-    /// Lets the clock of the next event go on from other ticks than those at which the packet says
-    /// that it begins, which may be damaged.
-    pub fn set_clock(&mut self, ticks: u64) {
-        if let Some(packet) = &mut self.packet {
-            packet.set_clock(ticks);
-        }
-    }
-}
-
-impl<'a> Cursor for ChunkCursor<'a> {
-    type Event<'e>
-        = <PacketCursor<'a> as Cursor>::Event<'e>
-    where
-        Self: 'e;
-
-    #[inline]
-    fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault> {
-        match &mut self.packet {
-            Some(packet) => packet.next_event(),
-            None => self.fault.take().map_or(Ok(None), Err),
-        }
     }
 }
 

@@ -59,6 +59,8 @@ struct Heard {
     events: u64,
     first: Option<u64>,
     last: Option<u64>,
+    /// Events beyond the strict bound.
+    beyond: u64,
 }
 
 /// The times between which the events of a packet may be.
@@ -142,10 +144,12 @@ impl Mender {
         };
         let mut clock = None;
         let mut heard = hear(trace, chunk, None, bounds);
-        let mut sifted = match heard.is_whole {
+        let mut sifted = match heard.is_whole && heard.beyond == 0 {
             true => Sifted::default(),
             false => sifted(trace, chunk, None, bounds),
         };
+        // If others come back with an event that is left out, it is not the packet's end that is wrong.
+        heard.is_whole &= heard.beyond <= sifted.untimely.len() as u64;
         let is_within = |at: u64| (floor..=bounds.wide).contains(&at);
         if let Some(begin) = chunk.begin
             && (!is_within(begin) || heard.events == 0)
@@ -259,6 +263,7 @@ fn hear(trace: &Trace, chunk: &Chunk, clock: Option<u64>, bounds: Bounds) -> Hea
             }
             if ticks > bounds.strict {
                 strict.get_or_insert(all);
+                all.beyond += 1;
             }
             all.first.get_or_insert(ticks);
             all.last = Some(ticks);

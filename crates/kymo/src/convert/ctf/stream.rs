@@ -3,22 +3,20 @@
 use kymo_ctf::class::Dialect;
 use kymo_ctf::decode::{PACKET_MAGIC, PacketHead};
 use kymo_ctf::secure;
-use kymo_ctf::trace::{ChunkCursor, Packet, Trace};
-use kymo_ctf::write::{
-    Encode, EventId, PacketInfo, PacketStart, RawEvent, StreamWriter, Token, WriteError,
-};
-use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FieldId, Recording, Scope};
+use kymo_ctf::trace::{Packet, Trace};
+use kymo_ctf::write::{PacketInfo, PacketStart, StreamWriter, Token, WriteError};
+use kymo_model::{Chunk, Cursor, Event, Fault, FieldId, Recording};
 use kymo_time::Timestamp;
+
+mod events;
 
 use super::done::Done;
 use super::mend::Mender;
-use super::nested::Nested;
 use super::order::{Judged, Order};
 use super::plan::{Job, Plan, Source};
 use super::seal::Sealing;
-use super::sift::Sifted;
 use super::{CtfOptions, index};
-use crate::filter::{Filter, Worker, name_of};
+use crate::filter::{Filter, Worker};
 
 /// Writes the chosen events of a stream.
 pub(super) fn write(
@@ -53,6 +51,7 @@ pub(super) fn write(
         mender: options.repairs.then(Mender::default),
         order: Order::default(),
         renumbered: 0,
+        is_apart: false,
         all_copied: true,
         end: None,
     };
@@ -104,6 +103,8 @@ struct Scribe<'s, 'f> {
     order: Order,
     /// How much higher than in the source packets are numbered.
     renumbered: u64,
+    /// Whether the packet in hand goes back in time, so that it is not put together with the one before.
+    is_apart: bool,
     /// Whether all packets so far were copied as they are.
     all_copied: bool,
     /// Ticks at the end of the packet before, where packets are not kept.
@@ -209,6 +210,7 @@ impl Scribe<'_, '_> {
             Some(mended) => Judged {
                 whole: mended.whole,
                 sifted: mended.sifted.clone(),
+                is_apart: false,
             },
             None => self.order.next(trace, chunk),
         };
@@ -249,6 +251,7 @@ impl Scribe<'_, '_> {
         if mended.is_some() && (is_cut || judged.whole.is_none()) {
             self.begin_counting(trace, chunk, begin, told)?;
         }
+        self.is_apart = judged.is_apart;
         self.begin(trace, chunk, begin, told, lost_events)?;
         let clock = times.and_then(|times| times.clock).unwrap_or(packet.clock);
         self.trace_events(trace, chunk, cursor, &judged.sifted, clock)?;
@@ -351,7 +354,8 @@ impl Scribe<'_, '_> {
             let before = self.context.replace(context);
             // Where packets tell only some bits of their time, a reader needs each of them.
             let is_told = head.begin.is_none_or(|(_, bits)| bits >= 64);
-            if before == self.context && lost_events == 0 && self.missing == 0 && is_told {
+            let is_alike = before == self.context && is_told && !self.is_apart;
+            if is_alike && lost_events == 0 && self.missing == 0 {
                 return Ok(());
             }
         }
@@ -436,170 +440,6 @@ impl Scribe<'_, '_> {
         self.count_damage();
     }
 
-    /// Leaves out an event that is out of the order of time.
-    fn untimely(&mut self, chunk: &Chunk, at: Option<(u64, usize)>, fault: Fault, name: &str) {
-        let of = self.job.of;
-        self.done.fault(|| {
-            let mut report = of.report(chunk, at, fault);
-            report.message = format!(
-                "the event's time, {} ticks, is out of order with the events around it, or out of the time of \
-                 its packet: it is left out",
-                fault.found
-            );
-            report
-        });
-        let problem = "their times are out of order, or out of the time of their packet";
-        self.done.refuse(name, problem.to_owned(), 1);
-        self.all_copied = false;
-        self.count_damage();
-    }
-
-    fn trace_events(
-        &mut self,
-        trace: &Trace,
-        chunk: &Chunk,
-        mut cursor: ChunkCursor<'_>,
-        sifted: &Sifted,
-        mut clock: u64,
-    ) -> Result<(), WriteError> {
-        let source = self.source;
-        let class = trace.stream_class(chunk.stream);
-        let agreement = &source.agreements[class];
-        let stream = &trace.class().streams[class];
-        let has_more = stream.event_header.as_ref().is_some_and(has_other_fields);
-        let before: usize = trace.class().streams[..class]
-            .iter()
-            .map(|stream| stream.events.len())
-            .sum();
-        let mut untimely = sifted.untimely.iter().copied().peekable();
-        loop {
-            let event = match cursor.next_event() {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(()),
-                Err(fault) => {
-                    self.damage(chunk, None, fault);
-                    return Ok(());
-                }
-            };
-            let at = Some((event.number(), event.class_index()));
-            let is_end = sifted.end == Some(event.number());
-            if is_end || untimely.next_if_eq(&event.number()).is_some() {
-                let ticks = event.ticks().unwrap_or_default();
-                let fault = Fault::new(FaultCode::NotMonotonic, event.begin_bit(), ticks);
-                let name = name_of(event.class()).to_owned();
-                self.untimely(chunk, at, fault, &name);
-                if is_end {
-                    return Ok(());
-                }
-                // Where events tell only some bits of their time, the others go on from the good ones.
-                cursor.set_clock(clock);
-                continue;
-            }
-            clock = event.ticks().unwrap_or(clock);
-            let wanted = match self.worker.accepts(&event) {
-                Ok(wanted) => wanted,
-                Err(fault) => {
-                    self.damage(chunk, at, fault);
-                    return Ok(());
-                }
-            };
-            if !wanted {
-                continue;
-            }
-            let id = source.events[event.class_index()];
-            let ticks = self.ticks(&event);
-            if has_more {
-                let schema = trace.decoder().header_schema(class);
-                let members = self.writer.header_members();
-                // The cursor has been through it.
-                let _ = event.visit_header(members.decoded(schema));
-            }
-            let in_stream = event.class_index() - before;
-            let mut copied = Ok(false);
-            if agreement.events.get(in_stream) == Some(&true) {
-                let (fields, end) = match event.extent() {
-                    Ok(extent) => extent,
-                    Err(fault) => {
-                        self.damage(chunk, at, fault);
-                        return Ok(());
-                    }
-                };
-                let raw = RawEvent {
-                    data: event.packet_bytes(),
-                    fields,
-                    end,
-                    align: agreement.align,
-                    order: agreement.order,
-                };
-                copied = self.writer.copied(id, ticks, &raw);
-            }
-            let written = match copied {
-                Ok(true) => Ok(Ok(())),
-                Ok(false) => self.visited(id, ticks, &event),
-                Err(error) => Err(error),
-            };
-            match written {
-                Ok(Ok(())) => self.done.events += 1,
-                Ok(Err(fault)) => {
-                    self.damage(chunk, at, fault);
-                    return Ok(());
-                }
-                Err(error) => self.refuse(name_of(event.class()), error)?,
-            }
-        }
-    }
-
-    /// Writes an event by its values.
-    fn visited<E: Event>(
-        &mut self,
-        id: EventId,
-        ticks: Option<u64>,
-        event: &E,
-    ) -> Result<Result<(), Fault>, WriteError> {
-        let schema = &event.class().schema;
-        let is_nested = self.plan.model.dialect == Dialect::Rfc11
-            && schema.root(Scope::SpecificContext).is_some();
-        self.writer
-            .visited(id, ticks, |encode: &mut Encode<'_>| match is_nested {
-                true => event.visit(&mut Nested::new(encode, schema)),
-                false => event.visit(encode),
-            })
-    }
-
-    /// The events of a chunk of another format.
-    fn events(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
-        let of = self.job.of;
-        let mut cursor = of.cursor(chunk);
-        loop {
-            let event = match cursor.next_event() {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(()),
-                Err(fault) => {
-                    self.fault(chunk, None, fault);
-                    return Ok(());
-                }
-            };
-            let at = Some((event.number(), event.class_index()));
-            let written = match self.worker.accepts(&event) {
-                Ok(false) => continue,
-                Ok(true) => {
-                    let id = self.source.events[event.class_index()];
-                    let ticks = self.ticks(&event);
-                    self.visited(id, ticks, &event)
-                }
-                Err(fault) => Ok(Err(fault)),
-            };
-            match written {
-                Ok(Ok(())) => self.done.events += 1,
-                Ok(Err(fault)) => {
-                    self.fault(chunk, at, fault);
-                    return Ok(());
-                }
-                Err(error) => self.refuse(name_of(event.class()), error)?,
-            }
-        }
-    }
-
     /// Counts an event that cannot be written; what has nothing to do with the event ends it all.
     fn refuse(&mut self, what: &str, error: WriteError) -> Result<(), WriteError> {
         match error {
@@ -627,19 +467,4 @@ fn is_secured(trace: &Trace, packet: &[u8]) -> bool {
 /// A time in nanoseconds; one before the epoch is that.
 fn nanos(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(0)
-}
-
-/// Whether an event header holds something that neither tells class or time nor selects what does.
-fn has_other_fields(class: &kymo_ctf::class::FieldClass) -> bool {
-    let parts = class.parts();
-    let is_compound = matches!(
-        class,
-        kymo_ctf::class::FieldClass::Struct { .. }
-            | kymo_ctf::class::FieldClass::Variant { .. }
-            | kymo_ctf::class::FieldClass::Optional { .. }
-    );
-    match is_compound {
-        true => parts.into_iter().any(has_other_fields),
-        false => class.roles().is_empty(),
-    }
 }
