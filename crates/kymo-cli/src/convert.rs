@@ -30,7 +30,7 @@ use crate::args::convert::{Convert, To};
 use crate::ctf;
 use crate::formats::refuse_foreign;
 use crate::open::{
-    Inputs, Wanted, inputs, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns,
+    Inputs, Wanted, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns, whole_inputs,
 };
 use crate::print::csv;
 use crate::progress::Progressing;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     let to = target(args)?;
     refuse_options_of_others(args, to)?;
     refuse_output(args, to)?;
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = whole_inputs(&args.input, terminal)?;
     refuse_found_input(args, to, &inputs.recordings)?;
     let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;

@@ -16,7 +16,9 @@ use kymo_model::Recording;
 use crate::args::convert::{Convert, To};
 use crate::args::ctf::{Index, Repair};
 use crate::directory::{places, refuse_inputs, refuse_there, whole_directory};
-use crate::open::{Inputs, inputs, tell_opening_faults, threads, total_bytes};
+use crate::open::{
+    Asked, Inputs, inputs_with, tell_opening_faults, threads, total_bytes, whole_inputs,
+};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// The dialect of a target.
@@ -80,7 +82,11 @@ fn protection(args: &Convert) -> Option<(Protection, ctf::Nonce)> {
 
 /// Writes what can be saved of traces.
 pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, terminal)?;
+    let asked = Asked {
+        indexes: true,
+        cut_metadata: true,
+    };
+    let inputs = inputs_with(&args.input, asked, terminal)?;
     if let Some(other) = inputs.recordings.iter().find(|of| of.as_ctf().is_none()) {
         return Err(Failure::Usage(format!(
             "error: {}: it is no CTF trace; `kymo rrd repair` repairs databases",
@@ -135,7 +141,7 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
 
 /// Writes index files beside the stream files of traces.
 pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = whole_inputs(&args.input, terminal)?;
     let mut outcome = tell_opening_faults(&inputs, terminal);
     let mut files = BTreeMap::new();
     for of in &inputs.recordings {

@@ -9,14 +9,25 @@ use crate::args::key::KeyFile;
 use crate::args::{Input, Selection, Work};
 use crate::terminal::{Failure, Outcome, Terminal};
 
+/// How much is asked of traces when they are opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// Whether packets say what their indexes do.
+    pub(crate) indexes: bool,
+    /// Whether metadata that is cut will do.
+    pub(crate) cut_metadata: bool,
+}
+
 /// How recordings are opened.
-fn open_options(input: &Input) -> Options {
+fn open_options(input: &Input, asked: Asked) -> Options {
     Options {
         trace: TraceOptions {
             clock_offset_seconds: input.clock_offset,
             clock_offset_nanos: input.clock_offset_ns,
             clocks_from_unix_epoch: input.clock_force_correlate,
             keys: input.key_file.iter().map(|file| file.key.clone()).collect(),
+            compares_indexes: asked.indexes,
+            allows_cut_metadata: asked.cut_metadata,
         },
         machine: input.machine,
         clock: input.clock,
@@ -26,6 +37,10 @@ fn open_options(input: &Input) -> Options {
 
 /// Opens the recordings, where they shall lie on the time line.
 pub(crate) fn opened(input: &Input) -> Result<Opened, Failure> {
+    opened_with(input, Asked::default())
+}
+
+fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
     let placing = Placing {
         offsets: input.offset.clone(),
         begins: input.align.clone(),
@@ -33,7 +48,7 @@ pub(crate) fn opened(input: &Input) -> Result<Opened, Failure> {
     };
     open_placed(
         &input.paths,
-        &open_options(input),
+        &open_options(input, asked),
         &placing,
         input.clock_gmt,
     )
@@ -48,13 +63,31 @@ pub(crate) struct Inputs {
 
 /// Opens the recordings, and tells of those that cannot be.
 pub(crate) fn inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
+    inputs_with(input, Asked::default(), terminal)
+}
+
+/// The same, where all of the recordings is read: damage is told that an index hides.
+pub(crate) fn whole_inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
+    let asked = Asked {
+        indexes: true,
+        cut_metadata: false,
+    };
+    inputs_with(input, asked, terminal)
+}
+
+/// The same, with what is asked of traces.
+pub(crate) fn inputs_with(
+    input: &Input,
+    asked: Asked,
+    terminal: &Terminal,
+) -> Result<Inputs, Failure> {
     KeyFile::warn(&input.key_file, terminal);
     let Opened {
         recordings,
         errors,
         warnings,
         ..
-    } = opened(input)?;
+    } = opened_with(input, asked)?;
     for error in &errors {
         tell_error(error, terminal);
     }

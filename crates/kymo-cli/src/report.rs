@@ -2,7 +2,7 @@
 
 use crate::analysis;
 use crate::args;
-use crate::open::{Inputs, Wanted, inputs, threads, total_bytes};
+use crate::open::{Inputs, Wanted, inputs, threads, total_bytes, whole_inputs};
 use crate::terminal::{Failure, Outcome, Terminal};
 use kymo::report::{Check, Info, Options, Stats, Style};
 
@@ -43,7 +43,7 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
 
 /// Decodes everything.
 pub(crate) fn check(args: &args::Check, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = whole_inputs(&args.input, terminal)?;
     let check = with_progress(terminal, &inputs, &args.work, |options| {
         Check::new(&inputs.recordings, options)
     });

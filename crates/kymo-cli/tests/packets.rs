@@ -226,3 +226,143 @@ fn damage_of_a_packet_takes_nothing_from_the_others() {
         }
     }
 }
+
+/// A copy of both streams of a trace with its index files, the first stream changed.
+fn indexed(to: &Path, at: usize, flip: u8) {
+    for stream in ["tiny_1", "tiny_0"] {
+        changed(to, DISCARDED, stream, |_| {});
+    }
+    let _ = fs::remove_dir_all(to.join("index"));
+    good(&["index", text(to)]);
+    changed(to, DISCARDED, "tiny_0", |bytes| bytes[at] ^= flip);
+}
+
+/// Exit status and standard error of a command.
+fn run(args: &[&str]) -> (Option<i32>, String) {
+    let output = kymo(args);
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    (output.status.code(), told)
+}
+
+#[test]
+fn damage_of_a_packet_that_its_index_hides_is_told_and_not_written() {
+    let home = home();
+    let whole = home.path().join("whole");
+    indexed(&whole, 0, 0);
+    good(&["check", text(&whole)]);
+    let expected = shown(&whole, &[]);
+    // In the second packet: time at the end, discarded events, size of the content, stream, magic
+    // number, UUID; and the time at the end of the third one.
+    let damage = [
+        (46, 0x02, "timestamp_end"),
+        (72, 0x80, "events_discarded"),
+        (54, 0x01, "content_size"),
+        (24, 0x02, "stream_instance_id"),
+        (0, 0x01, "magic"),
+        (11, 0x08, "uuid"),
+        (PACKET + 46, 0x02, "timestamp_end"),
+    ];
+    for (number, (at, flip, field)) in damage.into_iter().enumerate() {
+        let trace = home.path().join(format!("damaged{number}"));
+        indexed(&trace, PACKET + at, flip);
+        let output = kymo(&["check", text(&trace)]);
+        assert_eq!(output.status.code(), Some(1), "{field}");
+        let listed = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(listed.contains(field), "{listed}");
+        for command in [
+            &["repair"][..],
+            &["convert", "--to", "ctf1.8"],
+            &["convert", "--to", "ctf1.8", "--packet-size", "1M"],
+        ] {
+            let output = home.path().join(format!("{}{number}", command.len()));
+            let (code, told) = run(&[command, &[text(&trace), "-o", text(&output)]].concat());
+            assert_eq!(code, Some(1), "{command:?} {field}");
+            assert!(told.contains(field), "{command:?} {told}");
+            good(&["check", text(&output)]);
+            assert_eq!(shown(&output, &[]), expected, "{command:?} {field}");
+        }
+        let output = home.path().join("never");
+        let strict = ["convert", "--to", "ctf1.8", "--strict", text(&trace)];
+        let (code, _) = run(&[&strict[..], &["-o", text(&output)]].concat());
+        assert_eq!((code, output.exists()), (Some(1), false), "{field}");
+    }
+}
+
+/// Lines that do not depend on the event before.
+const NO_DELTA: &[&str] = &["--no-delta"];
+
+/// One bit in the time of an event, of which there are 27, in the first packet and in the third one.
+#[test]
+fn a_wrong_time_takes_its_event_and_no_other() {
+    let home = home();
+    let source = home.path().join("source");
+    changed(&source, DISCARDED, "tiny_0", |_| {});
+    let (right, lost) = shown(&source, NO_DELTA);
+    for (number, at) in [1821, 9457].into_iter().enumerate() {
+        let broken = home.path().join(format!("broken{number}"));
+        changed(&broken, DISCARDED, "tiny_0", |bytes| bytes[at] ^= 0x20);
+        for (way, command) in [
+            &["repair"][..],
+            &["convert", "--to", "ctf1.8"],
+            &["convert", "--to", "ctf2"],
+            &["convert", "--to", "ctf1.8", "--packet-size", "4K"],
+            &["convert", "--to", "ctf-rfc"],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let output = home.path().join(format!("{number}-{way}"));
+            let (code, told) = run(&[command, &[text(&broken), "-o", text(&output)]].concat());
+            assert_eq!(code, Some(1), "{command:?}");
+            let place = format!("tiny_0: offset {}, packet {}, event ", at - 3, number * 2);
+            assert_eq!(told.matches(&place).count(), 1, "{command:?} {told}");
+            assert!(told.contains("left out: 1\n"), "{command:?} {told}");
+            good(&["check", text(&output)]);
+            let found = shown(&output, NO_DELTA);
+            if way < 2 {
+                let kept = right.iter().filter(|event| found.0.contains(event));
+                assert_eq!(kept.count(), right.len() - 1, "{command:?}");
+            }
+            assert_eq!(found.0.len(), right.len() - 1, "{command:?}");
+            // Only repairing counts what damage has taken, in a first packet, too.
+            let mut counted = lost.clone();
+            if way == 0 {
+                match number {
+                    0 => counted.insert(0, "1 event".to_owned()),
+                    _ => counted[0] = "15213 events".to_owned(),
+                }
+            }
+            assert_eq!(found.1, counted, "{command:?}");
+        }
+        let output = home.path().join("never");
+        let strict = ["convert", "--to", "ctf1.8", "--strict", text(&broken)];
+        let (code, told) = run(&[&strict[..], &["-o", text(&output)]].concat());
+        assert_eq!((code, output.exists()), (Some(1), false), "{told}");
+    }
+}
+
+#[test]
+fn metadata_of_ctf_2_that_is_cut_is_used_up_to_there_for_repairing() {
+    let home = home();
+    let (whole, cut) = (home.path().join("whole"), home.path().join("cut"));
+    let source = example(SMALL);
+    good(&["convert", "--to", "ctf2", text(&source), "-o", text(&whole)]);
+    fs::create_dir(&cut).expect("a directory");
+    for entry in fs::read_dir(&whole).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, cut.join(path.file_name().expect("a name"))).expect("a file");
+    }
+    let metadata = fs::read(whole.join("metadata")).expect("metadata");
+    fs::write(cut.join("metadata"), &metadata[..metadata.len() - 20]).expect("metadata");
+    let (code, _) = run(&["print", text(&cut)]);
+    assert_eq!(code, Some(3));
+    let saved = home.path().join("saved");
+    let (code, told) = run(&["repair", text(&cut), "-o", text(&saved)]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("fragment"), "{told}");
+    good(&["check", text(&saved)]);
+    let (right, _) = shown(&whole, NO_DELTA);
+    let (found, _) = shown(&saved, NO_DELTA);
+    assert!(!found.is_empty());
+    assert!(found.iter().all(|event| right.contains(event)));
+}

@@ -164,14 +164,19 @@ impl<'a> PacketCursor<'a> {
 
     /// Class and time of the event that begins at a bit.
     #[inline]
-    fn header(&self, at: u64) -> Result<(Header, Option<ByteOrder>), Fault> {
+    fn header(
+        &self,
+        at: u64,
+        order: Option<ByteOrder>,
+        clock: Ticks,
+    ) -> Result<(Header, Option<ByteOrder>), Fault> {
         if let Some(fast) = &self.stream.fast_header
-            && let Some(header) = fast.read(self.content().bytes, at, self.clock)
+            && let Some(header) = fast.read(self.content().bytes, at, clock)
         {
             return Ok((header, None));
         }
-        let mut run = self.run(at, self.next_order.get());
-        run.clock = self.clock;
+        let mut run = self.run(at, order);
+        run.clock = clock;
         run.run(&self.stream.short_header, &mut Nothing)?;
         let (event_class, clock, end) = (run.event_class, run.clock, run.pos);
         self.empty_elements.set(run.empty_elements);
@@ -200,7 +205,7 @@ impl<'a> PacketCursor<'a> {
         if begin == self.begin {
             return Err(Fault::new(FaultCode::EmptyEvent, begin, self.number - 1));
         }
-        let (header, order) = self.header(begin)?;
+        let (header, order) = self.header(begin, self.next_order.get(), self.clock)?;
         let id = header.event_class;
         let Some(position) = self.stream.by_id.get(id) else {
             return Err(Fault::new(FaultCode::UnknownEventClass, begin, id));
@@ -284,6 +289,16 @@ impl PacketEvent<'_> {
     pub fn extent(&self) -> Result<(u64, u64), Fault> {
         self.cursor.visit(&self.class.short, &mut Nothing)?;
         Ok((self.cursor.fields, self.cursor.next.get()))
+    }
+}
+
+impl PacketEvent<'_> {
+    /// The ticks that it would have, had the event before it been at `clock`: its own number may be
+    /// only the low bits of its time.
+    pub fn ticks_from(&self, clock: u64) -> Option<u64> {
+        self.ticks()?;
+        let header = self.cursor.header(self.cursor.begin, None, Ticks(clock));
+        header.ok().map(|(header, _)| header.clock.0)
     }
 }
 

@@ -294,6 +294,18 @@ pub fn parse_secured(
     }
 }
 
+/// What metadata in JSON says without its last fragment, where it is because of that one that it
+/// cannot be understood; and where that fragment begins in its text.
+pub(crate) fn before_cut(error: &MetadataError) -> Option<(Metadata, usize)> {
+    let text = error.text();
+    let end = text.rfind('\u{1e}').filter(|&end| end > 0)?;
+    if Language::of(text) != Language::Json {
+        return None;
+    }
+    let metadata = parse(&text.as_bytes()[..end], error.name()).ok()?;
+    Some((metadata, end))
+}
+
 /// The byte order of a packet that begins with the magic number of RFC v1.1, as all of its
 /// packets do; `None` of other bytes.
 pub fn byte_order_of_packets(bytes: &[u8]) -> Option<ByteOrder> {

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use kymo_io::{Access, Bytes, Entry, EntryKind};
 use kymo_model::{Fault, FaultCode, FaultReport};
 
-use super::Section;
+use super::{Options, Section};
 use crate::class::Dialect;
 use crate::decode::{CompileError, Decoder, PacketHead};
 use crate::metadata::{self, Metadata, MetadataError};
-use crate::secure::Key;
 
 /// The name of the file that makes a directory a trace.
 pub const METADATA_NAME: &str = "metadata";
@@ -38,7 +37,8 @@ pub struct StreamFile {
     pub path: Arc<PathBuf>,
     /// What is in it.
     pub bytes: Bytes,
-    /// What is in the index that LTTng wrote beside it, and where that is. RFC v1.1 has none.
+    /// What is in the index that LTTng wrote beside it, and where that is. RFC v1.1 has none; of a
+    /// file of an open [`Trace`](super::Trace), it is there only if it is right.
     pub index: Option<(Arc<PathBuf>, Bytes)>,
     /// What its name tells in RFC v1.1; found when the file becomes part of a trace.
     pub section: Option<Section>,
@@ -93,15 +93,16 @@ impl Directory {
     /// that cannot be read is one of [`Directory::faults`], as is a pipe, a device or a link to
     /// nothing: it is not opened.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_with(path, &[])
+        Self::open_with(path, &Options::default())
     }
 
-    /// The same, where the packets of the metadata may be encrypted with one of some keys.
+    /// The same with options: the packets of the metadata may be encrypted with one of some keys,
+    /// and it may be cut.
     ///
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    pub fn open_with(path: &Path, keys: &[Key]) -> Result<Self, OpenError> {
+    pub fn open_with(path: &Path, options: &Options) -> Result<Self, OpenError> {
         let metadata_path = Self::metadata_path(path).unwrap_or_else(|| path.join(METADATA_NAME));
         let unreadable = |path: &Path| {
             let path = path.to_path_buf();
@@ -126,16 +127,36 @@ impl Directory {
             entries.iter().find_map(magic)
         };
         let name = metadata_path.to_string_lossy();
-        let metadata = metadata::parse_secured(&text, &name, native, keys);
-        let metadata = metadata.map_err(|error| OpenError::Metadata {
-            path: metadata_path.clone(),
-            error: Box::new(error),
-        })?;
+        let mut faults = Vec::new();
+        let metadata = match metadata::parse_secured(&text, &name, native, &options.keys) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                let cut = metadata::before_cut(&error).filter(|_| options.allows_cut_metadata);
+                let Some((metadata, end)) = cut else {
+                    return Err(OpenError::Metadata {
+                        path: metadata_path.clone(),
+                        error: Box::new(error),
+                    });
+                };
+                faults.push(FaultReport {
+                    code: FaultCode::Truncated,
+                    file: Arc::new(metadata_path.clone()),
+                    offset: end as u64,
+                    packet: None,
+                    event: None,
+                    field: None,
+                    message: "the last fragment of the metadata cannot be read, it may be cut; \
+                              those before it are taken"
+                        .to_owned(),
+                });
+                metadata
+            }
+        };
         let mut directory = Self {
             path: path.to_path_buf(),
             metadata,
             files: Vec::new(),
-            faults: Vec::new(),
+            faults,
         };
         for entry in entries {
             let file_path = Arc::new(entry.path);

@@ -9,6 +9,8 @@
 //! Damage does not prevent opening: it is told by [`Recording::faults`], and what can be read
 //! is read.
 
+mod compare;
+mod cursor;
 mod index;
 mod input;
 mod losses;
@@ -31,6 +33,7 @@ use kymo_model::{
 };
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
 
+pub use self::cursor::ChunkCursor;
 pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
 pub use self::packet::Packet;
 pub use self::sections::Section;
@@ -40,7 +43,7 @@ use self::quirks::Quirks;
 use self::scan::Scanner;
 use self::streams::{Assembly, Stream};
 use crate::class::{Dialect, EnvironmentValue, StreamClass, TraceClass};
-use crate::decode::{Decoder, PacketCursor};
+use crate::decode::{Decoder, PacketHead};
 use crate::metadata::Metadata;
 use crate::secure::Key;
 
@@ -55,6 +58,12 @@ pub struct Options {
     pub clocks_from_unix_epoch: bool,
     /// What encrypted packets are opened with (RFC v1.1): for each packet the first one that fits.
     pub keys: Vec<Key>,
+    /// Asks each packet that an index tells of what it says itself, so that damage is told which
+    /// the index hides. Opening then looks at all packets; without, at those that are read.
+    pub compares_indexes: bool,
+    /// Takes metadata of CTF 2 that ends within a fragment, or has a bad one at its end, for what
+    /// it is without that, which is a fault; without, it is an error.
+    pub allows_cut_metadata: bool,
 }
 
 impl Options {
@@ -121,7 +130,7 @@ impl Trace {
     pub fn open(paths: &[PathBuf], options: &Options) -> Result<Self, OpenError> {
         let directories = paths
             .iter()
-            .map(|path| Directory::open_with(path, &options.keys))
+            .map(|path| Directory::open_with(path, options))
             .collect::<Result<_, _>>()?;
         Self::new(directories, options)
     }
@@ -176,6 +185,7 @@ impl Trace {
             decoder: &decoder,
             faults: &mut faults,
             session_id: metadata.session_id,
+            compares: options.compares_indexes,
         };
         let quirks = Quirks::of(class);
         let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
@@ -187,10 +197,15 @@ impl Trace {
             bytes,
         };
         let mut assembly = Assembly::new(reader, quirks);
-        for (number, file) in files.iter().enumerate() {
-            scanner.file(number as u32, file, &mut |found| assembly.add(found));
-        }
+        let numbered = files.iter().enumerate();
+        let indexed = numbered.map(|(number, file)| {
+            scanner.file(number as u32, file, &mut |found| assembly.add(found))
+        });
+        let indexed: Vec<bool> = indexed.collect();
         let streams = assembly.streams(&mut faults);
+        for (file, is_right) in files.iter_mut().zip(indexed) {
+            file.index.take_if(|_| !is_right);
+        }
         let infos = infos(&streams, class, &decoder, &files);
         let bookkeeping = (0..class.streams.len()).map(|stream_class| {
             let schema = decoder.packet_schema(stream_class);
@@ -262,6 +277,32 @@ impl Trace {
     pub fn packet(&self, stream: usize, number: usize) -> Option<Packet> {
         let row = self.streams.get(stream)?.packets.get(number)?;
         Some(row.packet)
+    }
+
+    /// What a packet says of itself in its header and context. Where its file has an index that
+    /// says something else, that is what the index says, unless the packets around contradict it
+    /// (with [`Options::compares_indexes`]); `true` where it is so. Its time at the beginning is its own.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such packet, or the fault at which decoding its head stopped.
+    pub fn head(&self, stream: usize, number: usize) -> Result<(PacketHead, bool), Fault> {
+        let of = self.streams.get(stream);
+        let row = of.and_then(|of| Some((of, of.packets.get(number)?)));
+        let Some((of, row)) = row else {
+            return Err(Fault::new(FaultCode::BeyondContent, 0, 0));
+        };
+        let mut head = self.decoder.packet_head(self.packet_bytes(&row.packet))?;
+        let file = self.files.get(row.packet.file as usize);
+        if file.is_none_or(|file| file.index.is_none()) {
+            return Ok((head, false));
+        }
+        let is_open = self.quirks.zero_end && head.end.is_some_and(|(end, _)| end == 0);
+        let end = row.end.filter(|_| !is_open);
+        let is_other = row
+            .packet
+            .believe(&mut head, of.id, end, row.discarded, row.sequence);
+        Ok((head, is_other))
     }
 
     /// The bytes of a packet, as far as there are any.
@@ -486,45 +527,6 @@ impl Recording for Trace {
             .and_then(|fields| fields.get(field.index()))
             .copied()
             .unwrap_or(false)
-    }
-}
-
-/// Walks the events of a packet of a [`Trace`].
-#[derive(Debug)]
-pub struct ChunkCursor<'a> {
-    packet: Option<PacketCursor<'a>>,
-    /// Why there is no packet, until that was told.
-    fault: Option<Fault>,
-}
-
-impl ChunkCursor<'_> {
-    /// Why the packet cannot be opened, so that it has no event to be read; `None` where it can,
-    /// or where that was told.
-    pub fn take_fault(&mut self) -> Option<Fault> {
-        self.fault.take()
-    }
-
-    /// Lets the clock of the next event go on from other ticks than those at which the packet says
-    /// that it begins, which may be damaged.
-    pub fn set_clock(&mut self, ticks: u64) {
-        if let Some(packet) = &mut self.packet {
-            packet.set_clock(ticks);
-        }
-    }
-}
-
-impl<'a> Cursor for ChunkCursor<'a> {
-    type Event<'e>
-        = <PacketCursor<'a> as Cursor>::Event<'e>
-    where
-        Self: 'e;
-
-    #[inline]
-    fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault> {
-        match &mut self.packet {
-            Some(packet) => packet.next_event(),
-            None => self.fault.take().map_or(Ok(None), Err),
-        }
     }
 }
 

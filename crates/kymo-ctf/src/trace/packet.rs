@@ -139,7 +139,18 @@ impl Packet {
             files,
             ..
         } = reader;
-        let file = files.get(self.file as usize);
+        let begin = head.begin.filter(|_| decoder.has_clock(head.stream_class));
+        self.has_sizes(class, files.get(self.file as usize), head)
+            && !differ(begin, Some((self.clock, 64)))
+    }
+
+    /// Whether the packet says the sizes that are known of it, where it is not truncated.
+    pub(super) fn has_sizes(
+        &self,
+        class: &TraceClass,
+        file: Option<&StreamFile>,
+        head: &PacketHead,
+    ) -> bool {
         let available = file.map_or(0, |file| file.bytes.len() as u64);
         let available = available.saturating_sub(self.offset).saturating_mul(8);
         let (total, content) = (head.total_bits, head.content_bits);
@@ -158,17 +169,17 @@ impl Packet {
         let total = total.filter(|_| !is_swallowing);
         let is_whole = total.max(content).is_none_or(|bits| bits <= available);
         let differs = |said: Option<u64>, known| said.is_some_and(|said| said != known);
-        if is_whole && (differs(total, self.total_bits) || differs(content, self.content_bits)) {
-            return false;
-        }
-        let has_clock = decoder.has_clock(head.stream_class);
-        head.begin
-            .filter(|_| has_clock)
-            .is_none_or(|(ticks, bits)| {
-                let unknown = 64u32.saturating_sub(bits);
-                (ticks ^ self.clock).checked_shl(unknown).unwrap_or(0) == 0
-            })
+        !is_whole || !(differs(total, self.total_bits) || differs(content, self.content_bits))
     }
+}
+
+/// Whether a number of so many bits in a packet is another one than what is known of it.
+pub(super) fn differ(said: Option<(u64, u32)>, known: Option<(u64, u32)>) -> bool {
+    let both = said.zip(known);
+    both.is_some_and(|((said, bits), (known, _))| {
+        let unknown = 64u32.saturating_sub(bits);
+        (said ^ known).checked_shl(unknown).unwrap_or(0) != 0
+    })
 }
 
 /// The sizes of a packet, checked against each other.

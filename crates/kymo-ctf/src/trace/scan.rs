@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kymo_machine::ByteOrder;
 use kymo_model::{Fault, FaultCode, FaultReport};
 
+use super::compare::Comparison;
 use super::packet::{self, BadSize, Sizes};
 use super::{Packet, StreamFile, index, report, sections};
 use crate::class::{FieldClass, Role, TraceClass};
@@ -47,22 +48,41 @@ pub(super) struct Scanner<'a> {
     pub(super) faults: &'a mut Vec<FaultReport>,
     /// RFC v1.1: number of the session to which the metadata belongs, or the first packet.
     pub(super) session_id: Option<u32>,
+    /// Whether each packet is asked whether it says what its index does.
+    pub(super) compares: bool,
 }
 
 impl Scanner<'_> {
     /// Tells of the packets of a file: by its index where that is right, else by what each packet
-    /// says of its own size.
-    pub(super) fn file(&mut self, number: u32, file: &StreamFile, tell: &mut impl FnMut(Found)) {
+    /// says of its own size. `true` where it is the index that was believed.
+    pub(super) fn file(
+        &mut self,
+        number: u32,
+        file: &StreamFile,
+        tell: &mut impl FnMut(Found),
+    ) -> bool {
         if let Some((path, bytes)) = &file.index {
             let (decoder, class) = (self.decoder, self.class);
             // Only its last packet makes it known whether an index is right.
             let is_right = index::packets(decoder, class, number, file, bytes, &mut |_| ())
                 .and_then(|is_right| match is_right {
+                    true if self.compares => {
+                        let mut comparison = Comparison::new(self, file);
+                        let mut next =
+                            |found| comparison.next(found).into_iter().for_each(&mut *tell);
+                        let is_right =
+                            index::packets(decoder, class, number, file, bytes, &mut |found| {
+                                next(Some(found));
+                            });
+                        next(None);
+                        comparison.finish();
+                        is_right
+                    }
                     true => index::packets(decoder, class, number, file, bytes, tell),
                     false => Ok(false),
                 });
             match is_right {
-                Ok(true) => return,
+                Ok(true) => return true,
                 Ok(false) => {}
                 Err(message) => self.faults.push(FaultReport {
                     code: FaultCode::Index,
@@ -83,27 +103,88 @@ impl Scanner<'_> {
             found: 0,
             left_out: 0,
             usual_bits: 0,
-            odd_magic: false,
-            odd_uuid: false,
+            identity: Identity::default(),
             encrypted: 0,
             plain: 0,
             first_plain: None,
             in_vain: READ_IN_VAIN + TIMES_IN_VAIN * file.bytes.len() as u64,
-            faults: 0,
-            last: None,
+            faults: FileFaults::default(),
         };
         let mut next = Some(0);
         while let Some(offset) = next.filter(|&offset| offset < file.bytes.len()) {
             next = scan.packet(offset);
         }
         scan.check_encryption();
-        let (faults, last) = (scan.faults, scan.last);
-        if let Some(mut last) = last {
-            if let untold @ 1.. = faults - MOST_FAULTS - 1 {
+        let faults = scan.faults;
+        faults.finish(self.faults);
+        false
+    }
+}
+
+/// The faults of a file that were told so far.
+#[derive(Debug, Default)]
+pub(super) struct FileFaults {
+    count: u64,
+    /// Of the faults beyond [`MOST_FAULTS`] the last one.
+    last: Option<FaultReport>,
+}
+
+impl FileFaults {
+    /// Tells of one more.
+    pub(super) fn add(&mut self, report: FaultReport, faults: &mut Vec<FaultReport>) {
+        self.count += 1;
+        match self.count {
+            ..=MOST_FAULTS => faults.push(report),
+            _ => self.last = Some(report),
+        }
+    }
+
+    /// Tells of the last one, and how many were not told.
+    pub(super) fn finish(self, faults: &mut Vec<FaultReport>) {
+        if let Some(mut last) = self.last {
+            if let untold @ 1.. = self.count - MOST_FAULTS - 1 {
                 last.message += &format!("; {untold} faults of the file before it are not told");
             }
-            self.faults.push(last);
+            faults.push(last);
         }
+    }
+}
+
+/// Whether packets of a file are the trace's: each of these is told once for a file, of the first
+/// packet that has it.
+#[derive(Debug, Default)]
+pub(super) struct Identity {
+    odd_magic: bool,
+    odd_uuid: bool,
+}
+
+impl Identity {
+    /// What a packet that begins with another number than it should, or belongs to another trace,
+    /// says of that: code, field and message.
+    pub(super) fn odd(
+        &mut self,
+        class: &TraceClass,
+        head: &PacketHead,
+    ) -> impl Iterator<Item = (FaultCode, Role, String)> + use<> {
+        let magic = head.magic.filter(|&magic| magic != PACKET_MAGIC);
+        let magic = magic.filter(|_| !std::mem::replace(&mut self.odd_magic, true));
+        let magic = magic.map(|magic| {
+            let message = format!(
+                "the packet begins with the magic number {magic:#x}, expected {PACKET_MAGIC:#x}"
+            );
+            (FaultCode::Magic, Role::PacketMagic, message)
+        });
+        let uuids = head.uuid.zip(class.uuid).filter(|(found, of)| found != of);
+        let uuids = uuids.filter(|_| !std::mem::replace(&mut self.odd_uuid, true));
+        let uuid = uuids.map(|(found, expected)| {
+            let message = format!(
+                "the packet belongs to the trace {}, the metadata to {}",
+                uuid_text(found),
+                uuid_text(expected)
+            );
+            (FaultCode::TraceId, Role::MetadataUuid, message)
+        });
+        magic.into_iter().chain(uuid)
     }
 }
 
@@ -119,18 +200,14 @@ struct Scan<'s, 'a, T> {
     left_out: u32,
     /// Size of the packet before.
     usual_bits: u64,
-    /// Each of these is told once for a file, of the first packet that has it.
-    odd_magic: bool,
-    odd_uuid: bool,
+    identity: Identity,
     /// Packets that are encrypted, and that are not, and place and number of the first of the latter.
     encrypted: u64,
     plain: u64,
     first_plain: Option<(usize, u32)>,
     /// How many more bytes may be read in vain.
     in_vain: u64,
-    faults: u64,
-    /// Of the faults beyond [`MOST_FAULTS`] the last one.
-    last: Option<FaultReport>,
+    faults: FileFaults,
 }
 
 impl<T: FnMut(Found)> Scan<'_, '_, T> {
@@ -404,45 +481,16 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// Tells of packets that begin with another number than they should, or belong to another
     /// trace: they are decoded all the same.
     fn check_identity(&mut self, offset: usize, head: &PacketHead) {
-        if let Some(magic) = head.magic
-            && magic != PACKET_MAGIC
-            && !self.odd_magic
-        {
-            self.odd_magic = true;
-            let message = format!(
-                "the packet begins with the magic number {magic:#x}, expected {PACKET_MAGIC:#x}"
-            );
-            self.fault(
-                FaultCode::Magic,
-                offset,
-                self.field(head, Role::PacketMagic),
-                message,
-            );
-        }
-        if let (Some(found), Some(expected)) = (head.uuid, self.scanner.class.uuid)
-            && found != expected
-            && !self.odd_uuid
-        {
-            self.odd_uuid = true;
-            let message = format!(
-                "the packet belongs to the trace {}, the metadata to {}",
-                uuid_text(found),
-                uuid_text(expected)
-            );
-            self.fault(
-                FaultCode::TraceId,
-                offset,
-                self.field(head, Role::MetadataUuid),
-                message,
-            );
+        for (code, role, message) in self.identity.odd(self.scanner.class, head) {
+            self.fault(code, offset, self.field(head, role), message);
         }
     }
 
     /// Tells of packets of RFC v1.1 that belong to another session: they are decoded all the same.
     fn check_session(&mut self, offset: usize, header: &PacketHeader) {
         let expected = *self.scanner.session_id.get_or_insert(header.session_id);
-        if header.session_id != expected && !self.odd_uuid {
-            self.odd_uuid = true;
+        if header.session_id != expected && !self.identity.odd_uuid {
+            self.identity.odd_uuid = true;
             let found = header.session_id;
             let message = format!("the packet belongs to session {found}, the trace to {expected}");
             let field = "packet_header.session_id".to_owned();
@@ -496,11 +544,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             field,
             message,
         };
-        self.faults += 1;
-        match self.faults {
-            ..=MOST_FAULTS => self.scanner.faults.push(report),
-            _ => self.last = Some(report),
-        }
+        self.faults.add(report, self.scanner.faults);
     }
 }
 

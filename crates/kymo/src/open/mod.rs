@@ -357,7 +357,7 @@ impl Search {
             return self.directory(directory);
         }
         let mut directory =
-            Directory::open_with(directory, &self.options.trace.keys).map_err(Error::Trace)?;
+            Directory::open_with(directory, &self.options.trace).map_err(Error::Trace)?;
         directory
             .files
             .retain(|file| file.path.file_name() == path.file_name());
@@ -385,7 +385,7 @@ impl Search {
             if !self.seen.insert(real) {
                 found |= path == root;
             } else if is_trace {
-                match Directory::open_with(&path, &self.options.trace.keys) {
+                match Directory::open_with(&path, &self.options.trace) {
                     Ok(directory) => self.add(root, directory),
                     Err(error) => self.errors.push(Error::Trace(error)),
                 }

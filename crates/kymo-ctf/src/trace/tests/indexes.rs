@@ -44,9 +44,13 @@ fn index(packets: &[Packet], minor: u32, extra: usize) -> Vec<u8> {
 }
 
 fn indexed(metadata: &str, data: Vec<u8>, index: Vec<u8>) -> Trace {
+    indexed_with(metadata, data, index, &Options::default())
+}
+
+fn indexed_with(metadata: &str, data: Vec<u8>, index: Vec<u8>, options: &Options) -> Trace {
     let mut directory = directory("/trace", metadata, &[("file", data)]);
     directory.files[0].index = Some((Arc::new("/trace/index/file.idx".into()), Bytes::from(index)));
-    trace(vec![directory])
+    Trace::new(vec![directory], options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What a trace says of its packets.
@@ -190,4 +194,84 @@ fn a_record_of_another_stream_is_compared_with_its_packet() {
             .sum::<usize>(),
         4
     );
+}
+
+/// A trace of which each packet is asked, the second one changed at a byte, or its record.
+fn compared(at: usize, flip: u8, is_index: bool) -> Trace {
+    let (mut data, mut index) = (bytes_of(&packets()), index(&packets(), 1, 0));
+    match is_index {
+        true => index[16 + 72 + at] ^= flip,
+        false => data[packets()[0].bytes().len() + at] ^= flip,
+    }
+    let options = Options {
+        compares_indexes: true,
+        ..Options::default()
+    };
+    indexed_with(USUAL, data, index, &options)
+}
+
+#[test]
+fn what_packets_say_otherwise_than_a_right_index_is_told_if_asked_for() {
+    let right = told(&indexed(
+        USUAL,
+        bytes_of(&packets()),
+        index(&packets(), 1, 0),
+    ));
+    let changes = [
+        (0, 1, FaultCode::Magic, "packet_header.magic"),
+        (7, 8, FaultCode::TraceId, "packet_header.uuid"),
+        (21, 2, FaultCode::Index, "packet_header.stream_instance_id"),
+        (25, 0x80, FaultCode::Index, "packet_context.content_size"),
+        (34, 0x40, FaultCode::Index, "packet_context.timestamp_end"),
+        (
+            42,
+            0x80,
+            FaultCode::Index,
+            "packet_context.events_discarded",
+        ),
+        (43, 0x02, FaultCode::Index, "packet_context.packet_seq_num"),
+    ];
+    for (at, flip, code, field) in changes {
+        let trace = compared(at, flip, false);
+        let [fault] = trace.faults() else {
+            panic!("{at}: {:?}", trace.faults());
+        };
+        let second = packets()[0].bytes().len() as u64;
+        assert_eq!((fault.code, fault.field.as_deref()), (code, Some(field)));
+        assert_eq!((fault.offset, fault.packet), (second, Some(1)));
+        // What is read, and believed, is what the index says.
+        assert_eq!(told(&trace), right, "{field}");
+        let (head, is_other) = trace.head(0, 1).unwrap();
+        assert_eq!(is_other, code == FaultCode::Index, "{field}");
+        let expected = (Some(2), Some((30, 64)), Some((0, 8)), Some((8, 8)));
+        let found = (head.stream_id, head.end, head.discarded, head.sequence);
+        assert_eq!(found, expected, "{field}");
+        assert_eq!(
+            head.content_bits,
+            Some(trace.packet(0, 1).unwrap().content_bits)
+        );
+        let (events, fault) = walk(&trace, 0, 1);
+        assert_eq!((events.len(), fault), (2, None), "{field}");
+    }
+    assert_eq!(
+        compared(44, 1, false).faults(),
+        [],
+        "no index knows the processor"
+    );
+}
+
+#[test]
+fn of_an_index_and_a_packet_that_one_is_believed_which_fits_the_others() {
+    // The time at the end, discarded events, the packet's number.
+    for (word, flip) in [(4, 0x40), (5, 0x80), (8, 0x40)] {
+        let trace = compared(8 * word + 7, flip, true);
+        assert_eq!(codes(&trace), [FaultCode::Index], "{word}");
+        let (head, is_other) = trace.head(0, 1).unwrap();
+        assert!(!is_other, "{word}");
+        let found = (head.end, head.discarded, head.sequence);
+        assert_eq!(found, (Some((30, 64)), Some((0, 8)), Some((8, 8))));
+        assert_eq!(trace.chunk(0, 1).unwrap().end, Some(30));
+    }
+    // What whoever reads the packet is told, is not told twice.
+    assert_eq!(compared(8 * 3 + 7, 1, true).faults(), []);
 }

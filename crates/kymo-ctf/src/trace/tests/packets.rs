@@ -190,10 +190,10 @@ fn losses_without_times() {
 #[test]
 fn clock_options_move_every_clock() {
     let options = Options {
-        keys: Vec::new(),
         clock_offset_seconds: -1,
         clock_offset_nanos: 1_500_000_000,
         clocks_from_unix_epoch: true,
+        ..Options::default()
     };
     let files = [("file", Packet::new(0, 1, 2, &[]).bytes())];
     let trace = Trace::new(vec![directory("/trace", USUAL, &files)], &options).unwrap();

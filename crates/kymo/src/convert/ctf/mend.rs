@@ -3,7 +3,8 @@
 //!
 //! Damage seldom hits two neighbours at once. So a time is believed where it is not before the end
 //! of the packet before; events are where both their packet's end and the next one's beginning say
-//! so, or, where all of the packet can be decoded, one of the two.
+//! so, or, where all of the packet can be decoded, one of the two. Of the events themselves those
+//! are wrong that [`sift`] finds.
 
 use std::cell::OnceCell;
 
@@ -13,17 +14,15 @@ use kymo_ctf::trace::{ChunkCursor, Trace};
 use kymo_model::{Chunk, Cursor, Event, Fault, Nothing, Recording};
 
 use super::section::Section;
+use super::sift::{self, Sifted, Span};
 
-/// Ticks of the clock that a packet should tell, and which of its events are none.
+/// Ticks of the clock that a packet should tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
     /// What the events' clock goes on from, where that is not what the packet says.
-    clock: Option<u64>,
+    pub(super) clock: Option<u64>,
     pub(super) begin: Option<u64>,
     pub(super) end: Option<u64>,
-    /// The time of the earliest and the latest event that is none of damage.
-    pub(super) earliest: u64,
-    pub(super) latest: u64,
 }
 
 /// A packet, as it should be.
@@ -35,6 +34,8 @@ pub(super) struct Mended {
     pub(super) is_changed: bool,
     /// The number of its events, where all of them are good.
     pub(super) whole: Option<u64>,
+    /// What is left of its events, where not all of them are good.
+    pub(super) sifted: Sifted,
     /// That it says something else than its index file, if so.
     pub(super) contradiction: Option<Fault>,
 }
@@ -58,6 +59,8 @@ struct Heard {
     events: u64,
     first: Option<u64>,
     last: Option<u64>,
+    /// Events beyond the strict bound.
+    beyond: u64,
 }
 
 /// The times between which the events of a packet may be.
@@ -76,8 +79,11 @@ impl Mender {
     /// What the next packet should say; `head` is what it says.
     pub(super) fn next(&mut self, trace: &Trace, chunk: &Chunk, head: &PacketHead) -> Mended {
         let next = trace.chunk(chunk.stream, chunk.number + 1);
-        let next_head = next.as_ref().and_then(|next| head_of(trace, next));
-        let (times, heard) = self.times(trace, chunk, next.as_ref());
+        let next_head = next
+            .as_ref()
+            .and_then(|next| trace.head(next.stream, next.number).ok());
+        let next_head = next_head.map(|(head, _)| head);
+        let (times, heard, sifted) = self.times(trace, chunk, next.as_ref());
         let mut mended = head.clone();
         let number = |counter: Counter| counter.map(|(number, _)| number);
         let next = |of: fn(&PacketHead) -> Counter| next_head.as_ref().and_then(of);
@@ -114,6 +120,7 @@ impl Mender {
             times,
             is_changed,
             whole: heard.is_whole.then_some(heard.events),
+            sifted,
             contradiction,
         }
     }
@@ -125,17 +132,9 @@ impl Mender {
         self.section.get_or_init(of).as_ref()
     }
 
-    fn times(&self, trace: &Trace, chunk: &Chunk, next: Option<&Chunk>) -> (Times, Heard) {
+    fn times(&self, trace: &Trace, chunk: &Chunk, next: Option<&Chunk>) -> (Times, Heard, Sifted) {
         let floor = self.floor;
-        let clock = trace.streams()[chunk.stream].clock.as_deref();
-        // Some tracers are known for events behind the end of their packets.
-        let is_end_of_events = chunk.end_time.is_none()
-            || chunk.end_time
-                == chunk
-                    .end
-                    .zip(clock)
-                    .and_then(|(end, clock)| clock.timestamp(end));
-        let end = chunk.end.filter(|_| is_end_of_events);
+        let end = sift::end_of_events(trace, chunk);
         let next = next.and_then(|next| next.begin);
         let possible = [end, next].into_iter().flatten().filter(|&at| at >= floor);
         let bounds = Bounds {
@@ -145,6 +144,12 @@ impl Mender {
         };
         let mut clock = None;
         let mut heard = hear(trace, chunk, None, bounds);
+        let mut sifted = match heard.is_whole && heard.beyond == 0 {
+            true => Sifted::default(),
+            false => sifted(trace, chunk, None, bounds),
+        };
+        // If others come back with an event that is left out, it is not the packet's end that is wrong.
+        heard.is_whole &= heard.beyond <= sifted.untimely.len() as u64;
         let is_within = |at: u64| (floor..=bounds.wide).contains(&at);
         if let Some(begin) = chunk.begin
             && (!is_within(begin) || heard.events == 0)
@@ -160,7 +165,13 @@ impl Mender {
                 let behind = end.zip(heard.last);
                 before.saturating_add(behind.map_or(0, |(end, last)| end.saturating_sub(last)))
             };
-            let mut best = (heard.events, u64::MAX);
+            let kept = heard.events.max(sifted.events);
+            // That the time of one event is wrong is as likely as that of the packet.
+            let least = match is_within(begin) && kept > 0 {
+                true => kept + 2,
+                false => kept,
+            };
+            let mut best = (least, u64::MAX);
             for from in near.chain([floor]) {
                 let found = hear(trace, chunk, Some(from), bounds);
                 let late = late(from, &found);
@@ -170,10 +181,16 @@ impl Mender {
                 }
             }
         }
-        let latest = match heard.is_whole {
-            true => bounds.wide,
-            false => bounds.strict,
-        };
+        let mut latest = bounds.wide;
+        if heard.is_whole {
+            sifted = Sifted::default();
+        } else {
+            if clock.is_some() {
+                sifted = self::sifted(trace, chunk, clock, bounds);
+            }
+            (heard.events, heard.first, heard.last) = (sifted.events, sifted.first, sifted.last);
+            latest = bounds.strict;
+        }
         let begin = chunk.begin.map(|begin| {
             let most = heard.first.unwrap_or(latest.max(floor));
             clock.unwrap_or(begin).clamp(floor, most.max(floor))
@@ -184,14 +201,7 @@ impl Mender {
             // What is before the packet tells nothing; what is behind its neighbour, too much.
             end.clamp(least, most)
         });
-        let times = Times {
-            clock,
-            begin,
-            end,
-            earliest: floor,
-            latest,
-        };
-        (times, heard)
+        (Times { clock, begin, end }, heard, sifted)
     }
 }
 
@@ -210,12 +220,16 @@ fn cursor<'t>(trace: &'t Trace, chunk: &Chunk, clock: Option<u64>) -> ChunkCurso
     cursor
 }
 
-fn head_of(trace: &Trace, chunk: &Chunk) -> Option<PacketHead> {
-    let packet = trace.packet(chunk.stream, chunk.number)?;
-    trace
-        .decoder()
-        .packet_head(trace.packet_bytes(&packet))
-        .ok()
+/// The events of a packet that are good, where not all are; its clock begins with some ticks, unless
+/// told, with its own.
+fn sifted(trace: &Trace, chunk: &Chunk, clock: Option<u64>, bounds: Bounds) -> Sifted {
+    let packet = trace.packet(chunk.stream, chunk.number);
+    let span = Span {
+        clock: clock.unwrap_or_else(|| packet.map_or(0, |packet| packet.clock)),
+        floor: bounds.floor,
+        latest: bounds.strict,
+    };
+    sift::sift(|| cursor(trace, chunk, clock), span)
 }
 
 /// Decodes a packet whose clock begins with some ticks; unless told, with its own.
@@ -249,6 +263,7 @@ fn hear(trace: &Trace, chunk: &Chunk, clock: Option<u64>, bounds: Bounds) -> Hea
             }
             if ticks > bounds.strict {
                 strict.get_or_insert(all);
+                all.beyond += 1;
             }
             all.first.get_or_insert(ticks);
             all.last = Some(ticks);

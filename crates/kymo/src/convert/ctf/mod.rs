@@ -8,7 +8,8 @@
 //!
 //! `plan` makes one class model of those of the recordings (`model` makes those of recordings
 //! that have none, `layout` lays fields out otherwise), and `stream` writes a stream. `mend` finds
-//! out what damaged packets should say, with `section` where streams count together.
+//! out what damaged packets should say, with `section` where streams count together. `order` tells
+//! whether the events of a stream are in order of time, and `sift` which are not.
 
 mod done;
 mod index;
@@ -16,9 +17,11 @@ mod layout;
 mod mend;
 mod model;
 mod nested;
+mod order;
 mod plan;
 mod seal;
 mod section;
+mod sift;
 mod stream;
 
 use std::fmt;

@@ -3,20 +3,20 @@
 use kymo_ctf::class::Dialect;
 use kymo_ctf::decode::{PACKET_MAGIC, PacketHead};
 use kymo_ctf::secure;
-use kymo_ctf::trace::{ChunkCursor, Packet, Trace};
-use kymo_ctf::write::{
-    Encode, EventId, PacketInfo, PacketStart, RawEvent, StreamWriter, Token, WriteError,
-};
-use kymo_model::{Chunk, Cursor, Event, Fault, FieldId, Recording, Scope};
+use kymo_ctf::trace::{Packet, Trace};
+use kymo_ctf::write::{PacketInfo, PacketStart, StreamWriter, Token, WriteError};
+use kymo_model::{Chunk, Cursor, Event, Fault, FieldId, Recording};
 use kymo_time::Timestamp;
 
+mod events;
+
 use super::done::Done;
-use super::mend::{Mender, Times};
-use super::nested::Nested;
+use super::mend::Mender;
+use super::order::{Judged, Order};
 use super::plan::{Job, Plan, Source};
 use super::seal::Sealing;
 use super::{CtfOptions, index};
-use crate::filter::{Filter, Worker, name_of};
+use crate::filter::{Filter, Worker};
 
 /// Writes the chosen events of a stream.
 pub(super) fn write(
@@ -49,6 +49,9 @@ pub(super) fn write(
         context: None,
         damaged: 0,
         mender: options.repairs.then(Mender::default),
+        order: Order::default(),
+        renumbered: 0,
+        is_apart: false,
         all_copied: true,
         end: None,
     };
@@ -96,6 +99,12 @@ struct Scribe<'s, 'f> {
     damaged: u64,
     /// Finds out what damaged packets should say, where that is wanted.
     mender: Option<Mender>,
+    /// Finds out which events are out of order, where packets are not mended.
+    order: Order,
+    /// How much higher than in the source packets are numbered.
+    renumbered: u64,
+    /// Whether the packet in hand goes back in time, so that it is not put together with the one before.
+    is_apart: bool,
     /// Whether all packets so far were copied as they are.
     all_copied: bool,
     /// Ticks at the end of the packet before, where packets are not kept.
@@ -136,7 +145,7 @@ impl Scribe<'_, '_> {
             return Ok(());
         };
         // What is damaged here is not of the window.
-        let Ok(head) = trace.decoder().packet_head(trace.packet_bytes(&packet)) else {
+        let Ok((head, _)) = trace.head(chunk.stream, chunk.number) else {
             return Ok(());
         };
         self.begin(trace, chunk, packet.clock, &head, 0)?;
@@ -184,7 +193,7 @@ impl Scribe<'_, '_> {
             return Ok(());
         };
         let bytes = trace.packet_bytes(&packet);
-        let head = match trace.decoder().packet_head(bytes) {
+        let (head, is_other) = match trace.head(chunk.stream, chunk.number) {
             Ok(head) => head,
             Err(fault) => {
                 self.unreadable(chunk, fault);
@@ -195,14 +204,19 @@ impl Scribe<'_, '_> {
             Some(mender) if !self.in_nanos => Some(mender.next(trace, chunk, &head)),
             _ => None,
         };
-        let is_changed = mended.as_ref().is_some_and(|mended| mended.is_changed);
-        self.done.mended += u64::from(is_changed);
+        let is_changed = mended.as_ref().is_some_and(|mended| mended.is_changed) || is_other;
+        self.done.mended += u64::from(is_changed && self.options.repairs);
+        let judged = match &mended {
+            Some(mended) => Judged {
+                whole: mended.whole,
+                sifted: mended.sifted.clone(),
+                is_apart: false,
+            },
+            None => self.order.next(trace, chunk),
+        };
         if !is_changed
             && self.is_copied(trace, chunk, &packet, &head, bytes)
-            && let Some(events) = match &mended {
-                Some(mended) => mended.whole,
-                None => whole(trace, chunk),
-            }
+            && let Some(events) = judged.whole
         {
             let info = PacketInfo {
                 stream_class_id: self.plan.model.streams[self.job.stream_class].id,
@@ -211,6 +225,7 @@ impl Scribe<'_, '_> {
                 ..index::told(chunk, &packet, &head)
             };
             self.done.events += events;
+            self.is_begun = true;
             return self.writer.whole_packet(bytes, &info);
         }
         self.all_copied = false;
@@ -230,17 +245,17 @@ impl Scribe<'_, '_> {
             return Ok(());
         }
         let told = mended.as_ref().map_or(&head, |mended| &mended.head);
-        let begin = times.and_then(|times| times.begin);
-        self.begin(
-            trace,
-            chunk,
-            begin.unwrap_or(packet.clock),
-            told,
-            lost_events,
-        )?;
-        self.trace_events(trace, chunk, cursor, times)?;
+        let begin = times.and_then(|times| times.begin).unwrap_or(packet.clock);
         let said = head.content_bits.filter(|_| contradiction.is_none());
-        if said.is_some_and(|bits| bits > packet.content_bits) {
+        let is_cut = said.is_some_and(|bits| bits > packet.content_bits);
+        if mended.is_some() && (is_cut || judged.whole.is_none()) {
+            self.begin_counting(trace, chunk, begin, told)?;
+        }
+        self.is_apart = judged.is_apart;
+        self.begin(trace, chunk, begin, told, lost_events)?;
+        let clock = times.and_then(|times| times.clock).unwrap_or(packet.clock);
+        self.trace_events(trace, chunk, cursor, &judged.sifted, clock)?;
+        if is_cut {
             // It is cut: what is not there are events, as far as anybody knows.
             self.count_damage();
         }
@@ -287,6 +302,34 @@ impl Scribe<'_, '_> {
             && self.filter.wants_whole(self.source.recording, chunk)
     }
 
+    /// Writes an empty packet before the first one of a stream in which something is lost by damage:
+    /// readers tell losses by the counters of two packets.
+    fn begin_counting(
+        &mut self,
+        trace: &Trace,
+        chunk: &Chunk,
+        begin: u64,
+        head: &PacketHead,
+    ) -> Result<(), WriteError> {
+        let is_counted = head.discarded.is_some() && head.begin.is_some();
+        if self.is_begun || !is_counted || trace.class().dialect == Dialect::Rfc11 {
+            return Ok(());
+        }
+        let mut before = head.clone();
+        match &mut before.sequence {
+            Some((0, _)) => {
+                self.begin(trace, chunk, begin, &before, 0)?;
+                self.renumbered = 1;
+            }
+            Some((number, _)) => {
+                *number -= 1;
+                self.begin(trace, chunk, begin, &before, 0)?;
+            }
+            None => self.begin(trace, chunk, begin, &before, 0)?,
+        }
+        self.end_packet(Some(begin))
+    }
+
     /// Begins a packet like one of the source, at the ticks `begin` where packets tell when they do;
     /// where packets are not kept, only if what is told in the packet's header and context changes.
     fn begin(
@@ -311,7 +354,8 @@ impl Scribe<'_, '_> {
             let before = self.context.replace(context);
             // Where packets tell only some bits of their time, a reader needs each of them.
             let is_told = head.begin.is_none_or(|(_, bits)| bits >= 64);
-            if before == self.context && lost_events == 0 && self.missing == 0 && is_told {
+            let is_alike = before == self.context && is_told && !self.is_apart;
+            if is_alike && lost_events == 0 && self.missing == 0 {
                 return Ok(());
             }
         }
@@ -363,7 +407,10 @@ impl Scribe<'_, '_> {
         let (discarded, sequence) = match same_kind && self.options.packet_bytes.is_none() {
             true => (
                 head.discarded.map(|(count, _)| count),
-                head.sequence.map(|(number, _)| number),
+                head.sequence.map(|(number, bits)| {
+                    let unused = 64u32.saturating_sub(bits).min(63);
+                    number.wrapping_add(self.renumbered) & u64::MAX >> unused
+                }),
             ),
             false => (None, None),
         };
@@ -393,149 +440,6 @@ impl Scribe<'_, '_> {
         self.count_damage();
     }
 
-    fn trace_events(
-        &mut self,
-        trace: &Trace,
-        chunk: &Chunk,
-        mut cursor: ChunkCursor<'_>,
-        times: Option<Times>,
-    ) -> Result<(), WriteError> {
-        let source = self.source;
-        let class = trace.stream_class(chunk.stream);
-        let agreement = &source.agreements[class];
-        let stream = &trace.class().streams[class];
-        let has_more = stream.event_header.as_ref().is_some_and(has_other_fields);
-        let before: usize = trace.class().streams[..class]
-            .iter()
-            .map(|stream| stream.events.len())
-            .sum();
-        let mut earliest = times.map_or(0, |times| times.earliest);
-        loop {
-            let event = match cursor.next_event() {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(()),
-                Err(fault) => {
-                    self.damage(chunk, None, fault);
-                    return Ok(());
-                }
-            };
-            let at = Some((event.number(), event.class_index()));
-            if let (Some(times), Some(ticks)) = (times, event.ticks()) {
-                if ticks < earliest || ticks > times.latest {
-                    self.count_damage();
-                    self.refuse(name_of(event.class()), untimely())?;
-                    match ticks < earliest {
-                        true => continue,
-                        // What follows is later still, if it is events at all.
-                        false => return Ok(()),
-                    }
-                }
-                earliest = ticks;
-            }
-            let wanted = match self.worker.accepts(&event) {
-                Ok(wanted) => wanted,
-                Err(fault) => {
-                    self.damage(chunk, at, fault);
-                    return Ok(());
-                }
-            };
-            if !wanted {
-                continue;
-            }
-            let id = source.events[event.class_index()];
-            let ticks = self.ticks(&event);
-            if has_more {
-                let schema = trace.decoder().header_schema(class);
-                let members = self.writer.header_members();
-                // The cursor has been through it.
-                let _ = event.visit_header(members.decoded(schema));
-            }
-            let in_stream = event.class_index() - before;
-            let mut copied = Ok(false);
-            if agreement.events.get(in_stream) == Some(&true) {
-                let (fields, end) = match event.extent() {
-                    Ok(extent) => extent,
-                    Err(fault) => {
-                        self.damage(chunk, at, fault);
-                        return Ok(());
-                    }
-                };
-                let raw = RawEvent {
-                    data: event.packet_bytes(),
-                    fields,
-                    end,
-                    align: agreement.align,
-                    order: agreement.order,
-                };
-                copied = self.writer.copied(id, ticks, &raw);
-            }
-            let written = match copied {
-                Ok(true) => Ok(Ok(())),
-                Ok(false) => self.visited(id, ticks, &event),
-                Err(error) => Err(error),
-            };
-            match written {
-                Ok(Ok(())) => self.done.events += 1,
-                Ok(Err(fault)) => {
-                    self.damage(chunk, at, fault);
-                    return Ok(());
-                }
-                Err(error) => self.refuse(name_of(event.class()), error)?,
-            }
-        }
-    }
-
-    /// Writes an event by its values.
-    fn visited<E: Event>(
-        &mut self,
-        id: EventId,
-        ticks: Option<u64>,
-        event: &E,
-    ) -> Result<Result<(), Fault>, WriteError> {
-        let schema = &event.class().schema;
-        let is_nested = self.plan.model.dialect == Dialect::Rfc11
-            && schema.root(Scope::SpecificContext).is_some();
-        self.writer
-            .visited(id, ticks, |encode: &mut Encode<'_>| match is_nested {
-                true => event.visit(&mut Nested::new(encode, schema)),
-                false => event.visit(encode),
-            })
-    }
-
-    /// The events of a chunk of another format.
-    fn events(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
-        let of = self.job.of;
-        let mut cursor = of.cursor(chunk);
-        loop {
-            let event = match cursor.next_event() {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(()),
-                Err(fault) => {
-                    self.fault(chunk, None, fault);
-                    return Ok(());
-                }
-            };
-            let at = Some((event.number(), event.class_index()));
-            let written = match self.worker.accepts(&event) {
-                Ok(false) => continue,
-                Ok(true) => {
-                    let id = self.source.events[event.class_index()];
-                    let ticks = self.ticks(&event);
-                    self.visited(id, ticks, &event)
-                }
-                Err(fault) => Ok(Err(fault)),
-            };
-            match written {
-                Ok(Ok(())) => self.done.events += 1,
-                Ok(Err(fault)) => {
-                    self.fault(chunk, at, fault);
-                    return Ok(());
-                }
-                Err(error) => self.refuse(name_of(event.class()), error)?,
-            }
-        }
-    }
-
     /// Counts an event that cannot be written; what has nothing to do with the event ends it all.
     fn refuse(&mut self, what: &str, error: WriteError) -> Result<(), WriteError> {
         match error {
@@ -554,46 +458,13 @@ impl Scribe<'_, '_> {
     }
 }
 
-/// Why an event is left out that damage has made.
-fn untimely() -> WriteError {
-    WriteError::Misuse(
-        "its time is before that of the event before it, or beyond the end of its packet"
-            .to_owned(),
-    )
-}
-
 /// Whether a packet is secured: how it is to be in the target is told by options.
 fn is_secured(trace: &Trace, packet: &[u8]) -> bool {
     let class = trace.class();
     class.dialect == Dialect::Rfc11 && secure::is_secured(packet, class.native_order())
 }
 
-/// How many events a packet has; `None` where it is damaged.
-fn whole(trace: &Trace, chunk: &Chunk) -> Option<u64> {
-    let mut cursor = trace.cursor(chunk);
-    let mut events = 0;
-    while cursor.next_event().ok()?.is_some() {
-        events += 1;
-    }
-    Some(events)
-}
-
 /// A time in nanoseconds; one before the epoch is that.
 fn nanos(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(0)
-}
-
-/// Whether an event header holds something that neither tells class or time nor selects what does.
-fn has_other_fields(class: &kymo_ctf::class::FieldClass) -> bool {
-    let parts = class.parts();
-    let is_compound = matches!(
-        class,
-        kymo_ctf::class::FieldClass::Struct { .. }
-            | kymo_ctf::class::FieldClass::Variant { .. }
-            | kymo_ctf::class::FieldClass::Optional { .. }
-    );
-    match is_compound {
-        true => parts.into_iter().any(has_other_fields),
-        false => class.roles().is_empty(),
-    }
 }
