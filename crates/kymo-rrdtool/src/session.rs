@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use kymo_io::Locking;
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
@@ -48,6 +49,9 @@ pub struct Session<'a> {
     pub now: Option<i64>,
     /// A database of more values is not made; `None` for any number.
     pub most_values: Option<u64>,
+    /// What commands do about programs that write a file which they read, unless they shall wait: fail,
+    /// as rrdtool does.
+    pub locking: Locking,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
@@ -66,6 +70,7 @@ impl<'a> Session<'a> {
             zone: LocalZone::new(),
             now: None,
             most_values: None,
+            locking: Locking::Try,
             daemon: None,
             files: Files::new(1),
             operands: Vec::new(),
@@ -87,6 +92,7 @@ impl<'a> Session<'a> {
         Clock {
             now: self.now(),
             zone: &self.zone,
+            is_first: false,
         }
     }
 

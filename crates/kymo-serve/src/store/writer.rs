@@ -263,7 +263,8 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
 fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) -> Outcome {
     store.counters.writes.fetch_add(1, Relaxed);
     let many = records(pending).nth(MANY - 1).is_some();
-    let done = files.with(path, None, Locking::Try, |rrd| {
+    // Who reads it, in this daemon or elsewhere, is soon done.
+    let done = files.with(path, None, Locking::Briefly, |rrd| {
         if many {
             // Where it cannot be mapped, it is written all the same.
             let _ = rrd.storage_mut().map_now();
