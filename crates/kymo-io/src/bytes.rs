@@ -49,7 +49,7 @@ impl Bytes {
     /// Those of opening and reading; `FileTooLarge` above the limit; `IsADirectory` for
     /// a directory, `Unsupported` for a pipe or device.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
-        Self::of(open(path)?, access)
+        Self::of(&open(path)?, access)
     }
 
     /// Opens a file that others change in place, and locks it against them as long as there are these
@@ -66,11 +66,11 @@ impl Bytes {
             match lock_to_read(&file, how) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                Err(_) => return Self::of(file, access),
+                Err(_) => return Self::of(&file, access),
             }
             // Whoever was waited for may have put another file in its place.
             if is_still_at(&file, path) {
-                let mut bytes = Self::of(file.try_clone()?, access)?;
+                let mut bytes = Self::of(&file, access)?;
                 bytes.locked = Some(file);
                 return Ok(bytes);
             }
@@ -97,14 +97,14 @@ impl Bytes {
     }
 
     /// The bytes of a file that is open.
-    fn of(file: File, access: Access) -> io::Result<Self> {
+    fn of(file: &File, access: Access) -> io::Result<Self> {
         let len = file.metadata()?.len();
         if len == 0 {
             return Ok(Self::from(Vec::new()));
         }
         #[cfg(not(target_family = "wasm"))]
         if let Ok(len) = usize::try_from(len)
-            && let Ok(map) = crate::map::map(&file, len, access)
+            && let Ok(map) = crate::map::map(file, len, access)
         {
             return Ok(Self {
                 inner: Inner::Mapped(map),
@@ -155,7 +155,7 @@ fn is_still_at(file: &File, path: &Path) -> bool {
 }
 
 /// Reads a file to its end, if that is within `limit` bytes.
-fn read(file: File, limit: u64) -> io::Result<Vec<u8>> {
+fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -275,8 +275,8 @@ mod tests {
 
         let path = directory.path().join("file");
         std::fs::write(&path, [0; 10]).unwrap();
-        assert_eq!(read(File::open(&path).unwrap(), 10).unwrap().len(), 10);
-        let error = read(File::open(&path).unwrap(), 9).unwrap_err();
+        assert_eq!(read(&File::open(&path).unwrap(), 10).unwrap().len(), 10);
+        let error = read(&File::open(&path).unwrap(), 9).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 }

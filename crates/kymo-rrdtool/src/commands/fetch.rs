@@ -267,10 +267,10 @@ impl<'s, 'a> Output<'s, 'a> {
         line.push(b"\n\n");
         for (time, bits) in rows {
             let line = &mut self.line;
-            if time < 1_000_000_000 {
-                line.push_byte(b' ');
+            match time < 1_000_000_000 {
+                true => line.push(format!("{time:>10}").as_bytes()),
+                false => line.signed(time),
             }
-            line.signed(time);
             line.push_byte(b':');
             for source in 0..head.names.len() {
                 line.push_byte(b' ');
