@@ -498,10 +498,10 @@ fn last_values_are_exposed() {
 #[test]
 fn times_before_2001_have_as_many_places() {
     let place = Place::new();
-    place.ok("create @a.rrd -b 400000000 -s 10 DS:a:GAUGE:10:U:U RRA:LAST:0:1:8");
+    place.ok("create @a.rrd -b 400000000 -s 10 DS:a:GAUGE:10:U:U RRA:LAST:0:7:8 RRA:LAST:0:1:8");
     let text = place.ok("fetch @a.rrd LAST -s 400000000 -e 400000020");
     assert!(text.contains("\n 400000010: "), "{text}");
-    // A resolution as long as all time: it begins anew.
+    // The longest resolution there is goes round: the shortest rows are nearest to it.
     let line = "fetch @a.rrd LAST -a -r 99999999999999999999 -s 399999960 -e 399999990";
     let text = place.ok(line);
     assert!(text.contains("\n        10: "), "{text}");
