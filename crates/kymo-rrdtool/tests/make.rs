@@ -502,9 +502,10 @@ fn times_before_2001_have_as_many_places() {
     let text = place.ok("fetch @a.rrd LAST -s 400000000 -e 400000020");
     assert!(text.contains("\n 400000010: "), "{text}");
     // The longest resolution there is goes round: the shortest rows are nearest to it.
-    let line = "fetch @a.rrd LAST -a -r 99999999999999999999 -s 399999960 -e 399999990";
-    let text = place.ok(line);
-    assert!(text.contains("\n        10: "), "{text}");
+    let line = "fetch @a.rrd LAST -r 99999999999999999999 -s 399999960 -e 399999990";
+    assert!(place.ok(line).contains("\n 399999970: "));
+    // Of that length all times are the first.
+    assert!(place.ok(&format!("{line} -a")).contains("\n        70: "));
 }
 
 /// Prometheus refuses all of what has two.
