@@ -161,8 +161,8 @@ pub(crate) struct Input {
     )]
     pub(crate) offset: Vec<(PathBuf, Duration)>,
 
-    /// Take the first event of this name for the same moment in the recordings of all paths: that of
-    /// the first path stays, the others are moved.
+    /// Take the first event of this name for the same moment in the recordings of all paths, of
+    /// which two at least must have it: that of the first path stays, the others are moved.
     #[arg(long, value_name = "NAME", help_heading = "Clocks")]
     pub(crate) align_event: Option<String>,
 

@@ -36,7 +36,12 @@ fn a_copy_is_longer_or_shorter() {
                 "a.rrd 0 GROW 0",
                 "Please grow or shrink with at least 1 row",
             ),
+            (
+                "a.rrd 0 GROW -1",
+                "Please grow or shrink with at least 1 row",
+            ),
             ("a.rrd 99 GROW 1", "no such RRA in this RRD"),
+            ("a.rrd -1 GROW 1", "no such RRA in this RRD"),
             ("a.rrd 0 SHRINK 999999", "This RRA is not that big"),
             ("resize.rrd 0 GROW 1", "resize.rrd is a reserved name"),
             (

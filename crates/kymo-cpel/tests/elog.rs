@@ -267,6 +267,30 @@ fn times_that_are_none_do_not_touch_the_others() {
     assert_eq!(times, ["0", "0", "0", "0", "500000000", "500000000"]);
 }
 
+/// VPP's own reader takes them so, and each event has the time that its seconds tell.
+#[test]
+fn events_before_the_beginning_have_their_times() {
+    let mut elog = sample();
+    elog.events = [0.5, -0.25, f64::NAN, -1.5, 2.0]
+        .map(|seconds| (4, 1, seconds, vec![]))
+        .into();
+    let mut of = open(&elog.to_bytes());
+    let times = |of: &Recording| -> Vec<_> {
+        let events = events(of);
+        let time = |event: &String| event.split(' ').next().unwrap().to_owned();
+        events.iter().map(time).collect()
+    };
+    let told = times(&of);
+    assert_eq!(told[0], "1454621020500000000");
+    assert_eq!(told[1], "1454621019750000000");
+    assert_eq!(told[3], "1454621018500000000");
+    assert_eq!(told[4], "1454621022000000000");
+    let messages: Vec<_> = of.faults().iter().map(|fault| &*fault.message).collect();
+    assert_eq!(messages, ["the time of event 2 is none"]);
+    of.shift(1);
+    assert_eq!(times(&of)[3], "1454621018500000001");
+}
+
 #[test]
 fn a_begin_that_is_no_time_is_told() {
     let elog = Elog {

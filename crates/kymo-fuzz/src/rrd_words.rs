@@ -19,6 +19,7 @@ pub(crate) fn words(data: &[u8]) {
     let clock = Clock {
         now: NOW,
         zone: &zone,
+        is_first: false,
     };
     let words = || data.split(|&byte| byte == b'\n');
     let mut before = TimeSpec::parse(b"now").expect("a time");

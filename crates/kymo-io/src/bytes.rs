@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::Path;
 
+use crate::{Locking, lock_to_read, unlock};
+
 /// The largest file, in bytes, that is read into memory where it cannot be mapped.
 pub const MAX_READ: u64 = 1 << 30;
 
@@ -23,7 +25,11 @@ pub enum Access {
 /// A mapped file should not be cut off by others while it is open: reading what is gone
 /// ends the process (SIGBUS on Unix). Files that grow or are removed are no problem: the
 /// bytes stay those that were there when it was opened.
-pub struct Bytes(Inner);
+pub struct Bytes {
+    inner: Inner,
+    /// The file that is locked as long as its bytes are there.
+    locked: Option<File>,
+}
 
 enum Inner {
     #[cfg(not(target_family = "wasm"))]
@@ -43,27 +49,67 @@ impl Bytes {
     /// Those of opening and reading; `FileTooLarge` above the limit; `IsADirectory` for
     /// a directory, `Unsupported` for a pipe or device.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
-        let kind = std::fs::metadata(path)?;
-        if kind.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
+        Self::of(&open(path)?, access)
+    }
+
+    /// Opens a file that others change in place, and locks it against them as long as there are these
+    /// bytes, or until [`unlock`](Self::unlock). A file that cannot be locked, since its
+    /// file system knows no locks, is read all the same.
+    ///
+    /// # Errors
+    ///
+    /// As of [`open`](Self::open); `WouldBlock` where another program writes it and does not end in the
+    /// time that is told.
+    pub fn open_locked(path: &Path, access: Access, how: Locking) -> io::Result<Self> {
+        loop {
+            let file = open(path)?;
+            match lock_to_read(&file, how) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
+                Err(_) => return Self::of(&file, access),
+            }
+            // Whoever was waited for may have put another file in its place.
+            if is_still_at(&file, path) {
+                let mut bytes = Self::of(&file, access)?;
+                bytes.locked = Some(file);
+                return Ok(bytes);
+            }
         }
-        if !kind.is_file() {
-            // Opening a pipe would wait for somebody to write into it.
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "not a regular file",
-            ));
+    }
+
+    /// The same bytes in memory: others may change the file then, or cut it off.
+    #[must_use]
+    pub fn into_memory(self) -> Self {
+        match self.inner {
+            Inner::Owned(bytes) => Self::from(bytes),
+            #[cfg(not(target_family = "wasm"))]
+            Inner::Mapped(map) => Self::from(map.to_vec()),
         }
-        let file = File::open(path)?;
+    }
+
+    /// Ends the lock, if there is one.
+    pub fn unlock(&mut self) {
+        if let Some(file) = self.locked.take() {
+            // A mapping keeps what was opened, and its lock with it. That it cannot be ended never happens
+            // to a lock that was taken, and nothing that was read is wrong then.
+            let _ = unlock(&file);
+        }
+    }
+
+    /// The bytes of a file that is open.
+    fn of(file: &File, access: Access) -> io::Result<Self> {
         let len = file.metadata()?.len();
         if len == 0 {
             return Ok(Self::from(Vec::new()));
         }
         #[cfg(not(target_family = "wasm"))]
         if let Ok(len) = usize::try_from(len)
-            && let Ok(map) = crate::map::map(&file, len, access)
+            && let Ok(map) = crate::map::map(file, len, access)
         {
-            return Ok(Self(Inner::Mapped(map)));
+            return Ok(Self {
+                inner: Inner::Mapped(map),
+                locked: None,
+            });
         }
         #[cfg(target_family = "wasm")]
         let _ = access;
@@ -74,8 +120,42 @@ impl Bytes {
     }
 }
 
+/// Opens a regular file.
+fn open(path: &Path) -> io::Result<File> {
+    let kind = std::fs::metadata(path)?;
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !kind.is_file() {
+        // Opening a pipe would wait for somebody to write into it.
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "not a regular file",
+        ));
+    }
+    File::open(path)
+}
+
+/// Whether a path leads to a file that is open; where the system cannot tell, it is believed.
+fn is_still_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let number = |there: io::Result<std::fs::Metadata>| {
+            there.map(|there| (there.dev(), there.ino())).ok()
+        };
+        // A file that was removed is read as it was last.
+        number(std::fs::metadata(path)).is_none_or(|there| number(file.metadata()) == Some(there))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, path);
+        true
+    }
+}
+
 /// Reads a file to its end, if that is within `limit` bytes.
-fn read(file: File, limit: u64) -> io::Result<Vec<u8>> {
+fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -88,7 +168,7 @@ impl Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &self.0 {
+        match &self.inner {
             #[cfg(not(target_family = "wasm"))]
             Inner::Mapped(map) => map,
             Inner::Owned(bytes) => bytes,
@@ -98,7 +178,10 @@ impl Deref for Bytes {
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Inner::Owned(bytes))
+        Self {
+            inner: Inner::Owned(bytes),
+            locked: None,
+        }
     }
 }
 
@@ -136,6 +219,47 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
+    fn a_file_is_locked_as_long_as_its_bytes_are_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, [3; 5000]).unwrap();
+        let open = |how| Bytes::open_locked(&path, Access::Random, how);
+        let (one, mut other) = (open(Locking::Try).unwrap(), open(Locking::Try).unwrap());
+        let writer = || crate::Shared::open_locked(&path, Locking::Try);
+        let is_locked = || writer().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        assert!(is_locked());
+        assert_eq!(&*one.into_memory(), [3; 5000]);
+        assert!(is_locked());
+        other.unlock();
+        assert_eq!(&*other, [3; 5000]);
+        let held = writer().unwrap();
+        let error = open(Locking::Try).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(open(Locking::None).unwrap().len(), 5000);
+        drop(held);
+        assert!(open(Locking::Try).is_ok());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_file_that_is_waited_for_is_the_one_at_the_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, b"old").unwrap();
+        let held = crate::Shared::open_locked(&path, Locking::Try).unwrap();
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || Bytes::open_locked(&path, Access::Random, Locking::Wait).unwrap()
+        });
+        let new = directory.path().join("new");
+        std::fs::write(&new, b"newer").unwrap();
+        std::fs::rename(&new, &path).unwrap();
+        drop(held);
+        assert_eq!(&*waiting.join().unwrap(), b"newer");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
     fn a_file_that_says_it_is_empty_is_not_read() {
         // As files of /proc do, most of which can give anything when they are read.
         let bytes = Bytes::open(Path::new("/proc/version"), Access::Sequential).unwrap();
@@ -151,8 +275,8 @@ mod tests {
 
         let path = directory.path().join("file");
         std::fs::write(&path, [0; 10]).unwrap();
-        assert_eq!(read(File::open(&path).unwrap(), 10).unwrap().len(), 10);
-        let error = read(File::open(&path).unwrap(), 9).unwrap_err();
+        assert_eq!(read(&File::open(&path).unwrap(), 10).unwrap().len(), 10);
+        let error = read(&File::open(&path).unwrap(), 9).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 }

@@ -25,7 +25,7 @@ mod walk;
 mod words;
 
 pub use bytes::{Access, Bytes, MAX_READ};
-pub use lock::{Locking, lock, unlock};
+pub use lock::{Locking, lock, lock_to_read, unlock};
 #[cfg(not(target_family = "wasm"))]
 pub use process::monotonic_nanos;
 pub use process::{Process, cpu_times, most_open_files, thread_id};

@@ -4,10 +4,12 @@
 //! its threads do not exclude each other, and it is gone when the process closes the file, however
 //! often that is still open. On Linux there are locks of open files (`F_OFD_SETLK`), which know
 //! neither flaw and exclude the others all the same; they are taken there, and rrdtool's kind on
-//! other Unix systems. All of these bind those that take them, and nobody else.
+//! other Unix systems. Files that are only read are locked so that others may read them too. All of
+//! these bind those that take them, and nobody else.
 
 use std::fs::File;
 use std::io;
+use std::time::{Duration, Instant};
 
 /// What to do about programs that write the same file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +18,19 @@ pub enum Locking {
     None,
     /// Lock the file, or fail with `WouldBlock` where another holds it, as rrdtool does.
     Try,
+    /// Wait for others as long as an update may take, a second or two, and fail with `WouldBlock` then.
+    Briefly,
     /// Wait until nobody else holds it, and lock it.
     Wait,
+}
+
+/// Whom a lock keeps out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Those that write.
+    Shared,
+    /// All others.
+    Exclusive,
 }
 
 /// Locks a file, which is open for writing, against all others that lock it. The lock ends with
@@ -27,20 +40,59 @@ pub enum Locking {
 ///
 /// `WouldBlock` where another holds the lock and it shall not be waited for; those of the system.
 pub fn lock(file: &File, how: Locking) -> io::Result<()> {
+    take(file, how, Kind::Exclusive)
+}
+
+/// Locks a file, which is open for reading, against those that write it: others may read it, too.
+/// The lock ends as that of [`lock`] does.
+///
+/// # Errors
+///
+/// As of [`lock`].
+pub fn lock_to_read(file: &File, how: Locking) -> io::Result<()> {
+    take(file, how, Kind::Shared)
+}
+
+/// How long [`Locking::Briefly`] waits.
+const BRIEFLY: Duration = Duration::from_secs(2);
+/// How long it sleeps at first, and at most, before it tries again.
+const SLEEPS: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(20));
+
+fn take(file: &File, how: Locking, kind: Kind) -> io::Result<()> {
     match how {
         Locking::None => Ok(()),
-        Locking::Try => system::lock(file, false).map_err(|error| match error.kind() {
-            // The standard leaves it open which of the two there is.
-            io::ErrorKind::PermissionDenied => io::ErrorKind::WouldBlock.into(),
-            _ => error,
-        }),
+        Locking::Try => try_to_take(file, kind),
+        Locking::Briefly => {
+            let begin = Instant::now();
+            let (mut sleep, longest) = SLEEPS;
+            loop {
+                match try_to_take(file, kind) {
+                    Err(error)
+                        if error.kind() == io::ErrorKind::WouldBlock
+                            && begin.elapsed() < BRIEFLY =>
+                    {
+                        std::thread::sleep(sleep);
+                        sleep = (sleep * 2).min(longest);
+                    }
+                    done => return done,
+                }
+            }
+        }
         Locking::Wait => loop {
-            match system::lock(file, true) {
+            match system::lock(file, kind, true) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 done => return done,
             }
         },
     }
+}
+
+fn try_to_take(file: &File, kind: Kind) -> io::Result<()> {
+    system::lock(file, kind, false).map_err(|error| match error.kind() {
+        // The standard leaves it open which of the two there is.
+        io::ErrorKind::PermissionDenied => io::ErrorKind::WouldBlock.into(),
+        _ => error,
+    })
 }
 
 /// Ends a lock, if there is one.
@@ -60,8 +112,13 @@ mod system {
     use nix::fcntl::{FcntlArg, fcntl};
     use nix::libc;
 
-    pub(super) fn lock(file: &File, wait: bool) -> io::Result<()> {
-        let whole = whole(libc::F_WRLCK);
+    use super::Kind;
+
+    pub(super) fn lock(file: &File, kind: Kind, wait: bool) -> io::Result<()> {
+        let whole = whole(match kind {
+            Kind::Shared => libc::F_RDLCK,
+            Kind::Exclusive => libc::F_WRLCK,
+        });
         let argument = match wait {
             true => FcntlArg::F_OFD_SETLKW(&whole),
             false => FcntlArg::F_OFD_SETLK(&whole),
@@ -94,10 +151,14 @@ mod system {
 
     use rustix::fs::{FlockOperation, fcntl_lock};
 
-    pub(super) fn lock(file: &File, wait: bool) -> io::Result<()> {
-        let operation = match wait {
-            true => FlockOperation::LockExclusive,
-            false => FlockOperation::NonBlockingLockExclusive,
+    use super::Kind;
+
+    pub(super) fn lock(file: &File, kind: Kind, wait: bool) -> io::Result<()> {
+        let operation = match (kind, wait) {
+            (Kind::Shared, true) => FlockOperation::LockShared,
+            (Kind::Shared, false) => FlockOperation::NonBlockingLockShared,
+            (Kind::Exclusive, true) => FlockOperation::LockExclusive,
+            (Kind::Exclusive, false) => FlockOperation::NonBlockingLockExclusive,
         };
         Ok(fcntl_lock(file, operation)?)
     }
@@ -112,10 +173,14 @@ mod system {
     use std::fs::File;
     use std::io;
 
-    pub(super) fn lock(file: &File, wait: bool) -> io::Result<()> {
-        match wait {
-            true => file.lock(),
-            false => file.try_lock().map_err(io::Error::from),
+    use super::Kind;
+
+    pub(super) fn lock(file: &File, kind: Kind, wait: bool) -> io::Result<()> {
+        match (kind, wait) {
+            (Kind::Shared, true) => file.lock_shared(),
+            (Kind::Shared, false) => file.try_lock_shared().map_err(io::Error::from),
+            (Kind::Exclusive, true) => file.lock(),
+            (Kind::Exclusive, false) => file.try_lock().map_err(io::Error::from),
         }
     }
 
@@ -149,6 +214,24 @@ mod tests {
         lock(&other, Locking::Try).unwrap();
         drop(other);
         lock(&one, Locking::Try).unwrap();
+    }
+
+    #[test]
+    fn readers_exclude_only_writers() {
+        let (one, other) = two();
+        lock_to_read(&one, Locking::Try).unwrap();
+        lock_to_read(&other, Locking::Try).unwrap();
+        let error = lock(&other, Locking::Try).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        unlock(&one).unwrap();
+        lock(&other, Locking::Try).unwrap();
+        let begin = Instant::now();
+        let error = lock_to_read(&one, Locking::Briefly).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(begin.elapsed() >= BRIEFLY);
+        let thread = std::thread::spawn(move || lock_to_read(&one, Locking::Briefly));
+        unlock(&other).unwrap();
+        thread.join().unwrap().unwrap();
     }
 
     #[test]

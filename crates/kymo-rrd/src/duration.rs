@@ -33,7 +33,7 @@ impl std::error::Error for DurationError {}
 
 /// Reads a length of time in seconds: digits, and a unit if it is not seconds. The units are `s`,
 /// `m`, `h`, `d`, `w`, `M` of 31 days and `y` of 366; what follows the first letter does not count,
-/// so that `5min` is five minutes.
+/// so that `5min` is five minutes. A number alone that is more than 64 bits hold is the greatest that they do.
 ///
 /// # Errors
 ///
@@ -57,7 +57,12 @@ pub fn scaled(text: &[u8], seconds: u64) -> Result<u64, DurationError> {
         let number = number.checked_mul(10)?;
         number.checked_add(u64::from(digit - b'0'))
     });
-    let number = number.ok_or(DurationError::TooLong)?;
+    let number = match number {
+        Some(number) => number,
+        // As the C library reads it: the greatest there is.
+        None if digits == text.len() => u64::MAX,
+        None => return Err(DurationError::TooLong),
+    };
     if number == 0 {
         // Also of what is none for another reason.
         return Err(match text.get(digits) {
@@ -110,6 +115,7 @@ mod tests {
             ("1M", 2_678_400),
             ("1y", 31_622_400),
             ("18446744073709551615", u64::MAX),
+            ("99999999999999999999", u64::MAX),
         ] {
             assert_eq!(duration(text.as_bytes()), Ok(seconds), "{text}");
         }
@@ -126,7 +132,7 @@ mod tests {
             ("5x", Garbage),
             ("5 m", Garbage),
             ("5.5", Garbage),
-            ("99999999999999999999", TooLong),
+            ("99999999999999999999s", TooLong),
             ("99999999999999999w", TooLong),
         ] {
             assert_eq!(duration(text.as_bytes()), Err(error), "{text}");

@@ -9,8 +9,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use kymo_io::{Access, Bytes};
+use kymo_io::{Access, Bytes, Locking};
 use kymo_machine::Machine;
 use kymo_model::{
     Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Kind, Schema, Scope,
@@ -41,6 +42,8 @@ pub struct Recording {
     path: PathBuf,
     name: Option<String>,
     bytes: Bytes,
+    /// What is counted of them.
+    copied: Option<Copied>,
     form: Form,
     database: Database,
     order: FloatOrder,
@@ -72,6 +75,9 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unreadable { path, error } if error.kind() == io::ErrorKind::WouldBlock => {
+                write!(f, "{}: another program writes it", path.display())
+            }
             Self::Unreadable { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Wrong { path, error } => write!(f, "{}: {error}", path.display()),
         }
@@ -80,8 +86,35 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
+/// Copies of the files that are open may be this large altogether, in bytes.
+pub const MOST_COPIED: u64 = 1 << 28;
+
+/// What they are.
+static COPIED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of a copy, which are counted as long as there is the recording.
+#[derive(Debug)]
+struct Copied(u64);
+
+impl Copied {
+    /// Counts so many bytes, if that is not too many.
+    fn count(bytes: u64) -> Option<Self> {
+        let more = |before: u64| before.checked_add(bytes).filter(|all| *all <= MOST_COPIED);
+        let counted = COPIED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        counted.ok().map(|_| Self(bytes))
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        COPIED.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
 impl Recording {
-    /// Opens a file. The machine of a native one is found where none is told.
+    /// Opens a file. The machine of a native one is found where none is told. Others may change it
+    /// then: what is told of it is the state in which it was opened. Of files that together are more than
+    /// [`MOST_COPIED`] bytes, rows are read where they are, and so may be newer.
     ///
     /// # Errors
     ///
@@ -95,11 +128,20 @@ impl Recording {
             path: path.to_path_buf(),
             error,
         };
-        let bytes = Bytes::open(path, Access::Random).map_err(unreadable)?;
-        Self::new(path, bytes, machine, offset).map_err(|error| OpenError::Wrong {
+        let mut bytes =
+            Bytes::open_locked(path, Access::Random, Locking::Briefly).map_err(unreadable)?;
+        let copied = Copied::count(bytes.len() as u64);
+        if copied.is_some() {
+            bytes = bytes.into_memory();
+        }
+        let opened = Self::new(path, bytes, machine, offset);
+        let mut recording = opened.map_err(|error| OpenError::Wrong {
             path: path.to_path_buf(),
             error: Box::new(error),
-        })
+        })?;
+        recording.bytes.unlock();
+        recording.copied = copied;
+        Ok(recording)
     }
 
     /// The database in the bytes of a file.
@@ -145,6 +187,7 @@ impl Recording {
             name: name.map(std::borrow::Cow::into_owned),
             path: path.to_path_buf(),
             bytes,
+            copied: None,
             form,
             database,
             order,
@@ -200,11 +243,23 @@ fn clock(offset: ClockOffset) -> Clock {
     }
 }
 
+/// A name as it is; of what is not UTF-8 each wrong byte NN is `\xNN`.
+fn name_of(bytes: &[u8]) -> String {
+    let mut name = String::with_capacity(bytes.len());
+    for piece in bytes.utf8_chunks() {
+        name.push_str(piece.valid());
+        for byte in piece.invalid() {
+            name.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    name
+}
+
 fn event_class(database: &Database, archive: usize) -> EventClass {
     let mut schema = Schema::new();
     let root = schema.push_root(Scope::Payload, Kind::Struct);
     for source in &database.sources {
-        let name = source.name.to_string();
+        let name = name_of(source.name.as_bytes());
         let value = schema.push_child(root, Some(name.into()), Kind::Optional);
         schema.push_child(value, None, Kind::Float { bits: 64 });
     }
@@ -496,6 +551,17 @@ mod tests {
             let of = open(ClockOffset { seconds, nanos });
             let end = of.chunk(0, 0).unwrap().end_time.unwrap();
             assert_eq!(end.as_nanos(), expected);
+        }
+    }
+
+    #[test]
+    fn names_are_not_escaped() {
+        for (bytes, name) in [
+            (&b"a\"b\n\x1b[31m,\\"[..], "a\"b\n\u{1b}[31m,\\"),
+            ("Gr\u{f6}\u{df}e".as_bytes(), "Gr\u{f6}\u{df}e"),
+            (b"a\xffb\xc3", "a\\xffb\\xc3"),
+        ] {
+            assert_eq!(name_of(bytes), name);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kymo_io::{Access, Bytes};
+use kymo_io::{Access, Bytes, Locking};
 use kymo_machine::Machine;
 use kymo_rrd::Source;
 use kymo_rrd::fault::Error;
@@ -11,19 +11,20 @@ use crate::failure::reason;
 use crate::path::{path, shown};
 use crate::{Failure, Session};
 
-/// Opens a database to look at it.
+/// Opens a database to look at it, locked as long as that takes, so that nobody changes it meanwhile.
 ///
 /// # Errors
 ///
-/// rrdtool's words where there is no such file or it cannot be opened; kymo's, which tell the
+/// rrdtool's words where there is no such file or it cannot be opened or locked; kymo's, which tell the
 /// place, where it is no database or a damaged one.
 pub(crate) fn with_source<T>(
     session: &mut Session<'_>,
     word: &[u8],
     machine: Option<&'static Machine>,
+    locking: Locking,
     work: impl FnOnce(&mut Session<'_>, &Source<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let bytes = bytes(word)?;
+    let bytes = locked(word, usual(session, locking))?;
     let damaged = |error| Failure::new(format!("'{}': {error}", shown(word)));
     let whole = Source::complete(&bytes).map_err(damaged)?;
     let source = Source::open(&whole, machine).map_err(damaged)?;
@@ -42,9 +43,11 @@ pub(crate) fn with_sources<T>(
     session: &mut Session<'_>,
     words: &[&[u8]],
     machine: Option<&'static Machine>,
+    locking: Locking,
     work: impl FnOnce(&mut Session<'_>, &[Source<'_>]) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let files = words.iter().map(|word| bytes(word));
+    let locking = usual(session, locking);
+    let files = words.iter().map(|word| locked(word, locking));
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let damaged = |word: &[u8], error: &Error| Failure::new(format!("'{}': {error}", shown(word)));
     let mut whole = Vec::with_capacity(files.len());
@@ -62,7 +65,24 @@ pub(crate) fn with_sources<T>(
     work(session, &sources)
 }
 
-/// The bytes of a file.
+/// What is done where nothing else is said, as the session has it.
+fn usual(session: &Session<'_>, locking: Locking) -> Locking {
+    match locking {
+        Locking::Try => session.locking,
+        told => told,
+    }
+}
+
+/// The bytes of a database, which is locked against those that write it as long as they are there.
+pub(crate) fn locked(word: &[u8], locking: Locking) -> Result<Bytes, Failure> {
+    let opened = Bytes::open_locked(&path(word), Access::Sequential, locking);
+    opened.map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
+        _ => cannot_open(word, &error),
+    })
+}
+
+/// The bytes of a file that is no database.
 pub(crate) fn bytes(word: &[u8]) -> Result<Bytes, Failure> {
     Bytes::open(&path(word), Access::Sequential).map_err(|error| cannot_open(word, &error))
 }

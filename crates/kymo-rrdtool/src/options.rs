@@ -92,6 +92,8 @@ impl<'a> Words<'a> {
             options: Vec::new(),
             operands,
         };
+        // Without letters, a minus is that of a number, as with `resize`.
+        let numbers = options.iter().all(|option| option.short.is_none());
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             match word {
@@ -120,6 +122,7 @@ impl<'a> Words<'a> {
                     };
                     read.options.push((option.long, value));
                 }
+                number @ [b'-', b'0'..=b'9', ..] if numbers => read.operands.push(number),
                 [b'-', letters @ ..] if !letters.is_empty() => {
                     read.letters(options, letters, &mut words)?;
                 }
@@ -230,6 +233,15 @@ mod tests {
         assert_eq!(words.value("format"), Some(b"x=y".as_slice()));
         assert!(words.has("align-start"));
         assert_eq!(words.options().count(), 4);
+    }
+
+    #[test]
+    fn a_command_without_letters_has_numbers() {
+        let line = [b"f.rrd".as_slice(), b"-1", b"--format", b"-2"];
+        let words = Words::read(&OPTIONS[2..], &line).unwrap();
+        assert_eq!(words.operands, [b"f.rrd".as_slice(), b"-1"]);
+        assert!(Words::read(&OPTIONS[2..], &[b"-x"]).is_err());
+        assert!(Words::read(OPTIONS, &line).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kymo_io::NewFile;
+use kymo_io::{Locking, NewFile};
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
@@ -58,6 +58,9 @@ pub struct Session<'a> {
     /// What gives new databases their names when they are written; `None` where nothing else is to be done
     /// then. Others may have them open.
     pub place: Option<&'a Place<'a>>,
+    /// What commands do about programs that write a file which they read, unless they shall wait: fail,
+    /// as rrdtool does.
+    pub locking: Locking,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
@@ -78,6 +81,7 @@ impl<'a> Session<'a> {
             most_values: None,
             durable: false,
             place: None,
+            locking: Locking::Try,
             daemon: None,
             files: Files::new(1),
             operands: Vec::new(),
@@ -99,6 +103,7 @@ impl<'a> Session<'a> {
         Clock {
             now: self.now(),
             zone: &self.zone,
+            is_first: false,
         }
     }
 

@@ -420,6 +420,31 @@ fn archives_keep_their_values_when_others_go() {
     }
 }
 
+/// The rows that rrdtool 1.7.2 makes: those of which anything is known, whatever the xff.
+#[test]
+fn new_archives_have_what_is_known() {
+    for xff in ["0", "0.5", "0.9"] {
+        let place = Place::new();
+        place.ok("create @a.rrd -b 1600000000 -s 10 DS:a:GAUGE:10:U:U RRA:AVERAGE:0:1:8");
+        place.ok(
+            "update @a.rrd 1600000010:U 1600000020:2 1600000030:U 1600000040:U 1600000050:5 \
+             1600000060:6 1600000070:7 1600000080:U",
+        );
+        place.ok(&format!(
+            "tune @a.rrd RRA:AVERAGE:{xff}:2:4 RRA:MAX:{xff}:4:2"
+        ));
+        let rows = place.rows("a.rrd");
+        let value = |row: &String| {
+            let value = row.split_once("<v>").unwrap().1;
+            value.split_once('<').unwrap().0.parse::<f64>().unwrap()
+        };
+        let values: Vec<_> = rows[8..].iter().map(value).collect();
+        assert!(values[1].is_nan());
+        let known: Vec<_> = values.into_iter().filter(|value| !value.is_nan()).collect();
+        assert_eq!(known, [2.0, 5.5, 7.0, 2.0, 7.0], "{xff}");
+    }
+}
+
 #[test]
 fn tables_become_databases() {
     let place = Place::new();
@@ -496,6 +521,33 @@ fn last_values_are_exposed() {
     let (done, warnings) = place.run("prometheus @d/notes @no");
     assert_eq!(done, Err("2 of the inputs cannot be read".to_owned()));
     assert_eq!(warnings.lines().count(), 2, "{warnings}");
+}
+
+/// As rrdtool prints them.
+#[test]
+fn times_before_2001_have_as_many_places() {
+    let place = Place::new();
+    place.ok("create @a.rrd -b 400000000 -s 10 DS:a:GAUGE:10:U:U RRA:LAST:0:7:8 RRA:LAST:0:1:8");
+    let text = place.ok("fetch @a.rrd LAST -s 400000000 -e 400000020");
+    assert!(text.contains("\n 400000010: "), "{text}");
+    // The longest resolution there is goes round: the shortest rows are nearest to it.
+    let line = "fetch @a.rrd LAST -r 99999999999999999999 -s 399999960 -e 399999990";
+    assert!(place.ok(line).contains("\n 399999970: "));
+    // Of that length all times are the first.
+    assert!(place.ok(&format!("{line} -a")).contains("\n        70: "));
+}
+
+/// Prometheus refuses all of what has two.
+#[test]
+fn there_is_one_value_of_each_name() {
+    let place = Place::new();
+    place.ok(
+        "create @a.rrd -b 1600000000 DS:a:GAUGE:600:0:U RRA:LAST:0.5:1:4 RRA:LAST:0.5:1:9 \
+         RRA:LAST:0.5:2:9",
+    );
+    let text = place.ok("prometheus @a.rrd @a.rrd");
+    let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(samples.len(), 3, "{text}");
 }
 
 /// A file of RRD4J with a data source, two rows of AVERAGE and two of TOTAL.

@@ -150,8 +150,8 @@ impl std::fmt::Display for Tally {
 /// Converts a file, unless that is not needed.
 fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     let told = |error: io::Error| error.to_string();
+    let bytes = super::read(&job.input).map_err(told)?;
     let before = std::fs::metadata(&job.input).map_err(told)?;
-    let bytes = Bytes::open(&job.input, Access::Sequential).map_err(told)?;
     if !job.is_named && !is_database(&bytes) {
         return Ok(Done::NoDatabase);
     }

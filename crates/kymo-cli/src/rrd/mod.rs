@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use kymo_io::{Access, Bytes, Replace, replace};
+use kymo_io::{Access, Bytes, Locking, Replace, replace};
 
 use crate::args::rrd::Command;
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -26,9 +26,17 @@ pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Fai
 
 /// Opens a file to be read from beginning to end, or tells why it cannot be.
 fn open(path: &Path, terminal: &Terminal) -> Option<Bytes> {
-    Bytes::open(path, Access::Sequential)
-        .map_err(|error| tell(path, error, terminal))
-        .ok()
+    read(path).map_err(|error| tell(path, error, terminal)).ok()
+}
+
+/// Opens a file to be read from beginning to end, and locks it as long as there are its bytes, since others
+/// may update it.
+fn read(path: &Path) -> io::Result<Bytes> {
+    let opened = Bytes::open_locked(path, Access::Sequential, Locking::Briefly);
+    opened.map_err(|error| match error.kind() {
+        kind @ io::ErrorKind::WouldBlock => io::Error::new(kind, "another program writes it"),
+        _ => error,
+    })
 }
 
 /// Tells of an error of a file.

@@ -38,7 +38,7 @@ struct Part {
     /// Where its first event begins.
     offset: usize,
     events: u32,
-    /// Nanoseconds since recording began.
+    /// In ticks.
     begin: Option<u64>,
     end: Option<u64>,
     /// Whether its times tell where it is among others.
@@ -55,6 +55,9 @@ pub struct Recording {
     parts: Vec<Part>,
     /// Where the last event ends.
     end: usize,
+    /// Nanoseconds from the earliest event to the beginning of recording, if there are such; ticks count
+    /// from there.
+    early: u64,
     place: Place,
     streams: Vec<StreamInfo>,
     classes: Vec<EventClass>,
@@ -86,6 +89,7 @@ impl Recording {
             log,
             parts: Vec::new(),
             end: 0,
+            early: 0,
             place,
             streams: vec![StreamInfo {
                 class: 0,
@@ -97,10 +101,18 @@ impl Recording {
             classes,
             faults: Vec::new(),
         };
+        let early = of.scan();
+        if early > 0 {
+            of.early = early;
+            of.parts.clear();
+            of.faults.clear();
+            // The beginning is not before 1970, and so many nanoseconds before it are never out of range.
+            of.shift(0i64.saturating_sub_unsigned(early));
+            of.scan();
+        }
         for Error { offset, message } in of.log.passed_over.clone() {
             of.find(FaultCode::LengthLimit, offset, message);
         }
-        of.scan();
         let nanos = of.log.begin.unix_nanos();
         if i64::try_from(nanos).is_err() {
             let message = format!(
@@ -120,8 +132,10 @@ impl Recording {
         }
     }
 
-    /// Goes through all events: finds where chunks begin, and what is wrong.
-    fn scan(&mut self) {
+    /// Goes through all events: finds where chunks begin, and what is wrong. Tells how many nanoseconds
+    /// before tick zero there are events.
+    fn scan(&mut self) -> u64 {
+        let mut early = 0;
         let mut reader = Reader::new(&self.bytes, self.log.offset);
         let mut without_time = None;
         let mut without_track = None;
@@ -142,7 +156,10 @@ impl Recording {
                 damage = Some((FaultCode::Truncated, offset, message));
                 break;
             }
-            let ticks = ticks(head.seconds);
+            if let Some(nanos) = nanos(head.seconds) {
+                early = early.max(nanos.saturating_neg().saturating_sub_unsigned(self.early));
+            }
+            let ticks = ticks(head.seconds, self.early);
             let time = ticks.and_then(|ticks| self.place.timestamp(ticks));
             if time.is_none() {
                 without_time.get_or_insert((number, offset));
@@ -190,6 +207,7 @@ impl Recording {
             let message = format!("{count} bytes after the last event");
             self.find(FaultCode::TrailingData, end, message);
         }
+        u64::try_from(early).unwrap_or(0)
     }
 
     fn find(&mut self, code: FaultCode, offset: usize, message: String) {
@@ -242,11 +260,14 @@ fn clock(place: Place) -> Clock {
 }
 
 /// Nanoseconds since recording began; `None` of what is no time.
-fn ticks(seconds: f64) -> Option<u64> {
+fn nanos(seconds: f64) -> Option<i64> {
     let nanos = (seconds * NANOS_PER_SECOND as f64).round();
-    (0.0..i64::MAX as f64)
-        .contains(&nanos)
-        .then_some(nanos as u64)
+    (nanos.abs() < i64::MAX as f64).then_some(nanos as i64)
+}
+
+/// Nanoseconds since so many before recording began; `None` of what is no time, or before that.
+fn ticks(seconds: f64, early: u64) -> Option<u64> {
+    early.checked_add_signed(nanos(seconds)?)
 }
 
 fn event_class(number: usize, kind: &EventType, bytes: &[u8]) -> EventClass {
@@ -512,7 +533,7 @@ impl Event for ElogEvent<'_, '_> {
     }
 
     fn ticks(&self) -> Option<u64> {
-        ticks(self.head.seconds)
+        ticks(self.head.seconds, self.of.of.early)
     }
 
     fn number(&self) -> u64 {

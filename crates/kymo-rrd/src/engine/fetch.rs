@@ -75,7 +75,8 @@ pub fn fetch<'a>(database: &Database, rows: &Rows<'a>, wanted: &Wanted<'_>) -> O
         let Some(reach) = Reach::of(database, index, archive) else {
             continue;
         };
-        let distance = wanted.step.abs_diff(reach.step as u64);
+        // As rrdtool counts it: the greatest step there is wraps to one below 0.
+        let distance = (wanted.step.wrapping_sub(reach.step as u64) as i64).unsigned_abs();
         if reach.begin <= wanted.start {
             if whole.is_none_or(|(best, _)| distance < best) {
                 whole = Some((distance, index));

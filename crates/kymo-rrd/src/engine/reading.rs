@@ -3,7 +3,7 @@
 use super::ReadingProblem;
 use crate::model::Reading;
 use crate::native::structs::LAST_READING;
-use crate::numbers;
+use crate::numbers::{self, NumberError};
 
 /// A reading as it is given to an update.
 ///
@@ -244,7 +244,7 @@ fn amount(
                 return Ok(f64::NAN);
             }
             // What comes after the heartbeat is not looked at, so the reading before may be anything.
-            let old = numbers::whole(before).unwrap_or(f64::NAN);
+            let old = number(before).unwrap_or(f64::NAN);
             // Counters move away from zero, on either side of it.
             let reset = (new > 0.0 && new < old) || (new < 0.0 && new > old);
             if reading == Reading::DCounter && reset {
@@ -255,9 +255,16 @@ fn amount(
     }
 }
 
-/// A number, and nothing after it.
+/// A number, and nothing after it. What begins as `nan`, `inf` or one of them with a minus is that,
+/// whatever follows; behind blanks or a plus it is none.
 fn number(text: &[u8]) -> Result<f64, ReadingProblem> {
     match numbers::prefix(text) {
+        Ok((number, end)) if !number.is_finite() && !text[..end].iter().any(u8::is_ascii_digit) => {
+            match text {
+                [b'-' | b'n' | b'N' | b'i' | b'I', ..] => Ok(number),
+                _ => Err(ReadingProblem::Number(NumberError::NoNumber)),
+            }
+        }
         Ok((number, end)) if end == text.len() => Ok(number),
         Ok((_, end)) => Err(ReadingProblem::Trailing { end }),
         Err(error) => Err(ReadingProblem::Number(error)),
@@ -375,6 +382,27 @@ mod tests {
         assert_eq!(of(Reading::DDerive, "1.5", "7"), -5.5);
     }
 
+    /// Whatever follows.
+    #[test]
+    fn numbers_may_be_words() {
+        for reading in [Reading::Gauge, Reading::Absolute] {
+            for (text, expected) in [
+                ("inf", f64::INFINITY),
+                ("Infinity", f64::INFINITY),
+                ("inf ", f64::INFINITY),
+                ("-infinity", f64::NEG_INFINITY),
+            ] {
+                assert_eq!(of(reading, text, "7"), expected, "{text}");
+            }
+            for text in ["nan", "NaN()", "nan(1)", "-nan ", "nancy"] {
+                assert!(of(reading, text, "7").is_nan(), "{text}");
+            }
+        }
+        assert_eq!(of(Reading::DDerive, "infinity", "7"), f64::INFINITY);
+        assert_eq!(of(Reading::DDerive, "7", "infinity"), f64::NEG_INFINITY);
+        assert!(of(Reading::DCounter, "nan(1)", "7").is_nan());
+    }
+
     #[test]
     fn numbers_need_no_text() {
         use Measurement::{Float, Signed, Text as Written, Unknown, Unsigned};
@@ -434,7 +462,7 @@ mod tests {
     #[test]
     fn what_is_no_reading_is_refused() {
         use ReadingProblem::*;
-        let no_number = Number(numbers::NumberError::NoNumber);
+        let no_number = Number(NumberError::NoNumber);
         for (reading, text, problem) in [
             (Reading::Counter, "", NotUnsigned),
             (Reading::Counter, "-1", NotUnsigned),
@@ -442,6 +470,10 @@ mod tests {
             (Reading::Derive, "-", NotSigned),
             (Reading::Derive, "+1", NotSigned),
             (Reading::Gauge, "x", no_number),
+            (Reading::Gauge, "+inf", no_number),
+            (Reading::Absolute, " nan", no_number),
+            (Reading::DCounter, "+Infinity", no_number),
+            (Reading::DDerive, "1 ", Trailing { end: 1 }),
             (Reading::DCounter, "0x10", Trailing { end: 1 }),
         ] {
             assert_eq!(amount(reading, text.as_bytes(), b"U", 1.0), Err(problem));

@@ -52,7 +52,7 @@ impl Filling<'_> {
             for archive in 0..self.definition.archives.len() {
                 let places = self.places(source);
                 let rows = 0..self.definition.archives[archive].rows;
-                fill_rows(&mut changed, archive, source, rows, &places);
+                fill_rows(&mut changed, archive, source, rows, &places, Needed::ByXff);
                 prepare(&mut changed, archive, source, &places);
             }
         }
@@ -92,6 +92,15 @@ impl Filling<'_> {
     }
 }
 
+/// How much of a row others have to know.
+#[derive(Clone, Copy)]
+pub(super) enum Needed {
+    /// More than the part that the xff of the archive tells.
+    ByXff,
+    /// Anything.
+    Anything,
+}
+
 /// Fills rows of an archive for a data source that others know; rows count from the oldest.
 pub(super) fn fill_rows(
     changed: &mut Changed,
@@ -99,6 +108,7 @@ pub(super) fn fill_rows(
     source: usize,
     rows: Range<u64>,
     places: &[(&Giver<'_>, usize)],
+    needed: Needed,
 ) {
     let seconds = row_seconds(&changed.database, archive);
     let (Some(seconds), Ok(step)) = (seconds, i64::try_from(changed.database.step)) else {
@@ -108,7 +118,10 @@ pub(super) fn fill_rows(
         ArchiveKind::Consolidated { function, xff } => (
             candidates(function, seconds, places),
             function,
-            xff.to_f64(),
+            match needed {
+                Needed::ByXff => xff.to_f64(),
+                Needed::Anything => 0.0,
+            },
         ),
         _ => {
             let same = same_archive(&changed.database, archive, places);

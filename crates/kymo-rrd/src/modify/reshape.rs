@@ -1,6 +1,6 @@
 //! Data sources and archives that come and go, and other steps, as operands of `rrdtool tune`.
 
-use super::fill::{Giver, fill_rows, prepare};
+use super::fill::{Giver, Needed, fill_rows, prepare};
 use super::resize::copy;
 use super::{Changed, ModifyError};
 use crate::engine::{Defined, Definition, Engine, Smoothing, fold, fresh};
@@ -125,7 +125,9 @@ impl Reshaping {
             );
             for (source, &place) in sources.iter().enumerate() {
                 let places = [(&giver, place)];
-                fill_rows(&mut changed, archive, source, 0..count - stay, &places);
+                // rrdtool looks at the xff only where `create` takes values of other files.
+                let (rows, needed) = (0..count - stay, Needed::Anything);
+                fill_rows(&mut changed, archive, source, rows, &places, needed);
                 if old == 0 {
                     prepare(&mut changed, archive, source, &places);
                 }

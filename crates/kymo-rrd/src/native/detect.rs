@@ -228,13 +228,21 @@ fn detected(beginning: Beginning<'_>) -> Result<Header, Error> {
 /// What is wrong with a file that cannot be read with any layout.
 fn likeliest_error(beginning: Beginning<'_>) -> Error {
     let errors = layouts(beginning.bytes)
-        .filter_map(|alike| Candidate::read(beginning, alike).err())
-        // The layout with which the most could be read is the likeliest one.
-        .reduce(|likeliest, other| match other.offset > likeliest.offset {
-            true => other,
-            false => likeliest,
+        .filter_map(|alike| {
+            let error = Candidate::read(beginning, alike).err()?;
+            // Of a file that has been cut off, what is left makes sense with its own layout, though little
+            // of it can be read: a layout that sees no archives at all is not meant.
+            Some((read::has_counts(beginning, alike.structs), error))
+        })
+        // Else the layout with which the most could be read is the likeliest one.
+        .reduce(|likeliest, other| {
+            let rank = |(counts, error): &(bool, Error)| (*counts, error.offset);
+            match rank(&other) > rank(&likeliest) {
+                true => other,
+                false => likeliest,
+            }
         });
-    errors.unwrap_or_else(|| no_cookie(beginning.bytes))
+    errors.map_or_else(|| no_cookie(beginning.bytes), |(_, error)| error)
 }
 
 /// A file as a machine would have written it.

@@ -206,6 +206,25 @@ fn current_rows_are_found_again() {
     assert_eq!(values(&file.rows)[1], values(&made.rows())[1]);
 }
 
+/// A layout of which a part would fit tells something else.
+#[test]
+fn files_that_end_in_their_header_have_been_cut_off() {
+    let made = Made::filled(database::example().database, |row| row as f64);
+    for machine in Machine::all() {
+        let whole = write(&made.database, &made.rows(), machine).unwrap();
+        let header = Header::examine(&whole, None).unwrap().layout.header_end();
+        for length in 40..header {
+            let error = match Header::examine(&whole[..length], None) {
+                Err(error) => error.to_string(),
+                // Another machine's header may be shorter.
+                Ok(header) => header.findings.damage().unwrap().to_string(),
+            };
+            let machine = machine.name();
+            assert!(error.contains("cut off"), "{machine}, {length}: {error}");
+        }
+    }
+}
+
 #[test]
 fn checks_find_lost_pages_and_torn_updates() {
     let Made { mut database, .. } = database::example();

@@ -1,5 +1,6 @@
 //! `create`: a new database.
 
+use kymo_io::Locking;
 use kymo_machine::{Machine, Width};
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
@@ -11,7 +12,7 @@ use crate::failure::reason;
 use crate::make::{self, Existing, FirstRows};
 use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
-use crate::times::{self, EARLIEST, TimeError};
+use crate::times::{self, Clock, EARLIEST, TimeError};
 use crate::{Failure, Session, daemon, open};
 
 pub(super) const COMMAND: Command = Command {
@@ -122,13 +123,19 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         .values("source")
         .chain(words.value("template"))
         .collect();
-    open::with_sources(session, &files, machine(words)?, |session, files| {
-        let (template, sources) = match files.split_last() {
-            Some((template, sources)) if words.has("template") => (Some(template), sources),
-            _ => (None, files),
-        };
-        plan.create(session, sources, template)
-    })
+    open::with_sources(
+        session,
+        &files,
+        machine(words)?,
+        Locking::Try,
+        |session, files| {
+            let (template, sources) = match files.split_last() {
+                Some((template, sources)) if words.has("template") => (Some(template), sources),
+                _ => (None, files),
+            };
+            plan.create(session, sources, template)
+        },
+    )
 }
 
 /// What a command line says.
@@ -255,7 +262,11 @@ impl Plan<'_> {
 
 /// The time that `--start` tells.
 fn time(session: &Session<'_>, text: &[u8]) -> Result<i64, Failure> {
-    let time = times::time(text, &session.clock()).map_err(|error| {
+    let clock = Clock {
+        is_first: true,
+        ..session.clock()
+    };
+    let time = times::time(text, &clock).map_err(|error| {
         Failure::new(match error {
             TimeError::Relative => error.to_string(),
             error => format!("start time: {error}"),

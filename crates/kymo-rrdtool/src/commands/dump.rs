@@ -9,7 +9,7 @@ use kymo_machine::{Machine, Width};
 use kymo_rrd::xml::{self, DumpOptions, Header, Numbers};
 use kymo_rrd::{Form, Source};
 
-use super::{DAEMON, MACHINE, machine};
+use super::{DAEMON, MACHINE, WAIT, locking, machine};
 use crate::failure::reason;
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
@@ -44,6 +44,7 @@ pub(super) const COMMAND: Command = Command {
             "Print numbers as rrdtool does on the machine that wrote the file: with one digit \
              less where C's long has 32 bits.",
         ),
+        WAIT,
         MACHINE,
     ],
     examples: &[
@@ -82,23 +83,28 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         )));
     }
     daemon::flush(session, words, file)?;
-    with_source(session, file, machine(words)?, |session, source| {
-        let numbers = numbers(words, source)?;
-        let options = DumpOptions { header, numbers };
-        let (database, rows) = (&source.database, &source.rows);
-        let zone = session.zone.clone();
-        match output {
-            Some(output) => {
-                let write = |file: &mut File| xml::dump(database, rows, &zone, &options, file);
-                write_file(&path(output), write).map_err(|error| {
-                    Failure::new(format!("writing '{}': {}", shown(output), reason(&error)))
-                })
+    with_source(
+        session,
+        file,
+        machine(words)?,
+        locking(words),
+        |session, source| {
+            let numbers = numbers(words, source)?;
+            let options = DumpOptions { header, numbers };
+            let (database, rows) = (&source.database, &source.rows);
+            let zone = session.zone.clone();
+            match output {
+                Some(output) => {
+                    let write = |file: &mut File| xml::dump(database, rows, &zone, &options, file);
+                    write_file(&path(output), write).map_err(|error| {
+                        Failure::new(format!("writing '{}': {}", shown(output), reason(&error)))
+                    })
+                }
+                None => session
+                    .write_with(|mut out| xml::dump(database, rows, &zone, &options, &mut out)),
             }
-            None => {
-                session.write_with(|mut out| xml::dump(database, rows, &zone, &options, &mut out))
-            }
-        }
-    })
+        },
+    )
 }
 
 /// The digits that are asked for.

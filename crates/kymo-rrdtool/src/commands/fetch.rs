@@ -6,7 +6,7 @@ use kymo_rrd::{Form, Source, Value};
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
-use super::{MACHINE, machine};
+use super::{MACHINE, WAIT, locking, machine};
 use crate::daemon::DaemonRows;
 use crate::graph::backwards;
 use crate::open::with_source;
@@ -54,6 +54,7 @@ pub(super) const COMMAND: Command = Command {
             "text|csv|json",
             "How rows are written; text unless told otherwise.",
         ),
+        WAIT,
         MACHINE,
     ],
     examples: &[
@@ -127,34 +128,40 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         end,
         step,
     };
-    with_source(session, file, machine(words)?, |session, source| {
-        let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
-            Failure::new("the RRD does not contain an RRA matching the chosen CF")
-        })?;
-        let most = source.database.archives[fetched.archive]
-            .rows
-            .max(MOST_ROWS);
-        let found = fetched.count();
-        if found > most {
-            let message = format!("found {found} rows, expected at most {most}");
-            return Err(Failure::new(message));
-        }
-        let names = source.database.sources.iter();
-        let head = Head {
-            function,
-            start: fetched.start,
-            end: fetched.end,
-            step: fetched.step,
-            names: names.map(|source| source.name.as_bytes()).collect(),
-        };
-        let unknown = unknown(source);
-        let rows = fetched.iter().map(|(time, row)| {
-            // Its own NaN, and not the one that stands for all: its sign is shown.
-            let bits = move |source| row.and_then(|row| row.bits(source)).unwrap_or(unknown);
-            (time, bits)
-        });
-        Output::new(session).table(format, &head, rows)
-    })
+    with_source(
+        session,
+        file,
+        machine(words)?,
+        locking(words),
+        |session, source| {
+            let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
+                Failure::new("the RRD does not contain an RRA matching the chosen CF")
+            })?;
+            let most = source.database.archives[fetched.archive]
+                .rows
+                .max(MOST_ROWS);
+            let found = fetched.count();
+            if found > most {
+                let message = format!("found {found} rows, expected at most {most}");
+                return Err(Failure::new(message));
+            }
+            let names = source.database.sources.iter();
+            let head = Head {
+                function,
+                start: fetched.start,
+                end: fetched.end,
+                step: fetched.step,
+                names: names.map(|source| source.name.as_bytes()).collect(),
+            };
+            let unknown = unknown(source);
+            let rows = fetched.iter().map(|(time, row)| {
+                // Its own NaN, and not the one that stands for all: its sign is shown.
+                let bits = move |source| row.and_then(|row| row.bits(source)).unwrap_or(unknown);
+                (time, bits)
+            });
+            Output::new(session).table(format, &head, rows)
+        },
+    )
 }
 
 /// Writes the rows that a daemon has told.
@@ -260,10 +267,10 @@ impl<'s, 'a> Output<'s, 'a> {
         line.push(b"\n\n");
         for (time, bits) in rows {
             let line = &mut self.line;
-            if time < 1_000_000_000 {
-                line.push_byte(b' ');
+            match time < 1_000_000_000 {
+                true => line.push(format!("{time:>10}").as_bytes()),
+                false => line.signed(time),
             }
-            line.signed(time);
             line.push_byte(b':');
             for source in 0..head.names.len() {
                 line.push_byte(b' ');

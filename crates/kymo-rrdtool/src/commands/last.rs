@@ -2,7 +2,7 @@
 
 use kymo_text::Line;
 
-use super::{DAEMON, MACHINE, machine, only};
+use super::{DAEMON, MACHINE, WAIT, locking, machine, only};
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::{Failure, Session, daemon};
@@ -20,6 +20,7 @@ pub(super) const FIRST: Command = Command {
             "The archive, counted from 0; 0 unless told otherwise.",
         ),
         DAEMON,
+        WAIT,
         MACHINE,
     ],
     examples: &["first load.rrd --rraindex 2"],
@@ -31,7 +32,7 @@ pub(super) const LAST: Command = Command {
     about: "Print the time of the last update",
     details: "",
     operands: "FILE",
-    options: &[DAEMON, MACHINE],
+    options: &[DAEMON, WAIT, MACHINE],
     examples: &["last load.rrd"],
     run: |session, words| or_minus_one(session, words, last),
 };
@@ -41,7 +42,7 @@ pub(super) const LASTUPDATE: Command = Command {
     about: "Print the time and the readings of the last update",
     details: "",
     operands: "FILE",
-    options: &[DAEMON, MACHINE],
+    options: &[DAEMON, WAIT, MACHINE],
     examples: &["lastupdate load.rrd"],
     run: lastupdate,
 };
@@ -70,14 +71,20 @@ fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
     if let Some(client) = daemon::connect(session, words)? {
         return client.number(&[b"first", &client.path(file)?, index.to_string().as_bytes()]);
     }
-    with_source(session, file, machine(words)?, |_, source| {
-        let database = &source.database;
-        match database.archives.get(index) {
-            Some(_) => database.row_time(index, 0),
-            None => None,
-        }
-        .ok_or_else(|| Failure::new("invalid rraindex number"))
-    })
+    with_source(
+        session,
+        file,
+        machine(words)?,
+        locking(words),
+        |_, source| {
+            let database = &source.database;
+            match database.archives.get(index) {
+                Some(_) => database.row_time(index, 0),
+                None => None,
+            }
+            .ok_or_else(|| Failure::new("invalid rraindex number"))
+        },
+    )
 }
 
 fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
@@ -85,28 +92,38 @@ fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
     if let Some(client) = daemon::connect(session, words)? {
         return client.number(&[b"last", &client.path(file)?]);
     }
-    with_source(session, file, machine(words)?, |_, source| {
-        Ok(source.database.state.last_update.seconds())
-    })
+    with_source(
+        session,
+        file,
+        machine(words)?,
+        locking(words),
+        |_, source| Ok(source.database.state.last_update.seconds()),
+    )
 }
 
 fn lastupdate(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let file = only(words, "lastupdate [--daemon|-d <addr>] <file>")?;
     daemon::flush(session, words, file)?;
-    with_source(session, file, machine(words)?, |session, source| {
-        let database = &source.database;
-        let mut out = Line::new();
-        for source in &database.sources {
-            out.push_byte(b' ');
-            out.push(source.name.as_bytes());
-        }
-        let seconds = database.state.last_update.seconds();
-        out.push(format!("\n\n{seconds:>10}:").as_bytes());
-        for source in &database.state.sources {
-            out.push_byte(b' ');
-            out.push(source.last_reading.as_bytes());
-        }
-        out.push_byte(b'\n');
-        session.write(out.as_bytes())
-    })
+    with_source(
+        session,
+        file,
+        machine(words)?,
+        locking(words),
+        |session, source| {
+            let database = &source.database;
+            let mut out = Line::new();
+            for source in &database.sources {
+                out.push_byte(b' ');
+                out.push(source.name.as_bytes());
+            }
+            let seconds = database.state.last_update.seconds();
+            out.push(format!("\n\n{seconds:>10}:").as_bytes());
+            for source in &database.state.sources {
+                out.push_byte(b' ');
+                out.push(source.last_reading.as_bytes());
+            }
+            out.push_byte(b'\n');
+            session.write(out.as_bytes())
+        },
+    )
 }

@@ -16,6 +16,7 @@ mod tune;
 mod update;
 mod xport;
 
+use kymo_io::Locking;
 use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
@@ -63,7 +64,14 @@ pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Fail
     let operands = emptied(std::mem::take(&mut session.operands));
     let words = match Words::read_to(operands, command.options, words) {
         Ok(words) => words,
-        Err(failure) => return Some(Err(failure)),
+        Err(failure) => {
+            let told = match command.name {
+                // They print a time whatever is wrong.
+                "first" | "last" => session.write("-1\n"),
+                _ => Ok(()),
+            };
+            return Some(told.and(Err(failure)));
+        }
     };
     let done = (command.run)(session, &words);
     session.operands = emptied(words.operands);
@@ -99,6 +107,21 @@ const DAEMON: Opt = Opt::with(
     "ADDRESS",
     "Have the daemon at this address write what it holds of the file before, as rrdcached does.",
 );
+
+/// That a command waits for those that write.
+const WAIT: Opt = Opt::flag(
+    None,
+    "wait",
+    "Wait while another program writes the file, and do not fail.",
+);
+
+/// What is done about programs that write the file.
+fn locking(words: &Words<'_>) -> Locking {
+    match words.has("wait") {
+        true => Locking::Wait,
+        false => Locking::Try,
+    }
+}
 
 /// The machine that wrote a file.
 const MACHINE: Opt = Opt::with(

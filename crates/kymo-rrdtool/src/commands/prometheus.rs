@@ -1,8 +1,9 @@
 //! `prometheus`: the last values of databases, for Prometheus to collect.
 
+use std::collections::HashSet;
 use std::io;
 
-use kymo_io::{EntryKind, list};
+use kymo_io::{EntryKind, Locking, list};
 use kymo_rrd::{Source, is_database};
 use kymo_text::Line;
 
@@ -48,6 +49,9 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             session.warn(open::cannot_open(word, &error));
         }
     }
+    // What is named twice is told once, since samples of the same labels are refused.
+    let mut met = HashSet::new();
+    files.retain(|file| met.insert(file.word.clone()));
     let mut exposition = Exposition {
         timestamps: words.has("timestamps"),
         values: Line::new(),
@@ -55,7 +59,8 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     };
     for file in &files {
         let read = || -> Result<(), Failure> {
-            let bytes = open::bytes(&file.word)?;
+            let bytes = open::locked(&file.word, Locking::Briefly)
+                .map_err(|failure| Failure::new(format!("'{}': {failure}", shown(&file.word))))?;
             if !file.is_named && !is_database(&bytes) {
                 return Ok(());
             }
@@ -131,6 +136,7 @@ impl Exposition {
             format!("rrd_last_update_seconds{{file=\"{file}\"}} {seconds}.{micros:06}\n")
                 .as_bytes(),
         );
+        let mut met = HashSet::new();
         for (index, archive) in database.archives.iter().enumerate() {
             let Some(newest) = archive.rows.checked_sub(1) else {
                 continue;
@@ -139,6 +145,10 @@ impl Exposition {
                 archive.kind.name(),
                 database.row_seconds(index).unwrap_or(0),
             );
+            // Archives that differ in their length alone have the same newest row.
+            if !met.insert((cf, step)) {
+                continue;
+            }
             let time = database.row_time(index, newest);
             for (place, source_definition) in database.sources.iter().enumerate() {
                 let value = source.rows.value(index, newest, place).unwrap_or_default();
@@ -183,9 +193,25 @@ fn number(value: Option<f64>) -> String {
     }
 }
 
-/// The value of a label.
+/// The value of a label. Of what is not UTF-8 each wrong byte NN is `\xNN`, and so is a backslash that
+/// would look like one, so that no two names have the same.
 fn escaped(text: &[u8]) -> String {
-    let text = shown(text);
+    let mut plain = String::with_capacity(text.len());
+    for piece in text.utf8_chunks() {
+        let mut rest = piece.valid();
+        while let Some(at) = rest.find("\\x") {
+            let is_byte = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
+            let looks = rest.as_bytes().get(at + 2..at + 4).is_some_and(is_byte);
+            plain.push_str(&rest[..at]);
+            plain.push_str(if looks { "\\x5cx" } else { "\\x" });
+            rest = &rest[at + 2..];
+        }
+        plain.push_str(rest);
+        for byte in piece.invalid() {
+            plain.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    let text = plain;
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
@@ -205,6 +231,8 @@ mod tests {
     #[test]
     fn labels_and_numbers() {
         assert_eq!(escaped(b"a\\b\"c\nd"), "a\\\\b\\\"c\\nd");
+        assert_eq!(escaped(b"\xfe.rrd"), "\\\\xfe.rrd");
+        assert_eq!(escaped(b"\\xfe\\xg.rrd"), "\\\\x5cxfe\\\\xg.rrd");
         for (value, text) in [
             (None, "NaN"),
             (Some(f64::INFINITY), "+Inf"),

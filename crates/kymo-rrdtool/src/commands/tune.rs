@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kymo_io::{Access, Bytes, Locking, Shared, Storage};
+use kymo_io::{Access, Bytes, Shared, Storage};
 use kymo_machine::Width;
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Smoothing;
@@ -11,7 +11,7 @@ use kymo_rrd::modify::{Changed, Length, Parameter, Reshaping, Setting};
 use kymo_rrd::native::Patch;
 use kymo_rrd::{Source, Value, numbers};
 
-use super::{MACHINE, machine};
+use super::{MACHINE, WAIT, locking, machine};
 use crate::failure::reason;
 use crate::make::{self, Existing};
 use crate::options::{Command, Opt, Words};
@@ -135,7 +135,7 @@ pub(super) const COMMAND: Command = Command {
             "ADDRESS",
             "Have the daemon at this address write what it holds of the file before, and forget the file.",
         ),
-        Opt::flag(None, "wait", "Wait while another program writes the file."),
+        WAIT,
         MACHINE,
     ],
     examples: &[
@@ -151,10 +151,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     };
     daemon::flush(session, words, file)?;
 
-    let locking = match words.has("wait") {
-        true => Locking::Wait,
-        false => Locking::Try,
-    };
+    let locking = locking(words);
     let there = path(file);
     let mut held = Shared::open_locked(&there, locking).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),

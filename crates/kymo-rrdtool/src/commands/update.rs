@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kymo_io::{Locking, Shared};
+use kymo_io::Shared;
 use kymo_rrd::engine::{
     self, Measurement, ReadingProblem, Rrd, Sample, Template, TemplateError, UpdateError,
     UpdateOptions, Written,
@@ -13,7 +13,7 @@ use kymo_rrd::{Database, Time};
 use kymo_text::Line;
 use memchr::memchr;
 
-use super::{MACHINE, machine};
+use super::{MACHINE, WAIT, locking, machine};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::times::{self, Clock, TimeError};
@@ -45,12 +45,6 @@ const DAEMON: Opt = Opt::with(
     "ADDRESS",
     "Give the readings to the daemon at this address, which writes them later. With --durable they \
         are written at once.",
-);
-
-const WAIT: Opt = Opt::flag(
-    None,
-    "wait",
-    "Wait while another program writes the file, and do not fail.",
 );
 
 const DURABLE: Opt = Opt::flag(
@@ -147,10 +141,7 @@ fn take(
     rows: Option<&mut Line>,
 ) -> Result<(), Failure> {
     let machine = machine(words)?;
-    let locking = match words.has("wait") {
-        true => Locking::Wait,
-        false => Locking::Try,
-    };
+    let locking = locking(words);
     let mut line = UpdateLine {
         file,
         template: words.value("template"),
@@ -350,6 +341,7 @@ impl<'a> Moments<'a> {
         let clock = Clock {
             now: self.now().0,
             zone: self.zone,
+            is_first: true,
         };
         let seconds = times::time(text, &clock).map_err(told)?;
         Ok(Some(Time::from_seconds(seconds)))

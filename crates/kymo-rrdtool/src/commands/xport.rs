@@ -4,7 +4,7 @@ use kymo_rrd::rpn::{Series, greatest_divisor};
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
-use super::{DAEMON, MACHINE, machine};
+use super::{DAEMON, MACHINE, WAIT, locking, machine};
 use crate::graph::{Bounds, Script};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
@@ -38,6 +38,7 @@ pub(super) const COMMAND: Command = Command {
         Opt::flag(None, "enumds", "Number the columns in XML: v0, v1..."),
         Opt::flag(Some('t'), "showtime", "Show the time of each row."),
         DAEMON,
+        WAIT,
         MACHINE,
     ],
     examples: &["xport -s -1d DEF:in=eth0.rrd:in:AVERAGE CDEF:bits=in,8,* XPORT:bits:\"bits in\""],
@@ -82,7 +83,13 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     }
     let script = Script::read(&words.operands, &bounds, &clock)?;
     let daemon = daemon::address(session, words);
-    let known = script.compute(session, &bounds, machine(words)?, daemon.as_deref())?;
+    let known = script.compute(
+        session,
+        &bounds,
+        machine(words)?,
+        locking(words),
+        daemon.as_deref(),
+    )?;
     let columns = script.columns.iter();
     let table = Table {
         columns: columns
@@ -96,6 +103,12 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     };
     if table.columns.is_empty() {
         return Err(Failure::new("no XPORT found, nothing to do"));
+    }
+    if !script.untold.is_empty() {
+        let words = String::from_utf8_lossy(&script.untold.join(b", ".as_slice())).into_owned();
+        session.warn(format_args!(
+            "the table does not have what these words tell: {words}"
+        ));
     }
     match words.has("json") {
         true => table.json(&bounds, session),

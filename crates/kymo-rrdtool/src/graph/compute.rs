@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use kymo_io::Locking;
 use kymo_machine::Machine;
 use kymo_rrd::Source;
 use kymo_rrd::engine::{Wanted, fetch};
@@ -49,6 +50,7 @@ impl Script {
         session: &mut Session<'_>,
         bounds: &Bounds,
         machine: Option<&'static Machine>,
+        locking: Locking,
         daemon: Option<&str>,
     ) -> Result<Vec<Known>, Failure> {
         self.flush(session, daemon)?;
@@ -63,7 +65,7 @@ impl Script {
             }
         }
         // All files are read before anything is computed.
-        let read = with_sources(session, &files, machine, |_, sources| {
+        let read = with_sources(session, &files, machine, locking, |_, sources| {
             let reads = self.actions.iter().filter_map(|action| match action {
                 Action::Read(read) => Some(read),
                 _ => None,

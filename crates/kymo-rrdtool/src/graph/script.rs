@@ -18,6 +18,8 @@ pub(crate) struct Script {
     pub(super) actions: Vec<Action>,
     /// The variable of each column, and its legend.
     pub(crate) columns: Vec<(usize, Vec<u8>)>,
+    /// The commands of words that a table of rrdtool tells, and one of kymo does not.
+    pub(crate) untold: Vec<Vec<u8>>,
     names: HashMap<Vec<u8>, usize>,
     /// Whether each variable is one value, not a series.
     is_value: Vec<bool>,
@@ -94,7 +96,12 @@ impl Script {
                 b"VDEF" => script.vdef(&mut word)?,
                 b"SHIFT" => script.shift(&mut word)?,
                 b"XPORT" => script.xport(&mut word)?,
-                command if is_drawn(command) => continue,
+                command if is_drawn(command) => {
+                    if !script.untold.iter().any(|known| known == command) && is_told(text) {
+                        script.untold.push(command.to_vec());
+                    }
+                    continue;
+                }
                 command => {
                     let problem = format!("'{}' is not a valid function name", shown(command));
                     return Err(word.error(problem));
@@ -293,6 +300,16 @@ fn is_drawn(command: &[u8]) -> bool {
     let is_width = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     width.is_some_and(|width| width.iter().all(is_width))
         || DRAWN.iter().any(|drawn| drawn.as_bytes() == command)
+}
+
+/// Whether rrdtool has something in its table of a word that draws: texts, and what has a legend.
+fn is_told(word: &[u8]) -> bool {
+    let mut parts = word.split(|byte| *byte == b':');
+    let command = parts.next().unwrap_or_default();
+    match command {
+        b"PRINT" | b"GPRINT" | b"COMMENT" | b"HRULE" | b"VRULE" | b"TEXTALIGN" => true,
+        _ => parts.nth(1).is_some_and(|legend| !legend.is_empty()),
+    }
 }
 
 fn step(text: &[u8]) -> Result<i64, Failure> {

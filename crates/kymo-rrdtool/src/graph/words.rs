@@ -58,14 +58,14 @@ impl<'a> Word<'a> {
 
     /// There must not be more.
     pub(super) fn end(&self) -> Result<(), Failure> {
-        match self.rest.first() {
-            None => Ok(()),
-            Some(argument) => Err(Failure::new(format!(
-                "Unused Arguments \"{}\" in command : {}",
-                shown(argument),
-                shown(self.text)
-            ))),
+        if self.rest.is_empty() {
+            return Ok(());
         }
+        Err(Failure::new(format!(
+            "Unused Arguments \"{}\" in command : {}",
+            shown(&self.rest.join(&b':')),
+            shown(self.text)
+        )))
     }
 
     /// What is wrong with the word.

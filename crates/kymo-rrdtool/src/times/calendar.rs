@@ -42,7 +42,8 @@ impl Fields {
 /// A local calendar.
 pub(super) struct Calendar<'a> {
     zone: &'a LocalZone,
-    now: i64,
+    /// The offset from UTC that is guessed first.
+    guess: i64,
 }
 
 /// How far apart the moments are at which is looked whether summer time is in force.
@@ -54,7 +55,10 @@ impl<'a> Calendar<'a> {
     pub(super) fn new(clock: &Clock<'a>) -> Self {
         Self {
             zone: clock.zone,
-            now: clock.now,
+            guess: match clock.is_first {
+                true => 0,
+                false => clock.zone.offset(clock.now).0,
+            },
         }
     }
 
@@ -92,11 +96,11 @@ impl<'a> Calendar<'a> {
         }
     }
 
-    /// Guesses the offset from UTC and corrects the guess, beginning with that of now: it decides
+    /// Guesses the offset from UTC and corrects the guess. The first one decides
     /// where clocks are set back and show something twice. What they skip leads from one guess to
     /// the other and back; then it is the one in summer time.
     fn approach(&self, local: i64) -> Option<i64> {
-        let mut guess = local.checked_sub(self.zone.offset(self.now).0)?;
+        let mut guess = local.checked_sub(self.guess)?;
         for _ in 0..4 {
             let (offset, summer) = self.zone.offset(guess);
             let next = local.checked_sub(offset)?;

@@ -41,6 +41,10 @@ pub struct Clock<'a> {
     pub now: i64,
     /// Local time.
     pub zone: &'a LocalZone,
+    /// Whether the time is the first that rrdtool asks the C library for: that begins its search for the
+    /// offset from UTC with none then, and else with the one it found last, which is that of now.
+    /// It tells which moment is meant where clocks are set back and show something twice.
+    pub is_first: bool,
 }
 
 /// A time as it is written.

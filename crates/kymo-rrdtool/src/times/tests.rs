@@ -11,7 +11,11 @@ fn zurich() -> LocalZone {
 }
 
 fn clock(zone: &LocalZone) -> Clock<'_> {
-    Clock { now: NOW, zone }
+    Clock {
+        now: NOW,
+        zone,
+        is_first: false,
+    }
 }
 
 /// What a text means, as `YYYY-MM-DD HH:MM:SS` in Zurich.
@@ -230,6 +234,34 @@ fn start_and_end() {
     assert_eq!(day, Ok((NOW - 86_400, NOW)));
 }
 
+/// Where clocks are set back: what rrdtool 1.7.2 takes for the start of `create`, and for that of `fetch`.
+#[test]
+fn what_clocks_show_twice_is_one_moment() {
+    for (rule, text, first, later) in [
+        (
+            "EST5EDT,M3.2.0,M11.1.0",
+            "01:30 20261101",
+            1_793_511_000,
+            1_793_514_600,
+        ),
+        (
+            "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",
+            "01:45 20260405",
+            1_775_315_700,
+            1_775_313_900,
+        ),
+    ] {
+        let zone = LocalZone::posix(rule).unwrap();
+        for (is_first, moment) in [(true, first), (false, later)] {
+            let clock = Clock {
+                is_first,
+                ..clock(&zone)
+            };
+            assert_eq!(time(text.as_bytes(), &clock), Ok(moment), "{rule}");
+        }
+    }
+}
+
 #[test]
 fn every_moment_of_a_year_is_found_again() {
     for rule in [
@@ -258,7 +290,7 @@ proptest! {
     fn any_text(text: Vec<u8>, now: i64) {
         let zone = zurich();
         if let Ok(spec) = TimeSpec::parse(&text) {
-            let _ = spec.resolve(&Clock { now, zone: &zone });
+            let _ = spec.resolve(&Clock { now, zone: &zone, is_first: false });
         }
     }
 
@@ -272,7 +304,7 @@ proptest! {
     ) {
         let zone = zurich();
         if let Ok(spec) = TimeSpec::parse(words.concat().as_bytes()) {
-            let clock = Clock { now, zone: &zone };
+            let clock = Clock { now, zone: &zone, is_first: true };
             let _ = spec.resolve(&clock);
             let _ = TimeSpec::span(&spec, &TimeSpec::NOW, &clock);
             let _ = TimeSpec::span(&TimeSpec::NOW, &spec, &clock);

@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kymo_io::{Access, Bytes, Shared};
-use kymo_rrd::engine::{Fetched, Rrd, Wanted, fetch};
+use kymo_io::{Access, Bytes, Locking, lock_to_read};
+use kymo_rrd::engine::{Fetched, Wanted, fetch};
 use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::{Form, Source, Value};
 use kymo_rrdtool::times::EARLIEST;
@@ -39,6 +39,8 @@ impl<S: Read + Write> Client<'_, S> {
         session.most_values = Some(MOST_VALUES);
         session.durable = self.shared.store.is_durable();
         session.place = place;
+        // It may be this daemon that writes the file.
+        session.locking = Locking::Briefly;
         let done = run(&mut session, words);
         match done.unwrap_or_else(|| Err(Failure::new("there is no such command"))) {
             Ok(()) => Ok(out),
@@ -48,17 +50,20 @@ impl<S: Read + Write> Client<'_, S> {
 
     /// Tells where the step begins of the last update that was accepted, pending or not.
     pub(super) fn last(&mut self, path: &[u8]) {
-        let opened = Shared::open(path_of(path)).ok();
-        let Some(mut rrd) = opened.and_then(|file| Rrd::open(file).ok()) else {
+        let opened = Bytes::open_locked(path_of(path), Access::Random, Locking::Briefly).ok();
+        let found = opened.and_then(|bytes| {
+            let whole = Source::complete(&bytes).ok()?;
+            let database = Source::open(&whole, None).ok()?.database;
+            Some((database.state.last_update, database.step))
+        });
+        let Some((in_file, step)) = found else {
             // It says why.
             let told = self.run(&[b"last", path], None);
             return self.tell_number(told);
         };
         let known = self.shared.store.known(path);
-        let last = known.map_or(rrd.last_update(), |database| {
-            database.last().max(rrd.last_update())
-        });
-        let step = i64::try_from(rrd.database().step).unwrap_or(i64::MAX);
+        let last = known.map_or(in_file, |database| database.last().max(in_file));
+        let step = i64::try_from(step).unwrap_or(i64::MAX);
         let seconds = last.seconds();
         self.done(seconds - seconds.checked_rem_euclid(step).unwrap_or(0));
     }
@@ -376,10 +381,16 @@ fn read(path: &Path) -> io::Result<Bytes> {
         return Bytes::open(path, Access::Sequential);
     }
     let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    // A file system without locks is none that nobody reads.
+    match lock_to_read(&file, Locking::Briefly) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Err(io::Error::new(error.kind(), "another program writes it"));
+        }
+        _ => {}
+    }
     // It may have grown.
-    File::open(path)?
-        .take(LONGEST_COPY + 1)
-        .read_to_end(&mut bytes)?;
+    file.take(LONGEST_COPY + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 <= LONGEST_COPY {
         true => Ok(bytes.into()),
         false => Err(io::ErrorKind::FileTooLarge.into()),

@@ -284,7 +284,8 @@ fn told(panic: &(dyn Any + Send)) -> &str {
 fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) -> Outcome {
     store.counters.writes.fetch_add(1, Relaxed);
     let many = records(pending).nth(MANY - 1).is_some();
-    let done = files.with(path, None, Locking::Try, |rrd| {
+    // Who reads it, in this daemon or elsewhere, is soon done.
+    let done = files.with(path, None, Locking::Briefly, |rrd| {
         if store.is_durable() {
             // Before the journal may lose them, they are on the disk.
             rrd.set_durability(Durability::Synced);

@@ -1,7 +1,7 @@
 //! What is written around the values of a class, worked out once.
 
 use kymo_model::{Base, FieldId, Kind, Schema, Scope};
-use kymo_text::{Line, Stamp};
+use kymo_text::{Line, Stamp, visible};
 
 use super::options::Names;
 use crate::show::color::Palette;
@@ -224,7 +224,7 @@ fn value(kind: &Kind, palette: &Palette) -> Value {
 /// Appends `NAME = `.
 pub(super) fn name(text: &str, color: &str, palette: &Palette, line: &mut Line) {
     line.push(color.as_bytes());
-    line.push(text.as_bytes());
+    line.push(visible(text).as_bytes());
     line.push(palette.reset.as_bytes());
     line.push(b" = ");
 }
