@@ -297,7 +297,11 @@ fn texts_that_have_no_room_are_cut_off() {
 
 #[test]
 fn packets_follow_one_another() {
-    let small = Options::new().packet_size(4096).file_size(1 << 14);
+    // None is lost, however slow the disk is.
+    let small = Options::new()
+        .packet_size(4096)
+        .file_size(1 << 14)
+        .when_full(WhenFull::Wait);
     let events = recorded(&small, || {
         for number in 0..5000u64 {
             tracing::info!(number, text = "x".repeat(number as usize % 50), half = 0.5);
