@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kymo_io::{Access, Bytes, Locking};
 use kymo_machine::Machine;
@@ -87,19 +87,19 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 /// Copies of the files that are open may be this large altogether, in bytes.
-pub const MOST_COPIED: u64 = 1 << 28;
+pub const MOST_COPIED: usize = 1 << 28;
 
 /// What they are.
-static COPIED: AtomicU64 = AtomicU64::new(0);
+static COPIED: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of a copy, which are counted as long as there is the recording.
 #[derive(Debug)]
-struct Copied(u64);
+struct Copied(usize);
 
 impl Copied {
     /// Counts so many bytes, if that is not too many.
-    fn count(bytes: u64) -> Option<Self> {
-        let more = |before: u64| before.checked_add(bytes).filter(|all| *all <= MOST_COPIED);
+    fn count(bytes: usize) -> Option<Self> {
+        let more = |before: usize| before.checked_add(bytes).filter(|all| *all <= MOST_COPIED);
         let counted = COPIED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         counted.ok().map(|_| Self(bytes))
     }
@@ -130,7 +130,7 @@ impl Recording {
         };
         let mut bytes =
             Bytes::open_locked(path, Access::Random, Locking::Briefly).map_err(unreadable)?;
-        let copied = Copied::count(bytes.len() as u64);
+        let copied = Copied::count(bytes.len());
         if copied.is_some() {
             bytes = bytes.into_memory();
         }
