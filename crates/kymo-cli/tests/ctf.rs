@@ -761,29 +761,24 @@ fn what_a_killed_run_left_is_not_read_and_removed_by_the_next() {
         good(&["convert", text(&small), "-o", text(path), "--to", "ctf-rfc"]);
     }
     assert_eq!(events(home.path(), &[]), events(&output, &[]));
+    let again = || {
+        good(&[
+            "convert",
+            text(&small),
+            "-o",
+            text(&output),
+            "--to",
+            "ctf-rfc",
+            "--force",
+        ])
+    };
     // Somebody writes this one.
     let file = fs::File::open(&written).expect("opened");
     file.try_lock().expect("locked");
-    good(&[
-        "convert",
-        text(&small),
-        "-o",
-        text(&output),
-        "--to",
-        "ctf-rfc",
-        "--force",
-    ]);
+    again();
     assert!(!left.exists() && written.exists() && other.exists());
     drop(file);
-    good(&[
-        "convert",
-        text(&small),
-        "-o",
-        text(&output),
-        "--to",
-        "ctf-rfc",
-        "--force",
-    ]);
+    again();
     assert!(!written.exists() && other.exists());
     assert_eq!(events(&output, &[]), events(&small, &[]));
 }

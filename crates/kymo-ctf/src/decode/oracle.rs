@@ -9,9 +9,10 @@ use kymo_model::{Cursor, Event, FaultCode, FieldId, Scope, Visitor};
 use proptest::prelude::*;
 
 use super::Decoder;
+use crate::any::structure_of;
 use crate::class::{
     BitLayout, Dialect, Encoding, EventRecordClass, FieldClass, FieldPath, FieldRef, IntegerStyle,
-    Length, Member, Selector, Step, StreamClass, TraceClass, VariantOption,
+    Length, Selector, Step, StreamClass, TraceClass, VariantOption,
 };
 
 /// What a decoder tells, one after another.
@@ -420,24 +421,11 @@ fn leaf() -> impl Strategy<Value = FieldClass> {
     ]
 }
 
-pub(crate) fn structure(members: Vec<FieldClass>, min_align: u32) -> FieldClass {
-    let members = members
-        .into_iter()
-        .enumerate()
-        .map(|(position, class)| Member {
-            name: format!("m{position}").into(),
-            class,
-            attributes: Vec::new(),
-        })
-        .collect();
-    FieldClass::Struct { members, min_align }
-}
-
 pub(crate) fn any_class() -> impl Strategy<Value = FieldClass> {
     leaf().prop_recursive(4, 24, 5, |inner| {
         prop_oneof![
             (prop::collection::vec(inner.clone(), 0..5), 0u32..6)
-                .prop_map(|(members, align)| structure(members, 1 << align)),
+                .prop_map(|(members, align)| structure_of(members, 1 << align)),
             (inner.clone(), 0u64..4, 0u32..6).prop_map(|(element, length, align)| {
                 FieldClass::Array {
                     element: Box::new(element),
@@ -520,7 +508,7 @@ pub(crate) fn payload() -> impl Strategy<Value = FieldClass> {
         .prop_map(|(selector, mut members, last)| {
             members.insert(0, selector);
             members.push(last);
-            structure(members, 1)
+            structure_of(members, 1)
         })
 }
 

@@ -6,11 +6,12 @@ use proptest::prelude::*;
 
 use super::super::{EventId, StreamOptions, StreamWriter, Token, Values, WriteError};
 use super::{encoder, parsed, read, tsdl};
+use crate::any::structure_of;
 use crate::class::{
     BitLayout, Dialect, Encoding, FieldClass, IntegerStyle, Length, Member, Role, TraceClass,
 };
 use crate::decode::Decoder;
-use crate::decode::oracle::{payload, structure, trace};
+use crate::decode::oracle::{payload, trace};
 use crate::metadata::fit::fit;
 
 const FIRST: EventId = EventId {
@@ -33,7 +34,7 @@ fn sizes() -> FieldClass {
             ..IntegerStyle::default()
         },
     };
-    structure(
+    structure_of(
         vec![
             size(Role::PacketTotalLength),
             size(Role::PacketContentLength),
@@ -335,7 +336,7 @@ fn texts_of_all_encodings_come_back() {
                 align: 8,
             },
         ] {
-            let class = trace_of(structure(vec![class], 1));
+            let class = trace_of(structure_of(vec![class], 1));
             let values = in_struct(&[Token::Text(text.as_bytes().to_vec())]);
             assert_eq!(one(&class, &values).unwrap(), values, "{encoding:?}");
             let wrong = in_struct(&[Token::Text(vec![0xff])]);
@@ -349,7 +350,7 @@ fn texts_of_all_encodings_come_back() {
 #[test]
 fn floats_are_rounded_to_their_size() {
     let float = |bits| {
-        trace_of(structure(
+        trace_of(structure_of(
             vec![FieldClass::Float(BitLayout {
                 bits,
                 align: 1,
@@ -383,7 +384,7 @@ fn floats_are_rounded_to_their_size() {
 
 #[test]
 fn all_numbers_of_16_bits_come_back() {
-    let class = trace_of(structure(
+    let class = trace_of(structure_of(
         vec![FieldClass::Array {
             element: Box::new(FieldClass::Float(BitLayout {
                 bits: 16,
