@@ -7,8 +7,10 @@
 mod collectd;
 mod commands;
 mod engine;
+mod index;
 mod logs;
 mod machine;
+mod rows;
 mod rrd;
 mod serve;
 mod tracing;
@@ -42,8 +44,10 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
         Some("engine") => return engine::run(args),
+        Some("index") => return index::run(args),
         Some("logs") => return logs::run(args),
         Some("machine") => return machine::run(args),
+        Some("rows") => return rows::run(args),
         Some("rrd") => return rrd::run(args),
         Some("collectd") => return collectd::run(args),
         Some("commands") => return commands::run(args),
@@ -51,8 +55,8 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("tracing") => return tracing::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `collectd`, `commands`, `engine`, `logs`, `machine`, `rrd`, \
-                 `serve` or `tracing`"
+                "what to measure: `bench ctf`, `collectd`, `commands`, `engine`, `index`, `logs`, `machine`, `rows`, \
+                 `rrd`, `serve` or `tracing`"
                     .into(),
             );
         }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use crate::Outcome;
 use crate::args::Args;
+use crate::mutate::Mutator;
 use crate::process::root;
 
 /// What makes the compiler tell libFuzzer which branches were taken.
@@ -24,6 +26,7 @@ const FLAGS: &[&str] = &[
 pub(crate) fn run(mut args: Args) -> Outcome {
     let seconds: u64 = args.word().ok_or("fuzz needs SECONDS")?.parse()?;
     let seed: Option<u32> = args.value("--seed")?;
+    let made: Option<usize> = args.value("--inputs")?;
     let only: Vec<String> = std::iter::from_fn(|| args.word()).collect();
     args.finish()?;
     let folder = root().join("fuzz");
@@ -51,28 +54,37 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     targets.retain(|name| only.is_empty() || only.contains(name));
     let share = (seconds / targets.len() as u64).max(1);
+    let all = Instant::now();
     for name in &targets {
-        let corpus = folder.join("corpus").join(name);
-        let seeds = std::fs::read_dir(&corpus)?.count();
-        if seeds == 0 {
-            return Err(format!("no seeds in {}", corpus.display()).into());
-        }
-        // New inputs stay out of the repository's corpus.
-        let found = folder.join("target/found").join(name);
-        std::fs::create_dir_all(&found)?;
+        let seeds = seeds(&folder.join("corpus").join(name))?;
         std::fs::create_dir_all(folder.join("artifacts"))?;
         let program = folder
             .join("target")
             .join(&target)
             .join("release")
             .join(name);
-        let output = Command::new(&program)
-            .current_dir(&folder)
-            .arg(&found)
-            .arg(&corpus)
-            .arg(format!("-max_total_time={share}"))
-            // 0 is libFuzzer's word for a seed of its own.
-            .arg(format!("-seed={}", seed.unwrap_or(0)))
+        let began = Instant::now();
+        let mut fuzzer = Command::new(&program);
+        fuzzer.current_dir(&folder);
+        match made {
+            None => {
+                // New inputs stay out of the repository's corpus.
+                let found = folder.join("target/found").join(name);
+                std::fs::create_dir_all(&found)?;
+                fuzzer
+                    .arg(&found)
+                    .arg(folder.join("corpus").join(name))
+                    .arg(format!("-max_total_time={share}"))
+                    // 0 is libFuzzer's word for a seed of its own.
+                    .arg(format!("-seed={}", seed.unwrap_or(0)));
+            }
+            Some(count) => {
+                let inputs = folder.join("target/made").join(name);
+                make(&seeds, count, seed.unwrap_or(1), &inputs)?;
+                fuzzer.arg(&inputs).arg("-runs=0");
+            }
+        }
+        let output = fuzzer
             .arg(format!("-artifact_prefix=artifacts/{name}-"))
             .args([
                 "-timeout=10",
@@ -87,13 +99,25 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             eprintln!("{log}");
             return Err(format!("{name} found something; see fuzz/artifacts").into());
         }
+        let least = made.unwrap_or(seeds.len() + 1) as u64;
         let runs = log
             .lines()
             .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))
             .and_then(|runs| runs.trim().parse::<u64>().ok())
-            .filter(|&runs| runs > seeds as u64)
-            .ok_or_else(|| format!("{name} ran nothing but its seeds"))?;
-        println!("{name:<18} {seeds:>3} seeds, {runs:>9} runs in {share} s");
+            .filter(|&runs| runs >= least)
+            .ok_or_else(|| format!("{name} ran fewer inputs than {least}"))?;
+        let time = began.elapsed().as_secs_f64();
+        println!(
+            "{name:<18} {:>3} seeds, {runs:>9} runs in {time:.1} s",
+            seeds.len()
+        );
+        if made.is_some() {
+            // They are made again.
+            std::fs::remove_dir_all(folder.join("target/made"))?;
+            if all.elapsed().as_secs() > seconds {
+                return Err(format!("the inputs take more than {seconds} s").into());
+            }
+        }
     }
     println!("{} passed, 0 failed", targets.len());
     Ok(())
@@ -131,6 +155,32 @@ fn only_stalled(program: &Path, folder: &Path, name: &str) -> Outcome<bool> {
         stalled = true;
     }
     Ok(stalled)
+}
+
+/// The inputs of a corpus, in the order of their names.
+fn seeds(corpus: &Path) -> Outcome<Vec<Vec<u8>>> {
+    let entries: Result<Vec<_>, _> = std::fs::read_dir(corpus)?.collect();
+    let mut entries = entries?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    let seeds: Result<Vec<_>, _> = entries.iter().map(|e| std::fs::read(e.path())).collect();
+    match seeds? {
+        seeds if seeds.is_empty() => Err(format!("no seeds in {}", corpus.display()).into()),
+        seeds => Ok(seeds),
+    }
+}
+
+/// Puts inputs made of seeds into an empty directory. What libFuzzer makes depends on the
+/// branches that were taken, and these on the machine.
+fn make(seeds: &[Vec<u8>], count: usize, seed: u32, inputs: &Path) -> Outcome {
+    if inputs.exists() {
+        std::fs::remove_dir_all(inputs)?;
+    }
+    std::fs::create_dir_all(inputs)?;
+    let mut mutator = Mutator::new(seeds, seed.into());
+    for number in 0..count {
+        std::fs::write(inputs.join(number.to_string()), mutator.next())?;
+    }
+    Ok(())
 }
 
 /// The names of the targets.

@@ -5,9 +5,12 @@
 mod args;
 mod bench;
 mod conformance;
+mod count;
 mod daemons;
 mod fuzz;
 mod interop;
+mod make_trace;
+mod mutate;
 mod process;
 mod soak;
 mod twin;
@@ -55,6 +58,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       --runs N      alternating runs of which the median counts (5)
   bench engine
       Counts the instructions of an update of a database that stays open; needs valgrind.
+  bench index [--events N] [--runs N] [--keep]
+      Measures the index of a trace of N events (100000000, some 4 GB) on 50 tracks beside `kymo check`.
+      --keep        does not remove the trace afterwards
   bench logs [--runs N]
       Measures kymo on an event log of 5000000 events beside a copy of them, and cpeldump.
   bench machine [--runs N]
@@ -73,16 +79,26 @@ usage: cargo xtask COMMAND [OPTIONS]
       Measures kymo-tracing beside LTTng-UST: an event with three integers, processor time and
       instructions; needs gcc, liblttng-ust-dev and valgrind.
       --events N    events of a run (2000000)
+  bench rows [--tool SCRIPT] [--events N] [--runs N]
+      Measures rows with columns beside babeltrace2 on a trace of N events (10000000).
   bench rrd [--runs N] [--files N]
       Measures conversion, dump and restore of databases beside rrdtool.
       --files N     small files to convert (1000)
+  count [--base REVISION]
+      Counts the lines of each crate without its tests, and how many more they are than in a revision.
+  make-trace N DIR [--from TRACE] [--streams N]
+      Makes a CTF trace of N events in a new directory DIR: a recorded trace of LTTng, repeated with later clocks.
+      --from TRACE  what is repeated (examples/lttng-small)
+      --streams N   copies of each of its streams (1)
   soak [MINUTES] [--ours PROGRAM]
       Puts `kymo serve` under mixed, hostile load for MINUTES (10): datagrams of all levels of security,
       damaged ones, lines of both protocols, slow readers, times that jump, a full disk (as root).
       --ours PROGRAM  instead of the kymo that is built now
-  fuzz SECONDS [TARGET...] [--seed N]
-      Runs the fuzz targets, SECONDS in total, on the corpora in fuzz/corpus. With a seed, all runs
-      try much the same inputs.
+  fuzz SECONDS [TARGET...] [--seed N] [--inputs N]
+      Runs the fuzz targets on the corpora in fuzz/corpus, for SECONDS in total.
+      --seed N      starts from this seed (of libFuzzer a new one each time; with --inputs 1)
+      --inputs N    runs N inputs per target that are the same on every machine, instead of
+                    those that libFuzzer finds; fails if they take more than SECONDS
 ";
 
 fn main() -> ExitCode {
@@ -102,6 +118,8 @@ fn run() -> Outcome {
         Some("elements") => conformance::print_elements(args),
         Some("interop") => interop::run(args),
         Some("bench") => bench::run(args),
+        Some("count") => count::run(args),
+        Some("make-trace") => make_trace::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
         Some("help") | None => {

@@ -31,9 +31,15 @@ pub(crate) fn states(
     })?;
     let text = match args.common.json {
         true => states.to_json(),
-        false => states.to_text(&style(args.common.input.clock_gmt)),
+        false => states.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, &text, &states.coverage)
+    finish_analysis(
+        terminal,
+        &inputs,
+        &text,
+        &states.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// Latencies.
@@ -42,8 +48,7 @@ pub(crate) fn latency(
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
     let query = LatencyQuery {
-        start: args.start.clone(),
-        end: args.end.clone(),
+        events: args.start.clone().zip(args.end.clone()),
         pair_by: args.pair_by.clone().unwrap_or_default(),
         tracks: args.common.tracks.by(),
         worst: args.worst as usize,
@@ -53,9 +58,15 @@ pub(crate) fn latency(
     })?;
     let text = match args.common.json {
         true => latency.to_json(),
-        false => latency.to_text(&style(args.common.input.clock_gmt)),
+        false => latency.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, &text, &latency.coverage)
+    finish_analysis(
+        terminal,
+        &inputs,
+        &text,
+        &latency.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// A profile.
@@ -64,8 +75,7 @@ pub(crate) fn profile(
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
     let query = ProfileQuery {
-        enter: args.enter.clone(),
-        exit: args.exit.clone(),
+        events: args.enter.clone().zip(args.exit.clone()),
         key: args.key.clone(),
         tracks: args.common.tracks.by(),
         running: args.running,
@@ -75,35 +85,37 @@ pub(crate) fn profile(
     })?;
     let text = match args.common.json {
         true => profile.to_json(),
-        false => profile.to_text(&style(args.common.input.clock_gmt)),
+        false => profile.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, &text, &profile.coverage)
+    finish_analysis(
+        terminal,
+        &inputs,
+        &text,
+        &profile.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// Events by track.
 pub(crate) fn by_track(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = inputs(&args.input, args.work.strict, terminal)?;
     let options = Options {
         threads: threads(&args.work),
         strict: args.work.strict,
         ..Options::default()
     };
     let tracks = args.tracks.by();
-    let mut stats = selected(
-        &inputs,
-        &args.selection,
-        args.input.clock_gmt,
-        terminal,
-        |select| TrackStats::new(&inputs.recordings, select, &tracks, &options),
-    )?;
+    let mut stats = selected(&inputs, &args.selection, terminal, |select| {
+        TrackStats::new(&inputs.recordings, select, &tracks, &options)
+    })?;
     if let Some(top) = args.top {
         stats.keep_top(top);
     }
     let text = match args.json {
         true => stats.to_json(),
-        false => stats.to_text(&style(args.input.clock_gmt)),
+        false => stats.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, &text, &stats.coverage)
+    finish_analysis(terminal, &inputs, &text, &stats.coverage, args.work.strict)
 }
 
 /// Opens recordings and makes an analysis of the events that are wanted.
@@ -112,19 +124,15 @@ fn analyse<T>(
     terminal: &Terminal,
     run: impl FnOnce(&[AnyRecording], &&Progressing<'_>, &Options) -> Result<T, Error>,
 ) -> Result<(Inputs, T), Failure> {
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = inputs(&args.input, args.work.strict, terminal)?;
     let options = Options {
         threads: threads(&args.work),
         strict: args.work.strict,
         resolution: args.resolution.nanos(),
     };
-    let result = selected(
-        &inputs,
-        &args.selection,
-        args.input.clock_gmt,
-        terminal,
-        |select| run(&inputs.recordings, select, &options),
-    )?;
+    let result = selected(&inputs, &args.selection, terminal, |select| {
+        run(&inputs.recordings, select, &options)
+    })?;
     Ok((inputs, result))
 }
 
@@ -132,13 +140,12 @@ fn analyse<T>(
 fn selected<T>(
     inputs: &Inputs,
     selection: &args::Selection,
-    gmt: bool,
     terminal: &Terminal,
     run: impl FnOnce(&&Progressing<'_>) -> Result<T, Error>,
 ) -> Result<T, Failure> {
-    let wanted = Wanted::new(selection, gmt);
+    let wanted = Wanted::new(selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn_of_idle_patterns(&inputs.recordings, terminal);
+    wanted.warn(inputs, &filter, terminal);
     terminal.begin_progress(total_bytes(&inputs.recordings));
     let select = Progressing::new(&filter, terminal, &inputs.recordings);
     let result = run(&&select);
@@ -154,14 +161,14 @@ fn selected<T>(
 }
 
 /// How reports look here.
-fn style(gmt: bool) -> Style {
+fn style(inputs: &Inputs) -> Style {
     let told = std::env::var("COLUMNS").ok();
     let told = told.and_then(|columns| columns.parse().ok());
     let width = told.or_else(|| {
         let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
         Some(usize::from(width.0))
     });
-    Style::new(gmt).with_width(width)
+    inputs.style().with_width(width)
 }
 
 /// Writes a report, and tells how the program ends.
@@ -170,6 +177,8 @@ fn finish_analysis(
     inputs: &Inputs,
     text: &[u8],
     coverage: &Coverage,
+    strict: bool,
 ) -> Result<Outcome, Failure> {
-    finish(terminal, inputs, text, coverage.is_good())
+    let is_lost = strict && !coverage.discarded.is_empty();
+    finish(terminal, inputs, text, coverage.is_good() && !is_lost)
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use kymo::filter::{Glob, Moment, parse_range};
-use kymo::open::{ClockChoice, Duration, parse_placed};
+use kymo::open::{ClockChoice, Duration, parse_aligned};
 use kymo::show::pretty;
 use kymo_collectd::network::Keys;
 use kymo_machine::Machine;
@@ -111,8 +111,11 @@ pub(crate) enum Command {
 pub(crate) struct Input {
     /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
     /// (CPEL, elog, Gist, or the JSON lines of one), or a directory to search for all of them but
-    /// JSON lines; or datagrams of collectd: a capture of the network (pcap, pcapng), or a file that
-    /// is one datagram.
+    /// JSON lines; a trace of Perfetto or Chrome (JSON); or datagrams of collectd: a capture of the
+    /// network (pcap, pcapng), or a file that is one datagram.
+    ///
+    /// A tar archive stands for the directory it was made of, a file compressed with gzip or Zstandard
+    /// for its content, and `-` for standard input.
     ///
     /// A directory that holds a file named `metadata`, in RFC v1.1 `metadata_0` and so on, is a CTF
     /// trace. Any other directory is searched with all below it, for traces, for databases whose names end in `.rrd`, and for
@@ -146,23 +149,24 @@ pub(crate) struct Input {
     #[arg(
         long,
         value_name = "PATH=TIME",
-        value_parser = parse_placed::<Moment>,
+        value_parser = parse_aligned::<Moment>,
         help_heading = "Clocks"
     )]
     pub(crate) align: Vec<(PathBuf, Moment)>,
 
     /// Add a duration to the times of the recordings of a PATH: `host2/=-1.5ms`; units are ns, us,
-    /// ms, s, m, h, d. Can be given several times.
+    /// ms, s, m, h, d. It is added after --align and --align-event. Can be given several times.
     #[arg(
         long,
         value_name = "PATH=DURATION",
-        value_parser = parse_placed::<Duration>,
+        value_parser = parse_aligned::<Duration>,
         help_heading = "Clocks"
     )]
     pub(crate) offset: Vec<(PathBuf, Duration)>,
 
     /// Take the first event of this name for the same moment in the recordings of all paths, of
-    /// which two at least must have it: that of the first path stays, the others are moved.
+    /// which two at least must have it: that of the first path stays, or of the first path with a
+    /// date if the first one has none; the others are moved.
     #[arg(long, value_name = "NAME", help_heading = "Clocks")]
     pub(crate) align_event: Option<String>,
 
@@ -237,19 +241,20 @@ pub(crate) struct Selection {
     /// payload, the specific context, the common context, the packet context and the packet
     /// header, unless it begins with `payload.`, `specific_context.`, `common_context.`,
     /// `packet_context.` or `packet_header.`.
-    /// event.name, event.id, event.level, event.time (nanoseconds), stream.class, stream.id,
-    /// stream.name and trace.name are of the event itself. An odd name stands between back
-    /// quotes. `kymo info --schema` lists the fields.
+    /// event.name, event.id, event.kind, event.level, event.time (nanoseconds), stream.class,
+    /// stream.id, stream.name, trace.name and recording.path are of the event itself, and so are the
+    /// keys of the JSON (timestamp, event, ...) where it has no such field. An odd name stands between
+    /// back quotes. `kymo info --schema` lists the fields.
     ///
     /// A test of a field that an event does not have is false, whatever it asks. A field that
-    /// no event has is an error.
+    /// no event has is an error; a value that the field cannot have brings a warning.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Option<String>,
 
     /// Only events from this time on.
     ///
     /// [YYYY-MM-DD ]HH:MM[:SS[.NANO]] in local time (in UTC with --clock-gmt), on the day of
-    /// the first event where no date is given; [-]SEC[.NANO] since the origin of the clocks;
+    /// the first event that has a date where none is given; [-]SEC[.NANO] since the origin of the clocks;
     /// or as in RFC 3339, 2026-01-31T12:00:00Z.
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) begin: Option<Moment>,
@@ -290,6 +295,7 @@ Examples:
   kymo print --event 'lttng_ust_libc:*' --where 'size >= 4096 and cpu_id in [0, 2..3]' trace/
   kymo print --format csv --event sched_switch trace/ > switches.csv
   kymo print --format cpeldump vpp.cpel
+  kymo print --last 20 trace/
   kymo print --follow --where 'ret < 0' /var/log/trace/")]
 pub(crate) struct Print {
     #[command(flatten)]
@@ -314,6 +320,18 @@ pub(crate) struct Print {
     /// (pretty, json, csv)
     #[arg(long, help_heading = "Clocks")]
     pub(crate) clock_seconds: bool,
+
+    /// How times are written. (json, csv)
+    ///
+    /// Programs that read numbers as doubles, such as jq, lose the last digits of nanoseconds since 1970.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value_t,
+        help_heading = "Output"
+    )]
+    pub(crate) times: Times,
 
     /// Do not show the time since the event before. (pretty)
     #[arg(long, help_heading = "Output")]
@@ -350,7 +368,7 @@ pub(crate) struct Print {
     #[arg(
         long,
         value_name = "PATH=TAG",
-        value_parser = parse_placed::<String>,
+        value_parser = parse_aligned::<String>,
         help_heading = "Output"
     )]
     pub(crate) tag: Vec<(PathBuf, String)>,
@@ -372,10 +390,15 @@ pub(crate) struct Print {
     #[arg(long, value_name = "N", help_heading = "Filters")]
     pub(crate) limit: Option<u64>,
 
+    /// Print only the last N events, without reading all of those before them.
+    #[arg(long, value_name = "N", help_heading = "Filters")]
+    pub(crate) last: Option<u64>,
+
     /// Go on as the recordings grow, until interrupted.
     ///
-    /// New packets, new files and new metadata are looked for five times a second. Events that
-    /// arrive together are merged by time.
+    /// What was added to traces, databases, event logs and captures is looked for five times a second, and
+    /// recordings that are new below a directory. Events that arrive together are merged by time.
+    /// With --last N, N events are printed first.
     #[arg(long, help_heading = "Output")]
     pub(crate) follow: bool,
 
@@ -387,7 +410,9 @@ pub(crate) struct Print {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Work")]
 pub(crate) struct Work {
-    /// Stop at the first damage.
+    /// Stop at the first damage, and exit with 1 also if the recorder discarded something.
+    ///
+    /// Warnings about metadata are errors then, and no event is read.
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -484,10 +509,12 @@ pub(crate) struct Stats {
 
 /// Decode everything, and tell of all damage
 ///
-/// Every field of every event is decoded. Told is how many events, fields (numbers, truth values,
-/// texts, BLOBs, wherever they are: each element of an array counts) and packets there are,
-/// how many events the recorder discarded, and of each fault the file, offset, packet, event
-/// and field. Damage makes the exit status 1; discarded events are no damage.
+/// Every field of every event is decoded. The report counts events, fields (numbers, truth values,
+/// texts, BLOBs, wherever they are: each element of an array counts), packets, and the events and
+/// packets that the recorder discarded. It lists each fault with its file, offset, packet, event
+/// and field. The last line says what was found: `OK`, `lost:` what the recorder discarded,
+/// `damaged:` how many faults there are. Damage makes the exit status 1; a loss does so with
+/// `--strict`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -498,7 +525,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Write one JSON object: {"events":N,"fields":N,"packets":N,"discarded_events":N,"faults":[{"file":..,"offset":..,"packet":..,"event":..,"field":..,"code":..,"message":..}]}
+    /// Write one JSON object: {"result":"ok"|"lost"|"damaged","events":N,"fields":N,"packets":N,"discarded_events":N,"discarded_packets":N,"faults":[{"file":..,"offset":..,"packet":..,"event":..,"field":..,"code":..,"message":..}]}
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -540,13 +567,35 @@ pub(crate) enum Format {
     Details,
     /// A JSON object a line
     Json,
-    /// Comma-separated values; with --event naming one event, a column for each of its fields
+    /// Comma-separated values, with a column for each field of the events
     Csv,
     /// CPEL and Gist files as VPP's cpeldump prints them, one section after the other
     Cpeldump,
     /// elog files as VPP's elog_dump prints them
     #[value(name = "elog_dump")]
     ElogDump,
+}
+
+/// How JSON and CSV hold times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Times {
+    /// Nanoseconds, as a number
+    #[default]
+    Number,
+    /// Nanoseconds, as a string in JSON
+    Text,
+    /// As in RFC 3339 with nine digits of the second, in local time or in UTC with --clock-gmt
+    Iso,
+}
+
+impl From<Times> for kymo::show::Times {
+    fn from(times: Times) -> Self {
+        match times {
+            Times::Number => Self::Number,
+            Times::Text => Self::Text,
+            Times::Iso => Self::Iso,
+        }
+    }
 }
 
 /// When to use colours.

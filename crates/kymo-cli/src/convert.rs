@@ -8,27 +8,28 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kymo::AnyRecording;
 use kymo::convert::chrome::Chrome;
-use kymo::convert::cpel::{self, Cpel, CpelOptions, Keep};
-use kymo::convert::elog::{self, Elog};
+use kymo::convert::cpel::{self, Cpel, CpelOptions, CpelPlan, Cut, Keep};
+use kymo::convert::elog::{Elog, ElogPlan};
 use kymo::convert::jsonl::Jsonl;
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
-use kymo::convert::{Losses, MarkOptions, Marks, UnknownField};
+use kymo::convert::{Losses, TrackBinding, TrackOptions, UnknownField};
 use kymo::filter::{Filter, Query};
 use kymo::pipeline::{self, Output, Summary};
-use kymo::show::{Assembler, WallOptions};
+use kymo::show::{Sink, WallOptions};
+use kymo::{AnyRecording, Discarded};
 use kymo_cpel::write;
 use kymo_ctf::class::Dialect;
 use kymo_io::{Replace, replace};
 use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
-use crate::args::Selection;
 use crate::args::convert::{Convert, To};
+use crate::args::{Selection, Times};
 use crate::ctf;
 use crate::formats::refuse_foreign;
+use crate::links::split;
 use crate::open::{
     Inputs, Wanted, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns, whole_inputs,
 };
@@ -45,11 +46,11 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     let to = target(args)?;
     refuse_options_of_others(args, to)?;
     refuse_output(args, to)?;
-    let inputs = whole_inputs(&args.input, terminal)?;
+    let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
     refuse_found_input(args, to, &inputs.recordings)?;
-    let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
+    let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn_of_idle_patterns(&inputs.recordings, terminal);
+    wanted.warn(&inputs, &filter, terminal);
     let outcome = tell_opening_faults(&inputs, terminal);
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
@@ -61,22 +62,22 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         filter: &filter,
     };
     let wall = WallOptions {
-        gmt: args.input.clock_gmt,
+        gmt: inputs.gmt,
         ..WallOptions::default()
     };
     let of = &inputs.recordings;
     let done = match to {
-        To::Jsonl => job.stream(&mut Jsonl::new(wall)),
-        To::Csv => job.stream(&mut csv(&args.selection.event, of, wall)),
+        To::Jsonl => job.stream(&mut Jsonl::new(args.times.into(), wall)),
+        To::Csv => job.stream(&mut csv(&args.selection.event, of, args.times.into(), wall)),
         To::Perfetto => {
-            let marks = job.marks()?;
-            let mut perfetto = Perfetto::new(of, &marks, wall);
+            let binding = job.binding()?;
+            let mut perfetto = Perfetto::new(of, &binding, wall);
             let done = job.stream(&mut perfetto);
             job.told(done, perfetto.losses())
         }
         To::Chrome => {
-            let marks = job.marks()?;
-            let mut chrome = Chrome::new(of, &marks, wall);
+            let binding = job.binding()?;
+            let mut chrome = Chrome::new(of, &binding, wall);
             let done = job.stream(&mut chrome);
             job.told(done, chrome.losses())
         }
@@ -85,11 +86,29 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         To::Rrd => job.database(wall),
         To::Ctf18 | To::Ctf2 | To::CtfRfc => return traces(args, to, &job, outcome),
     };
+    if let Ok(summary) = &done
+        && !summary.discarded.is_empty()
+    {
+        // Text tells of each loss where it is.
+        if !matches!(to, To::Jsonl | To::Csv) {
+            tell_discarded(&summary.discarded, terminal);
+        }
+        if args.work.strict {
+            return Ok(Outcome::Damage);
+        }
+    }
     match done {
         Ok(Summary { faults: 0, .. }) => Ok(outcome),
         Ok(_) | Err(Stop::Damage) => Ok(Outcome::Damage),
         Err(Stop::Failure(failure)) => Err(failure),
     }
+}
+
+/// Tells what the recorders of what is converted discarded.
+pub(crate) fn tell_discarded(discarded: &Discarded, terminal: &Terminal) {
+    terminal.warning(format_args!(
+        "the recording lacks {discarded} that the recorder discarded"
+    ));
 }
 
 /// Writes traces.
@@ -125,7 +144,7 @@ fn target(args: &Convert) -> Result<To, Failure> {
 
 /// Refuses options that do not shape this format, and asks for those that it needs.
 fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
-    use To::{Chrome, Cpel, Ctf2, Ctf18, CtfRfc, Elog, Perfetto, Rrd};
+    use To::{Chrome, Cpel, Csv, Ctf2, Ctf18, CtfRfc, Elog, Jsonl, Perfetto, Rrd};
     let with_tracks = &[Perfetto, Chrome, Cpel, Elog, Rrd];
     let traces = &[Ctf18, Ctf2, CtfRfc];
     let options: &[(&str, bool, &[To])] = &[
@@ -133,6 +152,7 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
         ("--slice", !args.slice.is_empty(), &[Perfetto, Chrome]),
         ("--counter", !args.counter.is_empty(), &[Perfetto, Chrome]),
         ("--flow", !args.flow.is_empty(), &[Perfetto, Chrome]),
+        ("--times", args.times != Times::Number, &[Jsonl, Csv]),
         ("--text", args.text, &[Cpel]),
         ("--datum", args.datum.is_some(), &[Cpel]),
         (
@@ -243,9 +263,9 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// What events mean on a time line.
-    fn marks(&self) -> Result<Marks, Failure> {
+    fn binding(&self) -> Result<TrackBinding, Failure> {
         let args = self.args;
-        let options = MarkOptions {
+        let options = TrackOptions {
             track: args.track.clone(),
             slices: args.slice.clone(),
             counters: args.counter.clone(),
@@ -257,7 +277,7 @@ impl Job<'_> {
             condition: None,
         };
         warn_of_idle_patterns(&query, recordings, self.terminal);
-        Marks::new(options, recordings).map_err(|error| self.unknown_field(&error))
+        TrackBinding::new(options, recordings).map_err(|error| self.unknown_field(&error))
     }
 
     fn unknown_field(&self, unknown: &UnknownField) -> Failure {
@@ -270,7 +290,7 @@ impl Job<'_> {
     }
 
     /// Runs the pipeline into an output.
-    fn run<A: Assembler>(&self, assembler: &mut A, out: &mut dyn Write) -> Result<Summary, Stop> {
+    fn run<A: Sink>(&self, sink: &mut A, out: &mut dyn Write) -> Result<Summary, Stop> {
         let Self {
             args,
             terminal,
@@ -287,13 +307,13 @@ impl Job<'_> {
             threads: threads(&args.work),
             ..pipeline::Options::default()
         };
-        let mut sink = Sink {
+        let mut output = FileOutput {
             out,
             terminal,
             strict: args.work.strict,
         };
         let recordings = &inputs.recordings;
-        let summary = pipeline::run(recordings, &&select, &options, assembler, &mut sink)?;
+        let summary = pipeline::run(recordings, &&select, &options, sink, &mut output)?;
         terminal.end_progress();
         match args.work.strict && summary.faults > 0 {
             true => Err(Stop::Damage),
@@ -301,32 +321,33 @@ impl Job<'_> {
         }
     }
 
-    /// Writes what an assembler makes as it comes.
-    fn stream<A: Assembler>(&self, assembler: &mut A) -> Result<Summary, Stop> {
+    /// Writes what a sink makes as it comes.
+    fn stream<A: Sink>(&self, sink: &mut A) -> Result<Summary, Stop> {
         if is_stdout(&self.args.output) {
             let mut stdout = io::stdout();
-            let done = self.run(assembler, &mut stdout);
+            let done = self.run(sink, &mut stdout);
             stdout.flush()?;
             return done;
         }
         self.write(|file| {
-            let mut out = BufWriter::with_capacity(1 << 18, file);
-            let summary = self.run(assembler, &mut out)?;
+            // Most parts are larger, and are not copied.
+            let mut out = BufWriter::with_capacity(1 << 15, file);
+            let summary = self.run(sink, &mut out)?;
             out.flush()?;
             Ok(summary)
         })
     }
 
-    /// Hands all events to an assembler, and then writes what it has gathered.
-    fn gather<A: Assembler>(
+    /// Hands all events to a sink, and then writes what it has gathered.
+    fn gather<A: Sink>(
         &self,
-        mut assembler: A,
+        mut sink: A,
         write: impl FnOnce(A, &mut dyn Write) -> io::Result<()>,
     ) -> Result<Summary, Stop> {
-        let summary = self.run(&mut assembler, &mut io::sink())?;
+        let summary = self.run(&mut sink, &mut io::sink())?;
         self.write(|file| {
             let mut out = BufWriter::with_capacity(1 << 18, file);
-            write(assembler, &mut out)?;
+            write(sink, &mut out)?;
             Ok(out.flush()?)
         })?;
         Ok(summary)
@@ -341,13 +362,18 @@ impl Job<'_> {
             modified: false,
             ..Replace::NEW
         };
-        replace(output, how, write).map_err(|stop| match stop {
+        let split = split(output);
+        let written = replace(output, how, write).map_err(|stop| match stop {
             Stop::Failure(Failure::Output(error)) => {
                 let told = format!("{}: {error}", output.display());
                 io::Error::new(error.kind(), told).into()
             }
             stop => stop,
-        })
+        })?;
+        if let Some(split) = split {
+            self.terminal.warning(split);
+        }
+        Ok(written)
     }
 
     /// Tells what the output cannot hold, where it is written.
@@ -372,9 +398,24 @@ impl Job<'_> {
             let losses = self.write(|file| copy(only, order, file))?;
             return self.told(Ok(Summary::default()), &losses);
         }
+        let is_as_it_is = !args.text && args.datum.is_none() && args.track.is_none();
+        if let [only @ AnyRecording::Cpel(log)] = of.as_slice()
+            && is_as_it_is
+            && cpel::is_cut(only)
+        {
+            let has_own_times = log.has_own_clocks() && self.is_where_it_was();
+            let clock = args
+                .ticks
+                .or_else(|| (!has_own_times).then_some(NANOSECONDS));
+            let cut = Cut::new(order.unwrap_or(log.byte_order()), clock, wall);
+            let losses = Arc::clone(cut.losses());
+            let done = self.gather(cut, |cut, mut out| cut.write(only, &mut out));
+            return self.told(done, &losses);
+        }
         let keep = match &args.datum {
             Some(field) => Keep::Datum(field.clone()),
-            None if args.text || of.iter().all(AnyRecording::is_log) => Keep::Text,
+            None if args.text => Keep::Text,
+            None if of.iter().all(AnyRecording::is_log) => Keep::Own,
             None => {
                 let problem = "error: a CPEL file holds one number or text of an event: `--text` \
                     keeps all fields as text, `--datum FIELD` one of them";
@@ -387,8 +428,8 @@ impl Job<'_> {
             order: order.unwrap_or(ByteOrder::Big),
             clock: args.ticks.unwrap_or(NANOSECONDS),
         };
-        let marks = options.marks(of).map_err(|error| self.unknown(&error))?;
-        let log = Cpel::new(of, options, &marks, wall);
+        let plan = CpelPlan::new(options, of).map_err(|error| self.unknown(&error))?;
+        let log = Cpel::new(of, &plan, wall);
         let losses = Arc::clone(log.losses());
         let done = self.gather(log, |log, mut out| log.write(&mut out).map_err(into_io));
         self.told(done, &losses)
@@ -403,9 +444,9 @@ impl Job<'_> {
             self.write(|file| Ok(file.write_all(only.bytes())?))?;
             return Ok(Summary::default());
         }
-        let track = self.args.track.clone();
-        let marks = elog::marks(track, of).map_err(|error| self.unknown(&error))?;
-        let log = Elog::new(of, &marks, wall);
+        let plan = ElogPlan::new(self.args.track.as_ref(), of);
+        let plan = plan.map_err(|error| self.unknown(&error))?;
+        let log = Elog::new(of, &plan, wall);
         let losses = Arc::clone(log.losses());
         let done = self.gather(log, |log, mut out| {
             log.write(&mut out).map_err(|error| match error {
@@ -430,11 +471,16 @@ impl Job<'_> {
         let all_events = event.is_empty() && condition.is_none() && !stream_intersection;
         let all_times = begin.is_none() && end.is_none() && timerange.is_none();
         let as_it_is = args.track.is_none() && args.datum.is_none() && args.ticks.is_none();
-        let input = &args.input;
+        all_events && all_times && as_it_is && self.is_where_it_was() && !args.text
+    }
+
+    /// Whether no option changes times.
+    fn is_where_it_was(&self) -> bool {
+        let input = &self.args.input;
         let its_clock = input.clock_offset == 0 && input.clock_offset_ns == 0;
         let its_place =
             input.offset.is_empty() && input.align.is_empty() && input.align_event.is_none();
-        all_events && all_times && as_it_is && its_clock && its_place && !args.text
+        its_clock && its_place
     }
 
     /// Makes a database.
@@ -464,11 +510,19 @@ impl Job<'_> {
             target,
         };
         let recordings = &self.inputs.recordings;
-        let marks = options
-            .marks(recordings)
+        let binding = options
+            .binding(recordings)
             .map_err(|error| self.unknown(&error))?;
-        let mut counted = Rrd::new(options, &marks, wall);
+        let mut counted = Rrd::new(recordings, options, &binding, wall);
         let summary = self.run(&mut counted, &mut io::sink())?;
+        if let Some(extent) = counted.extent()
+            && extent.is_mostly_empty()
+        {
+            self.terminal.warning(extent);
+            let hint = "hint: `--begin` and `--end` leave out events with stray times, `--rows N` \
+                keeps the last N rows, and a longer `--step` makes fewer rows\n";
+            self.terminal.tell(hint.as_bytes());
+        }
         let made = match counted.make() {
             Ok(made) => made,
             Err(error) => {
@@ -511,13 +565,13 @@ fn invalid(error: &impl ToString) -> io::Error {
 }
 
 /// Text to the output, the rest to standard error.
-struct Sink<'a> {
+struct FileOutput<'a> {
     out: &'a mut dyn Write,
     terminal: &'a Terminal,
     strict: bool,
 }
 
-impl Output for Sink<'_> {
+impl Output for FileOutput<'_> {
     fn text(&mut self, text: &[u8]) -> io::Result<()> {
         self.out.write_all(text)
     }

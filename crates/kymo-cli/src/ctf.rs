@@ -15,6 +15,7 @@ use kymo_model::Recording;
 
 use crate::args::convert::{Convert, To};
 use crate::args::ctf::{Index, Repair};
+use crate::convert::tell_discarded;
 use crate::directory::{places, refuse_inputs, refuse_there, whole_directory};
 use crate::open::{
     Asked, Inputs, inputs_with, tell_opening_faults, threads, total_bytes, whole_inputs,
@@ -83,8 +84,10 @@ fn protection(args: &Convert) -> Option<(Protection, ctf::Nonce)> {
 /// Writes what can be saved of traces.
 pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Failure> {
     let asked = Asked {
+        strict: false,
         indexes: true,
         cut_metadata: true,
+        sorted: true,
     };
     let inputs = inputs_with(&args.input, asked, terminal)?;
     if let Some(other) = inputs.recordings.iter().find(|of| of.as_ctf().is_none()) {
@@ -141,7 +144,10 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
 
 /// Writes index files beside the stream files of traces.
 pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = whole_inputs(&args.input, terminal)?;
+    if args.summary || args.cache.is_some() || args.no_cache {
+        return crate::index::run(args, terminal);
+    }
+    let inputs = whole_inputs(&args.input, false, terminal)?;
     let mut outcome = tell_opening_faults(&inputs, terminal);
     let mut files = BTreeMap::new();
     for of in &inputs.recordings {
@@ -153,6 +159,14 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
             outcome = Outcome::Damage;
             continue;
         };
+        if trace.files().iter().any(|file| !file.path.is_file()) {
+            terminal.error(format_args!(
+                "{}: indexes are not written into archives: extract it first",
+                of.path().display()
+            ));
+            outcome = Outcome::Damage;
+            continue;
+        }
         if trace.class().dialect == Dialect::Rfc11 {
             terminal.error(format_args!(
                 "{}: traces of RFC v1.1 have no indexes",
@@ -254,6 +268,7 @@ impl Job<'_> {
             changes,
             refused,
             mended,
+            discarded,
             ..
         } = ctf::write(
             self.recordings,
@@ -291,7 +306,11 @@ impl Job<'_> {
                  mended: {mended}"
             ));
         }
-        match faults.is_empty() && refused.is_empty() && mended == 0 {
+        if !discarded.is_empty() {
+            tell_discarded(&discarded, self.terminal);
+        }
+        let is_lost = self.options.strict && !discarded.is_empty();
+        match faults.is_empty() && refused.is_empty() && mended == 0 && !is_lost {
             true => Ok(Outcome::Good),
             false => Ok(Outcome::Damage),
         }

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
+use kymo_io::Temporaries;
 use kymo_model::Recording;
 
 use crate::ctf::{Stop, told};
@@ -46,8 +47,13 @@ pub(crate) fn refuse_inputs(output: &Path, recordings: &[AnyRecording]) -> Resul
     for of in recordings {
         let files = of.as_ctf().map_or(&[][..], |trace| trace.files());
         let files = files.iter().map(|file| file.path.as_path());
-        let is_within =
-            |path: &Path| std::fs::canonicalize(path).is_ok_and(|path| path.starts_with(&real));
+        // Of what is in an archive, the archive is what is there.
+        let is_within = |path: &Path| {
+            let there = path
+                .ancestors()
+                .find_map(|path| std::fs::canonicalize(path).ok());
+            there.is_some_and(|path| path.starts_with(&real))
+        };
         if let Some(input) = std::iter::once(of.path())
             .chain(files)
             .find(|it| is_within(it))
@@ -91,35 +97,23 @@ pub(crate) fn whole_directory(
 /// Gives a directory its name, and removes what had it.
 fn put(beside: &mut Beside, output: &Path, name: &OsStr, force: bool) -> Result<(), Stop> {
     if output.symlink_metadata().is_err() {
-        std::fs::rename(&beside.path, output)?;
-        beside.is_renamed = true;
-        return Ok(());
+        return Ok(beside.rename(output)?);
     }
     // Something else may have come there meanwhile.
     refuse_there(output, force).map_err(Stop::Failure)?;
     // Whoever looks for what was left behind must not take the old one until the new one is there.
     let _lock = lock(output);
     let mut old = Beside::new(output, name)?;
-    // Where a rename replaces an empty directory, nobody else gets the name in between.
-    #[cfg(not(unix))]
-    std::fs::remove_dir(&old.path)?;
-    std::fs::rename(output, &old.path)?;
-    old.is_renamed = true;
-    if let Err(error) = std::fs::rename(&beside.path, output) {
-        // The error that is told is the one that led here.
-        let _ = std::fs::rename(&old.path, output);
-        return Err(error.into());
-    }
-    beside.is_renamed = true;
-    match std::fs::remove_dir_all(&old.path) {
+    old.exchange(beside, output)?;
+    match old.remove() {
         // Another program has taken it for one that was left behind.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => Ok(removed?),
     }
 }
 
-/// A directory beside another one, locked while it is written, and removed in the end unless it was
-/// renamed.
+/// A temporary directory beside another one, locked while it is written, and removed in the end unless
+/// it was renamed.
 struct Beside {
     path: PathBuf,
     /// Whether its name is free for others.
@@ -134,8 +128,9 @@ impl Beside {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
         {
-            std::fs::create_dir_all(parent)?;
+            kymo_io::create_directories(parent, false)?;
         }
+        let temporaries = Temporaries::hold();
         for number in 0..MAX_NAMES {
             let mut beside = prefix(name);
             beside.push(format!("{number}.new"));
@@ -150,6 +145,7 @@ impl Beside {
                 Lock::Held(file) => Some(file),
                 Lock::Unknown => None,
             };
+            temporaries.add(&path);
             return Ok(Self {
                 path,
                 is_renamed: false,
@@ -158,13 +154,51 @@ impl Beside {
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }
+
+    /// Gives it its name.
+    fn rename(&mut self, output: &Path) -> io::Result<()> {
+        let temporaries = Temporaries::hold();
+        std::fs::rename(&self.path, output)?;
+        temporaries.forget(&self.path);
+        self.is_renamed = true;
+        Ok(())
+    }
+
+    /// Gives another one its name, and takes the place of what had it, which from then on is temporary.
+    fn exchange(&mut self, new: &mut Self, output: &Path) -> io::Result<()> {
+        // No signal ends the program between the two renames.
+        let temporaries = Temporaries::hold();
+        // Where a rename replaces an empty directory, nobody else gets the name in between.
+        #[cfg(not(unix))]
+        std::fs::remove_dir(&self.path)?;
+        std::fs::rename(output, &self.path)?;
+        if let Err(error) = std::fs::rename(&new.path, output) {
+            // Whether it gets its name back or not: it is not to be removed.
+            self.is_renamed = true;
+            temporaries.forget(&self.path);
+            // The error that is told is the one that led here.
+            let _ = std::fs::rename(&self.path, output);
+            return Err(error);
+        }
+        temporaries.forget(&new.path);
+        new.is_renamed = true;
+        Ok(())
+    }
+
+    /// Removes it with all that is in it.
+    fn remove(&mut self) -> io::Result<()> {
+        let temporaries = Temporaries::hold();
+        temporaries.forget(&self.path);
+        self.is_renamed = true;
+        std::fs::remove_dir_all(&self.path)
+    }
 }
 
 impl Drop for Beside {
     fn drop(&mut self) {
         if !self.is_renamed {
             // What cannot be removed is left to the next run.
-            let _ = std::fs::remove_dir_all(&self.path);
+            let _ = self.remove();
         }
     }
 }
@@ -196,10 +230,10 @@ fn lock(path: &Path) -> Lock {
 /// Whether a directory that is open is still the one at a path.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |of: std::fs::Metadata| (of.dev(), of.ino());
-    let there = path.symlink_metadata().map(identity);
-    let own = file.metadata().map(identity);
+    let there = path
+        .symlink_metadata()
+        .map(|there| kymo_io::file_id(&there));
+    let own = file.metadata().map(|own| kymo_io::file_id(&own));
     own.is_ok_and(|own| there.is_ok_and(|there| own == there))
 }
 

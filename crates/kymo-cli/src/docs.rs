@@ -1,9 +1,12 @@
 //! `kymo completions`, `kymo man`.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
+use kymo_io::{Replace, replace};
+
 use crate::args;
+use crate::ctf::told;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Writes the completions of a shell.
@@ -25,18 +28,23 @@ pub(crate) fn man(args: &args::Man, terminal: &Terminal) -> Result<Outcome, Fail
         terminal.write(page(command)?.1.as_bytes())?;
         return Ok(Outcome::Good);
     };
-    std::fs::create_dir_all(dir)?;
+    std::fs::create_dir_all(dir).map_err(|error| told(dir, error))?;
     write_pages(command, dir)?;
     Ok(Outcome::Good)
 }
 
 /// Writes the pages of a command and of those below it.
-fn write_pages(command: clap::Command, dir: &Path) -> io::Result<()> {
+fn write_pages(command: clap::Command, dir: &Path) -> Result<(), Failure> {
     for below in command.get_subcommands() {
         write_pages(below.clone(), dir)?;
     }
     let (name, text) = page(command)?;
-    std::fs::write(dir.join(name), text)
+    let path = dir.join(name);
+    let how = Replace {
+        sync: false,
+        ..Replace::NEW
+    };
+    replace(&path, how, |file| file.write_all(text.as_bytes())).map_err(|error| told(&path, error))
 }
 
 /// The name and the text of a manual page. The sections that stand behind the options in the

@@ -12,6 +12,8 @@ mod directory;
 mod docs;
 mod follow;
 mod formats;
+mod index;
+mod links;
 mod machine;
 mod open;
 mod print;
@@ -22,6 +24,8 @@ mod rrd;
 mod send;
 #[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod signals;
 mod terminal;
 mod time;
 
@@ -36,6 +40,8 @@ use args::{Cli, Command};
 use terminal::{Outcome, Terminal};
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    signals::fail_at_size_limit();
     let words: Vec<_> = std::env::args_os().collect();
     if let Some(done) = rrd::rrdtool::take(&words) {
         return done;
@@ -46,6 +52,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    #[cfg(unix)]
+    if !matches!(cli.command, Command::Serve(_)) {
+        signals::remove_temporaries();
+    }
     let terminal = Terminal::new();
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),

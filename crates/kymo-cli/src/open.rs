@@ -1,9 +1,18 @@
 //! From arguments to open recordings and filters.
 
+use std::path::PathBuf;
+
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery};
-use kymo::open::{Error, OpenError, Opened, Options, Placing, TraceOptions, open_placed};
-use kymo_model::Recording;
+use kymo::open::{
+    Alignment, Error, OpenError, Opened, Options, TraceOptions, apart, are_relative, open_aligned,
+};
+use kymo::report::Style;
+use kymo::timeline::Watched;
+use kymo_io::STANDARD_INPUT;
+use kymo_model::{Recording, Shift};
+use kymo_text::diagnostic::{Diagnostic, Severity};
+use kymo_time::NANOS_PER_SECOND;
 
 use crate::args::key::KeyFile;
 use crate::args::{Input, Selection, Work};
@@ -12,22 +21,29 @@ use crate::terminal::{Failure, Outcome, Terminal};
 /// How much is asked of traces when they are opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
+    /// Whether nothing may be wrong: warnings of metadata are errors.
+    pub(crate) strict: bool,
     /// Whether packets say what their indexes do.
     pub(crate) indexes: bool,
     /// Whether metadata that is cut will do.
     pub(crate) cut_metadata: bool,
+    /// Whether packets are put in the order of time.
+    pub(crate) sorted: bool,
 }
 
 /// How recordings are opened.
 fn open_options(input: &Input, asked: Asked) -> Options {
     Options {
         trace: TraceOptions {
-            clock_offset_seconds: input.clock_offset,
-            clock_offset_nanos: input.clock_offset_ns,
-            clocks_from_unix_epoch: input.clock_force_correlate,
             keys: input.key_file.iter().map(|file| file.key.clone()).collect(),
             compares_indexes: asked.indexes,
             allows_cut_metadata: asked.cut_metadata,
+            sorts_packets: asked.sorted,
+        },
+        shift: Shift {
+            nanos: i128::from(input.clock_offset) * i128::from(NANOS_PER_SECOND)
+                + i128::from(input.clock_offset_ns),
+            from_unix_epoch: input.clock_force_correlate,
         },
         machine: input.machine,
         clock: input.clock,
@@ -35,21 +51,29 @@ fn open_options(input: &Input, asked: Asked) -> Options {
     }
 }
 
-/// Opens the recordings, where they shall lie on the time line.
-pub(crate) fn opened(input: &Input) -> Result<Opened, Failure> {
-    opened_with(input, Asked::default())
+/// What tells summaries of recordings that are opened this way from others; `None` where they are not kept.
+pub(crate) fn index_key(input: &Input) -> Option<Vec<u8>> {
+    open_options(input, Asked::default()).index_key()
 }
 
+/// Opens the recordings, where they shall lie on the time line.
 fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
-    let placing = Placing {
+    let is_input = |path: &&PathBuf| path.as_os_str() == STANDARD_INPUT;
+    if input.paths.iter().filter(is_input).count() > 1 {
+        let problem = format!(
+            "error: `{STANDARD_INPUT}` is specified twice: standard input can be read only once"
+        );
+        return Err(Failure::Usage(problem));
+    }
+    let alignment = Alignment {
         offsets: input.offset.clone(),
         begins: input.align.clone(),
         event: input.align_event.clone(),
     };
-    open_placed(
+    open_aligned(
         &input.paths,
         &open_options(input, asked),
-        &placing,
+        &alignment,
         input.clock_gmt,
     )
     .map_err(|error| Failure::Usage(format!("error: {error}")))
@@ -58,19 +82,45 @@ fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
 /// Recordings that are open, and whether all that was asked for is among them.
 pub(crate) struct Inputs {
     pub(crate) recordings: Vec<AnyRecording>,
+    /// Where recordings may appear.
+    pub(crate) watched: Watched,
     pub(crate) outcome: Outcome,
+    /// Whether times are shown and read in UTC: so are those without an origin, since they are in no
+    /// time zone.
+    pub(crate) gmt: bool,
+    clock_gmt: bool,
+    /// Whether times count from the zero of clocks without an origin.
+    is_relative: bool,
+    /// A warning and a hint, where some of the recordings have no origin and others do.
+    apart: Option<(String, String)>,
+}
+
+impl Inputs {
+    /// How reports write times.
+    pub(crate) fn style(&self) -> Style {
+        Style::new(self.clock_gmt).with_relative(self.is_relative)
+    }
 }
 
 /// Opens the recordings, and tells of those that cannot be.
-pub(crate) fn inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
-    inputs_with(input, Asked::default(), terminal)
+pub(crate) fn inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<Inputs, Failure> {
+    let asked = Asked {
+        strict,
+        ..Asked::default()
+    };
+    inputs_with(input, asked, terminal)
 }
 
 /// The same, where all of the recordings is read: damage is told that an index hides.
-pub(crate) fn whole_inputs(input: &Input, terminal: &Terminal) -> Result<Inputs, Failure> {
+pub(crate) fn whole_inputs(
+    input: &Input,
+    strict: bool,
+    terminal: &Terminal,
+) -> Result<Inputs, Failure> {
     let asked = Asked {
+        strict,
         indexes: true,
-        cut_metadata: false,
+        ..Asked::default()
     };
     inputs_with(input, asked, terminal)
 }
@@ -82,31 +132,44 @@ pub(crate) fn inputs_with(
     terminal: &Terminal,
 ) -> Result<Inputs, Failure> {
     KeyFile::warn(&input.key_file, terminal);
+    let opened = opened_with(input, asked)?;
+    let apart = apart(&opened, &input.paths);
+    let watched = Watched::new(&input.paths, &open_options(input, asked), &opened);
     let Opened {
         recordings,
         errors,
         warnings,
         ..
-    } = opened_with(input, asked)?;
+    } = opened;
     for error in &errors {
         tell_error(error, terminal);
     }
     for warning in &warnings {
         terminal.warning(warning);
     }
+    let mut are_right = true;
     for recording in &recordings {
-        tell_warnings(recording, terminal);
+        are_right &= tell_warnings(recording, asked.strict, terminal);
     }
     if recordings.is_empty() {
         return Err(Failure::Unreadable);
     }
+    if !are_right {
+        return Err(Failure::Refused);
+    }
+    let is_relative = are_relative(&recordings);
     Ok(Inputs {
         recordings,
+        watched,
         outcome: if errors.is_empty() {
             Outcome::Good
         } else {
             Outcome::Damage
         },
+        gmt: input.clock_gmt || is_relative,
+        clock_gmt: input.clock_gmt,
+        is_relative,
+        apart,
     })
 }
 
@@ -122,20 +185,29 @@ fn tell_error(error: &Error, terminal: &Terminal) {
     }
 }
 
-/// Tells what is odd in a recording, or in its metadata.
-fn tell_warnings(recording: &AnyRecording, terminal: &Terminal) {
+/// Tells what is odd in a recording, or in its metadata; returns whether it may be used.
+fn tell_warnings(recording: &AnyRecording, strict: bool, terminal: &Terminal) -> bool {
     for note in recording.notes() {
         terminal.warning(format_args!("{}: {note}", recording.path().display()));
     }
     let Some(recording) = recording.as_ctf() else {
-        return;
+        return true;
     };
     let metadata = recording.metadata();
     let name = recording.metadata_path().display().to_string();
     for warning in &metadata.warnings {
-        let picture = warning.render(&name, &metadata.text, terminal.color());
+        let severity = match strict {
+            true => Severity::Error,
+            false => warning.severity,
+        };
+        let told = Diagnostic {
+            severity,
+            ..warning.clone()
+        };
+        let picture = told.render(&name, &metadata.text, terminal.color());
         terminal.tell(format!("{picture}\n").as_bytes());
     }
+    !strict || metadata.warnings.is_empty()
 }
 
 /// Tells of the damage that opening has shown.
@@ -189,9 +261,26 @@ impl Wanted {
             .map_err(|error| Failure::Usage(error.render("--where", terminal.color())))
     }
 
-    /// Warns of patterns that match no event.
-    pub(crate) fn warn_of_idle_patterns(&self, recordings: &[AnyRecording], terminal: &Terminal) {
-        warn_of_idle_patterns(&self.query, recordings, terminal);
+    /// Warns of what hardly was meant so: recordings decades apart, patterns, conditions and times that
+    /// match no event.
+    pub(crate) fn warn(&self, inputs: &Inputs, filter: &Filter, terminal: &Terminal) {
+        if let Some((warning, hint)) = &inputs.apart {
+            terminal.warning(warning);
+            terminal.hint(hint);
+        }
+        warn_of_idle_patterns(&self.query, &inputs.recordings, terminal);
+        for warning in filter.warnings() {
+            let picture = warning.render("--where", terminal.color());
+            terminal.tell(format!("{picture}\n").as_bytes());
+        }
+        if let Some((first, last)) = self.times.misses(&inputs.recordings, self.gmt) {
+            let style = inputs.style();
+            terminal.warning(format_args!(
+                "no event is in the given time range: the recordings span {} to {}",
+                style.time(first),
+                style.time(last)
+            ));
+        }
     }
 }
 

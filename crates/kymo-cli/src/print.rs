@@ -1,23 +1,23 @@
 //! `kymo print`.
 
-use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
 use kymo::filter::Glob;
-use kymo::pipeline::{self, Output};
+use kymo::pipeline::{self, Output, Span, Tail};
 use kymo::show::cpeldump::CpelDump;
 use kymo::show::csv::Csv;
 use kymo::show::details::Details;
 use kymo::show::elog_dump::ElogDump;
 use kymo::show::json::Json;
-use kymo::show::{Assembler, Palette, WallOptions, pretty};
+use kymo::show::{Palette, Sink, Times, WallOptions, pretty};
+use kymo_io::Tree;
 use kymo_model::{FaultReport, Recording};
 use kymo_text::visible;
 
-use crate::args::{Color, Format, Print};
+use crate::args::{self, Color, Format, Print};
 use crate::follow;
 use crate::formats::refuse_foreign;
 use crate::open::{Wanted, inputs, tell_opening_faults, threads, total_bytes};
@@ -26,72 +26,93 @@ use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Shows events.
 pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let wall = WallOptions {
-        date: args.clock_date,
-        gmt: args.input.clock_gmt,
-        seconds: args.clock_seconds,
-    };
     match args.format {
         Format::Pretty => {
             let options = pretty::Options {
-                wall,
+                wall: WallOptions::default(),
                 cycles: args.clock_cycles,
                 delta: !args.no_delta,
                 names: args.names.unwrap_or_default(),
                 fields: args.fields.unwrap_or_default(),
                 colors: palette(args.color),
             };
-            show(args, terminal, |recordings| {
+            show(args, terminal, |recordings, wall| {
+                let options = pretty::Options { wall, ..options };
                 pretty::Pretty::new(options.for_recordings(recordings))
             })
         }
-        Format::Details => show(args, terminal, |_| Details::new()),
-        Format::Json => show(args, terminal, |_| Json::new(wall)),
-        Format::Csv => show(args, terminal, |recordings| {
-            csv(&args.selection.event, recordings, wall)
+        Format::Details => show(args, terminal, |_, _| Details::new()),
+        Format::Json => show(args, terminal, |_, wall| {
+            Json::with_times(args.times.into(), wall)
         }),
-        Format::Cpeldump => show(args, terminal, CpelDump::new),
-        Format::ElogDump => show(args, terminal, |recordings| {
+        Format::Csv => show(args, terminal, |recordings, wall| {
+            let times = args.times.into();
+            match args.follow {
+                // Classes that are not known yet may come.
+                true => Csv::new(times, wall),
+                false => csv(&args.selection.event, recordings, times, wall),
+            }
+        }),
+        Format::Cpeldump => show(args, terminal, |recordings, _| CpelDump::new(recordings)),
+        Format::ElogDump => show(args, terminal, |recordings, _| {
             let tags = recordings.iter().map(|of| tag(args, of.path()));
             ElogDump::new(recordings, &tags.collect::<Vec<_>>())
         }),
     }
 }
 
-/// Opens recordings and shows them with the assembler that is made for them.
-fn show<A: Assembler>(
+/// Opens recordings and shows them with the sink that is made for them, and for how times are
+/// shown.
+fn show<A: Sink>(
     args: &Print,
     terminal: &Terminal,
-    assembler: impl FnOnce(&[AnyRecording]) -> A,
+    sink: impl FnOnce(&[AnyRecording], WallOptions) -> A,
 ) -> Result<Outcome, Failure> {
     refuse_options_of_others(args)?;
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = inputs(&args.input, args.work.strict, terminal)?;
     refuse_recordings(args, &inputs.recordings)?;
-    let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
-    let mut assembler = assembler(&inputs.recordings);
+    let wanted = Wanted::new(&args.selection, inputs.gmt);
+    let wall = WallOptions {
+        date: args.clock_date,
+        gmt: inputs.gmt,
+        seconds: args.clock_seconds,
+    };
+    let mut sink = sink(&inputs.recordings, wall);
     if args.follow {
-        return follow::run(args, &wanted, inputs, &mut assembler, terminal);
+        return follow::run(args, &wanted, inputs, &mut sink, terminal);
     }
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn_of_idle_patterns(&inputs.recordings, terminal);
+    wanted.warn(&inputs, &filter, terminal);
     let outcome = tell_opening_faults(&inputs, terminal);
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
     }
-    terminal.begin_progress(total_bytes(&inputs.recordings));
-    let select = Progressing::new(&filter, terminal, &inputs.recordings);
+    let recordings = &inputs.recordings;
+    let options = options(args, args.limit);
     let mut output = Console::new(args, terminal);
-    let summary = pipeline::run(
-        &inputs.recordings,
-        &&select,
-        &options(args, args.limit),
-        &mut assembler,
-        &mut output,
-    )?;
+    let summary = match args.last {
+        Some(last) => {
+            let select = &&filter;
+            let mut tail = Tail::new(recordings, select, sink.is_by_stream());
+            let (_, from) = tail.rewind(last);
+            let span = Span {
+                select,
+                from: Some(&from),
+                to: None,
+            };
+            pipeline::run(recordings, &span, &options, &mut sink, &mut output)?
+        }
+        None => {
+            terminal.begin_progress(total_bytes(recordings));
+            let select = Progressing::new(&filter, terminal, recordings);
+            pipeline::run(recordings, &&select, &options, &mut sink, &mut output)?
+        }
+    };
     io::stdout().flush()?;
     terminal.end_progress();
+    let is_lost = args.work.strict && !summary.discarded.is_empty();
     Ok(match summary.faults {
-        0 => outcome,
+        0 if !is_lost => outcome,
         _ => Outcome::Damage,
     })
 }
@@ -119,6 +140,7 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--clock-date", args.clock_date, with_warnings),
         ("--clock-seconds", args.clock_seconds, with_warnings),
         ("--no-delta", args.no_delta, &[Pretty]),
+        ("--times", args.times != args::Times::Number, &[Json, Csv]),
         ("--names", args.names.is_some(), &[Pretty]),
         ("--fields", args.fields.is_some(), &[Pretty]),
         // Scripts that want no colours say so whatever they print.
@@ -126,9 +148,15 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--tag", !args.tag.is_empty(), &[ElogDump]),
     ];
     refuse_foreign(options, &args.format)?;
-    if args.follow && args.format == Format::Details {
-        let problem = "`--format details` shows whole recordings: it cannot follow growing ones";
-        return Err(Failure::Usage(format!("error: {problem}")));
+    let is_wrapped = |path: &&PathBuf| Tree::is_wrapped(path).unwrap_or(false);
+    if args.follow
+        && let Some(path) = args.input.paths.iter().find(is_wrapped)
+    {
+        return Err(Failure::Usage(format!(
+            "error: cannot follow `{}`: standard input, archives and compressed files do not grow as \
+             recordings do",
+            path.display()
+        )));
     }
     Ok(())
 }
@@ -138,7 +166,7 @@ fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Fa
     for (path, _) in &args.tag {
         if !recordings.iter().any(|of| is_same(path, of.path())) {
             return Err(Failure::Usage(format!(
-                "error: `{}` shall have a tag, but is none of the files that are shown",
+                "error: cannot tag `{}`: it is not among the inputs",
                 path.display()
             )));
         }
@@ -157,8 +185,13 @@ fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Fa
         })?,
         Format::Pretty | Format::Json | Format::Csv => {}
     }
+    let growing = [Format::Pretty, Format::Json, Format::Csv];
+    refuse_foreign(&[("--follow", args.follow, &growing)], &args.format)?;
     match args.follow {
-        true => refuse("--follow", "traces", is_trace),
+        // It is sorted when it is opened.
+        true => refuse("--follow", "recordings that are read as they grow", |of| {
+            !matches!(of, AnyRecording::Perfetto(_))
+        }),
         false => Ok(()),
     }
 }
@@ -173,13 +206,7 @@ fn refuse_others(
     let Some(other) = recordings.iter().find(|of| !fits(of)) else {
         return Ok(());
     };
-    let what = match other {
-        AnyRecording::Ctf(_) => "a trace",
-        AnyRecording::Rrd(_) => "a round-robin database",
-        AnyRecording::Metrics(_) => "a recording of collectd",
-        AnyRecording::Cpel(_) => "a CPEL or Gist file",
-        AnyRecording::Elog(_) => "an elog file",
-    };
+    let what = other.what();
     let hint = match (other, option) {
         (AnyRecording::Cpel(_), "--format elog_dump") => "; hint: `--format cpeldump` shows it",
         (AnyRecording::Elog(_), "--format cpeldump") => "; hint: `--format elog_dump` shows it",
@@ -272,24 +299,15 @@ fn palette(color: Color) -> Option<Palette> {
     wanted.then(|| Palette::new(bold_is_bright))
 }
 
-/// Cells of all events, or columns where patterns were given and leave one name.
-pub(crate) fn csv(events: &[Glob], recordings: &[AnyRecording], wall: WallOptions) -> Csv {
-    match only_event(events, recordings) {
-        Some(event) => Csv::of_class(wall, recordings, &event),
-        None => Csv::new(wall),
-    }
-}
-
-/// The name of all events that are wanted, where patterns were given and leave one only.
-fn only_event(globs: &[Glob], recordings: &[AnyRecording]) -> Option<String> {
-    let names: BTreeSet<&str> = recordings
-        .iter()
-        .flat_map(Recording::event_classes)
-        .filter_map(|class| class.name.as_deref())
-        .filter(|name| globs.iter().any(|glob| glob.matches(name.as_bytes())))
-        .collect();
-    match names.len() {
-        1 => names.first().map(ToString::to_string),
-        _ => None,
-    }
+/// Columns of all events whose names match one of the patterns.
+pub(crate) fn csv(
+    events: &[Glob],
+    recordings: &[AnyRecording],
+    times: Times,
+    wall: WallOptions,
+) -> Csv {
+    Csv::of_classes(times, wall, recordings, |class| {
+        let name = class.name.as_deref().unwrap_or("<unknown>").as_bytes();
+        events.is_empty() || events.iter().any(|glob| glob.matches(name))
+    })
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Worker};
-use kymo::pipeline::{Judge, Select, Window};
-use kymo_model::{Chunk, Event, Fault, Recording};
+use kymo::pipeline::{Predicate, Select, Window};
+use kymo_model::{Chunk, Event, Fault, FieldId, Recording};
 
 use crate::terminal::Terminal;
 
@@ -35,12 +35,12 @@ impl<'f> Progressing<'f> {
 }
 
 impl<'f> Select for &'f Progressing<'_> {
-    type Judge = ProgressingJudge<'f>;
+    type Predicate = ProgressingPredicate<'f>;
 
-    fn judge(&self) -> ProgressingJudge<'f> {
-        ProgressingJudge {
+    fn predicate(&self) -> ProgressingPredicate<'f> {
+        ProgressingPredicate {
             of: self,
-            worker: self.filter.judge(),
+            worker: self.filter.predicate(),
         }
     }
 
@@ -51,15 +51,19 @@ impl<'f> Select for &'f Progressing<'_> {
     fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
         self.filter.wants_class(recording, of, class)
     }
+
+    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
+        self.filter.looks_at(recording, class, field)
+    }
 }
 
 /// Decides in one thread.
-pub(crate) struct ProgressingJudge<'f> {
+pub(crate) struct ProgressingPredicate<'f> {
     of: &'f Progressing<'f>,
     worker: Worker<'f>,
 }
 
-impl Judge for ProgressingJudge<'_> {
+impl Predicate for ProgressingPredicate<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         let begun = &self.of.begun[recording][chunk.stream];
         if begun.fetch_max(chunk.number + 1, Ordering::Relaxed) <= chunk.number {

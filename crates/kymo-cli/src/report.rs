@@ -4,13 +4,13 @@ use crate::analysis;
 use crate::args;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes, whole_inputs};
 use crate::terminal::{Failure, Outcome, Terminal};
-use kymo::report::{Check, Info, Options, Stats, Style};
+use kymo::report::{Check, Info, Options, Stats};
 
 /// Tells what recordings are.
 pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = inputs(&args.input, false, terminal)?;
     let info = Info::new(&inputs.recordings);
-    let style = Style::new(args.input.clock_gmt);
+    let style = inputs.style();
     let text = match args.json {
         true => info.to_json(),
         false => info.to_text(&style, args.schema),
@@ -23,36 +23,43 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
     if args.by_track || args.tracks.is_given() {
         return analysis::by_track(args, terminal);
     }
-    let inputs = inputs(&args.input, terminal)?;
-    let wanted = Wanted::new(&args.selection, args.input.clock_gmt);
+    let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn_of_idle_patterns(&inputs.recordings, terminal);
+    wanted.warn(&inputs, &filter, terminal);
     let mut stats = with_progress(terminal, &inputs, &args.work, |options| {
         Stats::new(&inputs.recordings, &filter, options)
     });
     if let Some(top) = args.top {
         stats.keep_top(top);
     }
-    let style = Style::new(args.input.clock_gmt);
+    let style = inputs.style();
     let text = match args.json {
         true => stats.to_json(),
         false => stats.to_text(&style),
     };
-    finish(terminal, &inputs, &text, stats.faults.is_empty())
+    let is_lost = args.work.strict && !stats.discarded.is_empty();
+    finish(
+        terminal,
+        &inputs,
+        &text,
+        stats.faults.is_empty() && !is_lost,
+    )
 }
 
 /// Decodes everything.
 pub(crate) fn check(args: &args::Check, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = whole_inputs(&args.input, terminal)?;
+    let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
     let check = with_progress(terminal, &inputs, &args.work, |options| {
         Check::new(&inputs.recordings, options)
     });
-    let style = Style::new(args.input.clock_gmt);
+    let style = inputs.style();
     let text = match args.json {
         true => check.to_json(),
         false => check.to_text(&style),
     };
-    finish(terminal, &inputs, &text, check.is_good())
+    let is_lost = args.work.strict && !check.discarded.is_empty();
+    finish(terminal, &inputs, &text, check.is_good() && !is_lost)
 }
 
 /// Does work that goes through all chunks.

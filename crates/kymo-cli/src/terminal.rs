@@ -30,6 +30,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Nothing could be read, which was told already.
     Unreadable,
+    /// What was read is not right, which was told already, and nothing less was asked for.
+    Refused,
     /// Something could not be written.
     Output(io::Error),
 }
@@ -141,6 +143,11 @@ impl Terminal {
         self.labelled("warning", "33", warning);
     }
 
+    /// Says what to do about the warning or error before it.
+    pub(crate) fn hint(&self, hint: impl fmt::Display) {
+        self.labelled("hint", "36", hint);
+    }
+
     /// Tells of damage in a line.
     pub(crate) fn fault(&self, fault: &FaultReport) {
         if fault.code.is_warning() {
@@ -177,9 +184,13 @@ impl Terminal {
                 Outcome::Usage
             }
             Failure::Unreadable => Outcome::Unreadable,
+            Failure::Refused => Outcome::Damage,
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Good,
             Failure::Output(error) => {
                 self.error(format_args!("cannot write: {error}"));
+                if error.kind() == io::ErrorKind::FileTooLarge {
+                    self.tell(b"hint: `ulimit -f` shows the limit of file sizes\n");
+                }
                 Outcome::Damage
             }
         }

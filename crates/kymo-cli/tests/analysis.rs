@@ -289,7 +289,14 @@ fn filters_apply() {
     let some = json(&[&all[..], &["--where", "cpu_id == 1"]].concat());
     let some = some["starts"].as_u64().expect("a number");
     assert!(0 < some && some < whole);
-    let none = json(&[&all[..], &["--begin", "2030-01-01 00:00"]].concat());
+    let later = [&all[..], &["--begin", "2030-01-01 00:00"]].concat();
+    let (code, none, told) = self::all("100", &later);
+    assert_eq!(code, 0);
+    assert!(
+        told.starts_with("warning: no event is in the given time range"),
+        "{told}"
+    );
+    let none: serde_json::Value = serde_json::from_str(&none).expect("JSON");
     assert_eq!(
         (&none["starts"], &none["p50"]),
         (&0.into(), &serde_json::Value::Null)
@@ -505,4 +512,83 @@ fn tables_fit_the_width() {
         let (_, out, _) = all("", &args);
         assert!(out.contains(&long), "without a width nothing is cut");
     }
+}
+
+/// Chrome's format says which events begin and end slices: they nest on each thread.
+#[test]
+fn recordings_say_what_begins_and_ends() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("trace.json");
+    let events = [
+        r#""ph":"B","name":"outer","tid":1,"ts":1"#,
+        r#""ph":"X","name":"load","tid":1,"ts":2,"dur":3"#,
+        r#""ph":"B","name":"outer","tid":1,"ts":6"#,
+        r#""ph":"X","name":"load","tid":2,"ts":7,"dur":10"#,
+        r#""ph":"E","tid":1,"ts":8"#,
+        r#""ph":"X","name":"load","tid":2,"ts":9,"dur":2"#,
+        r#""ph":"E","tid":1,"ts":10"#,
+        r#""ph":"E","tid":1,"ts":11"#,
+        r#""ph":"B","name":"open","tid":1,"ts":12"#,
+        r#""ph":"i","name":"mark","tid":1,"ts":40"#,
+    ];
+    let events = events.map(|event| format!("{{\"pid\":1,{event}}}"));
+    fs::write(&path, format!("[{}]", events.join(",\n"))).expect("a file is written");
+    let path = path.to_str().expect("UTF-8");
+
+    let found = json(&["latency", "--json", path]);
+    let number = |key: &str| found[key].as_u64().expect("a number");
+    assert_eq!(
+        ["starts", "ends", "pairs", "open", "unmatched_ends"].map(number),
+        [6, 6, 5, 1, 1]
+    );
+    let worst = found["worst"].as_array().expect("a list").iter();
+    let worst: Vec<(u64, &str, &str)> = worst
+        .map(|slow| {
+            (
+                slow["latency"].as_u64().expect("a number"),
+                slow["key"].as_str().expect("a name"),
+                slow["start_track"]["track_name"].as_str().expect("a name"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        worst,
+        [
+            (10_000, "load", "thread 2"),
+            (9_000, "outer", "thread 1"),
+            (3_000, "load", "thread 1"),
+            (2_000, "outer", "thread 1"),
+            (2_000, "load", "thread 2"),
+        ]
+    );
+
+    // With two threads at a time, and the time of those that are within others taken away.
+    let found = json(&["profile", "--json", path]);
+    let of = |name: &str| {
+        let keys = found["keys"].as_array().expect("a list");
+        let key = keys.iter().find(|key| key["key"] == name);
+        let key = key.expect("it is there");
+        ["calls", "self", "total"].map(|count| key[count].as_u64().expect("a number"))
+    };
+    assert_eq!(of("load"), [3, 13_000, 13_000]);
+    assert_eq!(of("outer"), [2, 6_000, 9_000]);
+    assert_eq!(
+        (&found["span"], &found["unmatched_exits"]),
+        (&16_000.into(), &1.into())
+    );
+
+    // Its own keys are asked for by name, as of other recordings.
+    let named = json(&[
+        "latency", "--start", "outer", "--end", "end", "--json", path,
+    ]);
+    assert_eq!(
+        (&named["pairs"], &named["replaced"]),
+        (&1.into(), &1.into())
+    );
+    let (code, out, err) = all("100", &["profile", TRACE]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(
+        err.contains("hint: specify them with --enter and --exit"),
+        "{err}"
+    );
 }

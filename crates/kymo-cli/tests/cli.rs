@@ -136,6 +136,44 @@ fn print_shows_events_as_babeltrace2_does() {
     }
 }
 
+/// A loss is shown by all, and is no damage unless that is asked for.
+#[test]
+fn a_loss_is_shown_and_fails_only_where_that_is_asked_for() {
+    let home = tempfile::tempdir().expect("a directory");
+    let there = |name: &str| home.path().join(name).to_str().expect("a path").to_owned();
+    let (trace, json) = (there("trace"), there("out.json"));
+    let commands: [&[&str]; 8] = [
+        &["check"],
+        &["check", "--json"],
+        &["print"],
+        &["print", "--format", "json"],
+        &["stats"],
+        &["states", "--state-event", "*"],
+        &["convert", "--force", "--output", &trace],
+        &["convert", "--to", "chrome", "--force", "--output", &json],
+    ];
+    for command in commands {
+        for (strict, expected) in [(&[][..], 0), (&["--strict"], 1)] {
+            let (code, out, err) = all(&[command, strict, &[DISCARDED]].concat());
+            assert_eq!(code, expected, "{command:?} {strict:?}: {err}");
+            let told = out + &err;
+            assert!(
+                ["38,574", "38574", "discarded 15212 events"]
+                    .iter()
+                    .any(|of| told.contains(of)),
+                "{command:?}: {told}"
+            );
+        }
+    }
+    let check = |path: &str| {
+        let (_, out, _) = all(&["check", path]);
+        out.lines().last().map(str::to_owned)
+    };
+    assert_eq!(check(DISCARDED).as_deref(), Some("lost: 38,574 events"));
+    assert_eq!(check(&trace).as_deref(), Some("lost: 38,574 events"));
+    assert_eq!(check(SMALL).as_deref(), Some("OK"));
+}
+
 #[test]
 fn print_warns_of_discarded_events() {
     let (code, printed, warnings) = all(&["print", "--clock-gmt", "--clock-date", DISCARDED]);
@@ -233,6 +271,44 @@ fn wrong_filters_are_shown() {
         error,
         "warning: no event is called `demo:stsr`; there is `demo:strs`\n"
     );
+    let (code, _, error) = all(&["print", "--where", "id == 5", SMALL]);
+    assert_eq!(code, 2);
+    assert!(
+        error.contains("= help: there are `event.id` and `stream.id`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn filters_that_match_nothing_are_warned_of() {
+    for command in ["print", "stats"] {
+        let (code, _, error) = all(&[command, "--where", "u8 == 300", SMALL]);
+        assert_eq!(code, 0);
+        assert!(
+            error.starts_with("warning: this test can never succeed"),
+            "{error}"
+        );
+        assert!(
+            error.contains("this is an integer from 0 to 255"),
+            "{error}"
+        );
+    }
+    for window in [
+        ["--begin", "2026-11-21 12:00"],
+        ["--end", "10"],
+        ["--timerange", "09:05,09:06"],
+    ] {
+        let args = [&["print", "--clock-gmt"][..], &window, &[SMALL]].concat();
+        let (code, printed, error) = all(&args);
+        assert_eq!((code, printed.as_str()), (0, ""));
+        assert_eq!(
+            error,
+            "warning: no event is in the given time range: the recordings span \
+             2026-11-21 09:04:22.051815625 to 2026-11-21 09:04:23.310716472\n"
+        );
+    }
+    let args = ["print", "--clock-gmt", "--begin", "09:04:23.1", SMALL];
+    assert_eq!(all(&args).2, "");
 }
 
 #[test]
@@ -261,7 +337,15 @@ fn info_stats_and_check_tell_what_there_is() {
     let keys: Vec<_> = check.as_object().expect("an object").keys().collect();
     assert_eq!(
         keys,
-        ["discarded_events", "events", "faults", "fields", "packets"]
+        [
+            "discarded_events",
+            "discarded_packets",
+            "events",
+            "faults",
+            "fields",
+            "packets",
+            "result"
+        ]
     );
 }
 

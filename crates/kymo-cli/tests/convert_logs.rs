@@ -3,11 +3,10 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kymo_cpel::entries::Entry;
 use kymo_cpel::file::File;
-use kymo_cpel::rewrite::rewrite;
 use kymo_cpel::write::{Builder, Options};
 use tempfile::TempDir;
 
@@ -144,7 +143,13 @@ fn codes_without_a_definition_stay_so() {
         });
     }
     let dir = with(log);
-    let args = ["convert", "a.cpel", "-o", "b.cpel", "--where", "datum == 1"];
+    let members = &["event", "event_class", "datum"];
+    let whole = lines(&dir, "a.cpel", members);
+    converted(&dir, &["--where", "datum == 1"]);
+    assert!(lines(&dir, "b.cpel", members) == whole);
+    let args = [
+        "convert", "a.cpel", "-o", "b.cpel", "-f", "--track", "track",
+    ];
     let (code, _, told) = kymo(&dir, &args);
     assert_eq!(code, 0);
     assert!(
@@ -162,32 +167,251 @@ fn codes_without_a_definition_stay_so() {
     assert!(before[..65_537] == after[..65_537]);
 }
 
+/// The files of event logs that are in the repository.
+fn data() -> Vec<PathBuf> {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../kymo-cpel/tests/data");
+    let files = fs::read_dir(dir).expect("a directory");
+    let files = files.map(|file| file.expect("a file").path());
+    let mut files: Vec<_> = files.filter(|path| path.is_file()).collect();
+    files.sort();
+    assert!(files.len() > 20);
+    files
+}
+
+/// All lines that `kymo print --format json` shows of a log, apart from its path.
+fn json(dir: &TempDir, log: &str, options: &[&str]) -> Vec<String> {
+    let args = [&["print", "--format", "json", log], options].concat();
+    let (_, lines, _) = kymo(dir, &args);
+    let path = format!("\"recording\":\"{log}\"");
+    lines.lines().map(|line| line.replace(&path, "")).collect()
+}
+
+/// What a log says of itself: the header, the definitions, the symbols, other sections.
+fn sections(bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
+    let file = File::open(bytes).expect("a CPEL file");
+    let others = file.sections.iter().filter(|section| section.kind != 5);
+    let others = others.map(|section| (section.kind, file.data(section).to_vec()));
+    std::iter::once((file.header.date, vec![file.header.unused]))
+        .chain(others)
+        .collect()
+}
+
 #[test]
-fn what_a_filter_drops_is_told() {
+fn a_part_of_a_log_answers_as_the_log_does() {
+    let windows: [&[&str]; 6] = [
+        &["--where", "datum >= 0"],
+        &["--where", "datum > 5"],
+        &["--where", "datum != 867"],
+        &["--begin", "0.00000003"],
+        &["--end", "2"],
+        &["--event", "*T*"],
+    ];
+    for path in data() {
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let dir = TempDir::new().expect("a directory for the test");
+        fs::copy(&path, dir.path().join("a")).expect("a copy");
+        let whole = json(&dir, "a", &[]);
+        if whole.is_empty() {
+            continue;
+        }
+        let cpeldump = |log| kymo(&dir, &["print", "--format", "cpeldump", log]).1;
+        for options in windows {
+            let wanted = json(&dir, "a", options);
+            let args = [&["convert", "a", "-o", "b.cpel", "-f"], options].concat();
+            let (code, _, told) = kymo(&dir, &args);
+            assert!(code < 2, "{name} {options:?}: {told}");
+            assert_eq!(json(&dir, "b.cpel", &[]), wanted, "{name} {options:?}");
+            assert_eq!(json(&dir, "b.cpel", options), wanted, "{name} {options:?}");
+            let is_gist = name.ends_with(".gist");
+            if wanted.len() == whole.len() && !is_gist {
+                assert_eq!(cpeldump("a"), cpeldump("b.cpel"), "{name} {options:?}");
+            }
+            if !is_gist {
+                let (of_a, of_b) = (dir.path().join("a"), dir.path().join("b.cpel"));
+                let [of_a, of_b] = [of_a, of_b].map(|path| fs::read(path).expect("a file"));
+                assert_eq!(sections(&of_a), sections(&of_b), "{name} {options:?}");
+            }
+        }
+    }
+}
+
+/// In the other byte order, with other times, on other tracks and merged, events stay what they are.
+#[test]
+fn a_log_in_another_form_has_the_same_events() {
+    let all = &["event_class", "event", "datum", "text"][..];
+    // Strings are in another table.
+    let shown = &["event_class", "event", "text"][..];
+    for path in data() {
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let dir = TempDir::new().expect("a directory for the test");
+        fs::copy(&path, dir.path().join("a")).expect("a copy");
+        let is_gist = name.ends_with(".gist");
+        for (options, members) in [
+            (
+                &["--byte-order", "little", "--where", "datum >= 0"][..],
+                all,
+            ),
+            (&["--ticks", "1000000000"], all),
+            (&["--clock-offset-ns", "7"], all),
+            (&["--track", "track"], if is_gist { all } else { shown }),
+            (&["empty.cpel"], if is_gist { all } else { shown }),
+        ] {
+            let mut empty = Vec::new();
+            let log = Builder::new(Options::default());
+            log.write(&mut empty).expect("memory takes all");
+            fs::write(dir.path().join("empty.cpel"), empty).expect("a file");
+            let wanted = lines(&dir, "a", members);
+            if wanted.is_empty() {
+                continue;
+            }
+            let args = [&["convert", "a", "-o", "b.cpel", "-f"], options].concat();
+            let (code, _, told) = kymo(&dir, &args);
+            assert!(code < 2, "{name} {options:?}: {told}");
+            assert_eq!(lines(&dir, "b.cpel", members), wanted, "{name} {options:?}");
+        }
+    }
+}
+
+#[test]
+fn numbers_stay_numbers_whatever_is_chosen() {
+    let mut log = Builder::new(Options::default());
+    log.symbol(0x1000, b"main").expect("it fits");
+    let text = log.string(b"some text").expect("it fits");
+    let formats: [(&[u8], u32); 8] = [
+        (b"%d", -5i32 as u32),
+        (b"0x%08x", 867),
+        (b"<%-14k>", 0x1010),
+        (b"<%14k>", 5),
+        (b"%s", text),
+        (b"name %20s", text),
+        (b"%s of %d", text),
+        (b"nothing", 867),
+    ];
+    for ((code, (format, datum)), time) in (10..).zip(formats).zip(0..) {
+        log.event(code, Some(b"ev"), Some(format)).expect("it fits");
+        log.push(Entry {
+            time,
+            track: 3,
+            code,
+            datum,
+        });
+    }
+    // Without a format, and without a definition.
+    log.event(20, Some(b"plain"), None).expect("it fits");
+    for code in [20, 21] {
+        log.push(Entry {
+            time: 100,
+            track: 3,
+            code,
+            datum: 867,
+        });
+    }
+    let dir = with(log);
+    let members = &["event_class", "event", "datum", "text", "track"];
+    let texts = &["event", "text", "track"];
+    let before = lines(&dir, "a.cpel", members);
+    assert!(before[2].contains("<main+0x10     >"), "{}", before[2]);
+    assert!(before[3].contains("<    0x00000005>"), "{}", before[3]);
+    let (_, dump, _) = kymo(&dir, &["print", "--format", "cpeldump", "a.cpel"]);
+    for text in ["<main+0x10     >", "<    0x00000005>"] {
+        assert!(dump.contains(text), "{dump}");
+    }
+    for options in [
+        &["--where", "datum >= 0"][..],
+        &["--begin", "0"],
+        &["--ticks", "500000000"],
+        &["--offset", "a.cpel=1s"],
+    ] {
+        converted(&dir, options);
+        assert_eq!(lines(&dir, "b.cpel", members), before, "{options:?}");
+    }
+    // With another log, strings are in another table, and numbers are what they were.
+    let other = Builder::new(Options::default());
+    let mut bytes = Vec::new();
+    other.write(&mut bytes).expect("memory takes all");
+    fs::write(dir.path().join("empty.cpel"), bytes).expect("a file");
+    converted(&dir, &["empty.cpel"]);
+    assert_eq!(lines(&dir, "b.cpel", texts), lines(&dir, "a.cpel", texts));
+    let numbers = |log: &str| {
+        let members = lines(&dir, log, &["event_class", "datum"]);
+        [&members[..4], &members[7..]].concat()
+    };
+    assert_eq!(numbers("b.cpel"), numbers("a.cpel"));
+}
+
+#[test]
+fn symbols_of_several_logs_do_not_mix() {
+    let with_symbol = |name: &[u8], code| {
+        let mut log = Builder::new(Options::default());
+        log.symbol(16, name).expect("it fits");
+        log.event(code, Some(b"ev"), Some(b"%k")).expect("it fits");
+        log.push(Entry {
+            time: code.into(),
+            track: 0,
+            code,
+            datum: 17,
+        });
+        let mut bytes = Vec::new();
+        log.write(&mut bytes).expect("memory takes all");
+        bytes
+    };
+    let dir = with(log());
+    for (file, name, code) in [("1.cpel", b"one", 1), ("2.cpel", b"two", 2)] {
+        fs::write(dir.path().join(file), with_symbol(name, code)).expect("a file");
+    }
+    let args = ["convert", "1.cpel", "2.cpel", "-o", "b.cpel", "-f"];
+    let (code, _, told) = kymo(&dir, &args);
+    assert_eq!(code, 0);
+    let lost = "symbols of CPEL files, left out; datums that show them are written as text: 1";
+    assert!(told.contains(lost), "{told}");
+    assert_eq!(
+        lines(&dir, "b.cpel", &["text"]),
+        ["\"one+0x1\"", "\"two+0x1\""]
+    );
+    assert_eq!(lines(&dir, "b.cpel", &["datum"])[0], "17");
+}
+
+#[test]
+fn traces_of_logs_have_their_codes() {
     let mut log = log();
     log.symbol(4096, b"main").expect("it fits");
     let dir = with(log);
-    // A section that nobody knows.
-    let path = dir.path().join("a.cpel");
-    let mut bytes = fs::read(&path).expect("a file");
-    bytes[3] += 1;
-    bytes.extend([0, 0, 0, 99, 0, 0, 0, 4, 1, 2, 3, 4]);
-    fs::write(&path, &bytes).expect("a file");
-    let file = File::open(&bytes).expect("a CPEL file");
-    let mut copy = Vec::new();
-    rewrite(&file, file.header.order, &mut copy).expect("memory takes all");
-    assert!(converted(&dir, &[]) == copy);
-    let args = ["convert", "a.cpel", "-o", "b.cpel", "-f", "--event", "ev"];
-    let (code, _, told) = kymo(&dir, &args);
-    assert_eq!(code, 0);
-    assert!(
-        told.contains("symbols of CPEL files, left out: 1"),
-        "{told}"
-    );
-    assert!(
-        told.contains("sections of CPEL files whose type is not known, left out: 1"),
-        "{told}"
-    );
+    for to in ["ctf1.8", "ctf2", "ctf-rfc"] {
+        let args = ["convert", "a.cpel", "-o", "trace", "-f", "--to", to];
+        let (code, _, told) = kymo(&dir, &args);
+        assert_eq!(code, 0);
+        assert!(told.contains("symbols are dropped: 1"), "{told}");
+        assert!(told.contains("formats of datums are dropped: 2"), "{told}");
+        let members = &["event", "event_class"];
+        assert_eq!(
+            lines(&dir, "trace", members),
+            lines(&dir, "a.cpel", members),
+            "{to}"
+        );
+    }
+}
+
+#[test]
+fn a_stray_time_that_makes_a_large_database_is_told() {
+    let mut log = Builder::new(Options::default());
+    for time in [0, 1, 2_200_000] {
+        log.push(Entry {
+            time: time * 1_000_000_000,
+            track: 0,
+            code: 1,
+            datum: 0,
+        });
+    }
+    let dir = with(log);
+    let args = [
+        "convert", "a.cpel", "-o", "a.rrd", "--step", "1s", "--count",
+    ];
+    let (code, _, told) = kymo(&dir, &[&args[..], &["--format", "portable"]].concat());
+    let expected = "warning: the database takes 17 MB: 2200001 rows of 1 data source, in which 3 \
+        values are of events\nhint: ";
+    assert!(code == 0 && told.starts_with(expected), "{told}");
+    let args = [&args[..], &["-f", "--rows", "10"]].concat();
+    assert!(!kymo(&dir, &args).2.contains("the database takes"));
 }
 
 #[test]

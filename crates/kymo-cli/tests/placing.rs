@@ -63,14 +63,14 @@ fn an_event_that_all_have_joins_them() {
     let output = kymo(&["--align", &log, "--align-event", "demo:ints", TRACE, LOG]);
     assert_eq!(output.status.code(), Some(2));
     let message = format!(
-        "error: the recordings of `{LOG}` cannot be placed: they have no event `demo:ints` with a time\n"
+        "error: cannot align the recordings of `{LOG}`: they have no event `demo:ints` with a time\n"
     );
     assert_eq!(String::from_utf8_lossy(&output.stderr), message);
     // The second log is moved to the first one.
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("copy.cpel").display().to_string();
     std::fs::copy(LOG, &copy).unwrap();
-    let offset = format!("{copy}=1h");
+    let offset = format!("{copy}=1ns");
     let options = [
         "--offset",
         &offset,
@@ -81,8 +81,10 @@ fn an_event_that_all_have_joins_them() {
     ];
     let both = times(&options, usize::MAX);
     let once = times(&[LOG], usize::MAX);
-    let twice: Vec<_> = once.iter().flat_map(|line| [line, line]).collect();
-    assert_eq!(both.iter().collect::<Vec<_>>(), twice);
+    // Its offset is added to that.
+    let later = |line: &String| line.replacen("9305 ", "9306 ", 1);
+    assert_eq!(once.len() * 2, both.len());
+    assert_eq!(both[..2], [once[0].clone(), later(&once[0])]);
 
     let named = first.rsplit(' ').next().unwrap();
     let options = ["--offset", &shifted, "--align-event", named, TRACE];
@@ -94,13 +96,12 @@ fn what_lacks_the_event_stays_where_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("copy.cpel").display().to_string();
     std::fs::copy(LOG, &copy).unwrap();
-    let offset = format!("{copy}=1h");
-    let options = ["--offset", &offset, "--align-event", "FUNC/EXIT"];
+    let options = ["--align-event", "FUNC/EXIT"];
     let output = kymo(&[&options[..], &[LOG, TRACE, &copy]].concat());
     assert_eq!(output.status.code(), Some(0));
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.ends_with("no event `FUNC/EXIT` with a time: its recordings stay where they are\n"),
+        told.contains("no event `FUNC/EXIT` with a time: its recordings stay where they are\n"),
         "{told}"
     );
     let lines = String::from_utf8(output.stdout).unwrap();
@@ -133,13 +134,13 @@ fn what_cannot_be_placed_is_told() {
     for (options, message) in [
         (
             ["--offset", "nowhere=1s", TRACE],
-            "error: `nowhere` shall be placed, but is none of the paths that are opened\n",
+            "error: cannot align `nowhere`: it is not among the inputs\n",
         ),
         (
             ["--offset", "1s", TRACE],
             "does not say of which path: expected PATH=",
         ),
-        (["--offset", "a=1w", TRACE], "`1w` is no duration"),
+        (["--offset", "a=1w", TRACE], "`1w` is not a duration"),
         (["--align", "a=noon", TRACE], "`noon` is no time"),
     ] {
         let output = kymo(&options);
@@ -147,4 +148,112 @@ fn what_cannot_be_placed_is_told() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(told.contains(message), "{told}");
     }
+}
+
+/// Standard output and standard error of kymo in a time zone.
+fn in_berlin(args: &[&str]) -> (String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(args)
+        .env("TZ", "Europe/Berlin")
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let told = text(output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    (text(output.stdout), told)
+}
+
+const APART: &str = "has no date: its times count from 1970";
+
+#[test]
+fn recordings_without_an_origin_beside_dated_ones_are_warned_of_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("t.pftrace").display().to_string();
+    for command in [
+        &["print"][..],
+        &["stats"],
+        &["stats", "--by-track"],
+        &["convert", "-o", &trace],
+        &["latency", "--start", "FUNC/ENTER", "--end", "FUNC/EXIT"],
+        &["states", "--state-event", "FUNC/ENTER"],
+    ] {
+        let (_, told) = in_berlin(&[command, &[LOG, TRACE]].concat());
+        assert_eq!(told.matches(APART).count(), 1, "{command:?}: {told}");
+        let hint = format!("hint: `--align '{LOG}=TIME'` sets when it begins\n");
+        assert!(told.contains(&hint), "{command:?}: {told}");
+    }
+    // Not where it has a date, or where all lack one.
+    let align = format!("{LOG}=2026-11-21 10:04:23");
+    for args in [
+        &["stats", "--align", &align, LOG, TRACE][..],
+        &["stats", LOG],
+        &["stats", TRACE],
+        &["info", LOG, TRACE],
+    ] {
+        assert_eq!(in_berlin(args).1, "");
+    }
+}
+
+#[test]
+fn times_without_an_origin_are_in_no_time_zone() {
+    let (text, _) = in_berlin(&["print", LOG]);
+    assert!(text.starts_with("[00:00:01.000009305] "), "{text}");
+    let (text, _) = in_berlin(&["stats", LOG]);
+    let first = text.lines().find_map(|line| line.strip_prefix("first "));
+    assert_eq!(first.map(str::trim), Some("1.000009305 s"), "{text}");
+    // The date of the file is one.
+    let (text, _) = in_berlin(&["info", LOG]);
+    assert!(
+        text.contains("written        2023-11-14 23:13:20.000000000\n"),
+        "{text}"
+    );
+    let (text, _) = in_berlin(&["print", "--begin", "00:00:01.00498", LOG]);
+    assert!(text.starts_with("[00:00:01.00498"), "{text}");
+}
+
+#[test]
+fn a_time_without_a_date_is_of_the_recordings_that_have_one() {
+    let day = ["--begin", "10:04", "--end", "10:05"];
+    let (text, _) = in_berlin(&[&["print"], &day[..], &[LOG, TRACE]].concat());
+    assert!(text.starts_with("[10:04:23.075453482]"), "{text}");
+}
+
+#[test]
+fn an_aligned_log_becomes_a_trace_with_dates() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace").display().to_string();
+    let align = format!("{LOG}=2026-11-21T10:00:00Z");
+    in_berlin(&["convert", "--align", &align, LOG, "-o", &trace]);
+    let metadata = std::fs::read_to_string(format!("{trace}/metadata")).unwrap();
+    assert!(metadata.contains("absolute = true;"), "{metadata}");
+    let (text, _) = in_berlin(&["print", "--clock-gmt", "--clock-date", &trace]);
+    assert!(
+        text.starts_with("[2026-11-21 10:00:00.000000000] "),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_event_joins_recordings_to_those_that_have_a_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("copy").display().to_string();
+    let align = format!("{LOG}=2026-11-21T10:00:00Z");
+    in_berlin(&["convert", "--align", &align, LOG, "-o", &copy]);
+    let dated = times(&[&copy], 1);
+    // The log is the first path, and has no date.
+    let (text, told) = in_berlin(&[
+        "print",
+        "--clock-gmt",
+        "--clock-date",
+        "--align-event",
+        "counter",
+        LOG,
+        &copy,
+    ]);
+    assert_eq!(told, "");
+    let time = format!("[{}]", dated[0].rsplit_once(' ').unwrap().0);
+    assert!(
+        text.lines().take(2).all(|line| line.starts_with(&time)),
+        "{text}"
+    );
 }

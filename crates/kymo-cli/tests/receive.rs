@@ -202,9 +202,15 @@ fn fragments(datagrams: &[Vec<u8>]) -> Vec<(u32, u32)> {
 
 #[test]
 fn without_asking_exactly_what_is_lost_is_told() {
+    lose_packets(&[], 0);
+    lose_packets(&["--strict"], 1);
+}
+
+/// Loses packets on their way to a receiver that does not ask for them.
+fn lose_packets(options: &[&str], expected_code: i32) {
     let home = TempDir::new().expect("a directory");
     let output = home.path().join("trace");
-    let receiver = Receiver::new(&output, &["--no-resend"]);
+    let receiver = Receiver::new(&output, &[&["--no-resend"], options].concat());
     let relay = Relay::new(receiver.address);
     let (code_of_sender, told_by_sender) = send(relay.address, &["--packet-size", "1024"]);
     let (code, told) = receiver.end();
@@ -212,7 +218,7 @@ fn without_asking_exactly_what_is_lost_is_told() {
     let lost = fragments(&relay.lost());
     let lost: Vec<_> = lost.into_iter().filter(|&(stream, _)| stream > 1).collect();
     assert!(!lost.is_empty());
-    assert_eq!(code, Some(1), "{told}");
+    assert_eq!(code, Some(expected_code), "{told}");
     let mut told_lost = 0;
     for line in told.lines().filter(|line| line.ends_with(" never came")) {
         let words: Vec<_> = line.split(' ').collect();

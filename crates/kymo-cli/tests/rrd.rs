@@ -324,7 +324,7 @@ fn directories_are_walked() {
         let (code, out, err) = folder.run(&convert);
         assert_eq!((code, &*out, &*err), (0, "", expected));
     };
-    told("3 converted, 1 no database\n");
+    told("3 converted, 1 not a database\n");
     let converted = fs::metadata(folder.path("out/a/tiny.rrd")).unwrap();
     assert_eq!(converted.modified().unwrap(), old);
     #[cfg(unix)]
@@ -332,10 +332,10 @@ fn directories_are_walked() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(converted.permissions().mode() & 0o777, 0o640);
     }
-    told("0 converted, 3 converted before, 1 no database\n");
+    told("0 converted, 3 converted before, 1 not a database\n");
     // What has changed since is converted again.
     folder.copy("fresh.sparc64.rrd", "in/fresh.rrd");
-    told("1 converted, 2 converted before, 1 no database\n");
+    told("1 converted, 2 converted before, 1 not a database\n");
 
     // Damage stays, and does not keep the rest from being converted.
     fs::write(folder.path("in/b/torn.rrd"), &folder.read("hw.rrd")[..700]).unwrap();
@@ -344,13 +344,13 @@ fn directories_are_walked() {
     assert_eq!((code, &*out), (1, ""));
     assert!(err.starts_with("error: in/b/torn.rrd: "), "{err}");
     assert!(
-        err.ends_with("\n3 converted, 1 no database, 1 failed\n"),
+        err.ends_with("\n3 converted, 1 not a database, 1 failed\n"),
         "{err}"
     );
     assert_eq!(folder.read("in/b/torn.rrd"), torn);
     let (_, _, err) = folder.run(&["rrd", "convert", "in", "--in-place", "--to", "portable"]);
     assert!(
-        err.ends_with("0 converted, 3 converted before, 1 no database, 1 failed\n"),
+        err.ends_with("0 converted, 3 converted before, 1 not a database, 1 failed\n"),
         "{err}"
     );
     let names: Vec<_> = fs::read_dir(folder.path("in/b"))
@@ -559,16 +559,13 @@ fn databases_and_traces_share_a_time_line() {
     let (code, _, err) = folder.run(&["print", "--format", "details", trace, "late.rrd"]);
     assert_eq!(code, 2);
     assert!(err.contains("`--format details` is for traces"), "{err}");
-    let (code, _, err) = folder.run(&["print", "--follow", "late.rrd"]);
-    assert_eq!(code, 2);
-    assert!(err.contains("`--follow` is for traces"), "{err}");
 }
 
 #[test]
 fn databases_are_found_in_directories() {
     let folder = Folder::new();
     folder.copy("fresh.i386.rrd", "a/b/fresh.rrd");
-    fs::write(folder.path("a/text.rrd"), "no database").unwrap();
+    fs::write(folder.path("a/text.rrd"), "not a database").unwrap();
     let (code, out, err) = folder.run(&["info", "--json", "."]);
     assert_eq!(code, 1);
     assert!(

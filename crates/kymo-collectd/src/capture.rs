@@ -8,6 +8,7 @@ use std::fmt;
 
 use kymo_machine::ByteOrder;
 
+pub use blocks::Position;
 pub use frame::Skipped;
 
 /// A datagram of UDP in a capture.
@@ -94,7 +95,18 @@ pub fn datagrams<'c>(
     port: u16,
     sink: &mut impl FnMut(Result<Datagram<'c>, CaptureFault>),
 ) {
-    blocks::packets(bytes, form, &mut |packet| {
+    datagrams_from(bytes, form, port, &mut Position::default(), sink);
+}
+
+/// The same from a position on, which is moved behind the last packet that is there as a whole.
+pub fn datagrams_from<'c>(
+    bytes: &'c [u8],
+    form: Form,
+    port: u16,
+    position: &mut Position,
+    sink: &mut impl FnMut(Result<Datagram<'c>, CaptureFault>),
+) {
+    blocks::packets(bytes, form, position, &mut |packet| {
         let result = packet.and_then(|packet| {
             let fault = |problem| CaptureFault {
                 offset: packet.offset,

@@ -6,20 +6,21 @@
 
 mod events;
 mod load;
+mod refresh;
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kymo_io::{Access, Bytes};
+use kymo_io::{Access, Bytes, Watch};
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultReport, FieldId, Format, Kind as FieldKind, Schema, Scope,
-    StreamInfo, Visitor,
+    Chunk, EventClass, Fault, FaultReport, FieldId, Format, Kind as FieldKind, RefreshError,
+    Refreshed, Schema, Scope, Shift, ShiftError, StreamInfo, Visitor,
 };
 use kymo_time::{CdTime, Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
-use crate::capture::Form;
+use crate::capture::{Form, Position};
 use crate::network::{Keys, Security};
 use crate::{Identifier, Severity, Value};
 
@@ -37,8 +38,6 @@ pub const MESSAGES: usize = 1;
 pub struct Options {
     /// Whom signatures and encrypted parts may be from.
     pub keys: Option<Keys>,
-    /// Nanoseconds that are added to all times.
-    pub offset_nanos: i64,
 }
 
 /// Datagrams that were read.
@@ -50,6 +49,13 @@ pub struct Recording {
     size: u64,
     datagrams: u64,
     offset_nanos: i64,
+    keys: Option<Keys>,
+    watch: Watch,
+    /// Up to where it was read.
+    position: Position,
+    /// Of each stream the entries that are earlier than the one before: what was added later is behind what
+    /// was there.
+    backwards: [Vec<usize>; 2],
     streams: Vec<StreamInfo>,
     classes: Vec<EventClass>,
     content: Content,
@@ -158,8 +164,10 @@ impl Recording {
             let path = path.to_path_buf();
             return Err(OpenError::NoDatagram { path });
         }
-        let loaded = load::load(path, bytes, options);
-        let clock = Arc::new(clock(options.offset_nanos));
+        let mut position = Position::default();
+        let keys = options.keys.as_ref();
+        let loaded = load::load(path, bytes, keys, Content::default(), &mut position);
+        let clock = Arc::new(clock(0));
         let packet_schema = Arc::new(Schema::new());
         let stream = |class, name: &str| StreamInfo {
             class,
@@ -168,14 +176,17 @@ impl Recording {
             clock: Some(Arc::clone(&clock)),
             packet_schema: Arc::clone(&packet_schema),
         };
-        let name = path.file_stem().map(|name| name.to_string_lossy());
         Ok(Self {
             path: path.to_path_buf(),
-            name: name.map(std::borrow::Cow::into_owned),
+            name: kymo_io::stem(path),
             form: Form::detect(bytes),
             size: bytes.len() as u64,
             datagrams: loaded.datagrams,
-            offset_nanos: options.offset_nanos,
+            offset_nanos: 0,
+            keys: options.keys.clone(),
+            watch: Watch::new(path, bytes),
+            position,
+            backwards: [Vec::new(), Vec::new()],
             streams: vec![stream(0, "values"), stream(1, "notifications")],
             classes: vec![values_class(), messages_class()],
             content: loaded.content,
@@ -396,6 +407,44 @@ impl kymo_model::Recording for Recording {
         &self.classes
     }
 
+    fn track_rule(&self, class: usize) -> kymo_model::TrackRule {
+        match class {
+            VALUES => kymo_model::TrackRule::Field {
+                key: list_field::ID,
+                name: None,
+            },
+            _ => kymo_model::TrackRule::Stream,
+        }
+    }
+
+    fn roles(&self, class: usize) -> kymo_model::Roles {
+        let mut roles = kymo_model::Roles::default();
+        if class == VALUES {
+            roles.counters.push(list_field::VALUES);
+        }
+        roles
+    }
+
+    fn entry_kind(&self, stream: usize) -> kymo_model::EntryKind {
+        match stream {
+            VALUES => kymo_model::EntryKind::Sample,
+            _ => kymo_model::EntryKind::Event,
+        }
+    }
+
+    fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
+        self.offset_nanos = shift.apply(self.offset_nanos)?;
+        let clock = Arc::new(clock(self.offset_nanos));
+        for stream in &mut self.streams {
+            stream.clock = Some(Arc::clone(&clock));
+        }
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
+        self.read_again()
+    }
+
     fn chunk_count(&self, stream: usize) -> usize {
         self.count(stream).div_ceil(CHUNK)
     }
@@ -403,8 +452,8 @@ impl kymo_model::Recording for Recording {
     fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
         let first = number.checked_mul(CHUNK)?;
         let end = first.checked_add(CHUNK)?.min(self.count(stream));
-        let (begin_time, begin) = self.place(stream, first)?;
-        let (end_time, _) = self.place(stream, end.checked_sub(1)?)?;
+        let (_, begin) = self.place(stream, first)?;
+        let (begin_time, end_time) = self.times(stream, first..end)?;
         let end = match self.place(stream, end) {
             Some((_, position)) => position,
             None => self.content.sizes.get(stream).copied().unwrap_or(begin),

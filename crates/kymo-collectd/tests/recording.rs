@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kymo_collectd::network::{Keys, PORT};
 use kymo_collectd::recording::{MESSAGES, OpenError, Options, Recording, VALUES};
-use kymo_model::{Cursor, Event, FaultCode, FieldId, Recording as _, Visitor};
+use kymo_model::{Cursor, Event, FaultCode, FieldId, Recording as _, Shift, Visitor};
 
 fn packet(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/packets");
@@ -37,8 +37,8 @@ fn keys() -> Option<Keys> {
     Some(Keys::parse(b"alice: s3cret pass\nbob: hunter2\n").unwrap())
 }
 
-fn open(bytes: &[u8], keys: Option<Keys>, offset_nanos: i64) -> Recording {
-    let options = Options { keys, offset_nanos };
+fn open(bytes: &[u8], keys: Option<Keys>) -> Recording {
+    let options = Options { keys };
     Recording::new(Path::new("dir/file.pcap"), bytes, &options).unwrap()
 }
 
@@ -82,7 +82,7 @@ fn a_capture_is_in_the_order_of_time() {
     // The later ones first.
     let names = [3, 2, 1, 0].map(|number| format!("encrypted-000{number}.bin"));
     let bytes = pcap(&names.map(|name| packet(&name)));
-    let of = open(&bytes, keys(), 0);
+    let of = open(&bytes, keys());
     assert_eq!(
         (of.format().name, of.format().version),
         ("collectd", "pcap")
@@ -109,10 +109,15 @@ fn a_capture_is_in_the_order_of_time() {
 }
 
 #[test]
-fn offsets_move_times_and_not_ticks() {
+fn shifts_move_times_and_not_ticks() {
     let datagram = packet("plain-0000.bin");
     let [before, after] = [0, -1_500_000_001].map(|offset| {
-        let of = open(&datagram, None, offset);
+        let mut of = open(&datagram, None);
+        let shift = Shift {
+            nanos: offset,
+            from_unix_epoch: false,
+        };
+        of.shift(shift).unwrap();
         assert_eq!(of.format().version, "datagram");
         entries(&of, VALUES).swap_remove(0)
     });
@@ -129,7 +134,7 @@ fn what_cannot_be_verified_is_told() {
         "encrypted-0001.bin",
     ];
     let bytes = pcap(&names.map(packet));
-    let of = open(&bytes, None, 0);
+    let of = open(&bytes, None);
     assert_eq!(of.lists(), 52);
     assert_eq!(of.notes().len(), 1);
     assert!(of.notes()[0].starts_with("1 signatures were not verified"));
@@ -142,7 +147,7 @@ fn what_cannot_be_verified_is_told() {
     assert!(entries(&of, VALUES).iter().all(|list| list.2[1] == "none"));
 
     let other = Keys::parse(b"alice: another\n").unwrap();
-    let of = open(&bytes, Some(other), 0);
+    let of = open(&bytes, Some(other));
     let faults: Vec<_> = of.faults().iter().map(|fault| fault.to_string()).collect();
     assert_eq!(faults.len(), 3);
     assert!(faults[0].contains("wrong-signature: it was not signed with the password of `alice`"));
@@ -153,11 +158,11 @@ fn what_cannot_be_verified_is_told() {
 fn damage_has_its_place() {
     let datagram = packet("plain-0000.bin");
     let cut = &datagram[..datagram.len() - 1];
-    let of = open(cut, None, 0);
+    let of = open(cut, None);
     assert_eq!((of.lists(), of.faults().len()), (25, 1));
     assert_eq!(of.faults()[0].code, FaultCode::Truncated);
     // In a capture, behind its header, that of the packet, those of IP and UDP.
-    let in_capture = open(&pcap(&[cut.to_vec()]), None, 0);
+    let in_capture = open(&pcap(&[cut.to_vec()]), None);
     let [of, in_capture] = [of, in_capture].map(|of| of.faults()[0].offset);
     assert_eq!(in_capture, of + 24 + 16 + 28);
 }
@@ -165,7 +170,7 @@ fn damage_has_its_place() {
 #[test]
 fn faults_without_end_are_counted() {
     let bytes = pcap(&vec![vec![0xff; 3]; 1500]);
-    let of = open(&bytes, None, 0);
+    let of = open(&bytes, None);
     assert_eq!(of.faults().len(), 1001);
     assert!(of.faults()[1000].message.starts_with("500 more faults"));
 }

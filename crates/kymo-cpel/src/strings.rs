@@ -1,9 +1,10 @@
 //! Strings with a zero at the end of each, as tables of CPEL and elog files hold them.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
 
 /// Why a string cannot be added to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub(crate) struct Strings {
     most: u32,
     hasher: RandomState,
     /// Where strings begin, by their hashes.
-    offsets: HashMap<u64, u32>,
+    offsets: HashMap<u64, u32, RandomState>,
 }
 
 impl Strings {
@@ -55,8 +56,8 @@ impl Strings {
         Self {
             bytes: head.to_vec(),
             most,
-            hasher: RandomState::new(),
-            offsets: HashMap::new(),
+            hasher: RandomState::default(),
+            offsets: HashMap::default(),
         }
     }
 
@@ -68,7 +69,7 @@ impl Strings {
         {
             return Ok(offset);
         }
-        if text.contains(&0) {
+        if memchr::memchr(0, text).is_some() {
             let text = text.to_vec();
             return Err(StringError::Zero { text });
         }

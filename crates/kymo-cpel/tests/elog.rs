@@ -10,7 +10,7 @@ use kymo_cpel::probe::{Kind, Likeness, probe};
 use kymo_cpel::recording::{Options, Recording as Cpel};
 use kymo_cpel::write;
 use kymo_io::Bytes;
-use kymo_model::{Cursor, Event, FieldId, Recording as _, Visitor};
+use kymo_model::{Cursor, Event, FieldId, Recording as _, Shift, Visitor};
 use proptest::prelude::*;
 
 /// A number with its length, of which these are short.
@@ -137,7 +137,7 @@ fn events<R: kymo_model::Recording>(of: &R) -> Vec<String> {
 
 fn open(bytes: &[u8]) -> Recording {
     let bytes = Bytes::from(bytes.to_vec());
-    Recording::new(Path::new("dir/log.elog"), bytes, &Options::default()).unwrap()
+    Recording::new(Path::new("dir/log.elog"), bytes).unwrap()
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn what_is_there_of_a_damaged_file_is_read() {
     let whole = events(&open(&bytes));
     for len in 0..bytes.len() {
         let cut = Bytes::from(bytes[..len].to_vec());
-        let Ok(of) = Recording::new(Path::new("x"), cut, &Options::default()) else {
+        let Ok(of) = Recording::new(Path::new("x"), cut) else {
             continue;
         };
         assert_eq!(of.faults().len(), 1, "{len}");
@@ -206,11 +206,7 @@ fn what_is_there_of_a_damaged_file_is_read() {
         ]
     );
     assert_eq!(events(&of).len(), 3);
-    let error = Recording::new(
-        Path::new("x"),
-        Bytes::from(bytes[..70].to_vec()),
-        &Options::default(),
-    );
+    let error = Recording::new(Path::new("x"), Bytes::from(bytes[..70].to_vec()));
     assert_eq!(
         error.unwrap_err().to_string(),
         "offset 67: the file ends within type 0, which begins here"
@@ -287,7 +283,11 @@ fn events_before_the_beginning_have_their_times() {
     assert_eq!(told[4], "1454621022000000000");
     let messages: Vec<_> = of.faults().iter().map(|fault| &*fault.message).collect();
     assert_eq!(messages, ["the time of event 2 is none"]);
-    of.shift(1);
+    let shift = Shift {
+        nanos: 1,
+        from_unix_epoch: false,
+    };
+    of.shift(shift).unwrap();
     assert_eq!(times(&of)[3], "1454621018500000001");
 }
 
@@ -298,7 +298,7 @@ fn a_begin_that_is_no_time_is_told() {
         ..sample()
     };
     let bytes = Bytes::from(elog.to_bytes());
-    let of = Recording::new(Path::new("x"), bytes, &Options::default()).unwrap();
+    let of = Recording::new(Path::new("x"), bytes).unwrap();
     let told: Vec<_> = of
         .faults()
         .iter()
@@ -381,7 +381,7 @@ proptest! {
         }
         let mut bytes = Vec::new();
         builder.write(Moment::of_unix_nanos(begin), &mut bytes).unwrap();
-        let log = Recording::new(Path::new("log"), Bytes::from(bytes), &Options::default()).unwrap();
+        let log = Recording::new(Path::new("log"), Bytes::from(bytes)).unwrap();
         prop_assert_eq!(log.faults(), &[]);
         prop_assert_eq!(log.events(), events.len() as u64);
         let mut in_order: Vec<_> = events.iter().collect();

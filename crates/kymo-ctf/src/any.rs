@@ -31,6 +31,15 @@ fn leaf() -> impl Strategy<Value = FieldClass> {
             },
         )
     };
+    let wide = (layout(), 65u32..=4096, any::<bool>()).prop_map(|(layout, bits, signed)| {
+        FieldClass::Integer {
+            layout: BitLayout { bits, ..layout },
+            style: IntegerStyle {
+                signed,
+                ..IntegerStyle::default()
+            },
+        }
+    });
     let encoding = || {
         prop::sample::select(vec![
             Encoding::Utf8,
@@ -53,6 +62,7 @@ fn leaf() -> impl Strategy<Value = FieldClass> {
         (layout(), flags).prop_map(|(layout, flags)| FieldClass::BitMap { layout, flags }),
         layout().prop_map(FieldClass::Bool),
         (layout(), style()).prop_map(|(layout, style)| FieldClass::Integer { layout, style }),
+        wide,
         style().prop_map(FieldClass::VarInteger),
         float.prop_map(|(layout, bits)| FieldClass::Float(BitLayout { bits, ..layout })),
         encoding().prop_map(|encoding| FieldClass::Text { encoding, align: 8 }),

@@ -60,6 +60,12 @@ pub struct TraceClass {
 }
 
 impl TraceClass {
+    /// The default clock of a stream class, by its position.
+    pub(crate) fn stream_clock(&self, stream: usize) -> Option<Arc<Clock>> {
+        let clock = self.streams.get(stream)?.clock?;
+        self.clocks.get(clock).cloned()
+    }
+
     /// A trace of which nothing is said.
     pub fn new(dialect: Dialect) -> Self {
         Self {
@@ -80,21 +86,14 @@ impl TraceClass {
     /// The native byte order; where the metadata does not say, the one that most fields have, of
     /// equally many little endian.
     pub fn native_order(&self) -> ByteOrder {
-        fn count(class: &FieldClass, counts: &mut [usize; 2]) {
-            if let Some(layout) = class.layout() {
-                counts[usize::from(layout.order == ByteOrder::Big)] += 1;
-            }
-            class
-                .parts()
-                .into_iter()
-                .for_each(|part| count(part, counts));
-        }
         if let Some(order) = self.byte_order {
             return order;
         }
         let mut counts = [0; 2];
-        for class in self.structures() {
-            count(class, &mut counts);
+        for (_, class) in self.structures().flat_map(FieldClass::walk) {
+            if let Some(layout) = class.layout() {
+                counts[usize::from(layout.order == ByteOrder::Big)] += 1;
+            }
         }
         match counts {
             [little, big] if big > little => ByteOrder::Big,
@@ -230,7 +229,7 @@ pub enum Role {
 /// How a fixed number of bits lies in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BitLayout {
-    /// Size in bits, 1 to 64 (floating point numbers also 128).
+    /// Size in bits, 1 to 64 (floating point numbers also 128, integers up to 4,096).
     pub bits: u32,
     /// Alignment in bits from the start of the packet: a power of two.
     pub align: u32,
@@ -551,52 +550,80 @@ impl FieldClass {
         }
     }
 
+    /// All classes within it, itself first, with how many are around each: in the order in which
+    /// they are decoded, and however deep they lie.
+    pub fn walk(&self) -> impl Iterator<Item = (usize, &Self)> {
+        let mut left = vec![(0, self)];
+        std::iter::from_fn(move || {
+            let (around, class) = left.pop()?;
+            let parts = class.parts().into_iter().rev();
+            left.extend(parts.map(|part| (around + 1, part)));
+            Some((around, class))
+        })
+    }
+
     /// Whether it, or a part of it, has a role.
     pub fn has_role(&self, role: Role) -> bool {
-        self.roles().contains(&role) || self.parts().iter().any(|part| part.has_role(role))
+        self.walk().any(|(_, class)| class.roles().contains(&role))
     }
 
     /// Alignment in bits: of a compound the largest of its own and its parts'; of an
     /// optional or variant 1, since what it holds aligns itself once selected.
     pub fn align(&self) -> u32 {
-        match self {
-            Self::BitArray(layout)
-            | Self::BitMap { layout, .. }
-            | Self::Bool(layout)
-            | Self::Integer { layout, .. }
-            | Self::Float(layout) => layout.align,
-            Self::VarInteger(_) | Self::Blob { .. } => 8,
-            Self::Text { align, .. } | Self::SizedText { align, .. } => *align,
-            Self::Struct { members, min_align } => members
-                .iter()
-                .map(|member| member.class.align())
-                .fold(*min_align, u32::max),
-            // With the length inline, the elements align themselves after it.
-            Self::Array {
-                element,
-                length: Length::Inline(length),
-                min_align,
-                ..
-            } => length.align().max(element.align()).max(*min_align),
-            Self::Array {
-                element, min_align, ..
-            } => element.align().max(*min_align),
-            Self::Optional { .. } | Self::Variant { .. } => 1,
+        let mut align = 1;
+        let mut left = Vec::new();
+        let mut next = Some(self);
+        while let Some(class) = next {
+            align = align.max(match class {
+                Self::BitArray(layout)
+                | Self::BitMap { layout, .. }
+                | Self::Bool(layout)
+                | Self::Integer { layout, .. }
+                | Self::Float(layout) => layout.align,
+                Self::VarInteger(_) | Self::Blob { .. } => 8,
+                Self::Text { align, .. } | Self::SizedText { align, .. } => *align,
+                Self::Struct { members, min_align } => {
+                    left.extend(members.iter().map(|member| &member.class));
+                    *min_align
+                }
+                Self::Array {
+                    element,
+                    length,
+                    min_align,
+                    ..
+                } => {
+                    // With the length inline, the elements align themselves after it.
+                    if let Length::Inline(length) = length {
+                        left.push(&**length);
+                    }
+                    left.push(&**element);
+                    *min_align
+                }
+                Self::Optional { .. } | Self::Variant { .. } => 1,
+            });
+            next = left.pop();
         }
+        align
     }
 
     /// Alignment in bits of its first bit. An array begins with its length where that is inline,
     /// or with its first element: what comes later aligns itself.
     pub fn begin_align(&self) -> u32 {
-        match self {
-            Self::Array {
-                length: Length::Inline(length),
-                ..
-            } => length.align(),
-            Self::Array {
-                element, min_align, ..
-            } => element.begin_align().max(*min_align),
-            _ => self.align(),
+        let mut class = self;
+        let mut align = 1;
+        while let Self::Array {
+            element,
+            length,
+            min_align,
+            ..
+        } = class
+        {
+            if let Length::Inline(length) = length {
+                return align.max(length.align());
+            }
+            align = align.max(*min_align);
+            class = element;
         }
+        align.max(class.align())
     }
 }

@@ -10,9 +10,11 @@
 mod any;
 pub mod class;
 pub mod decode;
+pub mod deep;
 pub mod describe;
 pub mod metadata;
 pub mod secure;
 pub mod trace;
+mod units;
 pub mod wire;
 pub mod write;

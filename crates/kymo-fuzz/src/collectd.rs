@@ -174,10 +174,7 @@ pub(crate) fn files(data: &[u8]) {
 /// A capture of a network, or a datagram: its lists and messages are as many as are said, and in
 /// the order of time.
 pub(crate) fn capture(data: &[u8]) {
-    let options = Options {
-        keys: Some(keys()),
-        offset_nanos: 0,
-    };
+    let options = Options { keys: Some(keys()) };
     let Ok(of) = Metrics::new(Path::new("x"), data, &options) else {
         return;
     };

@@ -6,13 +6,16 @@
 //! `fuzz/corpus`.
 
 mod collectd;
+mod containers;
 #[cfg(all(unix, target_has_atomic = "64"))]
 mod daemon;
+mod index_cache;
 mod logs;
 mod portable_rrd;
 mod rrd;
 mod rrd_words;
 mod secured;
+mod traces;
 mod wire;
 mod written;
 
@@ -44,6 +47,7 @@ pub const CHECKS: &[Check] = &[
     ("rfc", rfc),
     ("metadata_packets", metadata_packets),
     ("index", index),
+    ("index_cache", index_cache),
     ("stream", stream),
     ("secured", secured),
     ("wire", wire),
@@ -53,9 +57,13 @@ pub const CHECKS: &[Check] = &[
     ("rrd", rrd),
     ("rrd_xml", rrd_xml),
     ("rrd_words", rrd_words),
+    ("tar", tar),
+    ("compressed", compressed),
     ("cpel", cpel),
     ("elog", elog),
     ("gist", gist),
+    ("perfetto", perfetto),
+    ("chrome", chrome),
     ("collectd_network", collectd_network),
     ("collectd_plain", collectd_plain),
     ("collectd_files", collectd_files),
@@ -84,6 +92,21 @@ pub fn serve_journal(data: &[u8]) {
 #[cfg(all(unix, target_has_atomic = "64"))]
 pub fn serve_config(data: &[u8]) {
     daemon::config(data);
+}
+
+/// A summary index, behind a byte that tells what of it.
+pub fn index_cache(data: &[u8]) {
+    index_cache::index(data);
+}
+
+/// A tar archive.
+pub fn tar(data: &[u8]) {
+    containers::tar(data);
+}
+
+/// A file compressed by gzip or Zstandard.
+pub fn compressed(data: &[u8]) {
+    containers::compressed(data);
 }
 
 /// What command lines of round-robin databases are made of, a word a line.
@@ -134,6 +157,16 @@ pub fn elog(data: &[u8]) {
 /// The events of a Gist file.
 pub fn gist(data: &[u8]) {
     logs::gist(data);
+}
+
+/// A trace of Perfetto.
+pub fn perfetto(data: &[u8]) {
+    traces::trace(data, kymo_perfetto::Form::Perfetto);
+}
+
+/// Trace events of Chrome, as JSON.
+pub fn chrome(data: &[u8]) {
+    traces::trace(data, kymo_perfetto::Form::Chrome);
 }
 
 /// A round-robin database of any form.
@@ -315,6 +348,7 @@ fn opened(text: &[u8], stream: &[u8], index: Option<&[u8]>, keys: &[Key]) -> Opt
     let directory = Directory {
         path: PathBuf::from("trace"),
         metadata,
+        metadata_file: (PathBuf::from("trace/metadata"), text.to_vec().into()),
         files: vec![StreamFile {
             path: path(&name),
             bytes: stream.to_vec().into(),
@@ -322,6 +356,7 @@ fn opened(text: &[u8], stream: &[u8], index: Option<&[u8]>, keys: &[Key]) -> Opt
             section: None,
         }],
         faults: Vec::new(),
+        is_whole: true,
     };
     let options = Options {
         keys: keys.to_vec(),

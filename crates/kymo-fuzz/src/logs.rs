@@ -63,7 +63,7 @@ pub(crate) fn elog(data: &[u8]) {
     let data = &[b"\0\0\0\x07elog v0", data].concat()[..];
     assert_eq!(probe(data), Some(Likeness::Whole(Kind::Elog)));
     let converted = cpel_of_elog(data, write::Options::default());
-    let of = match Elog::new(Path::new("x"), bytes(data), &Options::default()) {
+    let of = match Elog::new(Path::new("x"), bytes(data)) {
         Ok(of) => of,
         Err(error) => {
             assert!(!error.to_string().is_empty() && converted.is_err());
@@ -92,10 +92,7 @@ pub(crate) fn gist(data: &[u8]) {
     .concat();
     let clocks = [ClockChoice::Auto, ClockChoice::PerSecond];
     for clock in clocks.into_iter().chain("3".parse()) {
-        let options = Options {
-            clock,
-            ..Options::default()
-        };
+        let options = Options { clock };
         match Cpel::gist(Path::new("x"), bytes(&file), &options) {
             Ok(of) => assert_eq!(walk(&of, true).events, count as u64),
             Err(_) => assert_eq!(count, 0),

@@ -1,12 +1,15 @@
 //! The bytes of a file.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::ops::Deref;
+use std::io::{self, Read, Seek};
+use std::ops::{Deref, Range};
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::{Locking, lock_to_read, unlock};
+use crate::spool::Claim;
+use crate::{Locking, ReadAt, lock_to_read, unlock};
 
 /// The largest file, in bytes, that is read into memory where it cannot be mapped.
 pub const MAX_READ: u64 = 1 << 30;
@@ -20,7 +23,7 @@ pub enum Access {
     Random,
 }
 
-/// The bytes of a file, mapped where that is possible, else in memory.
+/// The bytes of a file, mapped where that is possible, else in memory; or a part of them.
 ///
 /// A mapped file should not be cut off by others while it is open: reading what is gone
 /// ends the process (SIGBUS on Unix). Files that grow or are removed are no problem: the
@@ -29,12 +32,16 @@ pub struct Bytes {
     inner: Inner,
     /// The file that is locked as long as its bytes are there.
     locked: Option<File>,
+    /// The temporary storage that they take, which is free again after them.
+    _claim: Option<Claim>,
 }
 
 enum Inner {
     #[cfg(not(target_family = "wasm"))]
     Mapped(memmap2::Mmap),
     Owned(Vec<u8>),
+    /// A range that is within the bytes of all.
+    Part(Arc<Bytes>, Range<usize>),
 }
 
 impl Bytes {
@@ -84,6 +91,29 @@ impl Bytes {
             Inner::Owned(bytes) => Self::from(bytes),
             #[cfg(not(target_family = "wasm"))]
             Inner::Mapped(map) => Self::from(map.to_vec()),
+            Inner::Part(whole, range) => Self::from(whole[range].to_vec()),
+        }
+    }
+
+    /// A part of some bytes, which stay as long as one of their parts does. `None` if the range does not
+    /// lie within them.
+    pub fn part(whole: &Arc<Self>, range: Range<u64>) -> Option<Self> {
+        let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+        whole.get(range.clone())?;
+        Some(Self::new(Inner::Part(Arc::clone(whole), range)))
+    }
+
+    /// The same bytes, which count as temporary storage.
+    pub(crate) fn claiming(mut self, claim: Claim) -> Self {
+        self._claim = Some(claim);
+        self
+    }
+
+    fn new(inner: Inner) -> Self {
+        Self {
+            inner,
+            locked: None,
+            _claim: None,
         }
     }
 
@@ -97,7 +127,7 @@ impl Bytes {
     }
 
     /// The bytes of a file that is open.
-    fn of(file: &File, access: Access) -> io::Result<Self> {
+    pub(crate) fn of(file: &File, access: Access) -> io::Result<Self> {
         let len = file.metadata()?.len();
         if len == 0 {
             return Ok(Self::from(Vec::new()));
@@ -106,10 +136,7 @@ impl Bytes {
         if let Ok(len) = usize::try_from(len)
             && let Ok(map) = crate::map::map(file, len, access)
         {
-            return Ok(Self {
-                inner: Inner::Mapped(map),
-                locked: None,
-            });
+            return Ok(Self::new(Inner::Mapped(map)));
         }
         #[cfg(target_family = "wasm")]
         let _ = access;
@@ -157,6 +184,9 @@ fn is_still_at(file: &File, path: &Path) -> bool {
 /// Reads a file to its end, if that is within `limit` bytes.
 fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    let mut file = file;
+    // It may just have been written.
+    file.rewind()?;
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::ErrorKind::FileTooLarge.into());
@@ -172,16 +202,28 @@ impl Deref for Bytes {
             #[cfg(not(target_family = "wasm"))]
             Inner::Mapped(map) => map,
             Inner::Owned(bytes) => bytes,
+            Inner::Part(whole, range) => &whole[range.clone()],
         }
+    }
+}
+
+impl ReadAt for Bytes {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(offset, buffer)
+    }
+
+    fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        (**self).read_range(range)
     }
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self {
-            inner: Inner::Owned(bytes),
-            locked: None,
-        }
+        Self::new(Inner::Owned(bytes))
     }
 }
 
@@ -215,6 +257,20 @@ mod tests {
         let bytes = Bytes::open(&path, Access::Sequential).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(&*bytes, [3; 5000]);
+    }
+
+    #[test]
+    fn parts_lie_within_the_whole() {
+        let whole = Arc::new(Bytes::from(b"0123456789".to_vec()));
+        let part = |range| Bytes::part(&whole, range).map(|part| part.to_vec());
+        assert_eq!(part(2..5).unwrap(), b"234");
+        assert_eq!(part(10..10).unwrap(), b"");
+        for range in [9..11, 11..11, u64::MAX - 1..u64::MAX] {
+            assert_eq!(part(range), None);
+        }
+        let kept = Bytes::part(&whole, 8..10).unwrap();
+        drop(whole);
+        assert_eq!(&*kept.into_memory(), b"89");
     }
 
     #[cfg(target_os = "linux")]
@@ -276,6 +332,9 @@ mod tests {
         let path = directory.path().join("file");
         std::fs::write(&path, [0; 10]).unwrap();
         assert_eq!(read(&File::open(&path).unwrap(), 10).unwrap().len(), 10);
+        let mut written = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut written, b"before").unwrap();
+        assert_eq!(read(&written, 10).unwrap(), b"before");
         let error = read(&File::open(&path).unwrap(), 9).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{Source, Storage};
+use crate::{ReadAt, Storage};
 
 /// Something that was done to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +157,7 @@ fn put(content: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
         .expect("a test's file fits into memory");
 }
 
-impl Source for Recorder {
+impl ReadAt for Recorder {
     fn length(&self) -> io::Result<u64> {
         self.now.length()
     }

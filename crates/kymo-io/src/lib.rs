@@ -1,38 +1,56 @@
-//! What kymo needs of an operating system: the bytes of files, files that are written in
-//! place or as a whole, what is in directories, and addresses of networks.
+//! What kymo needs of an operating system: the bytes of files, compressed ones and those of archives too,
+//! files that are written in place or as a whole, what is in directories, and addresses of networks.
 //!
 //! On targets without files (wasm32) everything here builds and reports that files are
 //! not supported; [`Bytes`] made from memory work everywhere.
 
 mod bytes;
+mod decompress;
 #[cfg(feature = "faults")]
 pub mod faults;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod forks;
+mod links;
 mod lock;
 #[cfg(not(target_family = "wasm"))]
 mod map;
 pub mod net;
 #[cfg(target_os = "linux")]
 mod places;
+mod private;
 mod process;
 mod random;
 mod replace;
 mod shared;
+mod spool;
+mod state;
 mod storage;
+mod tar;
+mod temporary;
+mod tree;
 mod walk;
 #[cfg(not(target_family = "wasm"))]
 mod words;
 
 pub use bytes::{Access, Bytes, MAX_READ};
+pub use decompress::{
+    Compression, Content, LONGEST_MAGIC, content, content_within, stem, without_compression,
+};
+pub use links::{file_id, is_same_file, link, other_names};
 pub use lock::{Locking, lock, lock_to_read, unlock};
+pub use private::{is_own_file, private_directory};
 #[cfg(not(target_family = "wasm"))]
 pub use process::monotonic_nanos;
 pub use process::{Process, cpu_times, most_open_files, thread_id};
 pub use random::random;
 pub use replace::{NewFile, Replace, create_directories, is_beside, replace};
 pub use shared::Shared;
-pub use storage::{Source, Storage};
+pub use spool::{SPOOL_LIMIT, Spool};
+pub use state::{Changed, FileState, Watch};
+pub use storage::{ReadAt, Storage, Window};
+pub use tar::{Archive, MOST_MEMBERS, is_tar};
+pub use temporary::{RemovedTemporaries, Temporaries, before_temporaries, remove_temporaries};
+pub use tree::{STANDARD_INPUT, Tree};
 pub use walk::{Entry, EntryKind, absolute, list};
 #[cfg(not(target_family = "wasm"))]
 pub use words::SharedWords;

@@ -7,6 +7,10 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::Temporaries;
+#[cfg(unix)]
+use crate::file_id;
+
 /// How many files that others write at this moment are passed over in search of a free name.
 const MAX_NAMES: u32 = 1000;
 
@@ -71,7 +75,7 @@ pub fn replace<T, E: From<io::Error>>(
 /// A file that is written as a whole and does not have its name yet: the first half of
 /// [`replace`], for those who have something else to do just before the file gets its name.
 ///
-/// It is removed where it never does.
+/// It is removed where it never does, and by [`remove_temporaries`](crate::remove_temporaries).
 #[derive(Debug)]
 pub struct NewFile {
     /// Open as long as it has another name, so that it stays locked: nobody takes it for one that
@@ -147,10 +151,12 @@ impl NewFile {
         // Some systems do not rename files that are open.
         #[cfg(not(unix))]
         drop(self.file.take());
+        let temporaries = Temporaries::hold();
         match self.keep {
             true => rename_to_free(&self.beside, &self.path)?,
             false => std::fs::rename(&self.beside, &self.path)?,
         }
+        temporaries.forget(&self.beside);
         self.is_put = true;
         drop(self.file.take());
         Ok(())
@@ -172,6 +178,8 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.is_put {
+            let temporaries = Temporaries::hold();
+            temporaries.forget(&self.beside);
             // Nobody waits for it, and the next who writes the same file removes it, too.
             let _ = std::fs::remove_file(&self.beside);
         }
@@ -203,23 +211,34 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
 ///
 /// Those of the system.
 pub fn create_directories(path: &Path, sync: bool) -> io::Result<()> {
-    if !sync {
-        return std::fs::create_dir_all(path);
-    }
     let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-    let new: Vec<_> = path.ancestors().take_while(is_new).collect();
-    std::fs::create_dir_all(path)?;
+    let new: Vec<_> = match sync {
+        true => path.ancestors().take_while(is_new).collect(),
+        false => Vec::new(),
+    };
+    {
+        // A temporary directory that is removed is not created again.
+        let _temporaries = Temporaries::hold();
+        std::fs::create_dir_all(path)?;
+    }
     new.iter().try_for_each(|made| sync_directory(made))
+}
+
+/// The temporary names of a path.
+pub(crate) fn beside(path: &Path) -> io::Result<impl Iterator<Item = PathBuf>> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    Ok((0..MAX_NAMES).map(move |number| {
+        let mut beside = OsString::from(".");
+        beside.push(name);
+        beside.push(format!(".{number}{BESIDE}"));
+        path.with_file_name(beside)
+    }))
 }
 
 /// Makes a file of a name that is free, in the same directory, and locks it as long as it is open.
 fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-    for number in 0..MAX_NAMES {
-        let mut beside = OsString::from(".");
-        beside.push(name);
-        beside.push(format!(".{number}{BESIDE}"));
-        let beside = path.with_file_name(beside);
+    let temporaries = Temporaries::hold();
+    for beside in beside(path)? {
         let create = || {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create_new(true);
@@ -238,7 +257,11 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
             // Somebody has just taken it for one that was left behind, and removes it.
             Ok(file) if !holds(&file, &beside) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            file => return Ok((file?, beside)),
+            file => {
+                let file = file?;
+                temporaries.add(&beside);
+                return Ok((file, beside));
+            }
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
@@ -248,12 +271,10 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
 /// as long as it is open.
 #[cfg(unix)]
 fn holds(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |file: Metadata| (file.dev(), file.ino());
     // Where a file system knows no locks, nothing is removed.
     let locked = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-    let own = file.metadata().map(identity);
-    let there = std::fs::symlink_metadata(path).map(identity);
+    let own = file.metadata().map(|own| file_id(&own));
+    let there = std::fs::symlink_metadata(path).map(|there| file_id(&there));
     locked && own.is_ok_and(|own| there.is_ok_and(|there| own == there))
 }
 
@@ -320,7 +341,7 @@ fn make_like(file: &File, like: &Metadata, how: Replace<'_>) -> io::Result<()> {
 
 /// Waits until the names in the directory of a path are on the disk.
 #[cfg(unix)]
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -330,7 +351,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 /// Where directories cannot be opened, names are left to the system.
 #[cfg(not(unix))]
-fn sync_directory(_path: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::map::WritableMap;
 #[cfg(target_os = "linux")]
 use crate::places::may_move;
-use crate::{Locking, Source, Storage, lock, unlock};
+use crate::{Locking, ReadAt, Storage, lock, unlock};
 
 /// A file that several programs, or threads, change in place, one after the other: each locks it,
 /// looks and writes, and unlocks it.
@@ -261,7 +261,7 @@ fn identity(_file: &Metadata) -> Option<Identity> {
     None
 }
 
-impl Source for Shared {
+impl ReadAt for Shared {
     fn length(&self) -> io::Result<u64> {
         match self.length {
             Some(length) => Ok(length),

@@ -1,10 +1,14 @@
 //! Bytes that are read and written at offsets: files, and what stands in for them.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
-/// Bytes that can be read at any offset.
-pub trait Source {
+/// Bytes that can be read at any offset: a file, a mapping, a [`Window`] of another source.
+///
+/// Each call may fail and may be slow, since the bytes may be on the other side of a network.
+pub trait ReadAt {
     /// Number of bytes.
     ///
     /// # Errors
@@ -19,11 +23,27 @@ pub trait Source {
     /// Those of reading; `UnexpectedEof` where there are not so many bytes.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
+    /// A range of the bytes: borrowed from sources that are in memory or mapped, else read.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ReadAt::read_at`]; `UnexpectedEof` also where the range ends before it begins.
+    fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        // What is not there is no reason to ask for memory.
+        if range.start > range.end || range.end > self.length()? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let length = usize::try_from(range.end - range.start);
+        let mut bytes = vec![0; length.map_err(|_| io::ErrorKind::FileTooLarge)?];
+        self.read_at(range.start, &mut bytes)?;
+        Ok(Cow::Owned(bytes))
+    }
+
     /// Whether these bytes are at an offset, one part after the other.
     ///
     /// # Errors
     ///
-    /// Those of [`Source::read_at`].
+    /// Those of [`ReadAt::read_at`].
     fn holds(&self, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
         let mut there = vec![0; parts.iter().map(|part| part.len()).sum()];
         self.read_at(offset, &mut there)?;
@@ -41,7 +61,7 @@ pub trait Source {
 /// What is written may reach the disk at any time and in any order, in parts too, until
 /// [`Storage::sync`] has returned. After an error of a write any part of it may have been
 /// done.
-pub trait Storage: Source {
+pub trait Storage: ReadAt {
     /// Writes at an offset, beyond the end too: between them zeros appear.
     ///
     /// # Errors
@@ -64,7 +84,7 @@ pub trait Storage: Source {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-impl Source for [u8] {
+impl ReadAt for [u8] {
     fn length(&self) -> io::Result<u64> {
         Ok(self.len() as u64)
     }
@@ -77,15 +97,26 @@ impl Source for [u8] {
         buffer.copy_from_slice(bytes);
         Ok(())
     }
+
+    fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        let begin = usize::try_from(range.start).ok();
+        let range = begin.zip(usize::try_from(range.end).ok());
+        let bytes = range.and_then(|(begin, end)| self.get(begin..end));
+        Ok(Cow::Borrowed(bytes.ok_or(io::ErrorKind::UnexpectedEof)?))
+    }
 }
 
-impl Source for Vec<u8> {
+impl ReadAt for Vec<u8> {
     fn length(&self) -> io::Result<u64> {
         self.as_slice().length()
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.as_slice().read_at(offset, buffer)
+    }
+
+    fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        self.as_slice().read_range(range)
     }
 }
 
@@ -119,7 +150,54 @@ impl Storage for Vec<u8> {
     }
 }
 
-impl Source for File {
+/// A part of a source, which is a source of its own.
+#[derive(Clone, Debug)]
+pub struct Window<S> {
+    source: S,
+    range: Range<u64>,
+}
+
+impl<S: ReadAt> Window<S> {
+    /// The bytes of a range.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the source does not have them all.
+    pub fn new(source: S, range: Range<u64>) -> io::Result<Self> {
+        if range.start > range.end || range.end > source.length()? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Self { source, range })
+    }
+
+    /// Where a range of the window lies in the source.
+    fn inner(&self, begin: u64, end: Option<u64>) -> io::Result<Range<u64>> {
+        let begin = self.range.start.checked_add(begin);
+        let end = end.and_then(|end| self.range.start.checked_add(end));
+        match begin.zip(end) {
+            Some((begin, end)) if end <= self.range.end => Ok(begin..end),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl<S: ReadAt> ReadAt for Window<S> {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.range.end - self.range.start)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let range = self.inner(offset, offset.checked_add(buffer.len() as u64))?;
+        self.source.read_at(range.start, buffer)
+    }
+
+    fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        self.source
+            .read_range(self.inner(range.start, Some(range.end))?)
+    }
+}
+
+impl ReadAt for File {
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
@@ -161,13 +239,17 @@ impl Storage for File {
     }
 }
 
-impl<S: Source + ?Sized> Source for &mut S {
+impl<S: ReadAt + ?Sized> ReadAt for &mut S {
     fn length(&self) -> io::Result<u64> {
         (**self).length()
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         (**self).read_at(offset, buffer)
+    }
+
+    fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        (**self).read_range(range)
     }
 
     fn holds(&self, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
@@ -217,6 +299,32 @@ mod tests {
         storage.set_length(5).unwrap();
         storage.read_at(3, &mut two).unwrap();
         assert_eq!(two, [b'a', 0]);
+    }
+
+    #[test]
+    fn a_window_ends_where_its_range_does() {
+        let (memory, mut file) = (b"0123456789".to_vec(), tempfile::tempfile().unwrap());
+        file.write_at(0, &memory).unwrap();
+        let mut pipe = file.try_clone().unwrap();
+        let sources: [&mut dyn Storage; 2] = [&mut memory.clone(), &mut pipe];
+        for source in sources {
+            let window = Window::new(Window::new(source, 1..9).unwrap(), 1..5).unwrap();
+            assert_eq!(window.length().unwrap(), 4);
+            assert_eq!(*window.read_range(0..4).unwrap(), *b"2345");
+            assert_eq!(*window.read_range(4..4).unwrap(), *b"");
+            let mut two = [0; 2];
+            window.read_at(2, &mut two).unwrap();
+            assert_eq!(two, *b"45");
+            assert!(window.read_at(3, &mut two).is_err());
+            assert!(window.read_at(u64::MAX, &mut two).is_err());
+            assert!(window.read_range(0..5).is_err());
+            assert!(window.read_range(Range { start: 3, end: 2 }).is_err());
+        }
+        let borrowed = |bytes| matches!(bytes, Cow::Borrowed(_));
+        assert!(borrowed(memory.read_range(2..3).unwrap()));
+        assert!(!borrowed(file.read_range(2..3).unwrap()));
+        assert!(file.read_range(0..1 << 60).is_err());
+        assert!(Window::new(memory, 3..11).is_err());
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub enum FaultCode {
     Datagram,
     /// A file could not be read.
     Unreadable,
+    /// A text is not what its grammar allows.
+    Syntax,
 }
 
 impl FaultCode {
@@ -112,6 +114,7 @@ impl FaultCode {
             Self::NotSorted => "not-sorted",
             Self::Datagram => "datagram",
             Self::Unreadable => "unreadable",
+            Self::Syntax => "syntax",
         }
     }
 

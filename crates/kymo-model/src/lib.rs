@@ -7,21 +7,32 @@
 //!   class and time are known, its fields are decoded when [visited](Event::visit).
 //! * What the fields of an event mean is in its class's [`Schema`]; a [`Visitor`] gets
 //!   each value with the [`FieldId`] that finds its description there.
-//! * A [`Selection`] captures chosen fields of an event; [`Columns`] gather them from many.
+//! * A [`Selection`] captures chosen fields of an event; [`Columns`] gather them from many, and a
+//!   [`Batch`] is rows with their times and columns, in Arrow's layout.
+//! * A [`Track`] is a line of the time line; [`Roles`] say what rows do there.
 //! * Damage is a [`Fault`]: small where it happens, a [`FaultReport`] where it is told.
 
-mod columns;
+pub mod batch;
 mod event;
 mod fault;
 mod recording;
+mod refresh;
 mod schema;
 mod select;
+mod targets;
+mod track;
 mod visit;
+mod wide;
 
-pub use columns::{Column, ColumnData, Columns, NotColumnar, Strings, Validity};
+pub use batch::{Batch, Column, ColumnData, ColumnType, Columns, DataType};
 pub use event::{Cursor, Event, EventClass, Walk};
 pub use fault::{Fault, FaultCode, FaultReport};
-pub use recording::{Chunk, Format, Lost, Recording, StreamInfo, Tally};
+pub use recording::{
+    Chunk, Format, Lost, Narrowed, Recording, Shift, ShiftError, StreamInfo, Tally,
+};
+pub use refresh::{Change, RefreshError, Refreshed, RowPlace, StreamChange};
 pub use schema::{Base, Field, FieldId, Flag, Kind, Labels, Mapping, Schema, Scope};
 pub use select::{Pick, Selection, Value};
-pub use visit::{Nothing, Visitor};
+pub use track::{EntryKind, Roles, SliceRole, Track, TrackPart, TrackPath, TrackRule};
+pub use visit::{Both, Nothing, Visitor};
+pub use wide::Wide;

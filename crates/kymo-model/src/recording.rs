@@ -1,11 +1,16 @@
 //! Recordings: what a format's reader offers.
 
+use std::any::Any;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use kymo_time::{Clock, Timestamp};
 
-use crate::{Cursor, EventClass, FaultReport, FieldId, Schema, Visitor, Walk};
+use crate::{
+    Cursor, EntryKind, EventClass, FaultReport, FieldId, RefreshError, Refreshed, Roles, Schema,
+    Track, TrackRule, Visitor, Walk,
+};
 
 /// A format and its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +88,65 @@ pub struct Chunk {
     pub lost_chunks: Option<Lost>,
 }
 
+/// What a recording has prepared for cursors that tell of some fields only; nothing for one that always
+/// tells of all.
+#[derive(Clone, Debug, Default)]
+pub struct Narrowed(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Narrowed {
+    /// Something prepared, of a type that only the recording knows.
+    pub fn new<T: Any + Send + Sync>(prepared: Arc<T>) -> Self {
+        Self(Some(prepared))
+    }
+
+    /// What was prepared, if it is of this type.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.0.as_ref()?).downcast().ok()
+    }
+}
+
+/// A change of the times of a recording that is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shift {
+    /// Nanoseconds that are added to all times. Offsets that cancel out may each be large.
+    pub nanos: i128,
+    /// Whether times count from 1970 then, whatever the clocks say.
+    pub from_unix_epoch: bool,
+}
+
+impl Shift {
+    /// This shift, and another one after it.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            nanos: self.nanos.saturating_add(other.nanos),
+            from_unix_epoch: self.from_unix_epoch || other.from_unix_epoch,
+        }
+    }
+
+    /// An offset after this shift.
+    ///
+    /// # Errors
+    ///
+    /// It does not fit.
+    pub fn apply(&self, offset_nanos: i64) -> Result<i64, ShiftError> {
+        let shifted = i128::from(offset_nanos).saturating_add(self.nanos);
+        i64::try_from(shifted).map_err(|_| ShiftError)
+    }
+}
+
+/// The times of a recording would be beyond 64 bits of nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShiftError;
+
+impl fmt::Display for ShiftError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the shifted times do not fit in 64 bits of nanoseconds")
+    }
+}
+
+impl std::error::Error for ShiftError {}
+
 /// A recording that is open for reading.
 pub trait Recording: Send + Sync {
     /// Walks the events of one chunk.
@@ -109,7 +173,50 @@ pub trait Recording: Send + Sync {
     /// The classes of all events.
     fn event_classes(&self) -> &[EventClass];
 
-    /// How many chunks a stream has.
+    /// The tracks that are known from the metadata. Rows may be on others, which their
+    /// [rules](Self::track_rule) make.
+    fn tracks(&self) -> &[Track] {
+        &[]
+    }
+
+    /// How the tracks of the rows of an event class are found.
+    fn track_rule(&self, _class: usize) -> TrackRule {
+        TrackRule::default()
+    }
+
+    /// What the rows of an event class do on their tracks.
+    fn roles(&self, _class: usize) -> Roles {
+        Roles::default()
+    }
+
+    /// What the rows of a stream are.
+    fn entry_kind(&self, _stream: usize) -> EntryKind {
+        EntryKind::Event
+    }
+
+    /// Shifts all times. Shifts add up; ticks stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// The sum of all shifts does not fit; nothing has changed.
+    fn shift(&mut self, shift: Shift) -> Result<(), ShiftError>;
+
+    /// Reads what has changed since it was opened or refreshed, and nothing else. Without it, nothing ever does.
+    ///
+    /// # Errors
+    ///
+    /// What has changed cannot be read; the recording is as it was.
+    fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
+        Ok(Refreshed::default())
+    }
+
+    /// The first chunk of a stream that is left: those before it have vanished at a
+    /// [refresh](Self::refresh).
+    fn first_chunk(&self, _stream: usize) -> usize {
+        0
+    }
+
+    /// How many chunks a stream has, those that have vanished included.
     fn chunk_count(&self, stream: usize) -> usize;
 
     /// A chunk of a stream, by its position in time order; `None` where there is none.
@@ -117,7 +224,8 @@ pub trait Recording: Send + Sync {
 
     /// The chunks of a stream, in time order.
     fn chunks(&self, stream: usize) -> impl Iterator<Item = Chunk> {
-        (0..self.chunk_count(stream)).filter_map(move |number| self.chunk(stream, number))
+        (self.first_chunk(stream)..self.chunk_count(stream))
+            .filter_map(move |number| self.chunk(stream, number))
     }
 
     /// Where the events of a chunk end, in bits from its beginning: what follows is padding.
@@ -127,6 +235,18 @@ pub trait Recording: Send + Sync {
 
     /// Walks the events of a chunk.
     fn cursor(&self, chunk: &Chunk) -> Self::Cursor<'_>;
+
+    /// Prepares cursors for some fields of events: `wanted` is asked for the fields of each event class, by its
+    /// position.
+    fn narrow(&self, _wanted: &dyn Fn(usize, FieldId) -> bool) -> Narrowed {
+        Narrowed::default()
+    }
+
+    /// Walks the events of a chunk as [`cursor`](Self::cursor) does, but visitors may not be told of
+    /// fields that were not [wanted](Self::narrow).
+    fn narrow_cursor(&self, chunk: &Chunk, _narrowed: &Narrowed) -> Self::Cursor<'_> {
+        self.cursor(chunk)
+    }
 
     /// Works on the events of a chunk. A recording that can be of several formats finds out
     /// once which it is, and not again for each event as its [`cursor`](Self::cursor) does.

@@ -102,17 +102,23 @@ impl Labels {
 
     /// The labels of a value (of a signed one: its bits), in the order they were declared.
     pub fn of(&self, bits: u64) -> impl Iterator<Item = &str> {
+        self.positions(bits)
+            .map(|position| &*self.mappings[position].label)
+    }
+
+    /// The positions of the same among the [mappings](Self::mappings).
+    pub fn positions(&self, bits: u64) -> impl Iterator<Item = usize> {
         // Flipping the sign bit makes the order of signed numbers that of unsigned ones.
         let flip = u64::from(self.signed) << 63;
         let key = bits ^ flip;
-        self.mappings
-            .iter()
-            .filter(move |m| {
-                m.ranges
-                    .iter()
-                    .any(|&(low, high)| low ^ flip <= key && key <= high ^ flip)
-            })
-            .map(|m| &*m.label)
+        let has = move |mapping: &Mapping| {
+            let mut ranges = mapping.ranges.iter();
+            ranges.any(|&(low, high)| low ^ flip <= key && key <= high ^ flip)
+        };
+        let mappings = self.mappings.iter().enumerate();
+        mappings
+            .filter(move |(_, mapping)| has(mapping))
+            .map(|(position, _)| position)
     }
 }
 
@@ -158,6 +164,14 @@ pub enum Kind {
         base: Base,
         /// Its labels, if it has any (an enumeration has, perhaps none of them).
         labels: Option<Arc<Labels>>,
+    },
+    /// An integer of more than 64 bits, which is shown in hexadecimal;
+    /// [`Visitor::wide`](crate::Visitor::wide).
+    Wide {
+        /// Size as recorded, in bits: 65 to [`Wide::MAX_BITS`](crate::Wide::MAX_BITS).
+        bits: u32,
+        /// Whether it is signed.
+        signed: bool,
     },
     /// A floating point number; [`Visitor::float`](crate::Visitor::float).
     Float {

@@ -1,8 +1,7 @@
 //! Chosen fields of events, captured while they are decoded.
 //!
 //! A [`Selection`] is a [`Visitor`] that keeps the values of a few fields of one
-//! [`Schema`] in slots, and ignores the rest. Filters and [columns](crate::Columns) are
-//! built on it. The slots are reused from event to event: capturing allocates nothing
+//! [`Schema`] in slots, and ignores the rest. Filters are built on it. The slots are reused from event to event: capturing allocates nothing
 //! once the buffer for texts is as long as those of one event.
 //!
 //! ```
@@ -29,7 +28,8 @@
 //! assert_eq!(selection.value(0), Value::Uint(20));
 //! ```
 
-use crate::{FieldId, Kind, Schema, Visitor};
+use crate::targets::Targets;
+use crate::{FieldId, Schema, Visitor, Wide};
 
 /// Bytes of texts that a selection which was released has room for.
 const KEPT: usize = 512;
@@ -50,7 +50,8 @@ pub enum Value<'a> {
     Bool(bool),
     /// A bit array or bit map.
     Bits(u64),
-    /// Text: UTF-8, unless the recording is wrong.
+    /// Text: UTF-8, unless the recording is wrong. An integer of more than 64 bits is the text
+    /// that shows it.
     Text(&'a [u8]),
     /// Bytes that are no text.
     Blob(&'a [u8]),
@@ -94,35 +95,14 @@ enum Slot {
     Compound,
 }
 
-/// A slot to fill when all of some counters stand at given elements.
-#[derive(Clone, Debug)]
-struct Target {
-    slot: usize,
-    /// `(counter, elements seen)`
-    when: Vec<(usize, u64)>,
-}
-
-/// What to do when a field comes.
-#[derive(Clone, Debug, Default)]
-struct Action {
-    /// The field is an element of an array: count it.
-    counts: Option<usize>,
-    /// The field is an array: start its count.
-    restarts: Option<usize>,
-    targets: Vec<Target>,
-}
-
 /// Captures chosen fields of the events of one class (or of packets of one stream).
 ///
 /// It may be used for several schemas if what was chosen is the same in them, but is
 /// meant for one: fields of another are ignored or mistaken.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// For each field of the schema: 0, or 1 above the position of its action.
-    table: Vec<u32>,
-    actions: Vec<Action>,
-    /// Elements seen so far of the arrays that matter.
-    counters: Vec<u64>,
+    /// The slots of fields.
+    targets: Targets<usize>,
     slots: Vec<Slot>,
     bytes: Vec<u8>,
 }
@@ -135,7 +115,7 @@ impl Selection {
     /// If a field is not of this schema.
     pub fn new(schema: &Schema, picks: impl IntoIterator<Item = Pick>) -> Self {
         let mut selection = Self {
-            table: vec![0; schema.fields().len()],
+            targets: Targets::new(schema),
             ..Self::default()
         };
         for pick in picks {
@@ -145,47 +125,16 @@ impl Selection {
     }
 
     fn add(&mut self, schema: &Schema, pick: &Pick) {
-        // From the field to the root, and the arrays on the way from the root.
-        let mut elements_on_way = Vec::new();
-        let mut at = pick.field;
-        while let Some(parent) = schema.field(at).parent {
-            if matches!(schema.field(parent).kind, Kind::Array { .. }) {
-                elements_on_way.push((parent, at));
-            }
-            at = parent;
-        }
-        elements_on_way.reverse();
-        let when = elements_on_way
-            .into_iter()
-            .zip(&pick.elements)
-            .map(|((array, element), &wanted)| {
-                (self.counter(array, element), wanted.saturating_add(1))
-            })
-            .collect();
+        let elements = self.targets.elements(schema, pick);
         let slot = self.slots.len();
         self.slots.push(Slot::Missing);
-        self.action(pick.field).targets.push(Target { slot, when });
+        self.targets.push(pick.field, elements, slot);
     }
 
-    /// The counter of an array's elements.
-    fn counter(&mut self, array: FieldId, element: FieldId) -> usize {
-        if let Some(counter) = self.action(array).restarts {
-            return counter;
-        }
-        let counter = self.counters.len();
-        self.counters.push(0);
-        self.action(array).restarts = Some(counter);
-        self.action(element).counts = Some(counter);
-        counter
-    }
-
-    fn action(&mut self, field: FieldId) -> &mut Action {
-        let entry = &mut self.table[field.index()];
-        if *entry == 0 {
-            self.actions.push(Action::default());
-            *entry = self.actions.len() as u32;
-        }
-        &mut self.actions[*entry as usize - 1]
+    /// The fields that it looks at: the chosen ones, and those that tell which of their elements are meant.
+    /// Sorted.
+    pub fn fields(&self) -> Vec<FieldId> {
+        self.targets.fields()
     }
 
     /// Number of slots.
@@ -235,37 +184,19 @@ impl Selection {
 
     #[inline(always)]
     fn put(&mut self, field: FieldId, slot: impl FnOnce(&mut Vec<u8>) -> Slot) {
-        if let Some(&entry) = self.table.get(field.index())
-            && entry != 0
-        {
-            self.act(entry, slot);
+        if self.targets.has(field) {
+            self.act(field, slot);
         }
     }
 
     #[inline]
-    fn act(&mut self, entry: u32, slot: impl FnOnce(&mut Vec<u8>) -> Slot) {
-        let action = &self.actions[entry as usize - 1];
-        if let Some(counter) = action.counts {
-            self.counters[counter] += 1;
-        }
-        if let Some(counter) = action.restarts {
-            self.counters[counter] = 0;
-        }
-        let counters = &self.counters;
-        let mut hit = action
-            .targets
-            .iter()
-            .filter(|target| {
-                target
-                    .when
-                    .iter()
-                    .all(|&(counter, seen)| counters[counter] == seen)
-            })
-            .peekable();
-        if hit.peek().is_some() {
+    fn act(&mut self, field: FieldId, slot: impl FnOnce(&mut Vec<u8>) -> Slot) {
+        self.targets.count(field);
+        let mut hits = self.targets.hits(field).peekable();
+        if hits.peek().is_some() {
             let slot = slot(&mut self.bytes);
-            for target in hit {
-                self.slots[target.slot] = slot;
+            for &target in hits {
+                self.slots[target] = slot;
             }
         }
     }
@@ -280,9 +211,7 @@ fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) -> (usize, usize) {
 impl Visitor for Selection {
     #[inline]
     fn wants(&self, field: FieldId) -> bool {
-        self.table
-            .get(field.index())
-            .is_some_and(|&entry| entry != 0)
+        self.targets.has(field)
     }
 
     #[inline]
@@ -293,6 +222,15 @@ impl Visitor for Selection {
     #[inline]
     fn sint(&mut self, field: FieldId, value: i64) {
         self.put(field, |_| Slot::Sint(value));
+    }
+
+    fn wide(&mut self, field: FieldId, value: Wide<'_>) {
+        self.put(field, |buffer| {
+            let begin = buffer.len();
+            buffer.extend(b"0x");
+            buffer.extend(value.digits());
+            Slot::Text(begin, buffer.len())
+        });
     }
 
     #[inline]
@@ -360,7 +298,7 @@ impl Visitor for Selection {
 
 /// The double nearest to a floating point number of 128 bits (IEEE 754 binary128), ties
 /// to even.
-fn narrow_float128(bits: u128) -> f64 {
+pub(crate) fn narrow_float128(bits: u128) -> f64 {
     const FRACTION: u32 = 112;
     let sign = ((bits >> 127) as u64) << 63;
     let exponent = ((bits >> FRACTION) & 0x7fff) as i32;
@@ -391,7 +329,7 @@ fn narrow_float128(bits: u128) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Base, Scope};
+    use crate::{Base, Kind, Scope};
 
     fn uint() -> Kind {
         Kind::Uint {

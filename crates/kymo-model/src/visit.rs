@@ -1,6 +1,6 @@
 //! How values leave a decoder.
 
-use crate::FieldId;
+use crate::{FieldId, Wide};
 
 /// Gets every value of what is decoded, in the order it was recorded.
 ///
@@ -34,6 +34,10 @@ pub trait Visitor {
     /// A signed integer.
     #[inline(always)]
     fn sint(&mut self, _field: FieldId, _value: i64) {}
+
+    /// An integer of more than 64 bits.
+    #[inline(always)]
+    fn wide(&mut self, _field: FieldId, _value: Wide<'_>) {}
 
     /// A floating point number of 16, 32 or 64 bits, widened.
     #[inline(always)]
@@ -102,5 +106,56 @@ impl Visitor for Nothing {
     #[inline(always)]
     fn wants(&self, _field: FieldId) -> bool {
         false
+    }
+}
+
+/// Gives each value to two visitors, so that an event is decoded once for both.
+#[derive(Debug)]
+pub struct Both<'a, A, B>(
+    /// The one that gets it first.
+    pub &'a mut A,
+    /// The other one.
+    pub &'a mut B,
+);
+
+/// Methods that call the same ones of both.
+macro_rules! both {
+    ($($method:ident($($of:ident: $type:ty),*);)*) => {$(
+        #[inline(always)]
+        fn $method(&mut self, $($of: $type),*) {
+            self.0.$method($($of),*);
+            self.1.$method($($of),*);
+        }
+    )*};
+}
+
+impl<A: Visitor, B: Visitor> Visitor for Both<'_, A, B> {
+    const POSITIONS: bool = A::POSITIONS || B::POSITIONS;
+
+    #[inline(always)]
+    fn wants(&self, field: FieldId) -> bool {
+        self.0.wants(field) || self.1.wants(field)
+    }
+
+    both! {
+        at(bit: u64);
+        after(bit: u64);
+        uint(field: FieldId, value: u64);
+        sint(field: FieldId, value: i64);
+        wide(field: FieldId, value: Wide<'_>);
+        float(field: FieldId, value: f64);
+        float128(field: FieldId, bits: u128);
+        boolean(field: FieldId, value: bool);
+        bits(field: FieldId, value: u64);
+        text(field: FieldId, text: &[u8]);
+        blob(field: FieldId, bytes: &[u8]);
+        begin_struct(field: FieldId);
+        end_struct(field: FieldId);
+        begin_array(field: FieldId, length: u64);
+        end_array(field: FieldId);
+        begin_optional(field: FieldId, present: bool, selector: u64);
+        end_optional(field: FieldId);
+        begin_variant(field: FieldId, selected: u32, selector: u64);
+        end_variant(field: FieldId);
     }
 }

@@ -34,5 +34,5 @@ pub mod xml;
 pub use model::Database;
 pub use rows::Rows;
 pub use rpn::ExpressionError;
-pub use source::{Form, LONGEST_BEGINNING, Source, is_database};
+pub use source::{Form, Source, is_database};
 pub use value::{Text, Time, Value};

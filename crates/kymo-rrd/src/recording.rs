@@ -7,15 +7,17 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kymo_io::{Access, Bytes, Locking};
+use kymo_io::{Access, Bytes, FileState, Locking};
 use kymo_machine::Machine;
 use kymo_model::{
-    Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Kind, Schema, Scope,
-    StreamInfo, Visitor,
+    Change, Chunk, Cursor, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format, Kind,
+    RefreshError, Refreshed, RowPlace, Schema, Scope, Shift, ShiftError, StreamInfo, Track,
+    TrackPart, TrackPath, TrackRule, Visitor,
 };
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
@@ -26,15 +28,6 @@ use crate::{Database, Form, Rows, Source, fault};
 const CHUNK: u64 = 4096;
 /// Bits of a value.
 const VALUE_BITS: u64 = 64;
-
-/// What is wrong with the clock of a database: these are added to its times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClockOffset {
-    /// Seconds.
-    pub seconds: i64,
-    /// Nanoseconds.
-    pub nanos: i64,
-}
 
 /// A file that is open.
 #[derive(Debug)]
@@ -48,9 +41,15 @@ pub struct Recording {
     database: Database,
     order: FloatOrder,
     grids: Vec<Grid>,
+    /// Of each archive the number of rows that have vanished before its oldest one.
+    vanished: Vec<u64>,
+    /// The file, where it is read again when it changes, and the machine that was told.
+    watched: Option<(FileState, Option<&'static Machine>)>,
     streams: Vec<StreamInfo>,
+    tracks: Vec<Track>,
     classes: Vec<EventClass>,
     clock: Arc<Clock>,
+    shifted: Shift,
 }
 
 /// Why a file cannot be opened.
@@ -119,28 +118,26 @@ impl Recording {
     /// # Errors
     ///
     /// When it cannot be read, is no database, or is damaged.
-    pub fn open(
-        path: &Path,
-        machine: Option<&'static Machine>,
-        offset: ClockOffset,
-    ) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, machine: Option<&'static Machine>) -> Result<Self, OpenError> {
         let unreadable = |error| OpenError::Unreadable {
             path: path.to_path_buf(),
             error,
         };
+        let state = FileState::of(path).ok();
         let mut bytes =
             Bytes::open_locked(path, Access::Random, Locking::Briefly).map_err(unreadable)?;
         let copied = Copied::count(bytes.len());
         if copied.is_some() {
             bytes = bytes.into_memory();
         }
-        let opened = Self::new(path, bytes, machine, offset);
+        let opened = Self::new(path, bytes, machine);
         let mut recording = opened.map_err(|error| OpenError::Wrong {
             path: path.to_path_buf(),
             error: Box::new(error),
         })?;
         recording.bytes.unlock();
         recording.copied = copied;
+        recording.watched = state.map(|state| (state, machine));
         Ok(recording)
     }
 
@@ -153,7 +150,6 @@ impl Recording {
         path: &Path,
         bytes: Bytes,
         machine: Option<&'static Machine>,
-        offset: ClockOffset,
     ) -> Result<Self, fault::Error> {
         let completed = match Source::complete(&bytes)? {
             std::borrow::Cow::Borrowed(_) => None,
@@ -161,9 +157,9 @@ impl Recording {
         };
         let bytes = completed.unwrap_or(bytes);
         let source = Source::open(&bytes, machine)?;
-        let clock = Arc::new(clock(offset));
+        let clock = Arc::new(clock());
         let archives = 0..source.database.archives.len();
-        let grids = archives
+        let grids: Vec<Grid> = archives
             .clone()
             .filter_map(|archive| source.rows.grid(archive).copied())
             .collect();
@@ -182,19 +178,22 @@ impl Recording {
                 packet_schema: Arc::clone(&packet_schema),
             })
             .collect();
-        let name = path.file_stem().map(|name| name.to_string_lossy());
         Ok(Self {
-            name: name.map(std::borrow::Cow::into_owned),
+            name: kymo_io::stem(path),
             path: path.to_path_buf(),
             bytes,
             copied: None,
             form,
             database,
             order,
+            vanished: vec![0; grids.len()],
             grids,
+            watched: None,
             streams,
+            tracks: tracks_of(&classes),
             classes,
             clock,
+            shifted: Shift::default(),
         })
     }
 
@@ -229,15 +228,88 @@ impl Recording {
     fn rows_of(&self, archive: usize) -> u64 {
         self.grids.get(archive).map_or(0, |grid| grid.rows)
     }
+
+    fn vanished(&self, archive: usize) -> u64 {
+        self.vanished.get(archive).copied().unwrap_or(0)
+    }
+
+    /// The rows of a chunk, as they are counted through their stream from the first one that there was.
+    fn chunk_rows(&self, archive: usize, chunk: usize) -> Option<Range<u64>> {
+        let begin = (chunk as u64).checked_mul(CHUNK)?;
+        let first = self.vanished(archive);
+        let end = begin.checked_add(CHUNK)?.min(first + self.rows_of(archive));
+        let begin = begin.max(first);
+        (begin < end).then_some(begin..end)
+    }
+
+    /// Takes the state that the file has now. A row keeps its number: archives are rings, in which the oldest
+    /// rows vanish as others come.
+    fn take(&mut self, now: Self) -> Refreshed {
+        let mut refreshed = Refreshed::default();
+        let is_same = {
+            let definitions =
+                |of: &Self| (of.database.sources.clone(), of.database.archives.clone());
+            self.database.step == now.database.step && definitions(self) == definitions(&now)
+        };
+        if !is_same {
+            refreshed.has_other_classes = true;
+            for stream in 0..now.streams.len() {
+                let from = RowPlace::default();
+                refreshed.push(stream, Change::Replaced { from });
+            }
+            let shift = self.shifted;
+            *self = now;
+            // It fitted before, and clocks begin where they did.
+            let _ = kymo_model::Recording::shift(self, shift);
+            return refreshed;
+        }
+        for archive in 0..self.grids.len() {
+            let rows = self.rows_of(archive);
+            let newest = |of: &Self| of.database.row_time(archive, rows.checked_sub(1)?);
+            let seconds = self.database.row_seconds(archive).unwrap_or(1).max(1);
+            let later = newest(&now).zip(newest(self));
+            let Some(later) = later.and_then(|(now, before)| now.checked_sub(before)) else {
+                continue;
+            };
+            let Ok(later) = u64::try_from(later) else {
+                let from = self.place(self.vanished(archive));
+                refreshed.push(archive, Change::Replaced { from });
+                continue;
+            };
+            let added = (later / seconds).min(rows);
+            if added == 0 {
+                continue;
+            }
+            let end = self.vanished(archive) + rows;
+            self.vanished[archive] += added;
+            let before = self.place(self.vanished[archive]);
+            refreshed.push(archive, Change::Vanished { before });
+            let from = self.place(end);
+            refreshed.push(archive, Change::Appended { from });
+        }
+        self.bytes = now.bytes;
+        self.copied = now.copied;
+        self.form = now.form;
+        self.database = now.database;
+        self.order = now.order;
+        self.grids = now.grids;
+        self.watched = now.watched;
+        refreshed
+    }
+
+    /// The place of a row that is counted through its stream.
+    fn place(&self, row: u64) -> RowPlace {
+        RowPlace {
+            chunk: usize::try_from(row / CHUNK).unwrap_or(usize::MAX),
+            number: row % CHUNK,
+        }
+    }
 }
 
-/// Nanoseconds since 1970, which are exact on the common line, and the offset.
-fn clock(offset: ClockOffset) -> Clock {
-    let carry = offset.nanos.div_euclid(NANOS_PER_SECOND);
+/// Nanoseconds since 1970, which are exact on the common line.
+fn clock() -> Clock {
     Clock {
         frequency: NANOS_PER_SECOND.unsigned_abs(),
-        offset_seconds: offset.seconds.saturating_add(carry),
-        offset_cycles: offset.nanos.rem_euclid(NANOS_PER_SECOND).unsigned_abs(),
         origin: Origin::UnixEpoch,
         ..Clock::default()
     }
@@ -273,6 +345,25 @@ fn event_class(database: &Database, archive: usize) -> EventClass {
         emf_uri: None,
         schema,
     }
+}
+
+/// A track for each data source of each archive.
+fn tracks_of(classes: &[EventClass]) -> Vec<Track> {
+    let mut tracks = Vec::new();
+    for (archive, class) in classes.iter().enumerate() {
+        for name in class
+            .schema
+            .fields()
+            .iter()
+            .filter_map(|field| field.name.clone())
+        {
+            let archive = TrackPart::Archive(archive as u32);
+            let path = TrackPath::new([archive, TrackPart::Source(name.clone())]);
+            let title = format!("{name} {}", class.name.as_deref().unwrap_or_default());
+            tracks.push(Track::new(path, title, EntryKind::Sample));
+        }
+    }
+    tracks
 }
 
 impl kymo_model::Recording for Recording {
@@ -314,25 +405,68 @@ impl kymo_model::Recording for Recording {
         &self.classes
     }
 
+    fn tracks(&self) -> &[Track] {
+        &self.tracks
+    }
+
+    fn track_rule(&self, class: usize) -> TrackRule {
+        let sources = self.database.sources.len();
+        // Below the root there are an optional and the value in it for each source.
+        let values = (0..sources).map(|source| FieldId(2 + 2 * source as u32));
+        TrackRule::Series {
+            first: class * sources,
+            values: values.collect(),
+        }
+    }
+
+    fn entry_kind(&self, _stream: usize) -> EntryKind {
+        EntryKind::Sample
+    }
+
+    fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
+        self.shifted = self.shifted.and(shift);
+        self.clock = Arc::new(clock().shifted(self.shifted.nanos));
+        for stream in &mut self.streams {
+            stream.clock = Some(Arc::clone(&self.clock));
+        }
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
+        let error = |error: &dyn fmt::Display| RefreshError::new(&self.path, &error);
+        let Some((state, machine)) = self.watched else {
+            return Ok(Refreshed::default());
+        };
+        if FileState::of(&self.path).map_err(|it| error(&it))? == state {
+            return Ok(Refreshed::default());
+        }
+        let opened = Self::open(&self.path, machine);
+        let opened = opened.map_err(|it| error(&it))?;
+        Ok(self.take(opened))
+    }
+
+    fn first_chunk(&self, stream: usize) -> usize {
+        usize::try_from(self.vanished(stream) / CHUNK).unwrap_or(usize::MAX)
+    }
+
     fn chunk_count(&self, stream: usize) -> usize {
-        usize::try_from(self.rows_of(stream).div_ceil(CHUNK)).unwrap_or(usize::MAX)
+        let rows = self.vanished(stream).saturating_add(self.rows_of(stream));
+        usize::try_from(rows.div_ceil(CHUNK)).unwrap_or(usize::MAX)
     }
 
     fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
-        let first = (number as u64).checked_mul(CHUNK)?;
-        let rows = self.rows_of(stream).checked_sub(first)?.min(CHUNK);
-        if rows == 0 {
-            return None;
-        }
+        let rows = self.chunk_rows(stream, number)?;
+        let vanished = self.vanished(stream);
         let (begin, end) = (
-            self.ticks(stream, first),
-            self.ticks(stream, first + rows - 1),
+            self.ticks(stream, rows.start - vanished),
+            self.ticks(stream, rows.end - 1 - vanished),
         );
         let time = |ticks: Option<u64>| self.clock.timestamp(ticks?);
+        let sources = self.database.sources.len() as u64;
         Some(Chunk {
             stream,
             number,
-            bytes: rows * self.database.sources.len() as u64 * VALUE_BITS / 8,
+            bytes: (rows.end - rows.start) * sources * VALUE_BITS / 8,
             begin,
             end,
             begin_time: time(begin),
@@ -343,14 +477,15 @@ impl kymo_model::Recording for Recording {
     }
 
     fn cursor(&self, chunk: &Chunk) -> RowCursor<'_> {
-        let first = chunk.number as u64 * CHUNK;
+        let rows = self.chunk_rows(chunk.stream, chunk.number);
+        let rows = rows.unwrap_or_default();
         RowCursor {
             of: self,
             rows: self.rows(),
             archive: chunk.stream,
-            first,
-            next: first,
-            end: self.rows_of(chunk.stream).min(first + CHUNK),
+            first: (chunk.number as u64).saturating_mul(CHUNK),
+            next: rows.start,
+            end: rows.end,
         }
     }
 
@@ -385,7 +520,7 @@ pub struct RowCursor<'a> {
     of: &'a Recording,
     rows: Rows<'a>,
     archive: usize,
-    /// The first row of the chunk.
+    /// The first row of the chunk; rows are counted through their stream.
     first: u64,
     next: u64,
     end: u64,
@@ -403,7 +538,8 @@ impl<'c> Cursor for RowCursor<'c> {
         }
         let number = self.next;
         self.next += 1;
-        let Some(row) = self.rows.row(self.archive, number) else {
+        let place = number - self.of.vanished(self.archive);
+        let Some(row) = self.rows.row(self.archive, place) else {
             return Ok(None);
         };
         Ok(Some(RowEvent {
@@ -412,7 +548,7 @@ impl<'c> Cursor for RowCursor<'c> {
             row,
             archive: self.archive,
             number: number - self.first,
-            ticks: self.of.ticks(self.archive, number),
+            ticks: self.of.ticks(self.archive, place),
         }))
     }
 }
@@ -485,9 +621,9 @@ mod tests {
 
     const FILE: &[u8] = include_bytes!("../tests/data/dump/holt-winters.amd64.rrd");
 
-    fn open(offset: ClockOffset) -> Recording {
+    fn open() -> Recording {
         let bytes = Bytes::from(FILE.to_vec());
-        Recording::new(Path::new("dir/load.rrd"), bytes, None, offset).unwrap()
+        Recording::new(Path::new("dir/load.rrd"), bytes, None).unwrap()
     }
 
     /// Gets the values of a row.
@@ -506,7 +642,7 @@ mod tests {
 
     #[test]
     fn archives_are_streams_of_rows() {
-        let of = open(ClockOffset::default());
+        let of = open();
         assert_eq!(of.name(), Some("load"));
         assert_eq!((of.format().name, of.format().version), ("rrd", "0004"));
         let names: Vec<_> = of.streams().iter().map(|stream| &*stream.name).collect();
@@ -542,13 +678,17 @@ mod tests {
     }
 
     #[test]
-    fn offsets_move_times() {
-        for (seconds, nanos, expected) in [
-            (7, 0, 1_700_008_807_000_000_000),
-            (0, -1, 1_700_008_799_999_999_999),
-            (-1, 1_500_000_000, 1_700_008_800_500_000_000),
+    fn shifts_move_times() {
+        let mut of = open();
+        for (nanos, expected) in [
+            (7_000_000_000, 1_700_008_807_000_000_000),
+            (-7_000_000_001, 1_700_008_799_999_999_999),
         ] {
-            let of = open(ClockOffset { seconds, nanos });
+            let shift = Shift {
+                nanos,
+                from_unix_epoch: false,
+            };
+            of.shift(shift).unwrap();
             let end = of.chunk(0, 0).unwrap().end_time.unwrap();
             assert_eq!(end.as_nanos(), expected);
         }
@@ -567,10 +707,9 @@ mod tests {
 
     #[test]
     fn damage_is_an_error() {
-        let offset = ClockOffset::default();
         let bytes = Bytes::from(FILE[..1000].to_vec());
-        assert!(Recording::new(Path::new("x"), bytes, None, offset).is_err());
-        let error = Recording::open(Path::new("none.rrd"), None, offset).unwrap_err();
+        assert!(Recording::new(Path::new("x"), bytes, None).is_err());
+        let error = Recording::open(Path::new("none.rrd"), None).unwrap_err();
         assert!(error.to_string().starts_with("none.rrd: "));
     }
 }

@@ -57,11 +57,7 @@ impl Form {
     }
 }
 
-/// No file needs more bytes to tell whether it [is a database](is_database).
-pub const LONGEST_BEGINNING: u64 = 64;
-
-/// Whether a file begins as one that [`Source::open`] reads. More than its first
-/// [`LONGEST_BEGINNING`] bytes are not needed.
+/// Whether a file begins as one that [`Source::open`] reads.
 pub fn is_database(bytes: &[u8]) -> bool {
     bytes.starts_with(b"RRD\0") || portable::is_portable(bytes) || rrd4j::is_rrd4j(bytes)
 }

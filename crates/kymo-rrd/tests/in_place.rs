@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use kymo_io::faults::Recorder;
-use kymo_io::{Source, Storage};
+use kymo_io::{ReadAt, Storage};
 use kymo_machine::Machine;
 use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{
@@ -59,7 +59,7 @@ const FORMS: [Option<&str>; 4] = [Some("x86_64"), Some("s390x"), Some("x86"), No
 #[derive(Clone)]
 struct Common(Rc<RefCell<Vec<u8>>>);
 
-impl Source for Common {
+impl ReadAt for Common {
     fn length(&self) -> io::Result<u64> {
         self.0.borrow().length()
     }
@@ -129,7 +129,7 @@ fn changed_definitions_are_seen() {
 /// Counts what is read.
 struct Counted(Vec<u8>, Rc<Cell<usize>>);
 
-impl Source for Counted {
+impl ReadAt for Counted {
     fn length(&self) -> io::Result<u64> {
         self.0.length()
     }
@@ -375,7 +375,7 @@ fn a_full_disk_is_survived() {
 /// A disk that can be full.
 struct Disk(Common, Rc<Cell<bool>>);
 
-impl Source for Disk {
+impl ReadAt for Disk {
     fn length(&self) -> io::Result<u64> {
         self.0.length()
     }

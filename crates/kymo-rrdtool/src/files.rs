@@ -10,7 +10,7 @@ use kymo_rrd::engine::{Kinds, Rrd, StoreError};
 
 use crate::Failure;
 use crate::failure::reason;
-use crate::open::cannot_open;
+use crate::open::{self, cannot_open};
 use crate::path::{path, shown};
 
 /// Why a file cannot be worked on.
@@ -166,7 +166,12 @@ impl Files {
         }
         let file = Shared::open_locked(&path(word), locking);
         let file = file.map_err(FileError::Open)?;
-        let rrd = Rrd::open_among(file, machine, &mut self.kinds).map_err(FileError::Database)?;
+        let rrd = Rrd::open_among(file, machine, &mut self.kinds).map_err(|error| {
+            match open::is_compressed(&path(word)) {
+                true => FileError::Open(open::no_update()),
+                false => FileError::Database(error),
+            }
+        })?;
         let place = self.files.len();
         self.places.insert(word.to_vec(), place);
         self.files.push(Open {

@@ -1,8 +1,9 @@
 //! Files that are read.
 
 use std::io;
+use std::path::Path;
 
-use kymo_io::{Access, Bytes, Locking};
+use kymo_io::{Access, Bytes, Compression, Locking};
 use kymo_machine::Machine;
 use kymo_rrd::Source;
 use kymo_rrd::fault::Error;
@@ -76,15 +77,40 @@ fn usual(session: &Session<'_>, locking: Locking) -> Locking {
 /// The bytes of a database, which is locked against those that write it as long as they are there.
 pub(crate) fn locked(word: &[u8], locking: Locking) -> Result<Bytes, Failure> {
     let opened = Bytes::open_locked(&path(word), Access::Sequential, locking);
-    opened.map_err(|error| match error.kind() {
+    let opened = opened.map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
         _ => cannot_open(word, &error),
-    })
+    })?;
+    whole(word, opened)
 }
 
 /// The bytes of a file that is no database.
 pub(crate) fn bytes(word: &[u8]) -> Result<Bytes, Failure> {
-    Bytes::open(&path(word), Access::Sequential).map_err(|error| cannot_open(word, &error))
+    let opened = Bytes::open(&path(word), Access::Sequential);
+    whole(word, opened.map_err(|error| cannot_open(word, &error))?)
+}
+
+/// What a file holds, decompressed if it is compressed. Half of it is of no use.
+fn whole(word: &[u8], bytes: Bytes) -> Result<Bytes, Failure> {
+    let content = kymo_io::content(bytes).map_err(|error| cannot_open(word, &error))?;
+    match content.damage {
+        Some(damage) => Err(Failure::new(format!("'{}': {damage}", shown(word)))),
+        None => Ok(content.bytes),
+    }
+}
+
+/// Whether a file is compressed, and so can be read, but not updated.
+pub(crate) fn is_compressed(path: &Path) -> bool {
+    let begin = Bytes::open(path, Access::Random);
+    begin.is_ok_and(|bytes| Compression::detect(&bytes).is_some())
+}
+
+/// Why a compressed file is not updated.
+pub(crate) fn no_update() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "a compressed file cannot be updated: decompress it first",
+    )
 }
 
 /// What rrdtool says of a file that cannot be opened.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kymo_io::{Locking, Shared};
-use kymo_rrd::recording::{ClockOffset, Recording};
+use kymo_rrd::recording::Recording;
 use kymo_rrdtool::{Defaults, Session, run};
 
 /// Runs a command line, in which `@` stands for a directory. Gives what it prints, or its failure.
@@ -128,7 +128,7 @@ fn a_recording_stays_as_it_was_opened() {
         create(place.path(), format);
         let path = place.path().join("a.rrd");
         let update = |time| at(place.path(), &format!("update @a.rrd {time}:7")).unwrap();
-        let open = || Recording::open(&path, None, ClockOffset::default()).unwrap();
+        let open = || Recording::open(&path, None).unwrap();
         let values = |of: &Recording| -> Vec<_> {
             let rows = of.rows();
             rows.iter(0)

@@ -17,7 +17,7 @@ pub struct Lines {
 
 /// What a client has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told<'a> {
+pub enum ReadLine<'a> {
     /// A line, without its end.
     Line(&'a [u8]),
     /// A line that is too long.
@@ -36,7 +36,7 @@ impl Lines {
     }
 
     /// The next line of what was read; `None` where more must be [read](Lines::read).
-    pub fn next_line(&mut self) -> Option<Told<'_>> {
+    pub fn next_line(&mut self) -> Option<ReadLine<'_>> {
         let Some(length) = memchr(b'\n', &self.buffer[self.begin..self.end]) else {
             if self.begin == 0 && self.end == self.buffer.len() {
                 self.passes_over = true;
@@ -49,10 +49,10 @@ impl Lines {
         let line = self.begin..self.begin + length;
         self.begin = line.end + 1;
         if std::mem::take(&mut self.passes_over) {
-            return Some(Told::TooLong);
+            return Some(ReadLine::TooLong);
         }
         let line = &self.buffer[line];
-        Some(Told::Line(line.strip_suffix(b"\r").unwrap_or(line)))
+        Some(ReadLine::Line(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
     /// Reads more, and tells whether there was more.
@@ -92,8 +92,8 @@ mod tests {
                     assert!(lines.read(&mut from).unwrap());
                     while let Some(line) = lines.next_line() {
                         told.push(match line {
-                            Told::Line(line) => String::from_utf8_lossy(line).into_owned(),
-                            Told::TooLong => "too long".into(),
+                            ReadLine::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                            ReadLine::TooLong => "too long".into(),
                         });
                     }
                 }

@@ -162,7 +162,7 @@ impl Page {
 
 /// Answers one request: a page for `GET /metrics`.
 pub fn serve(mut stream: Stream, page: &Arc<dyn Fn() -> Page + Send + Sync>) {
-    let mut stream = Hurried {
+    let mut stream = TimedStream {
         stream: &mut stream,
         end: Instant::now() + PATIENCE,
     };
@@ -171,14 +171,14 @@ pub fn serve(mut stream: Stream, page: &Arc<dyn Fn() -> Page + Send + Sync>) {
 }
 
 /// A connection that ends at a moment, however its bytes are spread over the time until then.
-struct Hurried<'a> {
+struct TimedStream<'a> {
     stream: &'a mut Stream,
     end: Instant,
 }
 
-impl Hurried<'_> {
+impl TimedStream<'_> {
     /// Has the next bytes come before the end, if that is not there.
-    fn hurry(&self) -> io::Result<()> {
+    fn limit_wait(&self) -> io::Result<()> {
         let rest = self.end.saturating_duration_since(Instant::now());
         match rest.is_zero() {
             true => Err(io::ErrorKind::TimedOut.into()),
@@ -187,16 +187,16 @@ impl Hurried<'_> {
     }
 }
 
-impl Read for Hurried<'_> {
+impl Read for TimedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.hurry()?;
+        self.limit_wait()?;
         self.stream.read(buffer)
     }
 }
 
-impl Write for Hurried<'_> {
+impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.hurry()?;
+        self.limit_wait()?;
         self.stream.write(bytes)
     }
 
@@ -205,7 +205,7 @@ impl Write for Hurried<'_> {
     }
 }
 
-fn answer(stream: &mut Hurried<'_>, page: &dyn Fn() -> Page) -> io::Result<()> {
+fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<()> {
     let mut request = vec![0; LONGEST_REQUEST];
     let mut length = 0;
     // The head ends with an empty line.
@@ -234,7 +234,7 @@ fn answer(stream: &mut Hurried<'_>, page: &dyn Fn() -> Page) -> io::Result<()> {
     }
 }
 
-fn respond(stream: &mut Hurried<'_>, status: &str, text: &str) -> io::Result<()> {
+fn respond(stream: &mut TimedStream<'_>, status: &str, text: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n",
@@ -258,7 +258,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        let mut hurried = Hurried {
+        let mut hurried = TimedStream {
             stream: &mut stream,
             end: Instant::now() + Duration::from_millis(100),
         };

@@ -93,9 +93,9 @@ impl Clock {
     /// The point on the common line at which the clock shows `ticks`; `None` where it does
     /// not fit in a [`Timestamp`].
     ///
-    /// For a clock of another frequency than 1 GHz, the product of ticks and nanoseconds is
-    /// taken in double precision and its fraction cut off, as babeltrace2 does: both then
-    /// show the same nanosecond, which may be one before the exact one.
+    /// For a clock of another frequency than 1 GHz, cycles become nanoseconds in double
+    /// precision, and the fraction is cut off, as babeltrace2 does: both then show the same
+    /// nanosecond, which can differ from the exact one. docs/formats/ctf.md has the rule.
     #[inline]
     pub fn timestamp(&self, ticks: u64) -> Option<Timestamp> {
         self.offset_seconds
@@ -103,6 +103,25 @@ impl Clock {
             .and_then(|nanos| nanos.checked_add_unsigned(self.nanos(self.offset_cycles)?))
             .and_then(|nanos| nanos.checked_add_unsigned(self.nanos(ticks)?))
             .map(Timestamp::from_nanos)
+    }
+
+    /// The same clock, which shows each count `nanos` nanoseconds later. Offsets that do not fit stay at their limits.
+    #[must_use]
+    pub fn shifted(&self, nanos: i128) -> Self {
+        let unit = i128::from(NANOS_PER_SECOND);
+        let (seconds, nanos) = (nanos.div_euclid(unit), nanos.rem_euclid(unit));
+        let frequency = i128::from(self.frequency);
+        let cycles = i128::from(self.offset_cycles) + nanos * frequency / unit;
+        let carry = match nanos {
+            0 => 0,
+            _ => cycles / frequency.max(1),
+        };
+        let seconds = i128::from(self.offset_seconds) + seconds + carry;
+        Self {
+            offset_seconds: seconds.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+            offset_cycles: u64::try_from(cycles - carry * frequency).unwrap_or(u64::MAX),
+            ..self.clone()
+        }
     }
 
     /// The nanoseconds that a number of cycles takes.
@@ -119,6 +138,8 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -147,6 +168,90 @@ mod tests {
         // The double that is nearest to the product is a little less than it.
         let timestamp = clock.timestamp(1_354_514_255_659).unwrap();
         assert_eq!(timestamp.as_nanos(), 1_354_514_255_658_999);
+    }
+
+    #[test]
+    fn shifts_carry_and_stay_in_bounds() {
+        let clock = Clock {
+            frequency: 3,
+            offset_cycles: 2,
+            ..Clock::default()
+        };
+        let clock = clock.shifted(400_000_000);
+        assert_eq!((clock.offset_seconds, clock.offset_cycles), (1, 0));
+        let clock = clock.shifted(i128::from(i64::MAX) * 1_000_000_000);
+        assert_eq!(clock.offset_seconds, i64::MAX);
+    }
+
+    /// A number of at most 53 bits, times a power of two.
+    #[derive(Clone, Copy)]
+    struct Double {
+        mantissa: u128,
+        exponent: i32,
+    }
+
+    /// The double that is nearest to `mantissa * 2^exponent`, plus a little more if `rest`.
+    fn round(mantissa: u128, exponent: i32, rest: bool) -> Double {
+        let excess = (128 - mantissa.leading_zeros()).saturating_sub(53);
+        let cut = mantissa & ((1 << excess) - 1);
+        let kept = mantissa >> excess;
+        let half = if excess == 0 { 0 } else { 1 << (excess - 1) };
+        let is_up = excess > 0 && (cut > half || cut == half && (rest || kept % 2 == 1));
+        Double {
+            mantissa: kept + u128::from(is_up),
+            exponent: exponent + excess as i32,
+        }
+    }
+
+    /// The rule of docs/formats/ctf.md, in integers.
+    fn documented_nanos(cycles: u64, frequency: u64) -> u128 {
+        if frequency == 1_000_000_000 {
+            return cycles.into();
+        }
+        let cycles = round(cycles.into(), 0, false);
+        let frequency = round(frequency.into(), 0, false);
+        let product = round(cycles.mantissa * 1_000_000_000, cycles.exponent, false);
+        let dividend = product.mantissa << 64;
+        let quotient = round(
+            dividend / frequency.mantissa,
+            product.exponent - 64 - frequency.exponent,
+            !dividend.is_multiple_of(frequency.mantissa),
+        );
+        match quotient.exponent {
+            0.. => quotient.mantissa << quotient.exponent,
+            down if down > -128 => quotient.mantissa >> -down,
+            _ => 0,
+        }
+    }
+
+    fn frequency() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            Just(1_000_000_000),
+            Just(32_768),
+            1u64..100,
+            1_000_000u64..5_000_000_000,
+            1u64..=u64::MAX,
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+
+        #[test]
+        fn times_follow_the_documented_rule(
+            frequency in frequency(),
+            offset_seconds in -4_000_000_000i64..4_000_000_000,
+            offset_cycles: u64,
+            ticks: u64,
+            shift in 0u32..64,
+        ) {
+            let (offset_cycles, ticks) = (offset_cycles % frequency, ticks >> shift);
+            let clock = Clock { frequency, offset_seconds, offset_cycles, ..Clock::default() };
+            let cycles = documented_nanos(offset_cycles, frequency) + documented_nanos(ticks, frequency);
+            let expected = i128::from(offset_seconds) * 1_000_000_000 + cycles as i128;
+            let found = clock.timestamp(ticks).map(|time| i128::from(time.as_nanos()));
+            prop_assert_eq!(found, i64::try_from(expected).ok().map(i128::from));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A program of a few threads that records what it does.
 //!
-//!     cargo run --package kymo-tracing --example program -- DIRECTORY [mapped|ctf2]
+//!     cargo run --package kymo-tracing --example program -- DIRECTORY [mapped|small-files|ctf2]
 
 use std::error::Error;
 
@@ -13,6 +13,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = args.next().ok_or("which directory?")?;
     let (layer, guard) = match args.next().as_deref() {
         Some("mapped") => Options::new().mapped(directory)?,
+        // Several of each stream.
+        Some("small-files") => Options::new()
+            .packet_size(4096)
+            .file_size(16_384)
+            .mapped(directory)?,
         Some("ctf2") => Options::new().dialect(Dialect::Ctf2).files(directory)?,
         _ => Options::new().files(directory)?,
     };

@@ -12,8 +12,8 @@
 //! * The next packet of a file begins within the padding of the last one: its head is written with the
 //!   rest of the file as its size, and then the last one's size is cut, in one store. Space that is not used yet
 //!   thus always belongs to the last packet, and no file ends with zeros.
-//! * The first packet of a stream has no events, and says that none was discarded: how many were since, readers
-//!   tell from one packet to the next one.
+//! * The first packet of a stream has no events, begins before the second one, and says that no event was
+//!   discarded: how many were since, readers tell from one packet to the next one.
 //! * A class of events is in the metadata, which is replaced as a whole, before its first event is written.
 
 use std::io;
@@ -223,8 +223,9 @@ impl Mapped {
         stream.tell_discarded();
         if stream.packet.is_none() {
             let lost = stream.discarded.swap(0, Relaxed);
-            // Since when they may have been lost is not known.
-            let begin = if lost > 0 { 0 } else { tick };
+            // Since when they may have been lost is not known. No two packets begin at the same time:
+            // babeltrace2 before 2.0.5 takes them for one, and refuses the stream.
+            let begin = if lost > 0 { 0 } else { tick.saturating_sub(1) };
             let begun = self.begin(stream, begin, tick);
             stream.discarded.fetch_add(lost, Relaxed);
             begun?;

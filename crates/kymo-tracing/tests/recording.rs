@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use common::{names, numbers, payloads, read, read_anyhow, record};
+use kymo_model::Recording as _;
 use kymo_tracing::{Dialect, Options, WhenFull};
 use serde_json::Value;
 use tracing::field::Empty;
@@ -47,6 +48,24 @@ fn same(events: &[Value], others: &[Value]) {
     }
     assert_eq!(events.len(), others.len());
     assert_eq!(names(events), names(others));
+}
+
+/// Some readers take packets of a stream for one that begin at the same time.
+#[test]
+fn no_packets_of_several_mapped_files_begin_at_the_same_time() {
+    let (_folder, path) = trace();
+    let options = Options::new().packet_size(4096).file_size(16_384);
+    let (layer, guard) = options.mapped(&path).unwrap();
+    record(layer, || {
+        (0..5000).for_each(|number: u64| tracing::info!(number));
+    });
+    guard.finish().unwrap();
+    let streams = std::fs::read_dir(&path).unwrap().count() - 1;
+    assert!(streams > 2, "{streams}");
+    let opened = kymo::open::open(&[path], &kymo::open::Options::default());
+    let of = &opened.recordings[0];
+    let begins: Vec<_> = of.chunks(0).map(|chunk| chunk.begin.unwrap()).collect();
+    assert!(begins[0] < begins[1] && begins.is_sorted(), "{begins:?}");
 }
 
 #[test]

@@ -1,4 +1,7 @@
-//! One type for the recordings of all formats.
+//! The table of formats: one type for the recordings of all of them.
+//!
+//! A format that is new is a line in [`formats!`](self) and, where each file is a recording, one in
+//! the table of files (`open/files.rs`).
 
 use std::path::Path;
 
@@ -7,85 +10,138 @@ use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::recording::Recording as Cpel;
 use kymo_ctf::trace::Trace;
 use kymo_model::{
-    Chunk, Cursor, Event, EventClass, Fault, FaultReport, FieldId, Format, Recording, StreamInfo,
-    Tally, Visitor, Walk,
+    Chunk, Cursor, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format, Narrowed,
+    Recording, RefreshError, Refreshed, Roles, Shift, ShiftError, StreamInfo, Tally, Track,
+    TrackRule, Visitor, Walk,
 };
+use kymo_perfetto::Recording as Perfetto;
 use kymo_rrd::recording::Recording as Rrd;
 use kymo_time::Timestamp;
 
-/// A recording of any format.
-#[derive(Debug)]
-pub enum AnyRecording {
-    /// A trace in the Common Trace Format.
-    Ctf(Trace),
-    /// A round-robin database.
-    Rrd(Rrd),
-    /// An event log: a CPEL or a Gist file.
-    Cpel(Cpel),
-    /// An event log of vppinfra.
-    Elog(Elog),
-    /// Datagrams of collectd.
-    Metrics(Metrics),
-}
-
-/// Walks the events of a chunk of any recording.
-pub enum AnyCursor<'r> {
-    /// Of a trace.
-    Ctf(<Trace as Recording>::Cursor<'r>),
-    /// Of a database.
-    Rrd(<Rrd as Recording>::Cursor<'r>),
-    /// Of a CPEL or a Gist file.
-    Cpel(<Cpel as Recording>::Cursor<'r>),
-    /// Of an elog file.
-    Elog(<Elog as Recording>::Cursor<'r>),
-    /// Of datagrams of collectd.
-    Metrics(<Metrics as Recording>::Cursor<'r>),
-}
-
-/// An event of any recording.
-pub enum AnyEvent<C, R, L, E, M> {
-    /// Of a trace.
-    Ctf(C),
-    /// Of a database.
-    Rrd(R),
-    /// Of a CPEL or a Gist file.
-    Cpel(L),
-    /// Of an elog file.
-    Elog(E),
-    /// Of datagrams of collectd.
-    Metrics(M),
-}
-
-/// What the entries of a recording are, as scripts see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// Things that happened.
-    Event,
-    /// Values of series.
-    Sample,
-}
-
-impl EntryKind {
-    /// Its name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Sample => "sample",
+/// Makes the types of the table: of each format its variant, what it is for people, and its type.
+macro_rules! formats {
+    ($d:tt $($(#[$doc:meta])* $format:ident($recording:ty) = $what:literal,)*) => {
+        /// A recording of any format.
+        #[derive(Debug)]
+        pub enum AnyRecording {
+            $($(#[$doc])* $format($recording),)*
         }
-    }
-}
 
-/// Does the same with what the variant holds, whichever it is.
-macro_rules! each {
-    ($any:expr, $one:ident => $do:expr) => {
-        match $any {
-            Self::Ctf($one) => $do,
-            Self::Rrd($one) => $do,
-            Self::Cpel($one) => $do,
-            Self::Elog($one) => $do,
-            Self::Metrics($one) => $do,
+        /// Walks the events of a chunk of any recording.
+        pub enum AnyCursor<'r> {
+            $($(#[$doc])* $format(<$recording as Recording>::Cursor<'r>),)*
+        }
+
+        /// An event of any recording.
+        pub enum AnyEvent<$($format),*> {
+            $($(#[$doc])* $format($format),)*
+        }
+
+        /// Does the same with what the variant holds, whichever it is.
+        macro_rules! each {
+            ($d any:expr, $d one:ident => $d do:expr) => {
+                match $d any {
+                    $(Self::$format($d one) => $d do,)*
+                }
+            };
+        }
+
+        /// Does the same with what a cursor of any format holds: what it is of is found out once, and not for
+        /// each event.
+        macro_rules! each_cursor {
+            ($d any:expr, $d one:ident => $d do:expr) => {
+                match $d any {
+                    $($d crate::any::AnyCursor::$format($d one) => $d do,)*
+                }
+            };
+        }
+
+        impl AnyRecording {
+            /// What it is, for people: `a trace`.
+            pub fn what(&self) -> &'static str {
+                match self {
+                    $(Self::$format(_) => $what,)*
+                }
+            }
+
+            fn cursor_with<'r>(&'r self, chunk: &Chunk, narrowed: &Narrowed) -> AnyCursor<'r> {
+                match self {
+                    $(Self::$format(of) => AnyCursor::$format(of.narrow_cursor(chunk, narrowed)),)*
+                }
+            }
+        }
+
+        impl<'r> Cursor for AnyCursor<'r> {
+            type Event<'a>
+                = AnyEvent<$(<<$recording as Recording>::Cursor<'r> as Cursor>::Event<'a>),*>
+            where
+                Self: 'a;
+
+            fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault> {
+                Ok(match self {
+                    $(Self::$format(cursor) => cursor.next_event()?.map(AnyEvent::$format),)*
+                })
+            }
+        }
+
+        impl<$($format: Event),*> Event for AnyEvent<$($format),*> {
+            fn class(&self) -> &EventClass {
+                each!(self, event => event.class())
+            }
+
+            fn class_index(&self) -> usize {
+                each!(self, event => event.class_index())
+            }
+
+            fn timestamp(&self) -> Option<Timestamp> {
+                each!(self, event => event.timestamp())
+            }
+
+            fn ticks(&self) -> Option<u64> {
+                each!(self, event => event.ticks())
+            }
+
+            fn number(&self) -> u64 {
+                each!(self, event => event.number())
+            }
+
+            fn begin_bit(&self) -> u64 {
+                each!(self, event => event.begin_bit())
+            }
+
+            fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
+                each!(self, event => event.visit(visitor))
+            }
         }
     };
+}
+
+formats! { $
+    /// A trace in the Common Trace Format.
+    Ctf(Trace) = "a trace",
+    /// A round-robin database.
+    Rrd(Rrd) = "a round-robin database",
+    /// An event log: a CPEL or a Gist file.
+    Cpel(Cpel) = "a CPEL or Gist file",
+    /// An event log of vppinfra.
+    Elog(Elog) = "an elog file",
+    /// Datagrams of collectd.
+    Metrics(Metrics) = "a recording of collectd",
+    /// A trace of Perfetto or Chrome.
+    Perfetto(Perfetto) = "a trace of Perfetto or Chrome",
+}
+
+pub(crate) use each_cursor;
+
+/// What the entries of a class are, in a recording of a format.
+pub(crate) fn kind_of_class(format: Format, class: &EventClass) -> EntryKind {
+    match format.name {
+        "rrd" => EntryKind::Sample,
+        "collectd" if class.stream_class == kymo_collectd::recording::VALUES as u64 => {
+            EntryKind::Sample
+        }
+        _ => EntryKind::Event,
+    }
 }
 
 impl AnyRecording {
@@ -93,16 +149,7 @@ impl AnyRecording {
     pub fn as_ctf(&self) -> Option<&Trace> {
         match self {
             Self::Ctf(trace) => Some(trace),
-            Self::Rrd(_) | Self::Cpel(_) | Self::Elog(_) | Self::Metrics(_) => None,
-        }
-    }
-
-    /// What the entries of a stream are.
-    pub fn entry_kind(&self, stream: usize) -> EntryKind {
-        match self {
-            Self::Ctf(_) | Self::Cpel(_) | Self::Elog(_) => EntryKind::Event,
-            Self::Metrics(_) if stream != kymo_collectd::recording::VALUES => EntryKind::Event,
-            Self::Rrd(_) | Self::Metrics(_) => EntryKind::Sample,
+            _ => None,
         }
     }
 
@@ -116,7 +163,9 @@ impl AnyRecording {
         match self {
             Self::Cpel(log) => log.notes(),
             Self::Metrics(metrics) => metrics.notes(),
-            Self::Ctf(_) | Self::Rrd(_) | Self::Elog(_) => &[],
+            Self::Perfetto(trace) => trace.notes(),
+            Self::Ctf(trace) => trace.notes(),
+            Self::Rrd(_) | Self::Elog(_) => &[],
         }
     }
 }
@@ -148,6 +197,34 @@ impl Recording for AnyRecording {
         each!(self, of => of.event_classes())
     }
 
+    fn tracks(&self) -> &[Track] {
+        each!(self, of => of.tracks())
+    }
+
+    fn track_rule(&self, class: usize) -> TrackRule {
+        each!(self, of => of.track_rule(class))
+    }
+
+    fn roles(&self, class: usize) -> Roles {
+        each!(self, of => of.roles(class))
+    }
+
+    fn entry_kind(&self, stream: usize) -> EntryKind {
+        each!(self, of => of.entry_kind(stream))
+    }
+
+    fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
+        each!(self, of => of.shift(shift))
+    }
+
+    fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
+        each!(self, of => of.refresh())
+    }
+
+    fn first_chunk(&self, stream: usize) -> usize {
+        each!(self, of => of.first_chunk(stream))
+    }
+
     fn chunk_count(&self, stream: usize) -> usize {
         each!(self, of => of.chunk_count(stream))
     }
@@ -156,18 +233,25 @@ impl Recording for AnyRecording {
         each!(self, of => of.chunk(stream, number))
     }
 
+    fn chunks(&self, stream: usize) -> impl Iterator<Item = Chunk> {
+        // One after the other they are found faster than each on its own.
+        each!(self, of => Box::new(of.chunks(stream)) as Box<dyn Iterator<Item = Chunk> + '_>)
+    }
+
     fn content_bits(&self, chunk: &Chunk) -> u64 {
         each!(self, of => of.content_bits(chunk))
     }
 
     fn cursor(&self, chunk: &Chunk) -> AnyCursor<'_> {
-        match self {
-            Self::Ctf(of) => AnyCursor::Ctf(of.cursor(chunk)),
-            Self::Rrd(of) => AnyCursor::Rrd(of.cursor(chunk)),
-            Self::Cpel(of) => AnyCursor::Cpel(of.cursor(chunk)),
-            Self::Elog(of) => AnyCursor::Elog(of.cursor(chunk)),
-            Self::Metrics(of) => AnyCursor::Metrics(of.cursor(chunk)),
-        }
+        self.cursor_with(chunk, &Narrowed::default())
+    }
+
+    fn narrow(&self, wanted: &dyn Fn(usize, FieldId) -> bool) -> Narrowed {
+        each!(self, of => of.narrow(wanted))
+    }
+
+    fn narrow_cursor(&self, chunk: &Chunk, narrowed: &Narrowed) -> AnyCursor<'_> {
+        self.cursor_with(chunk, narrowed)
     }
 
     fn walk<W: Walk>(&self, chunk: &Chunk, work: W) -> W::Output {
@@ -192,58 +276,5 @@ impl Recording for AnyRecording {
 
     fn is_packet_bookkeeping(&self, stream: usize, field: FieldId) -> bool {
         each!(self, of => of.is_packet_bookkeeping(stream, field))
-    }
-}
-
-impl<'r> Cursor for AnyCursor<'r> {
-    type Event<'a>
-        = AnyEvent<
-        <<Trace as Recording>::Cursor<'r> as Cursor>::Event<'a>,
-        <<Rrd as Recording>::Cursor<'r> as Cursor>::Event<'a>,
-        <<Cpel as Recording>::Cursor<'r> as Cursor>::Event<'a>,
-        <<Elog as Recording>::Cursor<'r> as Cursor>::Event<'a>,
-        <<Metrics as Recording>::Cursor<'r> as Cursor>::Event<'a>,
-    >
-    where
-        Self: 'a;
-
-    fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault> {
-        Ok(match self {
-            Self::Ctf(cursor) => cursor.next_event()?.map(AnyEvent::Ctf),
-            Self::Rrd(cursor) => cursor.next_event()?.map(AnyEvent::Rrd),
-            Self::Cpel(cursor) => cursor.next_event()?.map(AnyEvent::Cpel),
-            Self::Elog(cursor) => cursor.next_event()?.map(AnyEvent::Elog),
-            Self::Metrics(cursor) => cursor.next_event()?.map(AnyEvent::Metrics),
-        })
-    }
-}
-
-impl<C: Event, R: Event, L: Event, E: Event, M: Event> Event for AnyEvent<C, R, L, E, M> {
-    fn class(&self) -> &EventClass {
-        each!(self, event => event.class())
-    }
-
-    fn class_index(&self) -> usize {
-        each!(self, event => event.class_index())
-    }
-
-    fn timestamp(&self) -> Option<Timestamp> {
-        each!(self, event => event.timestamp())
-    }
-
-    fn ticks(&self) -> Option<u64> {
-        each!(self, event => event.ticks())
-    }
-
-    fn number(&self) -> u64 {
-        each!(self, event => event.number())
-    }
-
-    fn begin_bit(&self) -> u64 {
-        each!(self, event => event.begin_bit())
-    }
-
-    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
-        each!(self, event => event.visit(visitor))
     }
 }

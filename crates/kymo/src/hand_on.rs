@@ -7,6 +7,7 @@ macro_rules! hand_on_values {
         $crate::hand_on::hand_on! { $self, $field => $to;
             uint(value: u64);
             sint(value: i64);
+            wide(value: kymo_model::Wide<'_>);
             float(value: f64);
             float128(bits: u128);
             boolean(value: bool);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kymo_model::{
     Base, Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Flag, Format,
-    Kind, Labels, Mapping, Recording, Schema, Scope, StreamInfo, Visitor,
+    Kind, Labels, Mapping, Recording, Schema, Scope, Shift, ShiftError, StreamInfo, Visitor,
 };
 use kymo_time::Timestamp;
 
@@ -95,7 +95,7 @@ pub(crate) fn enumeration() -> Kind {
         ranges: vec![(low as u64, high as u64)],
     };
     Kind::Sint {
-        bits: 8,
+        bits: 64,
         base: Base::Decimal,
         labels: Some(Arc::new(Labels::new(
             true,
@@ -278,6 +278,10 @@ impl Recording for Fake {
     fn event_classes(&self) -> &[EventClass] {
         &self.classes
     }
+    fn shift(&mut self, _shift: Shift) -> Result<(), ShiftError> {
+        Err(ShiftError)
+    }
+
     fn chunk_count(&self, stream: usize) -> usize {
         self.chunks[stream].len()
     }

@@ -104,8 +104,7 @@ pub(super) fn profiles(setting: &Setting) -> Outcome<Vec<Verdict>> {
     }
     each(setting, ".cpelinreg.txt", sorted, |log| {
         let query = ProfileQuery {
-            enter: EventPattern::new("3"),
-            exit: EventPattern::new("4"),
+            events: Some((EventPattern::new("3"), EventPattern::new("4"))),
             key: Some(FieldNames::parse("text")?),
             tracks: TrackBy::default(),
             running: true,

@@ -20,7 +20,7 @@ pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
     let program = build_all()?.join("examples/program");
     let folder = tempfile::tempdir()?;
     let mut counts = Counts::default();
-    for kind in ["files", "mapped", "ctf2"] {
+    for kind in ["files", "mapped", "small-files", "ctf2"] {
         let trace = folder.path().join(kind);
         let said = hear(command(&program).arg(&trace).arg(kind))?;
         if said.code != Some(0) {

@@ -104,16 +104,26 @@ Examples:
   kymo latency --start FUNC/ENTER --end FUNC/EXIT --pair-by track,datum log.cpel
   kymo latency --start 'syscall_entry_*' --end 'syscall_exit_*' --pair-by vtid trace/
   kymo latency --start sched_wakeup --end sched_switch --pair-by tid=next_tid trace/
-  kymo latency --start tick --end tick --worst 3 trace/")]
+  kymo latency --start tick --end tick --worst 3 trace/
+  kymo latency trace.json.gz")]
 pub(crate) struct Latency {
     /// The events that start something: a name, a pattern as of --event, or the number of an
-    /// event class.
-    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
-    pub(crate) start: EventPattern,
+    /// event class [default: those that begin slices, in recordings that say so].
+    ///
+    /// Traces of Perfetto and Chrome say which events begin and end slices. The slices of a track nest: an end belongs
+    /// to the last start on its track that has no end yet.
+    #[arg(long, value_name = "EVENT", value_parser = parse_event, requires = "end_event")]
+    pub(crate) start: Option<EventPattern>,
 
     /// The events that end it.
-    #[arg(id = "end_event", long = "end", value_name = "EVENT", value_parser = parse_event)]
-    pub(crate) end: EventPattern,
+    #[arg(
+        id = "end_event",
+        long = "end",
+        value_name = "EVENT",
+        value_parser = parse_event,
+        requires = "start"
+    )]
+    pub(crate) end: Option<EventPattern>,
 
     /// What a start and its end have in common: `track`, or fields, or both; a field that the end
     /// calls otherwise is FIELD=FIELD_OF_END. The track unless told otherwise.
@@ -160,13 +170,13 @@ Examples:
                                          the figures of cpelinreg")]
 pub(crate) struct Profile {
     /// The events that enter something: a name, a pattern as of --event, or the number of an event
-    /// class.
-    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
-    pub(crate) enter: EventPattern,
+    /// class [default: those that begin slices, in recordings that say so].
+    #[arg(long, value_name = "EVENT", value_parser = parse_event, requires = "exit")]
+    pub(crate) enter: Option<EventPattern>,
 
     /// The events that leave it.
-    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
-    pub(crate) exit: EventPattern,
+    #[arg(long, value_name = "EVENT", value_parser = parse_event, requires = "enter")]
+    pub(crate) exit: Option<EventPattern>,
 
     /// Tell times by the values of fields; by the name of the enter event unless told otherwise.
     #[arg(long, value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]

@@ -11,7 +11,7 @@ use kymo_ctf::secure;
 use kymo_machine::ByteOrder;
 use kymo_rrd::convert::Target;
 
-use super::{Input, Selection, Work};
+use super::{Input, Selection, Times, Work};
 
 /// Write the events of recordings to a file or trace of another format
 ///
@@ -91,13 +91,26 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "FIELD", value_parser = FieldNames::parse_one, help_heading = "Time line")]
     pub(crate) flow: Vec<FieldNames>,
 
+    /// How times are written. (jsonl, csv)
+    ///
+    /// Programs that read numbers as doubles, such as jq, lose the last digits of nanoseconds since 1970.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value_t,
+        help_heading = "Output"
+    )]
+    pub(crate) times: Times,
+
     /// Keep all fields of an event as text.
     #[arg(long, conflicts_with = "datum", help_heading = "CPEL")]
     pub(crate) text: bool,
 
     /// Keep one field of an event: integers that fit in 32 bits as numbers, all else as text.
     ///
-    /// Unless this or --text is given, events of CPEL and elog files keep their text; others need
+    /// Unless this or --text is given, events of CPEL and Gist files keep their numbers, strings and
+    /// formats, and events of elog files their text; others need
     /// one of the two.
     #[arg(long, value_name = "FIELD", value_parser = FieldNames::parse_one, help_heading = "CPEL")]
     pub(crate) datum: Option<FieldNames>,

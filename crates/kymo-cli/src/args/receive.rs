@@ -11,7 +11,7 @@ use crate::send::Place;
 /// Receive the packets of a trace that `kymo send` sends
 ///
 /// They are stored in a new directory, which can be read while it grows. What is lost on the way is
-/// asked for again; what never comes is told at the end with the numbers of the packets, and makes the exit status 1.
+/// asked for again; packets that never come are reported at the end with their numbers.
 /// Datagrams that are packets of CTF and nothing else are taken, too: those of each
 /// sender go to a file `raw_N`, and their metadata, where that comes in packets of CTF 1.8, to `metadata`.
 ///
@@ -45,6 +45,10 @@ pub(crate) struct Receive {
     /// Do not ask for what is missing.
     #[arg(long)]
     pub(crate) no_resend: bool,
+
+    /// Exit with 1 if packets were lost.
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 fn parse_idle(text: &str) -> Result<std::time::Duration, String> {

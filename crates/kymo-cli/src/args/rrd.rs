@@ -1,5 +1,6 @@
 //! What can be written behind `kymo rrd`.
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgGroup, Args, Subcommand, ValueHint};
@@ -7,6 +8,8 @@ use kymo_machine::Machine;
 use kymo_rrd::convert::Target;
 
 use super::machine::find;
+
+const MOST_THREADS: NonZeroU16 = NonZeroU16::new(1024).expect("it is not zero");
 
 /// Work on round-robin databases, with rrdtool's commands and others
 ///
@@ -48,7 +51,8 @@ pub(crate) enum Command {
 /// 2038 where times have 32 bits, is an error, and the file is left alone.
 ///
 /// Each file is written beside and renamed, so that there is the old one or the new one at any
-/// time; it keeps mode, owner and time of change. Stop what updates the files before: a file that
+/// time; it keeps mode, owner and time of change. Hard links among the inputs are kept: the file is
+/// converted once, and its other names lead to the new one. Stop what updates the files before: a file that
 /// changes while it is converted is left alone. A file that fails does not keep the others from
 /// being converted.
 #[derive(Debug, Args)]
@@ -97,24 +101,28 @@ pub(crate) struct Convert {
     pub(crate) no_sync: bool,
 
     /// Work with N threads; as many as there are processors unless told otherwise.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) threads: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroU16>,
 }
 
-/// Judge whether databases are whole
+/// Check whether databases are whole
 ///
 /// Sizes, counts, pointers, texts, numbers that cannot be, values beyond the limits of their data
 /// source, what a cut-off update or a lost page leaves; of portable files the checksums. Only
 /// damage makes the exit status 1.
+///
+/// Directories are searched recursively, and a summary is printed to standard error. Files in them
+/// that are not databases are skipped and counted, unless their names end in `.rrd`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   kymo rrd check load.rrd
+  kymo rrd check /var/lib/collectd
   kymo rrd check --json *.rrd | jq -r 'select(.damaged).file'")]
 pub(crate) struct Check {
-    /// The files.
-    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) files: Vec<PathBuf>,
+    /// Files, and directories that are searched recursively.
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
 
     /// The machine that wrote the files, where it is not found or found wrong.
     #[arg(long, value_name = "MACHINE", value_parser = find)]
@@ -123,6 +131,10 @@ pub(crate) struct Check {
     /// Write one JSON object for each file, a line each.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Number of threads [default: all cores].
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroU16>,
 }
 
 /// Write what can be kept of a damaged database to another file
@@ -149,6 +161,13 @@ pub(crate) struct Repair {
     /// The machine that wrote the file, where it is not found or found wrong.
     #[arg(long, value_name = "MACHINE", value_parser = find)]
     pub(crate) machine: Option<&'static Machine>,
+}
+
+fn threads(text: &str) -> Result<NonZeroU16, String> {
+    match text.parse() {
+        Ok(threads) if threads <= MOST_THREADS => Ok(threads),
+        _ => Err(format!("expected a number from 1 to {MOST_THREADS}")),
+    }
 }
 
 pub(super) fn target(name: &str) -> Result<Target, String> {

@@ -209,11 +209,16 @@ impl Store {
         add_lost(&mut known.lost, first, last);
     }
 
-    /// Writes what is not written yet.
+    /// Writes what is not written yet. Files get their names even if that fails.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let flushed = self.flush();
         self.open.clear();
-        flushed?;
+        let named = self.name_all();
+        flushed.and(named)
+    }
+
+    /// Gives each stream its name and its file.
+    fn name_all(&mut self) -> io::Result<()> {
         let unnamed: Vec<u32> = self
             .streams
             .iter()

@@ -1,44 +1,147 @@
 //! `kymo rrd check` and `repair`.
 
 use std::borrow::Cow;
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kymo_rrd::check::{self, Report};
 use kymo_rrd::fault::Finding;
-use kymo_rrd::{Source, portable, rrd4j};
+use kymo_rrd::{Source, is_database, portable, rrd4j};
 use kymo_text::{Line, visible};
 
-use super::{open, tell, write_new};
+use super::files::{Searched, in_order};
+use super::{open, read, tell, whole, write_new};
 use crate::args::rrd::{Check, Repair};
 use crate::terminal::{Failure, Outcome, Terminal};
 
-/// Judges files.
+/// A file to judge.
+struct Job {
+    path: PathBuf,
+    /// Its size.
+    bytes: u64,
+    /// Whether it is judged even if it does not begin as databases do.
+    is_meant: bool,
+}
+
+/// What became of a file.
+enum Done {
+    /// It was judged.
+    Judged {
+        is_damaged: bool,
+        /// What is printed.
+        text: Line,
+    },
+    /// It is not a database.
+    NoDatabase,
+}
+
+/// How many files there were of each kind.
+#[derive(Default)]
+struct Tally {
+    whole: usize,
+    damaged: usize,
+    no_database: usize,
+    failed: usize,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} whole", self.whole)?;
+        for (count, what) in [
+            (self.damaged, "damaged"),
+            (self.no_database, "not a database"),
+            (self.failed, "failed"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        writeln!(f)
+    }
+}
+
+/// Judges files, and those in directories.
 pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failure> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .ok()
         .and_then(|now| i64::try_from(now.as_secs()).ok());
-    let mut outcome = Outcome::Good;
-    for path in &args.files {
-        let Some(bytes) = open(path, terminal) else {
-            outcome = Outcome::Damage;
+    let mut tally = Tally::default();
+    let mut searched = Searched::default();
+    let mut jobs = Vec::new();
+    let mut is_search = false;
+    let job = |path: PathBuf, is_meant| Job {
+        bytes: std::fs::metadata(&path).map_or(0, |there| there.len()),
+        path,
+        is_meant,
+    };
+    for path in &args.paths {
+        if !path.is_dir() {
+            jobs.push(job(path.clone(), true));
             continue;
-        };
-        let report = check::check(&bytes, args.machine, now);
-        if report.is_damaged() {
-            outcome = Outcome::Damage;
         }
-        let (form, name) = form(&bytes, &report);
-        let mut out = Line::new();
-        match args.json {
-            true => json(path, name, &report, &mut out),
-            false => out.push(text(path, &form, &report).as_bytes()),
-        }
-        terminal.write(out.as_bytes())?;
+        is_search = true;
+        let (files, failed) = searched.files(path, terminal);
+        tally.failed += failed;
+        // What is called a database should be one: a file that is empty now, say, was one.
+        let is_called = |path: &Path| path.extension().is_some_and(|ending| ending == "rrd");
+        jobs.extend(files.into_iter().map(|path| {
+            let is_meant = is_called(&path);
+            job(path, is_meant)
+        }));
     }
-    Ok(outcome)
+    terminal.begin_progress(jobs.iter().map(|job| job.bytes).sum());
+    let work = |job: &Job| {
+        let done = judge(job, args, now);
+        terminal.advance(job.bytes);
+        done
+    };
+    in_order(&jobs, args.threads, work, |number, done| {
+        match done {
+            Ok(Done::Judged { is_damaged, text }) => {
+                match is_damaged {
+                    true => tally.damaged += 1,
+                    false => tally.whole += 1,
+                }
+                terminal.write(text.as_bytes())?;
+            }
+            Ok(Done::NoDatabase) => tally.no_database += 1,
+            Err(error) => {
+                tally.failed += 1;
+                tell(&jobs[number].path, error, terminal);
+            }
+        }
+        Ok(())
+    })?;
+    terminal.end_progress();
+    // What there is of single files is known without.
+    if is_search {
+        terminal.tell(tally.to_string().as_bytes());
+    }
+    Ok(match (tally.damaged, tally.failed) {
+        (0, 0) => Outcome::Good,
+        _ => Outcome::Damage,
+    })
+}
+
+/// Judges a file.
+fn judge(job: &Job, args: &Check, now: Option<i64>) -> io::Result<Done> {
+    let bytes = whole(read(&job.path)?)?;
+    if !job.is_meant && !is_database(&bytes) {
+        return Ok(Done::NoDatabase);
+    }
+    let report = check::check(&bytes, args.machine, now);
+    let (form, name) = form(&bytes, &report);
+    let mut out = Line::new();
+    match args.json {
+        true => json(&job.path, name, &report, &mut out),
+        false => out.push(text(&job.path, &form, &report).as_bytes()),
+    }
+    Ok(Done::Judged {
+        is_damaged: report.is_damaged(),
+        text: out,
+    })
 }
 
 /// What a file is, for people and for scripts.
@@ -149,9 +252,11 @@ fn repaired(args: &Repair, terminal: &Terminal) -> Option<()> {
     }
     .map_err(|error| tell(&args.file, error, terminal))
     .ok()?;
-    write_new(&args.output, args.force, |file| file.write_all(&whole))
-        .map_err(|error| tell(&args.output, error, terminal))
-        .ok()?;
+    write_new(&args.output, args.force, terminal, |file| {
+        file.write_all(&whole)
+    })
+    .map_err(|error| tell(&args.output, error, terminal))
+    .ok()?;
     let mut text = String::new();
     for done in &done {
         text += &format!("{}\n", visible(done));

@@ -1,20 +1,19 @@
 //! `kymo rrd convert`.
 
-use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
-use kymo_io::{Access, Bytes, Replace, replace};
+use kymo_io::{Access, Bytes, Compression, Replace, file_id, is_same_file, replace};
 use kymo_rrd::convert::{Conversion, Target};
 use kymo_rrd::{Form, Source, is_database};
 use kymo_text::visible;
 
+use super::files::in_order;
 use super::plan::{Job, Plan};
 use super::tell;
 use crate::args::rrd::Convert;
+use crate::links::{count_links, split};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// What became of a file.
@@ -28,8 +27,12 @@ enum Done {
     },
     /// It had been converted before.
     Before,
-    /// It is no database.
+    /// It is another name of a file that is converted, and now leads to the new one, or would.
+    Linked,
+    /// It is not a database.
     NoDatabase,
+    /// It is another name of a file, and waits for what becomes of that.
+    Waits,
 }
 
 /// Converts files.
@@ -39,43 +42,24 @@ pub(super) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         failed,
         ..Tally::default()
     };
-    let threads = match args.threads {
-        Some(threads) => threads.into(),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
     if !args.dry_run {
         terminal.show_progress(jobs.iter().map(|job| job.bytes).sum());
     }
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(jobs.len()) {
-            let sender = sender.clone();
-            let (jobs, next) = (&jobs, &next);
-            scope.spawn(move || {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(number) else { break };
-                    let done = work(job, args);
-                    terminal.advance(job.bytes);
-                    if sender.send((number, done)).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        // What is told comes in the order of the files, whoever is first.
-        let mut waiting = BTreeMap::new();
-        let mut told = 0;
-        for (number, done) in receiver {
-            waiting.insert(number, done);
-            while let Some(done) = waiting.remove(&told) {
-                tally.add(&jobs[told], done, args, terminal)?;
-                told += 1;
-            }
-        }
-        Ok::<_, Failure>(())
+    let work = |job: &Job| {
+        let done = match job.first() {
+            Some(_) => Ok(Done::Waits),
+            None => work(job, args),
+        };
+        terminal.advance(job.bytes);
+        done
+    };
+    in_order(&jobs, args.threads, work, |number, done| {
+        let job = &jobs[number];
+        let done = match (done, job.first()) {
+            (Ok(Done::Waits), Some(first)) => link(job, &jobs[first], tally.outputs[first], args),
+            (done, _) => done,
+        };
+        Ok(tally.add(job, done, args, terminal)?)
     })?;
     terminal.end_progress();
     // What became of a single file is known without.
@@ -89,10 +73,24 @@ pub(super) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     })
 }
 
+/// What the output of a file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// No file of the target.
+    Other,
+    /// One that was there before.
+    Before,
+    /// A new one.
+    New,
+}
+
 /// How many files there were of each kind.
 #[derive(Default)]
 struct Tally {
+    /// What each output is now.
+    outputs: Vec<Output>,
     converted: usize,
+    linked: usize,
     before: usize,
     no_database: usize,
     failed: usize,
@@ -107,21 +105,33 @@ impl Tally {
         args: &Convert,
         terminal: &Terminal,
     ) -> io::Result<()> {
+        self.outputs.push(match done {
+            Ok(Done::Converted { .. } | Done::Linked) => Output::New,
+            Ok(Done::Before) => Output::Before,
+            _ => Output::Other,
+        });
+        let (input, output) = (job.input.display(), job.output.display());
         match done {
             Ok(Done::Converted { from, notes }) => {
                 self.converted += 1;
                 for note in notes {
-                    terminal.warning(format_args!("{}: {note}", job.input.display()));
+                    terminal.warning(format_args!("{input}: {note}"));
                 }
                 if args.dry_run {
-                    let (input, output) = (job.input.display(), job.output.display());
                     let to = name(args.to);
                     let line = format!("{input} -> {output} ({from} to {to})");
                     terminal.write(format!("{}\n", visible(&line)).as_bytes())?;
                 }
             }
+            Ok(Done::Linked) => {
+                self.linked += 1;
+                if args.dry_run {
+                    let line = format!("{input} -> {output} (hard link)");
+                    terminal.write(format!("{}\n", visible(&line)).as_bytes())?;
+                }
+            }
             Ok(Done::Before) => self.before += 1,
-            Ok(Done::NoDatabase) => self.no_database += 1,
+            Ok(Done::NoDatabase | Done::Waits) => self.no_database += 1,
             Err(error) => {
                 self.failed += 1;
                 tell(&job.input, error, terminal);
@@ -135,8 +145,9 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} converted", self.converted)?;
         for (count, what) in [
+            (self.linked, "linked"),
             (self.before, "converted before"),
-            (self.no_database, "no database"),
+            (self.no_database, "not a database"),
             (self.failed, "failed"),
         ] {
             if count > 0 {
@@ -152,6 +163,15 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     let told = |error: io::Error| error.to_string();
     let bytes = super::read(&job.input).map_err(told)?;
     let before = std::fs::metadata(&job.input).map_err(told)?;
+    if Compression::detect(&bytes).is_some() {
+        if !job.is_named {
+            return Ok(Done::NoDatabase);
+        }
+        if args.in_place {
+            return Err("a compressed file cannot be replaced: decompress it first".to_owned());
+        }
+    }
+    let bytes = super::whole(bytes).map_err(told)?;
     if !job.is_named && !is_database(&bytes) {
         return Ok(Done::NoDatabase);
     }
@@ -175,10 +195,13 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     if is_done {
         return Ok(Done::Before);
     }
+    let split = split(&job.output);
     if !args.dry_run {
         write(job, &before, &conversion, args)
             .map_err(|error| format!("writing `{}`: {error}", job.output.display()))?;
     }
+    let mut notes = conversion.notes;
+    notes.extend(split_links(job, split, args));
     Ok(Done::Converted {
         from: match &source.form {
             Form::Native(detection) => detection.machine.name().to_owned(),
@@ -186,8 +209,69 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
             Form::Rrd4j { .. } => "RRD4J".to_owned(),
             Form::Xml => "XML".to_owned(),
         },
-        notes: conversion.notes,
+        notes,
     })
+}
+
+/// What is to be told of hard links that are not kept.
+fn split_links(job: &Job, of_output: Option<String>, args: &Convert) -> Option<String> {
+    if args.output.is_some() {
+        return of_output;
+    }
+    let names = job.names.as_ref().filter(|names| names.first.is_none())?;
+    let links = count_links(names.outside)?;
+    Some(match args.in_place {
+        true => format!("{links} outside of the inputs will still have the old file"),
+        false => format!("{links} outside of the inputs will not have the new file"),
+    })
+}
+
+/// Gives the new file of another job a further name, or converts the file on its own if that is not possible.
+fn link(job: &Job, first: &Job, output: Output, args: &Convert) -> Result<Done, String> {
+    let is_unchanged = || {
+        let [input, made] = [&job.input, &first.output].map(std::fs::metadata);
+        let (Ok(input), Ok(made), Some(names)) = (input, made, &job.names) else {
+            return false;
+        };
+        let same_time = matches!((input.modified(), made.modified()), (Ok(a), Ok(b)) if a == b);
+        file_id(&input) == Some(names.id) && same_time
+    };
+    if output == Output::Other {
+        return work(job, args);
+    }
+    if args.dry_run {
+        let is_linked = output == Output::Before && is_same_file(&job.output, &first.output);
+        return Ok(match is_linked {
+            true => Done::Before,
+            false => Done::Linked,
+        });
+    }
+    let linked = make_directory(job, args).and_then(|()| match is_unchanged() {
+        true => kymo_io::link(&first.output, &job.output, !args.no_sync),
+        false => Err(io::Error::other("it changed meanwhile")),
+    });
+    match linked {
+        Ok(true) => Ok(Done::Linked),
+        Ok(false) => Ok(Done::Before),
+        Err(error) => {
+            let mut done = work(job, args)?;
+            if let Done::Converted { notes, .. } = &mut done {
+                let first = first.output.display();
+                notes.push(format!(
+                    "cannot be a hard link to `{first}`: {error}; it is a file of its own"
+                ));
+            }
+            Ok(done)
+        }
+    }
+}
+
+/// Makes the directory of an output where it mirrors that of the input.
+fn make_directory(job: &Job, args: &Convert) -> io::Result<()> {
+    match job.output.parent() {
+        Some(directory) if args.output_dir.is_some() => std::fs::create_dir_all(directory),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a converted file.
@@ -197,11 +281,7 @@ fn write(
     conversion: &Conversion<'_>,
     args: &Convert,
 ) -> io::Result<()> {
-    if let Some(directory) = job.output.parent()
-        && args.output_dir.is_some()
-    {
-        std::fs::create_dir_all(directory)?;
-    }
+    make_directory(job, args)?;
     let how = Replace {
         like: Some(&job.input),
         sync: !args.no_sync,

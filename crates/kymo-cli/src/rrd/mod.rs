@@ -2,6 +2,7 @@
 
 mod check;
 mod convert;
+mod files;
 mod plan;
 pub(crate) mod rrdtool;
 
@@ -13,6 +14,7 @@ use std::path::Path;
 use kymo_io::{Access, Bytes, Locking, Replace, replace};
 
 use crate::args::rrd::Command;
+use crate::links::split;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Works on round-robin databases. As with rrdtool, whatever fails is exit status 1.
@@ -26,7 +28,8 @@ pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Fai
 
 /// Opens a file to be read from beginning to end, or tells why it cannot be.
 fn open(path: &Path, terminal: &Terminal) -> Option<Bytes> {
-    read(path).map_err(|error| tell(path, error, terminal)).ok()
+    let bytes = read(path).and_then(whole);
+    bytes.map_err(|error| tell(path, error, terminal)).ok()
 }
 
 /// Opens a file to be read from beginning to end, and locks it as long as there are its bytes, since others
@@ -39,6 +42,15 @@ fn read(path: &Path) -> io::Result<Bytes> {
     })
 }
 
+/// What a file holds, decompressed if it is compressed. Half of a database is of no use.
+fn whole(bytes: Bytes) -> io::Result<Bytes> {
+    let content = kymo_io::content(bytes)?;
+    match content.damage {
+        Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage)),
+        None => Ok(content.bytes),
+    }
+}
+
 /// Tells of an error of a file.
 fn tell(path: &Path, error: impl Display, terminal: &Terminal) {
     terminal.error(format_args!("{}: {error}", path.display()));
@@ -48,6 +60,7 @@ fn tell(path: &Path, error: impl Display, terminal: &Terminal) {
 fn write_new(
     path: &Path,
     force: bool,
+    terminal: &Terminal,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     if !force && path.symlink_metadata().is_ok() {
@@ -60,5 +73,10 @@ fn write_new(
         modified: false,
         ..Replace::NEW
     };
-    replace(path, how, write)
+    let split = split(path);
+    replace(path, how, write)?;
+    if let Some(split) = split {
+        terminal.warning(split);
+    }
+    Ok(())
 }

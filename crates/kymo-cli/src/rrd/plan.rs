@@ -1,10 +1,12 @@
 //! Which files are converted, and where to.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use kymo_io::{EntryKind, is_beside, list};
+use kymo_io::{file_id, other_names, without_compression};
 
+use super::files::{Searched, real};
 use super::tell;
 use crate::args::rrd::Convert;
 use crate::terminal::{Failure, Terminal};
@@ -18,6 +20,26 @@ pub(super) struct Job {
     pub(super) bytes: u64,
     /// Whether it was named, and not found in a directory: then it must be a database.
     pub(super) is_named: bool,
+    /// If the input has several names.
+    pub(super) names: Option<Names>,
+}
+
+/// Hard links: the names of one file.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// What tells the file from others.
+    pub(super) id: (u64, u64),
+    /// The first job of this file, unless it is this one.
+    pub(super) first: Option<usize>,
+    /// The number of names that no job has.
+    pub(super) outside: u64,
+}
+
+impl Job {
+    /// The job that converts the file, if this one only gives the new file another name.
+    pub(super) fn first(&self) -> Option<usize> {
+        self.names.as_ref()?.first
+    }
 }
 
 /// All that is to be done.
@@ -39,12 +61,14 @@ impl Plan {
             args,
             terminal,
             plan: Self::default(),
-            directories: HashSet::new(),
+            directories: Searched::default(),
             files: HashSet::new(),
         };
         // What was written there before is no input.
         let written = args.output_dir.as_deref().and_then(real);
-        search.directories.extend(written.clone());
+        if let Some(written) = &written {
+            search.directories.pass_over(written.clone());
+        }
         for input in &args.inputs {
             if written.is_some() && real(input) == written {
                 return Err(Failure::Usage(format!(
@@ -54,11 +78,30 @@ impl Plan {
             }
             search.input(input)?;
         }
-        let plan = search.plan;
+        let mut plan = search.plan;
+        plan.find_links();
         if !args.in_place {
             plan.check_outputs()?;
         }
         Ok(plan)
+    }
+
+    /// Finds the jobs whose inputs are the same file.
+    fn find_links(&mut self) {
+        let mut firsts: HashMap<(u64, u64), usize> = HashMap::new();
+        for number in 0..self.jobs.len() {
+            let Some(names) = &mut self.jobs[number].names else {
+                continue;
+            };
+            if let Some(&first) = firsts.get(&names.id) {
+                names.first = Some(first);
+                if let Some(names) = &mut self.jobs[first].names {
+                    names.outside = names.outside.saturating_sub(1);
+                }
+            } else {
+                firsts.insert(names.id, number);
+            }
+        }
     }
 
     fn check_outputs(&self) -> Result<(), Failure> {
@@ -92,8 +135,7 @@ struct Search<'a> {
     args: &'a Convert,
     terminal: &'a Terminal,
     plan: Plan,
-    /// Directories that were looked into, by their real paths: links may lead there again.
-    directories: HashSet<PathBuf>,
+    directories: Searched,
     /// Files that are replaced, by their real paths.
     files: HashSet<PathBuf>,
 }
@@ -116,51 +158,26 @@ impl Search<'_> {
             self.directory(input);
         } else {
             let name = Path::new(input.file_name().unwrap_or(input.as_os_str()));
-            self.file(input, name, metadata.len(), true);
+            self.file(input, name, Some(&metadata), true);
         }
         Ok(())
     }
 
-    /// Looks for files in a directory and all below it, in the order of names.
+    /// Adds the files in a directory and all below it.
     fn directory(&mut self, root: &Path) {
-        let mut ahead = vec![root.to_path_buf()];
-        while let Some(directory) = ahead.pop() {
-            if !self
-                .directories
-                .insert(real(&directory).unwrap_or_else(|| directory.clone()))
-            {
-                continue;
-            }
-            let entries = match list(&directory) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    tell(&directory, error, self.terminal);
-                    self.plan.failed += 1;
-                    continue;
-                }
-            };
-            let mut below = Vec::new();
-            for entry in entries {
-                match entry.kind {
-                    EntryKind::Directory => below.push(entry.path),
-                    // What another run writes, or one that was killed has left, is no input.
-                    EntryKind::File if is_beside(&entry.name) => {}
-                    EntryKind::File => {
-                        let place = entry.path.strip_prefix(root).unwrap_or(&entry.path);
-                        let bytes = std::fs::metadata(&entry.path).map_or(0, |file| file.len());
-                        self.file(&entry.path, place, bytes, false);
-                    }
-                    EntryKind::Other => {}
-                }
-            }
-            ahead.extend(below.into_iter().rev());
+        let (files, failed) = self.directories.files(root, self.terminal);
+        self.plan.failed += failed;
+        for file in files {
+            let place = file.strip_prefix(root).unwrap_or(&file);
+            self.file(&file, place, std::fs::metadata(&file).ok().as_ref(), false);
         }
     }
 
     /// Adds a file; `place` is where it is below the input that it was found with.
-    fn file(&mut self, input: &Path, place: &Path, bytes: u64, is_named: bool) {
+    fn file(&mut self, input: &Path, place: &Path, metadata: Option<&Metadata>, is_named: bool) {
         let output = match (&self.args.output, &self.args.output_dir) {
             (Some(output), _) => output.clone(),
+            (None, Some(directory)) if is_named => directory.join(without_compression(place)),
             (None, Some(directory)) => directory.join(place),
             (None, None) => {
                 let real = real(input).unwrap_or_else(|| input.to_path_buf());
@@ -170,16 +187,23 @@ impl Search<'_> {
                 input.to_path_buf()
             }
         };
+        // A symbolic link is no name of the file that it leads to; but where that is replaced, it stands for one.
+        let is_name = self.args.in_place || !input.is_symlink();
+        let names = metadata.and_then(|there| {
+            let outside = other_names(there);
+            let id = file_id(there).filter(|_| outside > 0 && is_name)?;
+            Some(Names {
+                id,
+                first: None,
+                outside,
+            })
+        });
         self.plan.jobs.push(Job {
             input: input.to_path_buf(),
             output,
-            bytes,
+            bytes: metadata.map_or(0, Metadata::len),
             is_named,
+            names,
         });
     }
-}
-
-/// The path without links, of what exists.
-fn real(path: &Path) -> Option<PathBuf> {
-    std::fs::canonicalize(path).ok()
 }

@@ -95,6 +95,8 @@ fn in_session(
     name: &OsStr,
     work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
 ) -> ExitCode {
+    #[cfg(unix)]
+    crate::signals::remove_temporaries();
     let stdout = io::stdout();
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
     let mut warnings = io::stderr();

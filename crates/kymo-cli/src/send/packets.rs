@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use kymo_ctf::metadata::byte_order_of_packets;
-use kymo_ctf::trace::{Directory, Trace};
+use kymo_ctf::trace::Trace;
 use kymo_ctf::wire::{Content, LARGEST_DATAGRAM, Raw, Sender, SenderOptions, State, recognize};
-use kymo_io::{Access, Bytes};
+use kymo_io::without_compression;
 use kymo_model::Recording;
 use kymo_text::Line;
 
@@ -36,7 +36,7 @@ const MOST_PORTS: usize = 256;
 /// Sends the packets of all traces.
 pub(super) fn send(args: &Send, place: &Place, terminal: &Terminal) -> Result<Outcome, Failure> {
     check(args)?;
-    let inputs = inputs(&args.input, terminal)?;
+    let inputs = inputs(&args.input, false, terminal)?;
     let mut outcome = tell_opening_faults(&inputs, terminal);
     let mut traces = Vec::new();
     for recording in &inputs.recordings {
@@ -92,22 +92,7 @@ struct Source<'t> {
     /// Its path below the directory that is received.
     name: String,
     path: PathBuf,
-    bytes: FileBytes<'t>,
-}
-
-/// Bytes of a file: those of metadata are opened for this alone.
-enum FileBytes<'t> {
-    Own(Bytes),
-    OfTrace(&'t Bytes),
-}
-
-impl Source<'_> {
-    fn bytes(&self) -> &[u8] {
-        match &self.bytes {
-            FileBytes::Own(bytes) => bytes,
-            FileBytes::OfTrace(bytes) => bytes,
-        }
-    }
+    bytes: &'t [u8],
 }
 
 /// A packet of a file.
@@ -147,23 +132,15 @@ impl<'t> Plan<'t> {
     fn add(&mut self, trace: &'t Trace, prefix: &Path) -> Result<(), Failure> {
         let root = trace.path();
         let name = |path: &Path| {
-            let below = path.strip_prefix(root).unwrap_or(path);
+            let path = without_compression(path);
+            let below = path.strip_prefix(root).unwrap_or(&path);
             let parts = prefix.join(below);
             let parts = parts.iter().map(|part| part.to_string_lossy());
             parts.collect::<Vec<_>>().join("/")
         };
         let files = trace.files();
-        let mut directories: BTreeSet<&Path> =
-            files.iter().filter_map(|file| file.path.parent()).collect();
-        if directories.is_empty() {
-            directories.extend(trace.metadata_path().parent());
-        }
-        for directory in directories {
-            let Some(path) = Directory::metadata_path(directory) else {
-                continue;
-            };
-            let bytes = Bytes::open(&path, Access::Sequential)?;
-            let packets = metadata_pieces(&bytes);
+        for (path, bytes) in trace.metadata_files() {
+            let packets = metadata_pieces(bytes);
             let source = self.sources.len();
             self.pieces
                 .extend(packets.into_iter().map(|(begin, end)| Piece {
@@ -174,9 +151,9 @@ impl<'t> Plan<'t> {
                 }));
             self.sources.push(Source {
                 content: Content::Metadata,
-                name: name(&path),
-                path,
-                bytes: FileBytes::Own(bytes),
+                name: name(path),
+                path: path.clone(),
+                bytes,
             });
         }
         let first = self.sources.len();
@@ -184,7 +161,7 @@ impl<'t> Plan<'t> {
             content: Content::Packets,
             name: name(&file.path),
             path: file.path.to_path_buf(),
-            bytes: FileBytes::OfTrace(&file.bytes),
+            bytes: &file.bytes,
         }));
         let mut of_files: Vec<Vec<Piece>> = files.iter().map(|_| Vec::new()).collect();
         for stream in 0..trace.streams().len() {
@@ -219,7 +196,7 @@ impl<'t> Plan<'t> {
     }
 
     fn bytes(&self, piece: &Piece) -> &[u8] {
-        &self.sources[piece.source].bytes()[piece.begin..piece.end]
+        &self.sources[piece.source].bytes[piece.begin..piece.end]
     }
 }
 

@@ -4,10 +4,11 @@ use std::io;
 use std::ops::ControlFlow;
 
 use kymo::pipeline::{self, Output};
-use kymo::send::{Entry, Lists, entries};
+use kymo::send::{Lists, Receiver, SendPlan};
 use kymo::show::WallOptions;
-use kymo_collectd::{Identifier, Notification};
+use kymo_collectd::{Identifier, Notification, Severity, Value};
 use kymo_model::FaultReport;
+use kymo_time::CdTime;
 
 use super::sender::Sender;
 use crate::args::send::Send;
@@ -20,11 +21,11 @@ pub(super) fn send(
     sender: &mut Sender<'_>,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, terminal)?;
-    let gmt = args.input.clock_gmt;
+    let inputs = inputs(&args.input, false, terminal)?;
+    let gmt = inputs.gmt;
     let wanted = Wanted::new(&args.selection, gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn_of_idle_patterns(&inputs.recordings, terminal);
+    wanted.warn(&inputs, &filter, terminal);
     let outcome = tell_opening_faults(&inputs, terminal);
     let wall = WallOptions {
         date: false,
@@ -32,63 +33,71 @@ pub(super) fn send(
         seconds: false,
     };
     let all = !args.selection.event.is_empty();
-    let lists = Lists::new(&inputs.recordings, all, args.id.as_deref(), wall);
-    let mut lists = lists.map_err(|error| Failure::Usage(format!("error: {error}")))?;
-    let mut output = Sending { sender, terminal };
+    let plan = SendPlan::new(&inputs.recordings, all, args.id.as_deref());
+    let plan = plan.map_err(|error| Failure::Usage(format!("error: {error}")))?;
+    let mut lists = Lists::new(&plan, Sending { sender }, wall);
     let options = pipeline::Options::default();
     let summary = pipeline::run(
         &inputs.recordings,
         &&filter,
         &options,
         &mut lists,
-        &mut output,
+        &mut Warnings { terminal },
     )?;
+    lists.finish()?;
     Ok(match summary.faults {
         0 => outcome,
         _ => Outcome::Damage,
     })
 }
 
-/// Entries to the server, the rest to standard error.
+/// Hands lists and messages to the server.
 struct Sending<'a, 't> {
     sender: &'a mut Sender<'t>,
+}
+
+impl Receiver for Sending<'_, '_> {
+    fn list(
+        &mut self,
+        name: &str,
+        time: CdTime,
+        interval: CdTime,
+        values: &[Value],
+    ) -> io::Result<()> {
+        match Identifier::parse(name) {
+            Ok(id) => self.sender.list(name, &id, time, interval, values),
+            Err(error) => self.sender.refuse(name, error),
+        }
+    }
+
+    fn message(
+        &mut self,
+        name: &str,
+        time: CdTime,
+        severity: Severity,
+        message: &str,
+    ) -> io::Result<()> {
+        let id = match Identifier::parse(name) {
+            Ok(id) => id,
+            Err(error) => return self.sender.refuse(name, error),
+        };
+        let notification = Notification {
+            severity,
+            time,
+            id,
+            message,
+        };
+        self.sender.message(name, &notification)
+    }
+}
+
+/// What goes to standard error; there is no text.
+struct Warnings<'a> {
     terminal: &'a Terminal,
 }
 
-impl Output for Sending<'_, '_> {
-    fn text(&mut self, text: &[u8]) -> io::Result<()> {
-        for entry in entries(text) {
-            let (Entry::Values { id: name, .. } | Entry::Notification { id: name, .. }) = &entry;
-            let id = match Identifier::parse(name) {
-                Ok(id) => id,
-                Err(error) => {
-                    self.sender.refuse(name, error)?;
-                    continue;
-                }
-            };
-            match &entry {
-                Entry::Values {
-                    time,
-                    interval,
-                    values,
-                    ..
-                } => self.sender.list(name, &id, *time, *interval, values)?,
-                Entry::Notification {
-                    severity,
-                    time,
-                    message,
-                    ..
-                } => {
-                    let notification = Notification {
-                        severity: *severity,
-                        time: *time,
-                        id,
-                        message,
-                    };
-                    self.sender.message(name, &notification)?;
-                }
-            }
-        }
+impl Output for Warnings<'_> {
+    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
         Ok(())
     }
 

@@ -16,11 +16,36 @@ pub(super) struct Packet<'c> {
 
 type Found<'c> = Result<Packet<'c>, CaptureFault>;
 
-/// Hands all packets to `sink`.
-pub(super) fn packets<'c>(bytes: &'c [u8], form: Form, sink: &mut impl FnMut(Found<'c>)) {
+/// Up to where a capture was read, and what its next packets need to be read.
+#[derive(Clone, Debug)]
+pub struct Position {
+    /// Where the next packet begins.
+    pub(crate) at: usize,
+    order: ByteOrder,
+    links: Vec<u16>,
+}
+
+impl Default for Position {
+    /// The beginning.
+    fn default() -> Self {
+        Self {
+            at: 0,
+            order: ByteOrder::Little,
+            links: Vec::new(),
+        }
+    }
+}
+
+/// Hands all packets from a position on to `sink`, and moves the position behind them.
+pub(super) fn packets<'c>(
+    bytes: &'c [u8],
+    form: Form,
+    position: &mut Position,
+    sink: &mut impl FnMut(Found<'c>),
+) {
     let result = match form {
-        Form::Pcap(order) => pcap(bytes, order, sink),
-        Form::PcapNg => pcapng(bytes, sink),
+        Form::Pcap(order) => pcap(bytes, order, position, sink),
+        Form::PcapNg => pcapng(bytes, position, sink),
     };
     if let Err(fault) = result {
         sink(Err(fault));
@@ -46,12 +71,14 @@ fn u32_at(bytes: &[u8], at: usize, order: ByteOrder) -> Option<u32> {
 fn pcap<'c>(
     bytes: &'c [u8],
     order: ByteOrder,
+    position: &mut Position,
     sink: &mut impl FnMut(Found<'c>),
 ) -> Result<(), CaptureFault> {
     // The upper bits tell of checksums behind packets.
     let link = u32_at(bytes, 20, order).ok_or(truncated(0))? as u16;
-    let mut at = 24;
-    while at < bytes.len() {
+    position.at = position.at.max(24);
+    while position.at < bytes.len() {
+        let at = position.at;
         let length = u32_at(bytes, at + 8, order).ok_or(truncated(at))?;
         let begin = at + 16;
         let length = usize::try_from(length).map_err(|_| truncated(at))?;
@@ -62,7 +89,7 @@ fn pcap<'c>(
             link,
             bytes: packet,
         }));
-        at = end;
+        position.at = end;
     }
     Ok(())
 }
@@ -78,20 +105,26 @@ mod block {
 
 /// Blocks with their type and length; a section begins with the order of its numbers, and has
 /// interfaces, which packets name by their positions.
-fn pcapng<'c>(bytes: &'c [u8], sink: &mut impl FnMut(Found<'c>)) -> Result<(), CaptureFault> {
-    let mut order = ByteOrder::Little;
-    let mut links: Vec<u16> = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let kind = u32_at(bytes, at, order).ok_or(truncated(at))?;
+fn pcapng<'c>(
+    bytes: &'c [u8],
+    position: &mut Position,
+    sink: &mut impl FnMut(Found<'c>),
+) -> Result<(), CaptureFault> {
+    let Position {
+        at: next,
+        order,
+        links,
+    } = position;
+    while *next < bytes.len() {
+        let (at, mut of_block) = (*next, *order);
+        let kind = u32_at(bytes, at, of_block).ok_or(truncated(at))?;
         if kind == block::SECTION {
-            order = match u32_at(bytes, at + 8, ByteOrder::Little).ok_or(truncated(at))? {
+            of_block = match u32_at(bytes, at + 8, ByteOrder::Little).ok_or(truncated(at))? {
                 0x1a2b_3c4d => ByteOrder::Little,
                 _ => ByteOrder::Big,
             };
-            links.clear();
         }
-        let length = u32_at(bytes, at + 4, order).ok_or(truncated(at))?;
+        let length = u32_at(bytes, at + 4, of_block).ok_or(truncated(at))?;
         if length < 12 || length % 4 != 0 {
             let problem = CaptureProblem::BlockLength(length);
             return Err(CaptureFault {
@@ -103,7 +136,11 @@ fn pcapng<'c>(bytes: &'c [u8], sink: &mut impl FnMut(Found<'c>)) -> Result<(), C
         let end = at.checked_add(whole).ok_or(truncated(at))?;
         // Type and length come before what a block holds, and the length again behind it.
         let body = bytes.get(at + 8..end - 4).ok_or(truncated(at))?;
-        match packet(kind, body, order, &mut links) {
+        *order = of_block;
+        if kind == block::SECTION {
+            links.clear();
+        }
+        match packet(kind, body, of_block, links) {
             None => {}
             Some(Ok((link, range))) => sink(match body.get(range.clone()) {
                 Some(bytes) => Ok(Packet {
@@ -118,7 +155,7 @@ fn pcapng<'c>(bytes: &'c [u8], sink: &mut impl FnMut(Found<'c>)) -> Result<(), C
                 problem,
             })),
         }
-        at = end;
+        *next = end;
     }
     Ok(())
 }

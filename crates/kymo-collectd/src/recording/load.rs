@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use kymo_model::{FaultCode, FaultReport};
 
-use super::{Content, List, MESSAGES, Message, Names, Options, VALUES};
+use super::{Content, List, MESSAGES, Message, Names, VALUES};
 use crate::Identifier;
-use crate::capture::{CaptureFault, CaptureProblem, Datagram, Form, datagrams};
-use crate::network::{Decoder, Item, PORT, Problem, Security};
+use crate::capture::{CaptureFault, CaptureProblem, Datagram, Form, Position, datagrams_from};
+use crate::network::{Decoder, Item, Keys, PORT, Problem, Security};
 
 /// So many faults are told one by one.
 const MOST_FAULTS: usize = 1000;
@@ -41,14 +41,25 @@ pub(super) fn looks_like_datagram(bytes: &[u8]) -> bool {
         }
 }
 
-pub(super) fn load(path: &Path, bytes: &[u8], options: &Options) -> Loaded {
+/// Reads what a file holds from a position on. What is known comes first: the texts and values that it
+/// has are used, and new lists and messages are all that is in the result.
+pub(super) fn load(
+    path: &Path,
+    bytes: &[u8],
+    keys: Option<&Keys>,
+    known: Content,
+    position: &mut Position,
+) -> Loaded {
+    let texts = known.texts.iter().zip(0..);
     let mut loader = Loader {
         decoder: Decoder {
             level: Security::None,
-            keys: options.keys.clone(),
+            keys: keys.cloned(),
         },
-        content: Content::default(),
-        numbers: HashMap::new(),
+        numbers: texts
+            .map(|(text, number)| (Arc::clone(text), number))
+            .collect(),
+        content: known,
         file: Arc::new(path.to_path_buf()),
         datagrams: 0,
         faults: Vec::new(),
@@ -57,7 +68,7 @@ pub(super) fn load(path: &Path, bytes: &[u8], options: &Options) -> Loaded {
         unverified: 0,
     };
     match Form::detect(bytes) {
-        Some(form) => datagrams(bytes, form, PORT, &mut |found| match found {
+        Some(form) => datagrams_from(bytes, form, PORT, position, &mut |found| match found {
             Ok(datagram) => loader.datagram(datagram),
             Err(fault) => loader.capture_fault(fault),
         }),
@@ -195,13 +206,13 @@ impl Loader {
         // Of the same time, in the order in which they came.
         lists.sort_by_key(|list| list.time);
         messages.sort_by_key(|message| message.time);
-        let mut position = 0;
+        let mut position = sizes[VALUES];
         for list in lists {
             list.position = position;
             position += 6 + 9 * u64::from(list.count);
         }
         sizes[VALUES] = position;
-        position = 0;
+        position = sizes[MESSAGES];
         for message in messages {
             message.position = position;
             let text = texts.get(message.text as usize);

@@ -11,10 +11,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kymo_io::Bytes;
+use kymo_io::{Bytes, Changed, Watch};
 use kymo_model::{
-    Base, Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Kind,
-    Labels, Mapping, Schema, StreamInfo, Visitor,
+    Base, Change, Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format,
+    Kind, Labels, Mapping, RefreshError, Refreshed, RowPlace, Schema, Shift, ShiftError,
+    StreamInfo, Visitor,
 };
 use kymo_text::Line;
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
@@ -25,7 +26,7 @@ use super::{
     Reader, Value,
 };
 use crate::clock::{Place, Rate};
-use crate::recording::{Options, field, schema};
+use crate::recording::{field, schema};
 
 /// Events of a chunk: so many are worked on in one go.
 const CHUNK: u32 = 1 << 14;
@@ -51,6 +52,8 @@ pub struct Recording {
     path: PathBuf,
     name: Option<String>,
     bytes: Bytes,
+    watch: Watch,
+    shifted: Shift,
     log: Log,
     parts: Vec<Part>,
     /// Where the last event ends.
@@ -70,21 +73,22 @@ impl Recording {
     /// # Errors
     ///
     /// When it is none, or ends before its events begin.
-    pub fn new(path: &Path, bytes: Bytes, options: &Options) -> Result<Self, Error> {
+    pub fn new(path: &Path, bytes: Bytes) -> Result<Self, Error> {
         let log = Log::read(&bytes)?;
         let begin = i64::try_from(log.begin.unix_nanos()).unwrap_or(i64::MAX);
         let place = Place {
             rate: Rate::NANOSECONDS,
-            offset_nanos: begin.saturating_add(options.offset_nanos),
+            offset_nanos: begin,
         };
         let classes = log.types.iter().enumerate();
         let classes = classes
             .map(|(number, kind)| event_class(number, kind, &bytes))
             .collect();
-        let name = path.file_stem().map(|name| name.to_string_lossy());
         let mut of = Self {
             path: path.to_path_buf(),
-            name: name.map(std::borrow::Cow::into_owned),
+            name: kymo_io::stem(path),
+            watch: Watch::new(path, &bytes),
+            shifted: Shift::default(),
             bytes,
             log,
             parts: Vec::new(),
@@ -107,7 +111,7 @@ impl Recording {
             of.parts.clear();
             of.faults.clear();
             // The beginning is not before 1970, and so many nanoseconds before it are never out of range.
-            of.shift(0i64.saturating_sub_unsigned(early));
+            of.set_offset(of.place.offset_nanos.saturating_sub_unsigned(early));
             of.scan();
         }
         for Error { offset, message } in of.log.passed_over.clone() {
@@ -124,23 +128,28 @@ impl Recording {
         Ok(of)
     }
 
-    /// Adds so many nanoseconds to all times.
-    pub fn shift(&mut self, nanos: i64) {
-        self.place.offset_nanos = self.place.offset_nanos.saturating_add(nanos);
+    fn set_offset(&mut self, nanos: i64) {
+        self.place.offset_nanos = nanos;
         for stream in &mut self.streams {
             stream.clock = Some(Arc::new(clock(self.place)));
         }
     }
 
-    /// Goes through all events: finds where chunks begin, and what is wrong. Tells how many nanoseconds
-    /// before tick zero there are events.
+    /// Goes through all events that are not known: finds where chunks begin, and what is wrong. Tells how many
+    /// nanoseconds before tick zero there are events.
     fn scan(&mut self) -> u64 {
         let mut early = 0;
-        let mut reader = Reader::new(&self.bytes, self.log.offset);
+        let known = self.parts.iter().map(|part| part.events).sum();
+        let begin = if known == 0 {
+            self.log.offset
+        } else {
+            self.end
+        };
+        let mut reader = Reader::new(&self.bytes, begin);
         let mut without_time = None;
         let mut without_track = None;
         let mut damage = None;
-        for number in 0..self.log.events {
+        for number in known..self.log.events {
             let offset = reader.at;
             let Some(head) = reader.head() else {
                 damage = Some((FaultCode::Truncated, offset, "the file ends".to_string()));
@@ -245,6 +254,106 @@ impl Recording {
     /// Number of events that can be read.
     pub fn events(&self) -> u64 {
         self.parts.iter().map(|part| u64::from(part.events)).sum()
+    }
+}
+
+impl Recording {
+    /// Reads a file that has changed: what was added, where it has grown at its end.
+    fn read_again(&mut self, changed: Changed) -> Result<Refreshed, RefreshError> {
+        let path = self.path.clone();
+        let error = |error: Error| RefreshError::new(&path, &error);
+        let log = Log::read(&changed.bytes).map_err(error)?;
+        let known = self.events() as usize;
+        let has_grown = log.events >= self.log.events
+            && (Log {
+                events: self.log.events,
+                ring_size: self.log.ring_size,
+                saved: self.log.saved,
+                ..log.clone()
+            }) == self.log;
+        let mut is_same = changed.is_in_place && has_grown;
+        if is_same {
+            self.log = log;
+            self.bytes = changed.bytes;
+            let end = self.end as u64;
+            let of_end = [FaultCode::Truncated, FaultCode::TrailingData];
+            let is_past = |fault: &FaultReport| fault.offset >= end && of_end.contains(&fault.code);
+            self.faults.retain(|fault| !is_past(fault));
+            self.watch = changed.watch;
+            if self.scan() == 0 {
+                return Ok(self.refreshed(known, is_same, false));
+            }
+            // Ticks count from another time now.
+            let bytes = std::mem::replace(&mut self.bytes, Bytes::from(Vec::new()));
+            *self = self.again(bytes)?;
+            return Ok(self.refreshed(known, is_same, false));
+        }
+        let other = self.again(changed.bytes)?;
+        let has_other_classes = self.formats() != other.formats();
+        is_same = other.begins_as(self, !changed.is_in_place && !changed.is_cut);
+        *self = Self {
+            watch: changed.watch,
+            ..other
+        };
+        Ok(self.refreshed(known, is_same, has_other_classes))
+    }
+
+    /// The same file with other bytes, with the times shifted as before.
+    fn again(&self, bytes: Bytes) -> Result<Self, RefreshError> {
+        let error = |error: &dyn std::fmt::Display| RefreshError::new(&self.path, &error);
+        let mut of = Self::new(&self.path, bytes).map_err(|it| error(&it))?;
+        kymo_model::Recording::shift(&mut of, self.shifted).map_err(|it| error(&it))?;
+        Ok(of)
+    }
+
+    /// What has changed since so many events were known.
+    fn refreshed(&self, known: usize, is_same: bool, has_other_classes: bool) -> Refreshed {
+        let mut refreshed = Refreshed {
+            has_other_classes,
+            ..Refreshed::default()
+        };
+        if !is_same {
+            let from = RowPlace::default();
+            refreshed.push(0, Change::Replaced { from });
+        } else if self.events() as usize > known {
+            let from = RowPlace::of_row(known, CHUNK as usize);
+            refreshed.push(0, Change::Appended { from });
+        }
+        refreshed
+    }
+
+    /// Names and kinds of fields of all classes.
+    fn formats(&self) -> Vec<(Option<&str>, &[Argument])> {
+        let classes = self.classes.iter().zip(&self.log.types);
+        classes
+            .map(|(class, kind)| (class.name.as_deref(), &*kind.arguments))
+            .collect()
+    }
+
+    /// Whether its first events are those of another one. The bytes of the other can be looked at only where
+    /// they are what they were.
+    fn begins_as(&self, other: &Self, with_bytes: bool) -> bool {
+        let ends = |of: &Self| (of.log.begin, of.parts.first().map(|part| part.begin));
+        if self.events() < other.events() || (other.events() > 0 && ends(self) != ends(other)) {
+            return false;
+        }
+        let whole = |of: &Self, count: usize| -> Vec<_> {
+            let parts = of.parts.iter().take(count);
+            parts.map(|part| (part.events, part.end)).collect()
+        };
+        let count = other.parts.len().saturating_sub(1);
+        if whole(self, count) != whole(other, count)
+            || !self.formats().starts_with(&other.formats())
+        {
+            return false;
+        }
+        let events = |of: &Self| of.log.offset..of.end;
+        !with_bytes
+            || self
+                .bytes
+                .get(events(self))
+                .zip(other.bytes.get(events(other)))
+                .is_some_and(|(own, others)| own.starts_with(others))
     }
 }
 
@@ -360,6 +469,24 @@ impl kymo_model::Recording for Recording {
 
     fn event_classes(&self) -> &[EventClass] {
         &self.classes
+    }
+
+    fn track_rule(&self, _class: usize) -> kymo_model::TrackRule {
+        crate::recording::classes::TRACKS
+    }
+
+    fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
+        self.set_offset(shift.apply(self.place.offset_nanos)?);
+        self.shifted = self.shifted.and(shift);
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
+        let error = |error| RefreshError::new(&self.path, &error);
+        match self.watch.changed(&self.path).map_err(error)? {
+            Some(changed) => self.read_again(changed),
+            None => Ok(Refreshed::default()),
+        }
     }
 
     fn chunk_count(&self, stream: usize) -> usize {

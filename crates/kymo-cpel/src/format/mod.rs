@@ -65,6 +65,33 @@ impl Shape {
     }
 }
 
+/// What the conversions of a format take the number for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// A number.
+    pub numbers: bool,
+    /// The offset of a string.
+    pub strings: bool,
+    /// A value that has a symbol.
+    pub symbols: bool,
+}
+
+impl Uses {
+    /// The uses of a format.
+    pub fn of(format: &[u8]) -> Self {
+        let mut uses = Self::default();
+        for spec in (Pieces { format, at: 0 }).filter_map(|piece| piece.spec) {
+            match spec.conversion {
+                b's' => uses.strings = true,
+                b'k' => uses.symbols = true,
+                b'%' => {}
+                _ => uses.numbers = true,
+            }
+        }
+        uses
+    }
+}
+
 /// Appends what a format makes of a number. Of more than `most` bytes the first ones are kept,
 /// and what follows them says so.
 pub fn write(format: &[u8], value: u32, names: &impl Names, out: &mut Line, most: usize) {

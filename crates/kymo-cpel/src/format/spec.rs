@@ -207,19 +207,25 @@ impl Spec {
     }
 
     fn symbol(&self, value: u32, names: &impl Names, out: &mut Line) {
-        let Some((name, distance)) = names.symbol(value) else {
-            out.push(b"0x");
-            return hexadecimal(value, 8, out);
+        let found = names.symbol(value);
+        let (name, distance, digits) = match found {
+            Some((name, 0)) => (name, 0, 0),
+            Some((name, distance)) => (name, distance, hexadecimal_digits(distance)),
+            None => (&b""[..], value, 8),
         };
-        let digits = hexadecimal_digits(distance);
-        let len = name.len() + if distance > 0 { 3 + digits as usize } else { 0 };
+        let prefix: &[u8] = match (found, digits) {
+            (_, 0) => b"",
+            (Some(_), _) => b"+0x",
+            (None, _) => b"0x",
+        };
+        let len = name.len() + prefix.len() + digits as usize;
         let pad = usize::from(self.width).saturating_sub(len);
         if !self.left {
             repeat(b' ', pad, out);
         }
         out.push(name);
-        if distance > 0 {
-            out.push(b"+0x");
+        out.push(prefix);
+        if digits > 0 {
             hexadecimal(distance, digits, out);
         }
         if self.left {

@@ -7,7 +7,7 @@
 //! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"section","section":0,"type":1,"text":"FileStrtab\u0000..."}
 //! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"section","section":1,"type":3,"strings":"FileStrtab","entries":[[5,11,19]]}
 //! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"section","section":2,"type":5,"strings":"FileStrtab","clock":1000000000}
-//! {"timestamp":10,"recording":"PATH","kind":"event","track":0,...,"event_class":5,"datum":7,...,"section":2,"ticks":10}
+//! {"timestamp":10,"recording":"PATH","kind":"event","schema":1,"track":0,...,"event_class":5,"datum":7,...,"section":2,"ticks":10}
 //! ```
 //!
 //! A string table has its `text`, definitions have `entries`: the numbers of each. What is in a

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use kymo_machine::ByteOrder;
+use kymo_text::json::{self, Reader};
 
-use super::parse::{Reader, Wrong};
+use super::parse::{byte, bytes, number, word};
 use super::{numbers_of, order_name};
 use crate::entries::Entry;
 use crate::file::{Header, SECTION_HEAD_SIZE, TABLE_NAME_SIZE, kind};
@@ -124,37 +125,34 @@ struct Told {
 }
 
 impl Told {
-    fn read(line: &[u8]) -> Result<Self, Wrong> {
+    fn read(line: &[u8]) -> Result<Self, json::Wrong> {
         let mut told = Self::default();
-        let mut reader = Reader::new(line);
+        let mut reader = Reader::strict(line);
         reader.object(|reader, name| told.member(name, reader))?;
-        reader.end()?;
+        reader.end("the end of the line")?;
         Ok(told)
     }
 
-    fn member(&mut self, name: &[u8], reader: &mut Reader<'_>) -> Result<(), Wrong> {
+    fn member(&mut self, name: &[u8], reader: &mut Reader<'_>) -> Result<(), json::Wrong> {
         match name {
-            b"recording" => self.recording = Some(reader.text()?.into_owned()),
-            b"cpel" => self.cpel = Some(reader.text()?.into_owned()),
+            b"recording" => self.recording = Some(reader.string()?.into_owned()),
+            b"cpel" => self.cpel = Some(reader.string()?.into_owned()),
             b"byte_order" => {
-                let wrong = reader.expected("`big` or `little`");
-                let name = reader.text()?;
+                let wrong = expected(reader, "`big` or `little`");
+                let name = reader.string()?;
                 let orders = [ByteOrder::Big, ByteOrder::Little].into_iter();
                 let mut named = orders.filter(|&order| order_name(order).as_bytes() == &*name);
                 self.order = Some(named.next().ok_or(wrong)?);
             }
-            b"unused" => {
-                let wrong = reader.expected("a whole number from 0 to 255");
-                self.unused = Some(u8::try_from(reader.number()?).map_err(|_| wrong)?);
-            }
-            b"date" => self.date = Some(reader.word()?),
-            b"section" => self.section = Some(reader.number()?),
-            b"type" => self.kind = Some(reader.word()?),
+            b"unused" => self.unused = Some(byte(reader)?),
+            b"date" => self.date = Some(word(reader)?),
+            b"section" => self.section = Some(number(reader)?),
+            b"type" => self.kind = Some(word(reader)?),
             // That of an event is made of its datum, and not looked at.
-            b"text" => self.text = Some(reader.text()?.into_owned()),
+            b"text" => self.text = Some(reader.string()?.into_owned()),
             b"strings" => {
-                let wrong = reader.expected("a name of at most 64 bytes without a zero");
-                let name = reader.text()?;
+                let wrong = expected(reader, "a name of at most 64 bytes without a zero");
+                let name = reader.string()?;
                 let mut field = [0; TABLE_NAME_SIZE];
                 match field.get_mut(..name.len()) {
                     Some(to) if !name.contains(&0) => to.copy_from_slice(&name),
@@ -162,30 +160,39 @@ impl Told {
                 }
                 self.strings = Some(field);
             }
-            b"clock" => self.clock = Some(reader.word()?),
+            b"clock" => self.clock = Some(word(reader)?),
             b"entries" => self.entries = Some(entries(reader)?),
-            b"bytes" => self.bytes = Some(reader.bytes()?),
-            b"track" => self.track = Some(reader.word()?),
-            b"event_class" => self.event_class = Some(reader.number()?),
-            b"code" => self.code = Some(reader.word()?),
-            b"datum" => self.datum = Some(reader.word()?),
-            b"ticks" => self.ticks = Some(reader.number()?),
-            b"position" => self.position = Some(reader.word()?),
-            _ => reader.skip()?,
+            b"bytes" => self.bytes = Some(bytes(reader)?),
+            b"track" => self.track = Some(word(reader)?),
+            b"event_class" => self.event_class = Some(number(reader)?),
+            b"code" => self.code = Some(word(reader)?),
+            b"datum" => self.datum = Some(word(reader)?),
+            b"ticks" => self.ticks = Some(number(reader)?),
+            b"position" => self.position = Some(word(reader)?),
+            _ => drop(reader.raw()?),
         }
         Ok(())
     }
 }
 
+/// That something else was expected where the next value is.
+fn expected(reader: &mut Reader<'_>, expected: &'static str) -> json::Wrong {
+    reader.peek();
+    json::Wrong {
+        at: reader.position(),
+        expected,
+    }
+}
+
 /// Numbers of definitions, each of which has as many.
-fn entries(reader: &mut Reader<'_>) -> Result<(usize, Vec<u32>), Wrong> {
+fn entries(reader: &mut Reader<'_>) -> Result<(usize, Vec<u32>), json::Wrong> {
     let mut words = Vec::new();
     let mut size = None;
     reader.array(|reader| {
         let before = words.len();
-        let wrong = reader.expected("as many numbers as in the entry before");
+        let wrong = expected(reader, "as many numbers as in the entry before");
         reader.array(|reader| {
-            words.push(reader.word()?);
+            words.push(word(reader)?);
             Ok(())
         })?;
         match words.len() - before == *size.get_or_insert(words.len() - before) {
@@ -194,6 +201,21 @@ fn entries(reader: &mut Reader<'_>) -> Result<(usize, Vec<u32>), Wrong> {
         }
     })?;
     Ok((size.unwrap_or(0), words))
+}
+
+/// What is wrong, and where in the line, counted from 0.
+struct Wrong {
+    at: usize,
+    message: String,
+}
+
+impl From<json::Wrong> for Wrong {
+    fn from(wrong: json::Wrong) -> Self {
+        Self {
+            at: wrong.at,
+            message: format!("expected {}", wrong.expected),
+        }
+    }
 }
 
 /// That a line lacks something, or has something that does not fit the lines before it.
@@ -290,7 +312,7 @@ impl Making {
         let of = usize::try_from(section).ok();
         let of = of.and_then(|section| self.sections.get_mut(section));
         let Some(Content::Events { entries, .. }) = of.map(|of| &mut of.content) else {
-            return wrong(format!("section {section} is none of events"));
+            return wrong(format!("section {section} does not hold events"));
         };
         if entries.len() == MOST_EVENTS {
             return wrong(format!("a section has at most {MOST_EVENTS} events"));

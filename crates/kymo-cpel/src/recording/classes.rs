@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use kymo_model::{Base, EventClass, Kind, Schema, Scope};
+use kymo_model::{Base, EventClass, Kind, Schema, Scope, TrackRule};
 
 use crate::definitions::{InFile, Reference};
 use crate::format::{Program, Shape};
@@ -24,6 +24,12 @@ pub(crate) mod field {
     pub(in crate::recording) const TEXT: FieldId = FieldId(5);
     pub(in crate::recording) const CODE: FieldId = FieldId(6);
 }
+
+/// How the tracks of all events are found.
+pub(crate) const TRACKS: TrackRule = TrackRule::Field {
+    key: field::TRACK,
+    name: Some(field::TRACK_NAME),
+};
 
 const WORD: Kind = Kind::Uint {
     bits: 32,

@@ -9,8 +9,9 @@
 //! `E` and its code. Each event has the fields `track` and `track_name` (in the common context),
 //! `datum` and `text`: what the format of the definition makes of the datum (in the payload).
 
-mod classes;
+pub(crate) mod classes;
 mod cursor;
+mod refresh;
 mod scan;
 mod tally;
 
@@ -19,11 +20,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kymo_io::Bytes;
+use kymo_io::{Bytes, Watch};
 use kymo_machine::ByteOrder;
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Schema, StreamInfo, Tally,
-    Visitor,
+    Chunk, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, RefreshError, Refreshed,
+    Schema, Shift, ShiftError, StreamInfo, Tally, Visitor,
 };
 use kymo_text::Line;
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
@@ -33,9 +34,10 @@ pub(crate) use self::classes::{field, schema};
 pub use self::cursor::{LogCursor, LogEvent};
 use self::tally::Counts;
 use crate::clock::{ClockChoice, Place, Rate};
-use crate::definitions::{Definitions, EventSection, InFile};
+use crate::definitions::{Definitions, EventSection, InFile, Reference};
 use crate::entries::{ENTRY_SIZE, Entries, Entry};
 use crate::file::{self, File, Finding, Header, Section};
+use crate::format::string_of;
 use crate::probe::is_gist;
 
 /// Events of a chunk: so many are worked on in one go.
@@ -49,10 +51,6 @@ const MOST_NAME: usize = 1024;
 pub struct Options {
     /// What the clock of CPEL and Gist files is.
     pub clock: ClockChoice,
-    /// Added to all times, in nanoseconds.
-    pub offset_nanos: i64,
-    /// Whether clocks of which it is not known are taken to begin in 1970.
-    pub from_unix_epoch: bool,
 }
 
 /// Why a file cannot be opened.
@@ -82,11 +80,24 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
+/// How the datum of an event is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datum<'a> {
+    /// It is not.
+    None,
+    /// By a format.
+    Format(&'a [u8]),
+    /// By a format at an offset that leads beyond its string table.
+    Bad(u32),
+}
+
 /// A section of events as a stream.
 #[derive(Debug)]
 struct Log {
     section: EventSection,
     place: Place,
+    /// The first and the last event, in the order of time.
+    ends: Option<(Entry, Entry)>,
     /// The positions of events in the order of time, where the file has another order.
     order: Option<Box<[u32]>>,
     /// The events of each chunk by their classes, where that was counted when the file was opened.
@@ -99,6 +110,9 @@ pub struct Recording {
     path: PathBuf,
     name: Option<String>,
     bytes: Bytes,
+    watch: Watch,
+    options: Options,
+    shifted: Shift,
     /// `None` of a Gist file.
     header: Option<Header>,
     sections: Vec<Section>,
@@ -151,10 +165,12 @@ impl Recording {
     }
 
     fn empty(path: &Path, bytes: Bytes) -> Self {
-        let name = path.file_stem().map(|name| name.to_string_lossy());
         Self {
             path: path.to_path_buf(),
-            name: name.map(std::borrow::Cow::into_owned),
+            name: kymo_io::stem(path),
+            watch: Watch::new(path, &bytes),
+            options: Options::default(),
+            shifted: Shift::default(),
             bytes,
             header: None,
             sections: Vec::new(),
@@ -170,6 +186,7 @@ impl Recording {
 
     /// Makes classes of definitions and streams of sections.
     fn build(&mut self, mut findings: Vec<Finding>, options: &Options) {
+        self.options = *options;
         let zeros = self.sections.iter().filter(|section| section.kind == 0);
         let zeros = zeros.count();
         if zeros > 0 {
@@ -192,39 +209,33 @@ impl Recording {
             }
             let place = Place {
                 rate,
-                offset_nanos: options.offset_nanos,
+                offset_nanos: 0,
             };
             let scan = self.scan(&section, &mut findings);
             let entries = Entries::new(&self.bytes[section.entries.clone()], order);
-            let log = Log {
+            let mut log = Log {
                 place,
+                ends: None,
                 order: (!scan.is_sorted).then(|| by_time(entries)),
                 counts: scan.counts,
                 section,
             };
-            let last = entries.len().checked_sub(1);
-            if let Some(last) = last.and_then(|last| log.entry(entries, last))
-                && place.timestamp(last.time).is_none()
-            {
-                findings.push(Finding {
-                    code: FaultCode::TimeRange,
-                    offset: log.section.entries.start as u64,
-                    section: Some(log.section.section as u64),
-                    message: format!(
-                        "the last time, {}, is more nanoseconds than 64 bits hold",
-                        last.time
-                    ),
-                });
-            }
+            let end = |place| log.entry(entries, place);
+            log.ends = end(0).zip(entries.len().checked_sub(1).and_then(end));
+            findings.extend(log.late(entries));
             self.logs.push(log);
             self.streams.push(StreamInfo {
                 class: 0,
                 id: Some(number as u64),
                 name: format!("events {number}").into(),
-                clock: Some(Arc::new(clock(place, options.from_unix_epoch))),
+                clock: Some(Arc::new(clock(place, false))),
                 packet_schema: Arc::clone(&packet_schema),
             });
         }
+        self.add_faults(findings);
+    }
+
+    fn add_faults(&mut self, findings: Vec<Finding>) {
         let file = Arc::new(self.path.clone());
         let report = |found: Finding| FaultReport {
             code: found.code,
@@ -238,7 +249,7 @@ impl Recording {
                 None => found.message,
             },
         };
-        self.faults = findings.into_iter().map(report).collect();
+        self.faults.extend(findings.into_iter().map(report));
     }
 
     fn define_classes(&mut self) {
@@ -303,6 +314,43 @@ impl Recording {
     /// The section of the file that a stream is.
     pub fn section(&self, stream: usize) -> usize {
         self.logs.get(stream).map_or(0, |log| log.section.section)
+    }
+
+    /// The section of events that a stream is.
+    pub fn event_section(&self, stream: usize) -> Option<&EventSection> {
+        Some(&self.logs.get(stream)?.section)
+    }
+
+    /// The events of a stream, in the order of the file.
+    pub fn entries_of(&self, stream: usize) -> Entries<'_> {
+        match self.logs.get(stream) {
+            Some(log) => self.entries(log),
+            None => Entries::new(&[], self.byte_order()),
+        }
+    }
+
+    /// Where an event lies in its section, from its number within a chunk of a stream.
+    pub fn position(&self, stream: usize, chunk: usize, number: u64) -> Option<usize> {
+        let number = usize::try_from(number).ok()?;
+        let place = chunk.checked_mul(CHUNK)?.checked_add(number)?;
+        self.logs.get(stream)?.position(place)
+    }
+
+    /// The time that ticks of a stream are; `None` beyond what a timestamp holds.
+    pub fn timestamp(&self, stream: usize, ticks: u64) -> Option<Timestamp> {
+        self.logs.get(stream)?.place.timestamp(ticks)
+    }
+
+    /// What the datum of the events of a class is.
+    pub fn datum(&self, class: usize) -> Datum<'_> {
+        let definition = self.definitions.events.get(class);
+        match definition.map(|definition| &definition.datum) {
+            None | Some(Reference::None) => Datum::None,
+            Some(Reference::Bad(offset)) => Datum::Bad(*offset),
+            Some(Reference::At(place)) => {
+                Datum::Format(string_of(self.bytes.get(place.clone()).unwrap_or_default()))
+            }
+        }
     }
 
     /// Where the events of a chunk lie in their section, where that is in another order than that
@@ -412,6 +460,40 @@ impl kymo_model::Recording for Recording {
         &self.classes
     }
 
+    fn track_rule(&self, _class: usize) -> kymo_model::TrackRule {
+        classes::TRACKS
+    }
+
+    fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
+        let places = self.logs.iter().map(|log| {
+            let offset_nanos = shift.apply(log.place.offset_nanos)?;
+            Ok(Place {
+                offset_nanos,
+                ..log.place
+            })
+        });
+        let places: Vec<Place> = places.collect::<Result<_, _>>()?;
+        self.shifted = self.shifted.and(shift);
+        let order = self.byte_order();
+        let mut findings = Vec::new();
+        for ((log, stream), place) in self.logs.iter_mut().zip(&mut self.streams).zip(places) {
+            let entries = Entries::new(&self.bytes[log.section.entries.clone()], order);
+            let was_late = log.late(entries).is_some();
+            log.place = place;
+            findings.extend(log.late(entries).filter(|_| !was_late));
+            let known = stream.clock.as_ref();
+            let is_known = known.is_some_and(|clock| clock.origin == Origin::UnixEpoch);
+            let clock = clock(place, shift.from_unix_epoch || is_known);
+            stream.clock = Some(Arc::new(clock));
+        }
+        self.add_faults(findings);
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
+        self.read_again()
+    }
+
     fn chunk_count(&self, stream: usize) -> usize {
         let entries = |log: &Log| log.section.entries.len() / ENTRY_SIZE;
         self.logs.get(stream).map_or(0, entries).div_ceil(CHUNK)
@@ -475,6 +557,23 @@ impl kymo_model::Recording for Recording {
 }
 
 impl Log {
+    /// What is wrong where the last time is later than can be shown.
+    fn late(&self, entries: Entries<'_>) -> Option<Finding> {
+        let last = self.entry(entries, entries.len().checked_sub(1)?)?;
+        if self.place.timestamp(last.time).is_some() {
+            return None;
+        }
+        Some(Finding {
+            code: FaultCode::TimeRange,
+            offset: self.section.entries.start as u64,
+            section: Some(self.section.section as u64),
+            message: format!(
+                "the last time, {}, is more nanoseconds than 64 bits hold",
+                last.time
+            ),
+        })
+    }
+
     /// Where an event lies that is told by its place in the order of time.
     #[inline(always)]
     fn position(&self, place: usize) -> Option<usize> {

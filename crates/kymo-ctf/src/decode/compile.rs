@@ -5,16 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
-use kymo_model::{FieldId, Kind, Schema, Scope};
+use kymo_model::{FieldId, Kind, Schema, Scope, Wide};
 
 use super::choice::Choice;
-use super::op::{BitsOp, BytesOp, Count, Op, OptionEntry, Options, Program, Shown};
+use super::op::{BitsOp, BytesOp, Count, Op, OptionEntry, Options, Program, Shown, WideOp};
 use crate::class::{
-    BitLayout, Encoding, FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Role, Step,
+    BitLayout, Encoding, FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Member, Role, Step,
 };
+use crate::deep::MAX_LEVELS;
+use crate::units::{Extent, Members, at_beginning, without_unit};
 
-/// How deep compounds may lie within each other: decoding goes as deep.
-const MAX_DEPTH: usize = 128;
+/// How many arrays, optionals and variants lie within each other before decoding stops to recurse.
+const RECURSION: usize = 64;
 /// How many fields all schemas of a trace may have together: contexts count for each event class.
 const MAX_FIELDS: usize = 1 << 20;
 
@@ -28,6 +30,10 @@ pub struct CompileError(String);
 impl CompileError {
     fn new(message: impl Into<String>) -> Self {
         Self(message.into())
+    }
+
+    pub(super) fn too_deep() -> Self {
+        Self::new(format!("fields are nested deeper than {MAX_LEVELS} levels"))
     }
 }
 
@@ -192,8 +198,9 @@ pub(super) fn scope(
         program,
         budget,
         path,
+        around: 0,
     };
-    compiler.class(class, root)
+    compiler.class(class, root).map(drop)
 }
 
 struct Compiler<'c> {
@@ -202,16 +209,18 @@ struct Compiler<'c> {
     program: &'c mut Program,
     budget: &'c mut Budget,
     path: FieldPath,
+    /// How many arrays, optionals and variants are around.
+    around: usize,
 }
 
 impl Compiler<'_> {
-    fn class(&mut self, class: &FieldClass, field: FieldId) -> Result<(), CompileError> {
-        if self.path.steps.len() > MAX_DEPTH {
-            return Err(CompileError::new(format!(
-                "fields are nested deeper than {MAX_DEPTH} levels"
-            )));
-        }
-        let align = log2(class.align())?;
+    fn class(&mut self, class: &FieldClass, field: FieldId) -> Result<Extent, CompileError> {
+        // Of those that are no compounds.
+        let align = match class {
+            FieldClass::Struct { .. } | FieldClass::Array { .. } => 0,
+            class => log2(class.align())?,
+        };
+        let mut extent = Extent::of_leaf(class, 1 << align);
         match class {
             FieldClass::BitArray(layout) | FieldClass::BitMap { layout, .. } => {
                 self.fixed(layout, Shown::Bits, field)?;
@@ -220,6 +229,9 @@ impl Compiler<'_> {
             FieldClass::Bool(layout) => {
                 self.fixed(layout, Shown::Bool, field)?;
                 self.save();
+            }
+            FieldClass::Integer { layout, style } if layout.bits > 64 => {
+                self.wide(layout, style, field)?;
             }
             FieldClass::Integer { layout, style } => {
                 let shown = if style.signed {
@@ -232,7 +244,7 @@ impl Compiler<'_> {
                 self.roles(&style.roles, layout.bits as u8);
             }
             FieldClass::VarInteger(style) => {
-                let at = BytesOp { field, align };
+                let at = BytesOp::new(field, align);
                 self.emit(if style.signed {
                     Op::VarSint(at)
                 } else {
@@ -243,7 +255,7 @@ impl Compiler<'_> {
             }
             FieldClass::Float(layout) => self.fixed(layout, Shown::Float, field)?,
             FieldClass::Text { encoding, .. } => {
-                let at = BytesOp { field, align };
+                let at = BytesOp::new(field, align);
                 self.emit(match encoding {
                     Encoding::Utf8 => Op::Text(at),
                     &encoding => Op::WideText { at, encoding },
@@ -254,7 +266,7 @@ impl Compiler<'_> {
             } => {
                 let length = self.count(length, field)?;
                 self.emit(Op::SizedText {
-                    at: BytesOp { field, align },
+                    at: BytesOp::new(field, align),
                     encoding: *encoding,
                     length,
                 });
@@ -262,22 +274,18 @@ impl Compiler<'_> {
             FieldClass::Blob { length, roles, .. } => {
                 let length = self.count(length, field)?;
                 self.emit(Op::Blob {
-                    at: BytesOp { field, align },
+                    at: BytesOp::new(field, align),
                     length,
                 });
                 if roles.contains(&Role::MetadataUuid) {
                     self.emit(Op::Uuid);
                 }
             }
-            FieldClass::Struct { members, .. } => {
-                self.emit(Op::BeginStruct { field, align });
-                for (position, member) in members.iter().enumerate() {
-                    self.part(
-                        field,
-                        Some(&member.name),
-                        Step::Child(position),
-                        &member.class,
-                    )?;
+            FieldClass::Struct { members, min_align } => {
+                let at = self.emit(Op::BeginStruct { field, align: 0 });
+                extent = self.members(members, *min_align, field)?;
+                if let Op::BeginStruct { align, .. } = &mut self.program.ops[at] {
+                    *align = log2(extent.all)?;
                 }
                 self.emit(Op::EndStruct { field });
             }
@@ -287,20 +295,22 @@ impl Compiler<'_> {
                 roles,
                 min_align,
             } => {
+                self.begin_compound();
                 let count = self.count(length, field)?;
-                // What comes before the elements has aligned itself.
-                let align = log2(element.begin_align().max(*min_align))?;
                 let at = self.emit(Op::Array {
                     field,
-                    align,
+                    align: 0,
                     count,
                     body: 0,
                 });
-                self.part(field, None, Step::Element, element)?;
+                let of_element = self.part(field, None, Step::Element, element)?;
                 self.forget_elements(at + 1);
-                let length = self.body(at);
-                if let Op::Array { body, .. } = &mut self.program.ops[at] {
-                    *body = length;
+                let length_of_body = self.end_compound(at);
+                extent = of_element.repeated(length, *min_align);
+                // What comes before the elements has aligned itself.
+                let begin = log2(of_element.begin.max(*min_align))?;
+                if let Op::Array { body, align, .. } = &mut self.program.ops[at] {
+                    (*body, *align) = (length_of_body, begin);
                 }
                 if roles.contains(&Role::MetadataUuid) {
                     self.emit(Op::Uuid);
@@ -313,14 +323,15 @@ impl Compiler<'_> {
             } => {
                 let slot = self.slot(selector)?;
                 let table = self.table(Choice::new([when]));
+                self.begin_compound();
                 let at = self.emit(Op::Optional {
                     field,
                     table,
                     slot,
                     body: 0,
                 });
-                self.part(field, None, Step::Content, content)?;
-                let length = self.body(at);
+                self.part(field, None, Step::Content, &at_beginning(content))?;
+                let length = self.end_compound(at);
                 if let Op::Optional { body, .. } = &mut self.program.ops[at] {
                     *body = length;
                 }
@@ -328,6 +339,7 @@ impl Compiler<'_> {
             FieldClass::Variant { options, selector } => {
                 let slot = self.slot(selector)?;
                 let table = self.table(Choice::new(options.iter().map(|option| &option.when)));
+                self.begin_compound();
                 let at = self.emit(Op::Variant {
                     field,
                     table,
@@ -341,7 +353,7 @@ impl Compiler<'_> {
                         field,
                         option.name.as_ref(),
                         Step::Child(position),
-                        &option.class,
+                        &at_beginning(&option.class),
                     )?;
                     entries.push(OptionEntry {
                         start,
@@ -349,13 +361,49 @@ impl Compiler<'_> {
                     });
                 }
                 self.program.tables[table as usize].entries = entries;
-                let length = self.body(at);
+                let length = self.end_compound(at);
                 if let Op::Variant { body, .. } = &mut self.program.ops[at] {
                     *body = length;
                 }
             }
         }
-        Ok(())
+        Ok(extent)
+    }
+
+    /// The members of a structure; gives the extent of the whole.
+    fn members(
+        &mut self,
+        members: &[Member],
+        min_align: u32,
+        field: FieldId,
+    ) -> Result<Extent, CompileError> {
+        let mut before = Members::new(members, min_align);
+        for (position, member) in members.iter().enumerate() {
+            let placed = match before.padding(&member.class) {
+                None => None,
+                Some(padding) => {
+                    let align = member.class.align();
+                    if padding > 0 {
+                        let align = log2(align)?;
+                        self.emit(Op::Skip {
+                            align,
+                            bits: padding,
+                        });
+                    }
+                    // Its own alignment comes before the padding.
+                    let align = if padding > 0 { 1 } else { align };
+                    Some((without_unit(&member.class, align), padding))
+                }
+            };
+            let class = placed.as_ref().map_or(&member.class, |(class, _)| class);
+            let step = Step::Child(position);
+            let part = self.part(field, Some(&member.name), step, class)?;
+            match placed {
+                Some((_, padding)) => before.pass_bits(&member.class, padding),
+                None => before.pass(part),
+            }
+        }
+        Ok(before.extent())
     }
 
     /// Begins the element whose instructions are those from `at` on without what the element
@@ -387,13 +435,27 @@ impl Compiler<'_> {
         name: Option<&Arc<str>>,
         step: Step,
         class: &FieldClass,
-    ) -> Result<(), CompileError> {
+    ) -> Result<Extent, CompileError> {
         self.budget.field()?;
         let field = self.schema.push_child(parent, name.cloned(), kind(class));
         self.path.steps.push(step);
-        self.class(class, field)?;
+        let extent = self.class(class, field)?;
         self.path.steps.pop();
-        Ok(())
+        Ok(extent)
+    }
+
+    /// Begins an array, optional or variant.
+    fn begin_compound(&mut self) {
+        self.around += 1;
+        if self.around == RECURSION {
+            self.emit(Op::Deep);
+        }
+    }
+
+    /// Ends it; gives the number of its instructions.
+    fn end_compound(&mut self, at: usize) -> u32 {
+        self.around -= 1;
+        self.body(at)
     }
 
     fn emit(&mut self, op: Op) -> usize {
@@ -456,6 +518,38 @@ impl Compiler<'_> {
         }
     }
 
+    /// An integer of more than 64 bits: a value, and nothing else.
+    fn wide(
+        &mut self,
+        layout: &BitLayout,
+        style: &IntegerStyle,
+        field: FieldId,
+    ) -> Result<(), CompileError> {
+        if layout.bits > Wide::MAX_BITS {
+            return Err(CompileError::new(format!(
+                "integers of {} bits are not supported: up to {} are",
+                layout.bits,
+                Wide::MAX_BITS
+            )));
+        }
+        let is_needed = !style.roles.is_empty() || style.labels.is_some();
+        if is_needed || self.slots.of_target.contains_key(&self.path) {
+            return Err(CompileError::new(
+                "an integer of more than 64 bits has labels or a role, or is a length or selector",
+            ));
+        }
+        self.emit(Op::Wide(WideOp {
+            field,
+            bits: layout.bits as u16,
+            align: log2(layout.align)?,
+            order: layout.order,
+            reversed: layout.reversed,
+            unit: unit(layout)?,
+            signed: style.signed,
+        }));
+        Ok(())
+    }
+
     fn fixed(
         &mut self,
         layout: &BitLayout,
@@ -464,7 +558,7 @@ impl Compiler<'_> {
     ) -> Result<(), CompileError> {
         use ByteOrder::{Big, Little};
         let align = log2(layout.align)?;
-        let at = BytesOp { field, align };
+        let at = BytesOp::new(field, align);
         let ordinary = layout.align >= 8 && !layout.reversed && layout.unit.is_none();
         let op = match (shown, layout.bits, layout.order) {
             (Shown::Uint, 8, _) if ordinary => Op::U8(at),
@@ -492,11 +586,7 @@ impl Compiler<'_> {
                     align,
                     order,
                     reversed: layout.reversed,
-                    unit: layout
-                        .unit
-                        .map(log2)
-                        .transpose()?
-                        .map_or(0, |unit| unit + 1),
+                    unit: unit(layout)?,
                     shown,
                 };
                 match (shown, bits) {
@@ -519,6 +609,12 @@ impl Compiler<'_> {
         self.emit(op);
         Ok(())
     }
+}
+
+/// Binary logarithm plus one of the unit that a field must not cross; 0 for none.
+fn unit(layout: &BitLayout) -> Result<u8, CompileError> {
+    let unit = layout.unit.map(log2).transpose()?;
+    Ok(unit.map_or(0, |unit| unit + 1))
 }
 
 fn log2(align: u32) -> Result<u8, CompileError> {
@@ -548,6 +644,10 @@ fn kind(class: &FieldClass) -> Kind {
             flags: flags.clone(),
         },
         FieldClass::Bool(layout) => Kind::Bool { bits: layout.bits },
+        FieldClass::Integer { layout, style } if layout.bits > 64 => Kind::Wide {
+            bits: layout.bits,
+            signed: style.signed,
+        },
         FieldClass::Integer { layout, style } => integer(layout.bits, style),
         FieldClass::VarInteger(style) => integer(64, style),
         FieldClass::Float(layout) => Kind::Float { bits: layout.bits },

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
 use kymo_model::{Cursor, Event, EventClass, Fault, FaultCode, Nothing, Visitor};
@@ -10,7 +11,7 @@ use kymo_time::{Ticks, Timestamp};
 use super::header::Header;
 use super::op::Program;
 use super::run::{Content, Run};
-use super::{Decoder, EventDecoder, PacketHead, StreamDecoder};
+use super::{Decoder, EventDecoder, NarrowPrograms, PacketHead, StreamDecoder};
 
 /// From where on no event begins, where nothing tells how many bits of the last byte are content: those
 /// before the place to which the next event would be aligned are not.
@@ -72,6 +73,8 @@ pub struct PacketCursor<'a> {
     next_order: Cell<Option<ByteOrder>>,
     /// Elements without any bits so far, however often they were decoded.
     empty_elements: Cell<u64>,
+    /// Where only some fields are wanted, what decodes them.
+    narrow: Option<Arc<NarrowPrograms>>,
 }
 
 impl<'a> PacketCursor<'a> {
@@ -118,7 +121,13 @@ impl<'a> PacketCursor<'a> {
             next: Cell::new(head.events_bit),
             next_order: Cell::new(None),
             empty_elements: Cell::new(0),
+            narrow: None,
         }
+    }
+
+    /// Lets events tell only of some fields.
+    pub(crate) fn narrow(&mut self, programs: Arc<NarrowPrograms>) {
+        self.narrow = Some(programs);
     }
 
     /// Full ticks of the default clock, as of the event lent last.
@@ -341,6 +350,10 @@ impl Event for PacketEvent<'_> {
 
     #[inline]
     fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
-        self.cursor.visit(&self.class.fields, visitor)
+        let program = match &self.cursor.narrow {
+            None => &self.class.fields,
+            Some(programs) => &programs.0[self.class.class],
+        };
+        self.cursor.visit(program, visitor)
     }
 }

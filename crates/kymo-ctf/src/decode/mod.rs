@@ -16,13 +16,14 @@ pub(crate) mod oracle;
 mod run;
 mod skip;
 pub(crate) mod text;
+pub(crate) mod wide;
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kymo_model::{EventClass, Fault, FaultCode, Nothing, Schema, Scope, Visitor};
+use kymo_model::{EventClass, Fault, FaultCode, FieldId, Nothing, Schema, Scope, Visitor};
 use kymo_time::{Clock, Ticks};
 
 use self::compile::{Budget, Slots, leads_to_headers};
@@ -30,6 +31,7 @@ use self::header::FastHeader;
 use self::op::Program;
 use self::run::{Notes, Run};
 use crate::class::{EventRecordClass, FieldClass, Role, StreamClass, TraceClass};
+use crate::deep;
 
 pub use self::compile::CompileError;
 pub use self::cursor::{PacketCursor, PacketEvent};
@@ -110,6 +112,10 @@ pub(crate) struct EventDecoder {
     short: Program,
 }
 
+/// What decodes some fields of events, by position of the event class.
+#[derive(Debug)]
+pub(crate) struct NarrowPrograms(pub(crate) Vec<Program>);
+
 /// From the number of an event class to its position.
 #[derive(Debug)]
 enum EventTable {
@@ -160,6 +166,11 @@ impl Decoder {
     ///
     /// Where the classes are too many or too deep, or have what cannot be decoded.
     pub fn new(trace: &TraceClass) -> Result<Self, CompileError> {
+        deep::with_room(&[trace], || Self::compile(trace))
+            .unwrap_or_else(|| Err(CompileError::too_deep()))
+    }
+
+    fn compile(trace: &TraceClass) -> Result<Self, CompileError> {
         let mut decoder = Self {
             header: Program::default(),
             size_unit: trace.dialect.size_unit(),
@@ -183,10 +194,7 @@ impl Decoder {
             )?;
         }
         for (position, stream) in trace.streams.iter().enumerate() {
-            let clock = stream
-                .clock
-                .and_then(|clock| trace.clocks.get(clock))
-                .cloned();
+            let clock = trace.stream_clock(position);
             let compiled =
                 StreamDecoder::new(trace, stream, clock, &mut decoder.events, &mut budget)?;
             decoder.streams.push(compiled);
@@ -217,6 +225,16 @@ impl Decoder {
     /// If the trace has no such stream class.
     pub fn header_schema(&self, stream_class: usize) -> &Arc<Schema> {
         &self.streams[stream_class].header_schema
+    }
+
+    /// Programs for the fields that are wanted of the event classes, by their positions.
+    pub(crate) fn narrow(&self, wanted: &dyn Fn(usize, FieldId) -> bool) -> NarrowPrograms {
+        let mut programs = vec![Program::default(); self.events.len()];
+        for event in self.streams.iter().flat_map(|stream| &stream.events) {
+            let wanted = |field| wanted(event.class, field);
+            programs[event.class] = skip::narrow(&event.fields, &wanted);
+        }
+        NarrowPrograms(programs)
     }
 
     /// Reads the header and context of the packet that begins with `data` and may end
@@ -255,6 +273,26 @@ impl Decoder {
     /// Position of the stream class with a number in [`TraceClass::streams`].
     pub(crate) fn stream_class_with(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
+    }
+
+    /// Gives event classes other positions: for each one, in the order of the class model, which.
+    pub(crate) fn set_positions(&mut self, positions: &[usize]) {
+        let mut events: Vec<_> = std::mem::take(&mut self.events)
+            .into_iter()
+            .zip(positions)
+            .collect();
+        events.sort_by_key(|(_, position)| **position);
+        self.events = events.into_iter().map(|(event, _)| event).collect();
+        for event in self.streams.iter_mut().flat_map(|of| &mut of.events) {
+            event.class = positions[event.class];
+        }
+    }
+
+    /// Takes the clocks of the class anew.
+    pub(crate) fn set_clocks(&mut self, trace: &TraceClass) {
+        for (position, stream) in self.streams.iter_mut().enumerate() {
+            stream.clock = trace.stream_clock(position);
+        }
     }
 
     /// Whether the events of a stream class have times.

@@ -24,6 +24,18 @@ pub(crate) struct BitsOp {
     pub shown: Shown,
 }
 
+/// An integer of more than 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WideOp {
+    pub field: FieldId,
+    pub bits: u16,
+    pub align: u8,
+    pub order: ByteOrder,
+    pub reversed: bool,
+    pub unit: u8,
+    pub signed: bool,
+}
+
 /// What a fixed number of bits is shown as.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shown {
@@ -40,7 +52,21 @@ pub(crate) enum Shown {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BytesOp {
     pub field: FieldId,
-    pub align: u8,
+    /// The alignment in bits less one.
+    pub mask: u32,
+}
+
+impl BytesOp {
+    /// A field that is aligned to `1 << align` bits, or to a byte.
+    pub(crate) fn new(field: FieldId, align: u8) -> Self {
+        let mask = (1 << align.max(3)) - 1;
+        Self { field, mask }
+    }
+
+    /// Binary logarithm of its alignment.
+    pub(crate) fn align(&self) -> u8 {
+        self.mask.trailing_ones() as u8
+    }
 }
 
 /// Where the number of elements or bytes comes from.
@@ -78,6 +104,8 @@ pub(crate) enum Op {
     Bits(BitsOp),
     /// A floating point number of 128 bits.
     F128(BitsOp),
+    /// An integer of more than 64 bits.
+    Wide(WideOp),
     /// LEB128.
     VarUint(BytesOp),
     /// Signed LEB128.
@@ -150,7 +178,10 @@ pub(crate) enum Op {
     },
     /// The 16 bytes read last are the UUID of the metadata.
     Uuid,
-    /// In programs that only find the end: moves on over fixed bits.
+    /// The array, optional or variant that follows, with the length before it, is run without
+    /// recursion.
+    Deep,
+    /// Moves on over padding; in programs that only find the end, over fixed bits.
     Skip {
         align: u8,
         bits: u64,
@@ -189,6 +220,30 @@ pub(crate) struct Program {
 }
 
 impl Op {
+    /// How many instructions it holds, which follow it.
+    pub(crate) fn body(&self) -> usize {
+        match *self {
+            Self::Array { body, .. } | Self::Optional { body, .. } | Self::Variant { body, .. } => {
+                body as usize
+            }
+            _ => 0,
+        }
+    }
+
+    /// How many instructions at the beginning of a list are a compound, with the length before it.
+    pub(crate) fn whole(ops: &[Self]) -> usize {
+        let compound = ops.iter().position(Self::is_compound);
+        compound.map_or(0, |at| at + 1 + ops[at].body())
+    }
+
+    /// Whether running it is running others.
+    pub(crate) fn is_compound(&self) -> bool {
+        matches!(
+            self,
+            Self::Array { .. } | Self::Optional { .. } | Self::Variant { .. }
+        )
+    }
+
     /// Whether the packet says its stream class here.
     pub(crate) fn names_stream_class(&self) -> bool {
         matches!(

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
-use kymo_model::{Cursor, Event, FaultCode, FieldId, Scope, Visitor};
+use kymo_model::{Cursor, Event, FaultCode, FieldId, Scope, Visitor, Wide};
 use proptest::prelude::*;
 
 use super::Decoder;
 use crate::any::structure_of;
 use crate::class::{
     BitLayout, Dialect, Encoding, EventRecordClass, FieldClass, FieldPath, FieldRef, IntegerStyle,
-    Length, Selector, Step, StreamClass, TraceClass, VariantOption,
+    Length, Member, Selector, Step, StreamClass, TraceClass, VariantOption,
 };
 
 /// What a decoder tells, one after another.
@@ -20,6 +20,7 @@ use crate::class::{
 enum Token {
     Uint(u64),
     Sint(i64),
+    Wide(Vec<u8>),
     Float(u64),
     Bool(bool),
     Bits(u64),
@@ -53,6 +54,9 @@ impl Visitor for Recorder {
     }
     fn sint(&mut self, _: FieldId, value: i64) {
         self.0.push(Token::Sint(value));
+    }
+    fn wide(&mut self, _: FieldId, value: Wide<'_>) {
+        self.0.push(Token::Wide(value.bytes().to_vec()));
     }
     fn float(&mut self, _: FieldId, value: f64) {
         // All NaNs are one: widening may change their bits.
@@ -110,6 +114,38 @@ struct Plain<'d> {
     values: HashMap<FieldPath, u64>,
     path: FieldPath,
     tokens: Vec<Token>,
+    units: UnitsFrom,
+}
+
+/// From where the units of a bit field count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum UnitsFrom {
+    Packet,
+    Bit(u64),
+    Itself,
+}
+
+/// Whether a class has a size that does not depend on the packet.
+fn is_fixed(class: &FieldClass, is_member: bool) -> bool {
+    match class {
+        FieldClass::Struct { members, .. } => members.iter().all(|m| is_fixed(&m.class, true)),
+        FieldClass::Array {
+            element,
+            length: Length::Static(length),
+            ..
+        } => *length == 0 || is_fixed(element, false),
+        FieldClass::SizedText {
+            length: Length::Static(_),
+            ..
+        }
+        | FieldClass::Blob {
+            length: Length::Static(_),
+            ..
+        } => true,
+        class => class
+            .layout()
+            .is_some_and(|layout| is_member || layout.unit.is_none()),
+    }
 }
 
 impl Plain<'_> {
@@ -131,12 +167,23 @@ impl Plain<'_> {
     }
 
     fn fixed(&mut self, layout: &BitLayout) -> Result<u64, FaultCode> {
+        let bits = self.places(layout)?;
+        Ok(bits.iter().fold(0, |value, bit| value << 1 | bit))
+    }
+
+    /// The bits of a field, the most significant one first.
+    fn places(&mut self, layout: &BitLayout) -> Result<Vec<u64>, FaultCode> {
         let mut at = self.pos.next_multiple_of(layout.align.into());
         let size = u64::from(layout.bits);
+        let from = match self.units {
+            UnitsFrom::Packet => 0,
+            UnitsFrom::Bit(bit) => bit,
+            UnitsFrom::Itself => at,
+        };
         if let Some(unit) = layout.unit
-            && at % u64::from(unit) + size > u64::from(unit)
+            && (at - from) % u64::from(unit) + size > u64::from(unit)
         {
-            at = at.next_multiple_of(unit.into());
+            at = from + (at - from).next_multiple_of(unit.into());
         }
         if at + size > self.content_bits {
             return Err(FaultCode::BeyondContent);
@@ -153,7 +200,7 @@ impl Plain<'_> {
         }
         self.tokens.push(Token::At(at));
         self.pos = at + size;
-        Ok(bits.iter().fold(0, |value, bit| value << 1 | bit))
+        Ok(bits)
     }
 
     fn note(&mut self, value: u64) {
@@ -187,7 +234,32 @@ impl Plain<'_> {
         self.path.steps.push(step);
         let result = self.class(class);
         self.path.steps.pop();
+        self.units = UnitsFrom::Packet;
         result
+    }
+
+    fn members(&mut self, class: &FieldClass, members: &[Member]) -> Result<(), FaultCode> {
+        // The structure's beginning, or the end of the last member of which the size or place
+        // depends on the packet.
+        let mut from = self.pos;
+        let mut is_whole = true;
+        for (position, member) in members.iter().enumerate() {
+            let is_placed = is_whole || member.class.begin_align() == 1;
+            if let Some(unit) = member.class.layout().and_then(|layout| layout.unit) {
+                self.units = match is_placed {
+                    _ if !is_whole && unit <= class.align() => UnitsFrom::Packet,
+                    true => UnitsFrom::Bit(from),
+                    false => UnitsFrom::Itself,
+                };
+            }
+            let from_packet = self.units == UnitsFrom::Packet;
+            let has_unit = member.class.layout().is_some_and(|l| l.unit.is_some());
+            self.part(Step::Child(position), &member.class)?;
+            if !is_placed || !is_fixed(&member.class, true) || has_unit && from_packet {
+                (from, is_whole) = (self.pos, false);
+            }
+        }
+        Ok(())
     }
 
     fn length(&mut self, length: &Length) -> Result<u64, FaultCode> {
@@ -207,7 +279,19 @@ impl Plain<'_> {
     }
 
     fn class(&mut self, class: &FieldClass) -> Result<(), FaultCode> {
+        if class.layout().is_none() {
+            self.units = UnitsFrom::Packet;
+        }
         match class {
+            FieldClass::Integer { layout, style } if layout.bits > 64 => {
+                let mut bits = self.places(layout)?;
+                let above = if style.signed { bits[0] } else { 0 };
+                while bits.len() % 8 != 0 {
+                    bits.insert(0, above);
+                }
+                let byte = |bits: &[u64]| bits.iter().fold(0, |byte, &bit| byte << 1 | bit as u8);
+                self.tell(Token::Wide(bits.chunks(8).map(byte).collect()));
+            }
             FieldClass::Integer { layout, style } => {
                 let value = self.fixed(layout)?;
                 if style.signed {
@@ -310,9 +394,7 @@ impl Plain<'_> {
             FieldClass::Struct { members, .. } => {
                 self.align(class.align())?;
                 self.begin(Token::BeginStruct);
-                for (position, member) in members.iter().enumerate() {
-                    self.part(Step::Child(position), &member.class)?;
-                }
+                self.members(class, members)?;
                 self.begin(Token::EndStruct);
             }
             FieldClass::Array {
@@ -342,6 +424,7 @@ impl Plain<'_> {
                 let present = when.contains(value);
                 self.begin(Token::BeginOptional(present, value));
                 if present {
+                    self.units = UnitsFrom::Itself;
                     self.part(Step::Content, content)?;
                 }
                 self.begin(Token::EndOptional);
@@ -353,6 +436,7 @@ impl Plain<'_> {
                     .position(|option| option.when.contains(value));
                 let selected = selected.ok_or(FaultCode::NoVariantOption)?;
                 self.begin(Token::BeginVariant(selected as u32, value));
+                self.units = UnitsFrom::Itself;
                 self.part(Step::Child(selected), &options[selected].class)?;
                 self.begin(Token::EndVariant);
             }
@@ -378,16 +462,29 @@ fn order() -> impl Strategy<Value = ByteOrder> {
 
 pub(crate) fn layout() -> impl Strategy<Value = BitLayout> {
     let bits = prop_oneof![1u32..=64, Just(8), Just(16), Just(32), Just(64)];
-    let unit = prop_oneof![8 => Just(None), 1 => Just(Some(64u32))];
+    let unit = prop_oneof![6 => Just(None), 1 => Just(Some(64u32))];
     (bits, 0u32..7, order(), prop::bool::weighted(0.1), unit).prop_map(
         |(bits, align, order, reversed, unit)| BitLayout {
             bits,
             align: 1 << align,
             order,
             reversed,
-            unit,
+            // As small as it can be, half of the time.
+            unit: unit.map(|unit| match align {
+                0 | 2 | 5 => bits.next_power_of_two(),
+                _ => unit,
+            }),
         },
     )
+}
+
+/// The same of more than 64 bits.
+fn wide_layout() -> impl Strategy<Value = BitLayout> {
+    (layout(), 65u32..=300).prop_map(|(layout, bits)| BitLayout {
+        bits,
+        unit: layout.unit.map(|_| 512),
+        ..layout
+    })
 }
 
 pub(crate) fn style(signed: bool) -> IntegerStyle {
@@ -400,10 +497,12 @@ pub(crate) fn style(signed: bool) -> IntegerStyle {
 fn leaf() -> impl Strategy<Value = FieldClass> {
     prop_oneof![
         4 => (layout(), any::<bool>()).prop_map(|(layout, signed)| FieldClass::Integer { layout, style: style(signed) }),
+        1 => (wide_layout(), any::<bool>()).prop_map(|(layout, signed)| FieldClass::Integer { layout, style: style(signed) }),
         1 => layout().prop_map(FieldClass::BitArray),
         1 => layout().prop_map(FieldClass::Bool),
         1 => (layout(), any::<bool>()).prop_map(|(layout, double)| FieldClass::Float(BitLayout {
             bits: if double { 64 } else { 32 },
+            unit: layout.unit.map(|_| 64),
             ..layout
         })),
         1 => any::<bool>().prop_map(|signed| FieldClass::VarInteger(style(signed))),
@@ -437,7 +536,11 @@ pub(crate) fn any_class() -> impl Strategy<Value = FieldClass> {
             (inner, layout(), 1u32..=3).prop_map(|(element, layout, bits)| FieldClass::Array {
                 element: Box::new(element),
                 length: Length::Inline(Box::new(FieldClass::Integer {
-                    layout: BitLayout { bits, ..layout },
+                    layout: BitLayout {
+                        bits,
+                        unit: layout.unit.map(|_| 8),
+                        ..layout
+                    },
                     style: style(false),
                 })),
                 min_align: 1,
@@ -497,7 +600,11 @@ fn dependent() -> impl Strategy<Value = FieldClass> {
 
 pub(crate) fn payload() -> impl Strategy<Value = FieldClass> {
     let selector = (layout(), 1u32..=3).prop_map(|(layout, bits)| FieldClass::Integer {
-        layout: BitLayout { bits, ..layout },
+        layout: BitLayout {
+            bits,
+            unit: layout.unit.map(|_| 8),
+            ..layout
+        },
         style: style(false),
     });
     (
@@ -574,6 +681,7 @@ proptest! {
             values: HashMap::new(),
             path: FieldPath { scope: Scope::Payload, steps: Vec::new() },
             tokens: Vec::new(),
+            units: UnitsFrom::Packet,
         };
         let mut cursor = decoder.cursor(&data, &head, content_bits, 0);
         // One that decodes nothing must come by the same events.

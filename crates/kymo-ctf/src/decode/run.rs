@@ -3,12 +3,12 @@
 use std::cell::Cell;
 
 use kymo_machine::{ByteOrder, bits};
-use kymo_model::{Fault, FaultCode, FieldId, Visitor};
+use kymo_model::{Fault, FaultCode, FieldId, Visitor, Wide};
 use kymo_time::Ticks;
 
 use super::leb128::{self, Unreadable};
-use super::op::{BitsOp, BytesOp, Count, Op, Program, Shown};
-use super::text;
+use super::op::{BitsOp, BytesOp, Count, Op, Program, Shown, WideOp};
+use super::{text, wide};
 use crate::class::{Encoding, Role};
 
 /// How many elements without any bits a packet may have, beyond one for each of its bits:
@@ -62,6 +62,20 @@ pub(super) struct Run<'r> {
     pub event_class: u64,
     /// Where to note what a packet's header and context say.
     notes: Option<&'r mut Notes>,
+}
+
+/// A compound that is run without recursion.
+struct Deep<'p> {
+    end: Op,
+    /// The instructions behind it.
+    after: &'p [Op],
+    /// Those of an element.
+    element: &'p [Op],
+    /// Elements that are not decoded yet, and all of them.
+    remaining: u64,
+    count: u64,
+    /// Where the element in hand begins.
+    begin: u64,
 }
 
 /// What the header and context of a packet say of it.
@@ -151,6 +165,7 @@ impl<'r> Run<'r> {
                 Op::F64Be(ref op) => float!(op, f64, from_be_bytes),
                 Op::Bits(ref op) => self.bit_field(op, v)?,
                 Op::F128(ref op) => self.float128(op, v)?,
+                Op::Wide(ref op) => self.wide(op, v)?,
                 Op::VarUint(ref op) => {
                     let at = self.var_integer(op, false)?;
                     let value = self.last;
@@ -263,6 +278,12 @@ impl<'r> Run<'r> {
                     }
                     v.end_variant(field);
                 }
+                Op::Deep => {
+                    let rest = &ops[next..];
+                    let compound = &rest[..Op::whole(rest)];
+                    self.deep(program, compound, v)?;
+                    next += compound.len();
+                }
                 Op::Save { slot } => self.slots[slot as usize].set(self.last),
                 Op::Clear { slot } => self.slots[slot as usize].set(0),
                 Op::EventClassId => self.event_class = self.last,
@@ -319,6 +340,131 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
+    /// Runs instructions of compounds that lie deep within others, without recursion.
+    #[cold]
+    #[inline(never)]
+    fn deep<'p, V: Visitor>(
+        &mut self,
+        program: &'p Program,
+        ops: &'p [Op],
+        v: &mut V,
+    ) -> Result<(), Fault> {
+        let mut around: Vec<Deep<'p>> = Vec::new();
+        let mut left = ops;
+        loop {
+            let plain = left.iter().position(Op::is_compound);
+            let (first, rest) = left.split_at(plain.unwrap_or(left.len()));
+            self.ops(program, first, v)?;
+            let Some((op, rest)) = rest.split_first() else {
+                match self.deep_end(&mut around, v)? {
+                    Some(next) => left = next,
+                    None => return Ok(()),
+                }
+                continue;
+            };
+            let (body, rest) = rest.split_at(op.body());
+            left = rest;
+            let mut of_compound = Deep {
+                end: *op,
+                after: rest,
+                element: &[],
+                remaining: 0,
+                count: 0,
+                begin: self.pos,
+            };
+            let inner = match *op {
+                Op::Array {
+                    field,
+                    align,
+                    count,
+                    ..
+                } => {
+                    let count = self.count(count);
+                    self.align(align, field)?;
+                    self.tell_at(v);
+                    v.begin_array(field, count);
+                    of_compound.begin = self.pos;
+                    if !self.number_elements(body, count, v) {
+                        of_compound.count = count;
+                        of_compound.remaining = count;
+                        of_compound.element = body;
+                    }
+                    match of_compound.remaining {
+                        0 => &[],
+                        _ => body,
+                    }
+                }
+                Op::Optional {
+                    field, table, slot, ..
+                } => {
+                    let selector = self.slots[slot as usize].get();
+                    let present = program.tables[table as usize].choice.of(selector).is_some();
+                    self.tell_at(v);
+                    v.begin_optional(field, present, selector);
+                    if present { body } else { &[] }
+                }
+                Op::Variant {
+                    field, table, slot, ..
+                } => {
+                    let selector = self.slots[slot as usize].get();
+                    let options = &program.tables[table as usize];
+                    let Some(selected) = options.choice.of(selector) else {
+                        return Err(
+                            Fault::new(FaultCode::NoVariantOption, self.pos, selector).at(field)
+                        );
+                    };
+                    self.tell_at(v);
+                    v.begin_variant(field, selected as u32, selector);
+                    let option = &options.entries[selected];
+                    &body[option.start as usize..option.end as usize]
+                }
+                _ => continue,
+            };
+            around.push(of_compound);
+            left = inner;
+        }
+    }
+
+    /// At the end of the instructions of a compound: what comes next, of its next element or behind it.
+    /// `None` behind the outermost one.
+    fn deep_end<'p, V: Visitor>(
+        &mut self,
+        around: &mut Vec<Deep<'p>>,
+        v: &mut V,
+    ) -> Result<Option<&'p [Op]>, Fault> {
+        let Some(compound) = around.last_mut() else {
+            return Ok(None);
+        };
+        if let Op::Array { field, .. } = compound.end
+            && compound.remaining > 0
+        {
+            if self.pos == compound.begin {
+                self.empty_element(field, compound.count)?;
+            }
+            compound.begin = self.pos;
+            compound.remaining -= 1;
+            if compound.remaining > 0 {
+                return Ok(Some(compound.element));
+            }
+        }
+        self.tell_at(v);
+        match compound.end {
+            Op::Array { field, .. } => v.end_array(field),
+            Op::Optional { field, .. } => v.end_optional(field),
+            Op::Variant { field, .. } => v.end_variant(field),
+            _ => {}
+        }
+        let after = compound.after;
+        around.pop();
+        Ok(Some(after))
+    }
+
+    fn tell_at<V: Visitor>(&self, v: &mut V) {
+        if V::POSITIONS {
+            v.at(self.pos);
+        }
+    }
+
     /// Decodes the elements of an array where they are ordinary numbers, one behind the
     /// other, and all there; `false`, with nothing done, where they are not.
     #[inline]
@@ -326,10 +472,10 @@ impl<'r> Run<'r> {
         macro_rules! all {
             ($op:expr, $type:ty, $from:ident, |$visitor:ident, $field:ident, $value:ident| $tell:expr) => {{
                 const N: usize = size_of::<$type>();
-                if 1 << $op.align > 8 * N {
+                if $op.mask as usize >= 8 * N {
                     return false;
                 }
-                let begin = (self.aligned($op.align) / 8) as usize;
+                let begin = (self.aligned_bytes($op) / 8) as usize;
                 let size = usize::try_from(count)
                     .ok()
                     .and_then(|count| count.checked_mul(N));
@@ -423,23 +569,23 @@ impl<'r> Run<'r> {
     /// The next `N` bytes and where they begin.
     #[inline(always)]
     fn bytes<const N: usize>(&mut self, op: &BytesOp) -> Result<(u64, [u8; N]), Fault> {
-        // Most fields are aligned to bytes and no more.
-        let at = if op.align <= 3 {
-            (self.pos + 7) & !7
-        } else {
-            self.aligned(op.align)
-        };
-        match self
-            .bytes
-            .get((at / 8) as usize..)
-            .and_then(|rest| rest.first_chunk::<N>())
-        {
+        let at = self.aligned_bytes(op);
+        let begin = (at / 8) as usize;
+        let bytes = self.bytes.get(begin..begin + N);
+        match bytes.and_then(<[u8]>::first_chunk) {
             Some(bytes) => {
                 self.pos = at + N as u64 * 8;
                 Ok((at, *bytes))
             }
             None => Err(self.beyond(self.pos).at(op.field)),
         }
+    }
+
+    /// The position after the alignment of a field of whole bytes.
+    #[inline(always)]
+    fn aligned_bytes(&self, op: &BytesOp) -> u64 {
+        let mask = u64::from(op.mask);
+        (self.pos + mask) & !mask
     }
 
     #[inline(always)]
@@ -479,6 +625,19 @@ impl<'r> Run<'r> {
         }
         self.order = Some(op.order);
         Ok(at)
+    }
+
+    /// An integer of more than 64 bits; apart from the others, since it needs room.
+    #[inline(never)]
+    fn wide<V: Visitor>(&mut self, op: &WideOp, v: &mut V) -> Result<(), Fault> {
+        let size = u32::from(op.bits);
+        let at = self.bit_start(&op.place(), size.into())?;
+        let mut room = [0; wide::MAX_BYTES];
+        let bytes = wide::read(self.data, at, op, &mut room);
+        self.pos = at + u64::from(size);
+        let value = Wide::new(bytes, size, op.signed);
+        self.value(at, v, |v| v.wide(op.field, value));
+        Ok(())
     }
 
     fn bit_field<V: Visitor>(&mut self, op: &BitsOp, v: &mut V) -> Result<(), Fault> {
@@ -543,7 +702,7 @@ impl<'r> Run<'r> {
 
     /// Reads LEB128 into `last`; gives where it began.
     fn var_integer(&mut self, op: &BytesOp, signed: bool) -> Result<u64, Fault> {
-        let at = self.aligned(op.align);
+        let at = self.aligned_bytes(op);
         let rest = self.bytes.get((at / 8) as usize..).unwrap_or_default();
         match leb128::read(rest, signed) {
             Ok((value, bytes)) => {
@@ -562,7 +721,7 @@ impl<'r> Run<'r> {
 
     #[inline]
     fn text<V: Visitor>(&mut self, op: &BytesOp, v: &mut V) -> Result<(), Fault> {
-        let at = self.aligned(op.align);
+        let at = self.aligned_bytes(op);
         let rest = self.bytes.get((at / 8) as usize..).unwrap_or_default();
         let Some(length) = text::zero(rest) else {
             return Err(self.beyond(self.pos).at(op.field));
@@ -578,7 +737,7 @@ impl<'r> Run<'r> {
         encoding: Encoding,
         v: &mut V,
     ) -> Result<(), Fault> {
-        let at = self.aligned(op.align);
+        let at = self.aligned_bytes(op);
         let rest = self.bytes.get((at / 8) as usize..).unwrap_or_default();
         let unit = text::unit(encoding);
         let Some(length) = text::terminator(rest, encoding) else {
@@ -594,7 +753,7 @@ impl<'r> Run<'r> {
     #[inline]
     fn sized(&mut self, op: &BytesOp, length: Count) -> Result<(u64, &'r [u8]), Fault> {
         let length = self.count(length);
-        let at = self.aligned(op.align);
+        let at = self.aligned_bytes(op);
         let begin = (at / 8) as usize;
         let bytes = usize::try_from(length)
             .ok()

@@ -1,16 +1,24 @@
-//! Shortens a program for those who only want to know where it ends: fields of a fixed
+//! Shortens a program for those who want some fields, or only to know where it ends: other fields of a fixed
 //! size whose values nothing depends on become one move.
+
+use kymo_model::FieldId;
 
 use super::op::{BytesOp, Count, Op, OptionEntry, Program};
 
 /// The program that ends where `program` ends, and saves what `program` saves.
 pub(super) fn shorten(program: &Program) -> Program {
+    narrow(program, &|_| false)
+}
+
+/// The same that tells a visitor of wanted fields what `program` tells. It may tell of others, too.
+pub(super) fn narrow(program: &Program, wanted: &dyn Fn(FieldId) -> bool) -> Program {
     let mut short = Program {
         ops: Vec::new(),
         tables: program.tables.clone(),
     };
     Shortener {
         program,
+        wanted,
         short: &mut short,
     }
     .ops(&program.ops);
@@ -26,6 +34,7 @@ struct Fixed {
 
 struct Shortener<'p> {
     program: &'p Program,
+    wanted: &'p dyn Fn(FieldId) -> bool,
     short: &'p mut Program,
 }
 
@@ -35,6 +44,14 @@ impl Shortener<'_> {
         let mut next = 0;
         while let Some(op) = ops.get(next) {
             next += 1;
+            if matches!(op, Op::Deep) {
+                // What follows is copied: shortening it would recurse.
+                self.flush(&mut pending);
+                let end = next + Op::whole(&ops[next..]);
+                self.short.ops.extend(&ops[next - 1..end]);
+                next = end;
+                continue;
+            }
             let needed = matches!(
                 ops.get(next),
                 Some(
@@ -45,19 +62,20 @@ impl Shortener<'_> {
                         | Op::Uuid
                 )
             );
-            if let Some(fixed) = fixed(op).filter(|_| !needed) {
+            let is_wanted = field(op).is_some_and(self.wanted);
+            if let Some(fixed) = fixed(op).filter(|_| !needed && !is_wanted) {
                 self.append(&mut pending, fixed);
                 continue;
             }
-            if let Op::EndStruct { .. } = op {
+            if matches!(op, Op::EndStruct { .. }) && !is_wanted {
                 continue;
             }
-            let body = body(op);
+            let body = op.body();
             let inner = &ops[next..next + body];
             next += body;
             let at = self.short.ops.len();
             self.compound(op, inner);
-            match self.elements(at) {
+            match self.elements(at).filter(|_| !is_wanted) {
                 // Elements of a known size in a known number: fixed bits once more.
                 Some(Elements::Fixed(fixed)) => {
                     self.short.ops.truncate(at);
@@ -177,11 +195,57 @@ enum Elements {
     Counted(Op),
 }
 
+/// The field that an instruction tells of.
+fn field(op: &Op) -> Option<FieldId> {
+    match *op {
+        Op::U8(at)
+        | Op::U16Le(at)
+        | Op::U16Be(at)
+        | Op::U32Le(at)
+        | Op::U32Be(at)
+        | Op::U64Le(at)
+        | Op::U64Be(at)
+        | Op::S8(at)
+        | Op::S16Le(at)
+        | Op::S16Be(at)
+        | Op::S32Le(at)
+        | Op::S32Be(at)
+        | Op::S64Le(at)
+        | Op::S64Be(at)
+        | Op::F32Le(at)
+        | Op::F32Be(at)
+        | Op::F64Le(at)
+        | Op::F64Be(at)
+        | Op::VarUint(at)
+        | Op::VarSint(at)
+        | Op::Text(at)
+        | Op::WideText { at, .. }
+        | Op::SizedText { at, .. }
+        | Op::Blob { at, .. } => Some(at.field),
+        Op::Bits(at) | Op::F128(at) => Some(at.field),
+        Op::Wide(at) => Some(at.field),
+        Op::BeginStruct { field, .. }
+        | Op::EndStruct { field }
+        | Op::Array { field, .. }
+        | Op::Optional { field, .. }
+        | Op::Variant { field, .. } => Some(field),
+        Op::Save { .. }
+        | Op::Clear { .. }
+        | Op::EventClassId
+        | Op::Clock { .. }
+        | Op::Role { .. }
+        | Op::Uuid
+        | Op::Deep
+        | Op::Skip { .. }
+        | Op::SkipArray { .. } => None,
+    }
+}
+
 /// Alignment and size of an instruction that reads whole bytes.
 fn fixed(op: &Op) -> Option<Fixed> {
     let bytes = |at: &BytesOp, bits| {
         Some(Fixed {
-            align: at.align,
+            align: at.align(),
             bits,
         })
     };
@@ -201,16 +265,7 @@ fn fixed(op: &Op) -> Option<Fixed> {
         | Op::F64Le(at)
         | Op::F64Be(at) => bytes(at, 64),
         &Op::BeginStruct { align, .. } => Some(Fixed { align, bits: 0 }),
+        &Op::Skip { align, bits } => Some(Fixed { align, bits }),
         _ => None,
-    }
-}
-
-/// Instructions within an instruction.
-fn body(op: &Op) -> usize {
-    match *op {
-        Op::Array { body, .. } | Op::Optional { body, .. } | Op::Variant { body, .. } => {
-            body as usize
-        }
-        _ => 0,
     }
 }

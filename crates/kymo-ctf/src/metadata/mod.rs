@@ -23,6 +23,7 @@ use kymo_machine::ByteOrder;
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::TraceClass;
+use crate::deep;
 use crate::secure::Key;
 
 /// The longest metadata that is read, in bytes: that of a whole kernel has some 2 MB.
@@ -264,10 +265,10 @@ pub fn parse_secured(
                 ));
                 ByteOrder::Little
             });
-            rfc::parse(&text, order)
+            deep::retry(|| rfc::parse(&text, order))
         }
-        Language::Tsdl => tsdl::parse(&text),
-        Language::Json => ctf2::parse(&text),
+        Language::Tsdl => deep::retry(|| tsdl::parse(&text)),
+        Language::Json => deep::retry(|| ctf2::parse(&text)),
     };
     match parsed {
         Ok((class, more)) => {

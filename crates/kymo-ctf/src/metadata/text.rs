@@ -35,7 +35,9 @@ impl Text {
 
     /// The margin of a line of which more follows.
     pub(super) fn start(&mut self) {
-        self.text.extend(std::iter::repeat_n('\t', self.depth));
+        // Of classes that lie deep, margins would be most of the text.
+        let margin = self.depth.min(32);
+        self.text.extend(std::iter::repeat_n('\t', margin));
     }
 
     pub(super) fn push(&mut self, text: &str) {

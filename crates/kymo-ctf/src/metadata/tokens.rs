@@ -4,7 +4,8 @@
 use kymo_text::diagnostic::Diagnostic;
 
 use super::lexer::{Kind, Lexer, Mark, Span, Token, unquote};
-use super::limits::{MAX_DEPTH, MAX_ITEMS, too_deep};
+use super::limits::{MAX_ITEMS, too_deep};
+use crate::deep::has_room;
 
 /// Something and its place.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ impl<'a> Tokens<'a> {
     /// [`Tokens::leave`].
     pub(super) fn enter(&mut self, span: Span) -> Result<(), Diagnostic> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        if !has_room(self.depth) {
             return Err(too_deep(span));
         }
         Ok(())

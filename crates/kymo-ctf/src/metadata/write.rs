@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::{ctf2, rfc, tsdl};
 use crate::class::{Dialect, TraceClass};
+use crate::deep;
 
 /// Why a class model cannot be written as metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +30,15 @@ impl std::error::Error for WriteError {}
 ///
 /// Where the dialect cannot hold the model as it is.
 pub fn write(model: &TraceClass) -> Result<String, WriteError> {
-    match model.dialect {
+    let written = deep::with_room(&[model], || match model.dialect {
         Dialect::Ctf18 => tsdl::write::write(model),
         Dialect::Ctf2 => ctf2::exact(model),
         Dialect::Rfc11 => rfc::write::write(model),
-    }
+    });
+    written.unwrap_or_else(|| {
+        Err(WriteError(format!(
+            "field classes lie too deep within each other: use at most {} levels",
+            deep::MAX_LEVELS
+        )))
+    })
 }

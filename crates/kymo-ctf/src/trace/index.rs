@@ -66,7 +66,22 @@ impl Record {
     }
 }
 
-/// The records of an index; an error says what is wrong with it.
+/// Why a file is not an index of a format that kymo knows, if it is not. One that ends within the
+/// magic number may be one.
+pub(super) fn foreign(bytes: &[u8]) -> Option<String> {
+    let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    match (word(0), word(4), word(8)) {
+        (Some(magic), ..) if magic != MAGIC => Some(format!(
+            "it begins with {magic:#010x}, an index with {MAGIC:#010x}"
+        )),
+        (_, Some(major), Some(minor)) if major != 1 => Some(format!(
+            "it has version {major}.{minor}; kymo knows version 1"
+        )),
+        _ => None,
+    }
+}
+
+/// The records of an index of a known format; an error says what is wrong with it.
 fn records(bytes: &[u8]) -> Result<impl ExactSizeIterator<Item = &[u8]>, String> {
     let word = |at: usize| {
         let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
@@ -77,17 +92,7 @@ fn records(bytes: &[u8]) -> Result<impl ExactSizeIterator<Item = &[u8]>, String>
             )
         })
     };
-    let (magic, major, minor, size) = (word(0)?, word(4)?, word(8)?, word(12)? as usize);
-    if magic != MAGIC {
-        return Err(format!(
-            "the index begins with {magic:#010x}, not with {MAGIC:#010x}"
-        ));
-    }
-    if major != 1 {
-        return Err(format!(
-            "the index has version {major}.{minor}; kymo knows version 1"
-        ));
-    }
+    let (minor, size) = (word(8)?, word(12)? as usize);
     let least = if minor == 0 {
         RECORD_BYTES_1_0
     } else {

@@ -1,11 +1,12 @@
 //! The files of a trace: metadata, data streams and their indexes.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kymo_io::{Access, Bytes, Entry, EntryKind};
+use kymo_io::{Access, Bytes, Content, Entry, EntryKind, Tree, without_compression};
 use kymo_model::{Fault, FaultCode, FaultReport};
 
 use super::{Options, Section};
@@ -24,10 +25,14 @@ pub struct Directory {
     pub path: PathBuf,
     /// What its metadata says.
     pub metadata: Metadata,
+    /// Where that is, and its bytes.
+    pub metadata_file: (PathBuf, Bytes),
     /// Its data stream files, ordered by name. Empty files are left out.
     pub files: Vec<StreamFile>,
     /// Files that could not be read.
     pub faults: Vec<FaultReport>,
+    /// Whether files that appear in the directory later belong to the trace.
+    pub is_whole: bool,
 }
 
 /// A data stream file.
@@ -59,24 +64,31 @@ impl StreamFile {
 
 impl Directory {
     /// The metadata file of a directory, if it has one: `metadata`, or, named as RFC v1.1 names
-    /// the files of every section, the first `metadata_<cpu>`.
+    /// the files of every section, the first `metadata_<cpu>`; or one of these compressed.
     pub fn metadata_path(path: &Path) -> Option<PathBuf> {
+        Self::metadata_path_in(&Tree::Disk, path)
+    }
+
+    /// The same of a directory that may be in an archive.
+    pub fn metadata_path_in(tree: &Tree, path: &Path) -> Option<PathBuf> {
         let usual = path.join(METADATA_NAME);
-        if usual.is_file() {
+        if tree.is_file(&usual) {
             return Some(usual);
         }
-        let is_metadata = |entry: &Entry| {
-            let cpu = entry.name.to_str().and_then(|name| {
-                let rest = name.strip_prefix(METADATA_NAME)?;
-                rest.strip_prefix('_')
-            });
-            entry.kind == EntryKind::File
-                && cpu.is_some_and(|cpu| {
-                    !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit())
-                })
+        let rest = |entry: &Entry| {
+            let name = without_compression(Path::new(&entry.name));
+            let rest = name.to_str()?.strip_prefix(METADATA_NAME)?.to_owned();
+            (entry.kind == EntryKind::File).then_some(rest)
         };
-        let entries = kymo_io::list(path).ok()?;
-        Some(entries.into_iter().find(is_metadata)?.path)
+        let is_numbered = |rest: &str| {
+            rest.strip_prefix('_')
+                .is_some_and(|cpu| !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let entries = tree.list(path).ok()?;
+        let mut entries = entries.into_iter();
+        let found = entries
+            .find(|entry| rest(entry).is_some_and(|rest| rest.is_empty() || is_numbered(&rest)));
+        Some(found?.path)
     }
 
     /// Whether a directory holds metadata.
@@ -103,14 +115,24 @@ impl Directory {
     ///
     /// As [`open`](Self::open).
     pub fn open_with(path: &Path, options: &Options) -> Result<Self, OpenError> {
-        let metadata_path = Self::metadata_path(path).unwrap_or_else(|| path.join(METADATA_NAME));
+        Self::open_in(&Tree::Disk, path, options)
+    }
+
+    /// The same with a directory that may be in an archive.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_in(tree: &Tree, path: &Path, options: &Options) -> Result<Self, OpenError> {
+        let metadata_path =
+            Self::metadata_path_in(tree, path).unwrap_or_else(|| path.join(METADATA_NAME));
         let unreadable = |path: &Path| {
             let path = path.to_path_buf();
             move |error| OpenError::Unreadable { path, error }
         };
-        let text =
-            Bytes::open(&metadata_path, Access::Sequential).map_err(unreadable(&metadata_path))?;
-        let entries: Vec<Entry> = kymo_io::list(path)
+        let text = content(tree, &metadata_path).map_err(unreadable(&metadata_path))?;
+        let entries: Vec<Entry> = tree
+            .list(path)
             .map_err(unreadable(path))?
             .into_iter()
             .filter(|entry| {
@@ -121,13 +143,14 @@ impl Directory {
             .collect();
         let native = || {
             let magic = |entry: &Entry| {
-                let bytes = Bytes::open(&entry.path, Access::Sequential).ok()?;
-                metadata::byte_order_of_packets(&bytes)
+                let content = content(tree, &entry.path).ok()?;
+                metadata::byte_order_of_packets(&content.bytes)
             };
             entries.iter().find_map(magic)
         };
         let name = metadata_path.to_string_lossy();
         let mut faults = Vec::new();
+        let text = whole(text, &metadata_path, &mut faults);
         let metadata = match metadata::parse_secured(&text, &name, native, &options.keys) {
             Ok(metadata) => metadata,
             Err(error) => {
@@ -155,38 +178,15 @@ impl Directory {
         let mut directory = Self {
             path: path.to_path_buf(),
             metadata,
+            metadata_file: (metadata_path, text),
             files: Vec::new(),
             faults,
+            is_whole: true,
         };
+        let dialect = directory.metadata.class.dialect;
         for entry in entries {
-            let file_path = Arc::new(entry.path);
-            match Bytes::open(&file_path, Access::Sequential) {
-                Ok(bytes) if bytes.is_empty() => {}
-                Ok(bytes) => {
-                    let mut index = entry.name;
-                    index.push(".idx");
-                    let index = path.join("index").join(index);
-                    let index = (directory.metadata.class.dialect != Dialect::Rfc11)
-                        .then(|| Bytes::open(&index, Access::Sequential).ok())
-                        .flatten()
-                        .map(|bytes| (Arc::new(index), bytes));
-                    directory.files.push(StreamFile {
-                        path: file_path,
-                        bytes,
-                        index,
-                        section: None,
-                    });
-                }
-                Err(error) => directory.faults.push(FaultReport {
-                    code: FaultCode::Unreadable,
-                    file: file_path,
-                    offset: 0,
-                    packet: None,
-                    event: None,
-                    field: None,
-                    message: format!("the file cannot be read: {error}"),
-                }),
-            }
+            let file = stream_file(tree, &entry, dialect, &mut directory.faults);
+            directory.files.extend(file);
         }
         Ok(directory)
     }
@@ -197,6 +197,83 @@ impl Directory {
         let streams = &self.metadata.class.streams;
         streams.iter().map(|stream| 1 + stream.events.len()).sum()
     }
+}
+
+/// A data stream file of a directory, unless it is empty.
+pub(super) fn stream_file(
+    tree: &Tree,
+    entry: &Entry,
+    dialect: Dialect,
+    faults: &mut Vec<FaultReport>,
+) -> Option<StreamFile> {
+    let path = Arc::new(entry.path.clone());
+    match content(tree, &path) {
+        Ok(content) if content.bytes.is_empty() => None,
+        Ok(content) => Some(StreamFile {
+            bytes: whole(content, &path, faults),
+            index: entry
+                .path
+                .parent()
+                .filter(|_| dialect != Dialect::Rfc11)
+                .and_then(|directory| index_of(tree, directory, &entry.name)),
+            path,
+            section: None,
+        }),
+        Err(error) => {
+            faults.push(FaultReport {
+                code: FaultCode::Unreadable,
+                file: path,
+                offset: 0,
+                packet: None,
+                event: None,
+                field: None,
+                message: format!("the file cannot be read: {error}"),
+            });
+            None
+        }
+    }
+}
+
+/// What a file of a trace holds. Streams may be any bytes, so only a file is decompressed of which the name says
+/// that it is compressed, too.
+fn content(tree: &Tree, path: &Path) -> io::Result<Content> {
+    let bytes = tree.open(path, Access::Sequential)?;
+    if without_compression(path) != path {
+        return kymo_io::content(bytes);
+    }
+    Ok(Content {
+        bytes,
+        compression: None,
+        damage: None,
+    })
+}
+
+/// The bytes of content; what of it is lost is a fault.
+fn whole(content: Content, path: &Path, faults: &mut Vec<FaultReport>) -> Bytes {
+    faults.extend(content.damage.map(|message| FaultReport {
+        code: FaultCode::Compression,
+        file: Arc::new(path.to_path_buf()),
+        offset: content.bytes.len() as u64,
+        packet: None,
+        event: None,
+        field: None,
+        message,
+    }));
+    content.bytes
+}
+
+/// The index of a data stream file: the two need not be compressed both.
+fn index_of(tree: &Tree, directory: &Path, name: &OsStr) -> Option<(Arc<PathBuf>, Bytes)> {
+    let plain = without_compression(Path::new(name)).into_os_string();
+    let directory = directory.join("index");
+    [".idx", ".idx.gz", ".idx.zst"].iter().find_map(|ending| {
+        let mut name = plain.clone();
+        name.push(ending);
+        let path = directory.join(name);
+        // A plain file is asked for like any other: most directories have none that is compressed.
+        let content = content(tree, &path).ok()?;
+        Some((Arc::new(path), content.bytes))
+    })
 }
 
 /// Why a trace cannot be opened.

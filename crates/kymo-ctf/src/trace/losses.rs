@@ -11,6 +11,9 @@ pub(super) enum Counters {
     AsOfEnd,
     /// The stream's own losses; of events, as of the packet's beginning (RFC v1.1).
     AsOfBeginning,
+    /// As [`AsOfEnd`](Self::AsOfEnd), of packets that are not in the order of time: what is to be
+    /// told of them, in their order.
+    OfTime(Vec<Told>),
     /// Those of all streams of a section: what is to be told of this stream's packets, in
     /// their order.
     OfSection(Vec<Told>),
@@ -41,7 +44,11 @@ impl Counters {
         let end = match self {
             Self::AsOfEnd => row.end,
             Self::AsOfBeginning => row.begin,
-            Self::OfSection(told) => {
+            Self::OfTime(told) | Self::OfSection(told) => {
+                let end = match self {
+                    Self::OfTime(_) => row.end,
+                    _ => row.begin,
+                };
                 let Ok(at) = told.binary_search_by_key(&number, |told| told.packet) else {
                     return (None, None);
                 };
@@ -51,8 +58,8 @@ impl Counters {
                     begin,
                     ..
                 } = told[at];
-                let lost = |count| (count > 0).then(|| lost(count, row, begin, row.begin));
-                return (lost(events), lost(packets));
+                let lost = |count, end| (count > 0).then(|| lost(count, row, begin, end));
+                return (lost(events, end), lost(packets, row.begin));
             }
         };
         let Some(before) = before else {
@@ -102,6 +109,53 @@ fn lost(count: u64, row: &Row, begin: Option<u64>, end: Option<u64>) -> Lost {
         begin: begin.filter(|_| timed),
         end: end.filter(|_| timed),
     }
+}
+
+/// What is to be told of the packets of a stream that are not in the order of time: what was lost
+/// before each, in that order. `None` where counters do not grow so, or do in the order of the
+/// file, too: then it is the times that are wrong.
+pub(super) fn in_time(packets: &Table) -> Option<Vec<Told>> {
+    let mut order: Vec<(u64, usize)> = Vec::with_capacity(packets.len());
+    for (position, row) in packets.rows(0).enumerate() {
+        order.push((row.begin?, position));
+    }
+    order.sort_unstable();
+    let in_time = || order.iter().filter_map(|&(_, at)| packets.get(at));
+    if counters_grow(packets.rows(0)) || !counters_grow(in_time()) {
+        return None;
+    }
+    let mut told = Vec::new();
+    for (&(_, packet), (before, now)) in order[1..].iter().zip(in_time().zip(in_time().skip(1))) {
+        let events = lost_events(&now, &before).unwrap_or(0);
+        let packets = lost_packets(&now, &before, false).unwrap_or(0);
+        if events > 0 || packets > 0 {
+            told.push(Told {
+                packet,
+                events,
+                packets,
+                begin: before.end,
+            });
+        }
+    }
+    told.sort_unstable_by_key(|told| told.packet);
+    told.shrink_to_fit();
+    Some(told)
+}
+
+/// Whether packets are numbered upwards, and no counter of discarded events goes back.
+fn counters_grow(mut rows: impl Iterator<Item = Row>) -> bool {
+    let mut before: Option<Row> = None;
+    rows.all(|row| {
+        let Some(before) = before.replace(row) else {
+            return true;
+        };
+        let is_next = match (before.sequence, row.sequence) {
+            (Some((before, _)), Some((now, _))) => before < now,
+            _ => true,
+        };
+        let number = |counter: Option<(u64, u32)>| counter.map(|(number, _)| number);
+        is_next && number(before.discarded) <= number(row.discarded)
+    })
 }
 
 /// A packet among all of a section.

@@ -16,9 +16,11 @@ mod input;
 mod losses;
 mod packet;
 mod quirks;
+mod refresh;
 pub(crate) mod report;
 mod scan;
 mod sections;
+mod sorted;
 mod streams;
 mod table;
 #[cfg(test)]
@@ -27,11 +29,12 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kymo_io::Bytes;
 use kymo_model::{
-    Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Nothing,
-    Recording, StreamInfo, Visitor,
+    Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Narrowed,
+    Nothing, Recording, RefreshError, Refreshed, Shift, ShiftError, StreamInfo, Visitor,
 };
-use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
+use kymo_time::{Clock, Origin};
 
 pub use self::cursor::ChunkCursor;
 pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
@@ -40,6 +43,7 @@ pub use self::sections::Section;
 
 use self::packet::Reader;
 use self::quirks::Quirks;
+use self::refresh::Watched;
 use self::scan::Scanner;
 use self::streams::{Assembly, Stream};
 use crate::class::{Dialect, EnvironmentValue, StreamClass, TraceClass};
@@ -50,12 +54,6 @@ use crate::secure::Key;
 /// How a trace is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Seconds to add to the offset of every clock.
-    pub clock_offset_seconds: i64,
-    /// Nanoseconds to add to the offset of every clock.
-    pub clock_offset_nanos: i64,
-    /// Takes the origin of every clock for the Unix epoch.
-    pub clocks_from_unix_epoch: bool,
     /// What encrypted packets are opened with (RFC v1.1): for each packet the first one that fits.
     pub keys: Vec<Key>,
     /// Asks each packet that an index tells of what it says itself, so that damage is told which
@@ -64,32 +62,10 @@ pub struct Options {
     /// Takes metadata of CTF 2 that ends within a fragment, or has a bad one at its end, for what
     /// it is without that, which is a fault; without, it is an error.
     pub allows_cut_metadata: bool,
-}
-
-impl Options {
-    /// Applies the options to a clock. An offset that does not fit stays at its limit.
-    fn apply(&self, clock: &mut Clock) {
-        let nanos = i128::from(self.clock_offset_seconds) * i128::from(NANOS_PER_SECOND)
-            + i128::from(self.clock_offset_nanos);
-        let (seconds, nanos) = (
-            nanos.div_euclid(i128::from(NANOS_PER_SECOND)),
-            nanos.rem_euclid(i128::from(NANOS_PER_SECOND)),
-        );
-        let frequency = i128::from(clock.frequency);
-        let cycles =
-            i128::from(clock.offset_cycles) + nanos * frequency / i128::from(NANOS_PER_SECOND);
-        let carry = if nanos == 0 {
-            0
-        } else {
-            cycles / frequency.max(1)
-        };
-        let seconds = i128::from(clock.offset_seconds) + seconds + carry;
-        clock.offset_seconds = seconds.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        clock.offset_cycles = u64::try_from(cycles - carry * frequency).unwrap_or(u64::MAX);
-        if self.clocks_from_unix_epoch {
-            clock.origin = Origin::UnixEpoch;
-        }
-    }
+    /// Puts the packets of a stream in the order of time where a file does not have them so, which
+    /// is a fault. Those that agree with no place are left out, a fault each. Without, packets of one
+    /// file stay in their order.
+    pub sorts_packets: bool,
 }
 
 /// A CTF trace that is open for reading.
@@ -97,9 +73,10 @@ impl Options {
 /// Its files are mapped. Beside them an open trace takes memory for its classes, for its
 /// streams, and for each packet: some 15 bytes where packets are as tracers write them, whatever
 /// their size, and never more than 115. Where streams of a section count together (RFC v1.1),
-/// each packet before which something was lost takes 40 more. Opening takes no more than that,
-/// except while packets of one stream in several files are put in order, or those of a section
-/// counted through: then twice that and 32 bytes a packet.
+/// or its packets are not in the order of time, each packet before which something was lost takes
+/// 40 more. Opening takes no more than that,
+/// except while packets of one stream are put in order, or those of a section counted through: then
+/// twice that and some 100 bytes a packet.
 #[derive(Debug)]
 pub struct Trace {
     path: PathBuf,
@@ -107,6 +84,10 @@ pub struct Trace {
     /// Apart, since it is large, and traces are moved and kept beside smaller recordings.
     metadata: Box<Metadata>,
     metadata_path: PathBuf,
+    metadata_files: Vec<(PathBuf, Bytes)>,
+    /// The clocks of the classes before they were shifted, and by how much.
+    unshifted: Vec<Arc<Clock>>,
+    shift_nanos: i128,
     decoder: Decoder,
     files: Vec<StreamFile>,
     /// Of all files.
@@ -115,9 +96,11 @@ pub struct Trace {
     streams: Vec<Stream>,
     quirks: Quirks,
     keys: Vec<Key>,
+    watched: Watched,
     /// For each stream class, whether each field of its packets only matters to readers.
     bookkeeping: Vec<Vec<bool>>,
     faults: Vec<FaultReport>,
+    notes: Vec<String>,
 }
 
 impl Trace {
@@ -145,7 +128,9 @@ impl Trace {
         directories.sort_by(|a, b| a.path.cmp(&b.path));
         directories.dedup_by(|a, b| a.path == b.path);
         let path = common_path(&directories);
-        let mut best: Option<(usize, PathBuf, Metadata)> = None;
+        let mut watched = Watched::new(&directories, options);
+        let mut best: Option<(usize, usize, Metadata)> = None;
+        let mut metadata_files = Vec::new();
         let mut files = Vec::new();
         let mut faults = Vec::new();
         for directory in directories {
@@ -153,10 +138,11 @@ impl Trace {
             files.extend(directory.files);
             faults.extend(directory.faults);
             if best.as_ref().is_none_or(|&(most, ..)| most < count) {
-                best = Some((count, directory.path, directory.metadata));
+                best = Some((count, metadata_files.len(), directory.metadata));
             }
+            metadata_files.push(directory.metadata_file);
         }
-        let Some((_, directory, mut metadata)) = best else {
+        let Some((_, described_by, mut metadata)) = best else {
             return Err(OpenError::Unreadable {
                 path,
                 error: std::io::Error::new(
@@ -165,25 +151,25 @@ impl Trace {
                 ),
             });
         };
-        for clock in &mut metadata.class.clocks {
-            options.apply(Arc::make_mut(clock));
-        }
-        let metadata_path = Directory::metadata_path(&directory).unwrap_or(directory);
+        let metadata_path = metadata_files[described_by].0.clone();
         if metadata.class.streams.is_empty() {
             // Packets of nothing but a header still are packets.
             metadata.class.streams.push(StreamClass::default());
         }
         sections::assign(&mut files, &metadata.class, &mut faults);
+        watched.add_files(&files);
         let class = &metadata.class;
         let decoder = Decoder::new(class).map_err(|error| OpenError::Classes {
             path: metadata_path.clone(),
             error,
         })?;
 
+        let mut notes = Vec::new();
         let mut scanner = Scanner {
             class,
             decoder: &decoder,
             faults: &mut faults,
+            notes: &mut notes,
             session_id: metadata.session_id,
             compares: options.compares_indexes,
         };
@@ -196,32 +182,30 @@ impl Trace {
             keys: &options.keys,
             bytes,
         };
-        let mut assembly = Assembly::new(reader, quirks);
+        let mut assembly = Assembly::new(reader, quirks, options.sorts_packets);
         let numbered = files.iter().enumerate();
         let indexed = numbered.map(|(number, file)| {
-            scanner.file(number as u32, file, &mut |found| assembly.add(found))
+            scanner.file(number as u32, file, &mut |found| {
+                watched.found(&found.packet);
+                assembly.add(found);
+            })
         });
         let indexed: Vec<bool> = indexed.collect();
         let streams = assembly.streams(&mut faults);
         for (file, is_right) in files.iter_mut().zip(indexed) {
             file.index.take_if(|_| !is_right);
         }
-        let infos = infos(&streams, class, &decoder, &files);
-        let bookkeeping = (0..class.streams.len()).map(|stream_class| {
-            let schema = decoder.packet_schema(stream_class);
-            let mut is_role = vec![false; schema.fields().len()];
-            report::packet_roles(class, schema, stream_class, &mut |field, _| {
-                is_role[field.index()] = true
-            });
-            is_role
-        });
-        let bookkeeping = bookkeeping.collect();
+        let infos = infos(&streams, class, &decoder, &files, 0);
+        let bookkeeping = bookkeeping(class, &decoder);
         let name = display_name(class, None);
         Ok(Self {
             path,
             name,
+            unshifted: metadata.class.clocks.clone(),
+            shift_nanos: 0,
             metadata: Box::new(metadata),
             metadata_path,
+            metadata_files,
             decoder,
             files,
             bytes,
@@ -229,8 +213,10 @@ impl Trace {
             streams,
             quirks,
             keys: options.keys.clone(),
+            watched,
             bookkeeping,
             faults,
+            notes,
         })
     }
 
@@ -256,6 +242,16 @@ impl Trace {
         &self.metadata_path
     }
 
+    /// The metadata file of each directory of the trace, and its bytes.
+    pub fn metadata_files(&self) -> &[(PathBuf, Bytes)] {
+        &self.metadata_files
+    }
+
+    /// What is odd about it, and no damage: index files in a format that kymo does not know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// The text of the metadata.
     pub fn metadata_text(&self) -> &str {
         &self.metadata.text
@@ -275,7 +271,8 @@ impl Trace {
 
     /// A packet of a stream: the one of the [chunk](Recording::chunk) of the same number.
     pub fn packet(&self, stream: usize, number: usize) -> Option<Packet> {
-        let row = self.streams.get(stream)?.packets.get(number)?;
+        let of = self.streams.get(stream)?;
+        let row = of.packets.get(number.checked_sub(of.first)?)?;
         Some(row.packet)
     }
 
@@ -288,7 +285,7 @@ impl Trace {
     /// If there is no such packet, or the fault at which decoding its head stopped.
     pub fn head(&self, stream: usize, number: usize) -> Result<(PacketHead, bool), Fault> {
         let of = self.streams.get(stream);
-        let row = of.and_then(|of| Some((of, of.packets.get(number)?)));
+        let row = of.and_then(|of| Some((of, of.packets.get(number.checked_sub(of.first)?)?)));
         let Some((of, row)) = row else {
             return Err(Fault::new(FaultCode::BeyondContent, 0, 0));
         };
@@ -424,10 +421,36 @@ impl Recording for Trace {
         self.decoder.event_classes()
     }
 
+    fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
+        self.shift_nanos = self.shift_nanos.saturating_add(shift.nanos);
+        let class = &mut self.metadata.class;
+        for (clock, unshifted) in class.clocks.iter_mut().zip(&self.unshifted) {
+            let mut shifted = unshifted.shifted(self.shift_nanos);
+            shifted.origin = match shift.from_unix_epoch {
+                true => Origin::UnixEpoch,
+                false => clock.origin.clone(),
+            };
+            *clock = Arc::new(shifted);
+        }
+        self.decoder.set_clocks(class);
+        for (info, stream) in self.infos.iter_mut().zip(&self.streams) {
+            info.clock = class.stream_clock(stream.class);
+        }
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
+        self.refresh_with(Vec::new())
+    }
+
+    fn first_chunk(&self, stream: usize) -> usize {
+        self.streams.get(stream).map_or(0, |stream| stream.first)
+    }
+
     fn chunk_count(&self, stream: usize) -> usize {
         self.streams
             .get(stream)
-            .map_or(0, |stream| stream.packets.len())
+            .map_or(0, |stream| stream.first + stream.packets.len())
     }
 
     fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
@@ -435,7 +458,7 @@ impl Recording for Trace {
     }
 
     fn chunks(&self, stream: usize) -> impl Iterator<Item = Chunk> {
-        self.chunks_from(stream, 0)
+        self.chunks_from(stream, self.first_chunk(stream))
     }
 
     fn content_bits(&self, chunk: &Chunk) -> u64 {
@@ -461,6 +484,18 @@ impl Recording for Trace {
                 fault: None,
             },
         }
+    }
+
+    fn narrow(&self, wanted: &dyn Fn(usize, FieldId) -> bool) -> Narrowed {
+        Narrowed::new(Arc::new(self.decoder.narrow(wanted)))
+    }
+
+    fn narrow_cursor(&self, chunk: &Chunk, narrowed: &Narrowed) -> ChunkCursor<'_> {
+        let mut cursor = self.cursor(chunk);
+        if let (Some(packet), Some(programs)) = (&mut cursor.packet, narrowed.get()) {
+            packet.narrow(programs);
+        }
+        cursor
     }
 
     fn visit_packet<V: Visitor>(&self, chunk: &Chunk, visitor: &mut V) -> Result<(), Fault> {
@@ -564,15 +599,29 @@ fn common_path(directories: &[Directory]) -> PathBuf {
     }
 }
 
+/// For each stream class, whether each field of its packets only matters to readers.
+fn bookkeeping(class: &TraceClass, decoder: &Decoder) -> Vec<Vec<bool>> {
+    let of_class = (0..class.streams.len()).map(|stream_class| {
+        let schema = decoder.packet_schema(stream_class);
+        let mut is_role = vec![false; schema.fields().len()];
+        report::packet_roles(class, schema, stream_class, &mut |field, _| {
+            is_role[field.index()] = true
+        });
+        is_role
+    });
+    of_class.collect()
+}
+
 /// What people are told of streams. A stream that has no number of its own gets the next one,
-/// from 0.
+/// from `first_id`.
 fn infos(
     streams: &[Stream],
     class: &TraceClass,
     decoder: &Decoder,
     files: &[StreamFile],
+    first_id: u64,
 ) -> Vec<StreamInfo> {
-    let mut next_id = 0..;
+    let mut next_id = first_id..;
     let infos = streams.iter().map(|stream| {
         let stream_class = &class.streams[stream.class];
         let first = stream.packets.get(0);
@@ -582,10 +631,7 @@ fn infos(
             class: stream_class.id,
             id: stream.id.or_else(|| next_id.next()),
             name: name.unwrap_or_default(),
-            clock: stream_class
-                .clock
-                .and_then(|clock| class.clocks.get(clock))
-                .cloned(),
+            clock: class.stream_clock(stream.class),
             packet_schema: Arc::clone(decoder.packet_schema(stream.class)),
         }
     });

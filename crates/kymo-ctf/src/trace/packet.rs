@@ -89,7 +89,7 @@ impl Packet {
         best.unwrap_or(*self).walk(reader, &head)
     }
 
-    fn head(&self, reader: Reader<'_>) -> Result<PacketHead, Fault> {
+    pub(super) fn head(&self, reader: Reader<'_>) -> Result<PacketHead, Fault> {
         let data = self.data(reader.files);
         match reader.files.get(self.file as usize) {
             Some(file) => file.head(reader.decoder, data),
@@ -97,7 +97,12 @@ impl Packet {
         }
     }
 
-    fn walk<'a>(&self, reader: Reader<'a>, head: &PacketHead) -> Result<PacketCursor<'a>, Fault> {
+    /// Walks its events, whatever its head says of its sizes.
+    pub(super) fn walk<'a>(
+        &self,
+        reader: Reader<'a>,
+        head: &PacketHead,
+    ) -> Result<PacketCursor<'a>, Fault> {
         let Reader {
             class,
             decoder,

@@ -143,20 +143,26 @@ pub(super) fn packet_roles(
 
 /// Tells of each field within `class`, which has the place `id` in the schema, that has a role.
 fn roles(class: &FieldClass, schema: &Schema, id: FieldId, tell: &mut impl FnMut(FieldId, Role)) {
-    class.roles().iter().for_each(|&role| tell(id, role));
-    let children = schema
-        .fields()
-        .get(id.index())
-        .map_or(&[][..], |field| &field.children);
-    for (part, &child) in class.parts().into_iter().zip(children) {
-        roles(part, schema, child, tell);
+    let mut left = vec![(class, id)];
+    while let Some((class, id)) = left.pop() {
+        class.roles().iter().for_each(|&role| tell(id, role));
+        let children = schema
+            .fields()
+            .get(id.index())
+            .map_or(&[][..], |field| &field.children);
+        let parts = class.parts().into_iter().zip(children.iter().copied());
+        let first = left.len();
+        left.extend(parts);
+        left[first..].reverse();
     }
 }
 
 /// Whether the events of a stream class carry only a part of their clock's bits, so that their
 /// time depends on what came before.
 pub(crate) fn has_narrow_event_clock(class: &FieldClass) -> bool {
-    let is_wide = matches!(class, FieldClass::Integer { layout, .. } if layout.bits >= 64);
-    let is_clock = class.roles().contains(&Role::DefaultClockTimestamp);
-    is_clock && !is_wide || class.parts().into_iter().any(has_narrow_event_clock)
+    class.walk().any(|(_, class)| {
+        let is_wide = matches!(class, FieldClass::Integer { layout, .. } if layout.bits >= 64);
+        let is_clock = class.roles().contains(&Role::DefaultClockTimestamp);
+        is_clock && !is_wide
+    })
 }

@@ -13,10 +13,8 @@ use crate::decode::{Decoder, FREE_EMPTY_ELEMENTS, PACKET_MAGIC, PacketHead};
 use crate::metadata::rfc::PacketHeader;
 use crate::metadata::uuid_text;
 
-/// A file of small packets may have this many, and one for each [`BYTES_PER_PACKET`] bytes:
-/// what is noted of a packet is larger than the smallest packets are.
-const MANY_PACKETS: u64 = 1 << 17;
-const BYTES_PER_PACKET: u64 = 64;
+/// Packets of a file, which are numbered with 32 bits: a file of fewer than 4 GiB cannot have more.
+const MOST_PACKETS: u32 = u32::MAX;
 
 /// Damaged heads, and what only looks like one, may be read over and over to the end of the file:
 /// so many bytes of a file may be read in vain, and so many times the whole file.
@@ -46,6 +44,8 @@ pub(super) struct Scanner<'a> {
     pub(super) class: &'a TraceClass,
     pub(super) decoder: &'a Decoder,
     pub(super) faults: &'a mut Vec<FaultReport>,
+    /// What is odd, and no damage.
+    pub(super) notes: &'a mut Vec<String>,
     /// RFC v1.1: number of the session to which the metadata belongs, or the first packet.
     pub(super) session_id: Option<u32>,
     /// Whether each packet is asked whether it says what its index does.
@@ -61,7 +61,14 @@ impl Scanner<'_> {
         file: &StreamFile,
         tell: &mut impl FnMut(Found),
     ) -> bool {
-        if let Some((path, bytes)) = &file.index {
+        let foreign = file.index.as_ref().and_then(|(path, bytes)| {
+            let why = index::foreign(bytes)?;
+            let name = path.file_name().unwrap_or_default().display();
+            Some(format!("`index/{name}` is ignored: {why}"))
+        });
+        let known = file.index.as_ref().filter(|_| foreign.is_none());
+        self.notes.extend(foreign);
+        if let Some((path, bytes)) = known {
             let (decoder, class) = (self.decoder, self.class);
             // Only its last packet makes it known whether an index is right.
             let is_right = index::packets(decoder, class, number, file, bytes, &mut |_| ())
@@ -95,12 +102,26 @@ impl Scanner<'_> {
                 }),
             }
         }
+        self.scan(number, file, 0, 0, tell);
+        false
+    }
+
+    /// Tells of the packets of a file from byte `from` on, where packet number `found` begins, by what each
+    /// packet says of its own size.
+    pub(super) fn scan(
+        &mut self,
+        number: u32,
+        file: &StreamFile,
+        from: usize,
+        found: u32,
+        tell: &mut impl FnMut(Found),
+    ) {
         let mut scan = Scan {
             scanner: self,
             file,
             number,
             tell,
-            found: 0,
+            found,
             left_out: 0,
             usual_bits: 0,
             identity: Identity::default(),
@@ -110,14 +131,13 @@ impl Scanner<'_> {
             in_vain: READ_IN_VAIN + TIMES_IN_VAIN * file.bytes.len() as u64,
             faults: FileFaults::default(),
         };
-        let mut next = Some(0);
+        let mut next = Some(from);
         while let Some(offset) = next.filter(|&offset| offset < file.bytes.len()) {
             next = scan.packet(offset);
         }
         scan.check_encryption();
         let faults = scan.faults;
         faults.finish(self.faults);
-        false
     }
 }
 
@@ -215,11 +235,10 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// Tells where the next one begins.
     fn packet(&mut self, offset: usize) -> Option<usize> {
         let rest = &self.file.bytes[offset..];
-        let limit = MANY_PACKETS + self.file.bytes.len() as u64 / BYTES_PER_PACKET;
-        let limit = limit.min(u32::MAX.into());
-        if u64::from(self.found) >= limit {
-            let message =
-                format!("the file has more than {limit} packets; those that follow are left out");
+        if self.packet_number() == MOST_PACKETS {
+            let message = format!(
+                "the file has more than {MOST_PACKETS} packets; those that follow are left out"
+            );
             self.fault(FaultCode::LengthLimit, offset, None, message);
             return None;
         }

@@ -35,7 +35,8 @@ pub(super) fn assign(
         .filter_map(|(at, section)| Some((section.name.as_deref()?, at)))
         .collect();
     files.retain_mut(|file| {
-        let name = file.path.file_name().and_then(OsStr::to_str);
+        let path = kymo_io::without_compression(&file.path);
+        let name = path.file_name().and_then(OsStr::to_str);
         file.section = name.and_then(|name| section(name, &positions));
         if file.section.is_none() {
             faults.push(FaultReport {

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kymo_model::{Chunk, Cursor, Event, FaultCode, FaultReport};
+use kymo_model::{Chunk, Cursor, Event, FaultCode, FaultReport, Nothing};
 use kymo_time::{Clock, Ticks, Timestamp};
 
 use super::losses::{self, Counters};
 use super::packet::Reader;
 use super::quirks::Quirks;
-use super::scan::{Found, MOST_FAULTS};
+use super::scan::{FileFaults, Found, MOST_FAULTS};
+use super::sorted::{self, LeftOut};
 use super::table::{Row, Table};
 use super::{Packet, report};
 use crate::class::{Dialect, TraceClass};
@@ -20,9 +21,12 @@ use crate::class::{Dialect, TraceClass};
 /// than a packet may be.
 const MANY_STREAMS: usize = 1 << 16;
 
+/// So many packets at the end of a stream are looked at for the one that a file goes on from.
+const NEAR: usize = 4;
+
 /// What makes packets belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
+pub(super) struct Key {
     stream_class: u32,
     id: Option<u64>,
     /// The file, where packets of several files cannot be put in order or may be of different
@@ -33,11 +37,14 @@ struct Key {
 /// A stream: its packets in their final order.
 #[derive(Debug)]
 pub(super) struct Stream {
+    key: Key,
     /// Position in [`TraceClass::streams`].
     pub(super) class: usize,
     /// Number of the stream, where its packets tell.
     pub(super) id: Option<u64>,
     pub(super) packets: Table,
+    /// The number of packets before these, which have vanished.
+    pub(super) first: usize,
     counters: Counters,
     /// Whether a packet of it must be opened before it is read.
     secured: bool,
@@ -54,6 +61,8 @@ struct Growing {
     narrow_events: bool,
     several_files: bool,
     secured: bool,
+    /// Whether all packets tell all bits of the time at which they begin.
+    tells_begin: bool,
     /// The packet found last.
     before: Option<Row>,
     packets: Table,
@@ -64,6 +73,8 @@ pub(super) struct Assembly<'a> {
     class: &'a TraceClass,
     reader: Reader<'a>,
     quirks: Quirks,
+    /// Whether packets are put in the order of time.
+    sorts: bool,
     positions: HashMap<Key, usize>,
     streams: Vec<Growing>,
     /// The first packet that is left out since there are too many streams.
@@ -71,11 +82,12 @@ pub(super) struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    pub(super) fn new(reader: Reader<'a>, quirks: Quirks) -> Self {
+    pub(super) fn new(reader: Reader<'a>, quirks: Quirks, sorts: bool) -> Self {
         Self {
             class: reader.class,
             reader,
             quirks,
+            sorts,
             positions: HashMap::new(),
             streams: Vec::new(),
             left_out: None,
@@ -95,17 +107,7 @@ impl<'a> Assembly<'a> {
             return;
         }
         let position = known.unwrap_or_else(|| {
-            let class = self.class.streams.get(key.stream_class as usize);
-            let header = class.and_then(|class| class.event_header.as_ref());
-            self.streams.push(Growing {
-                key,
-                has_clock: class.is_some_and(|class| class.clock.is_some()),
-                narrow_events: header.is_some_and(report::has_narrow_event_clock),
-                several_files: false,
-                secured: false,
-                before: None,
-                packets: Table::default(),
-            });
+            self.streams.push(self.growing(key));
             self.positions.insert(key, self.streams.len() - 1);
             self.streams.len() - 1
         });
@@ -122,38 +124,31 @@ impl<'a> Assembly<'a> {
             .before
             .is_some_and(|before| before.packet.file != row.packet.file);
         stream.secured |= found.secured;
+        stream.tells_begin &= found.begin.is_some_and(|(_, bits)| bits >= 64);
         stream.before = Some(row);
         stream.packets.push(&corrected);
     }
 
+    /// A stream without packets.
+    fn growing(&self, key: Key) -> Growing {
+        let class = self.class.streams.get(key.stream_class as usize);
+        let header = class.and_then(|class| class.event_header.as_ref());
+        Growing {
+            key,
+            has_clock: class.is_some_and(|class| class.clock.is_some()),
+            narrow_events: header.is_some_and(report::has_narrow_event_clock),
+            several_files: false,
+            secured: false,
+            tells_begin: true,
+            before: None,
+            packets: Table::default(),
+        }
+    }
+
     /// The streams of all packets that were added.
     pub(super) fn streams(mut self, faults: &mut Vec<FaultReport>) -> Vec<Stream> {
-        let mut streams = Vec::with_capacity(self.streams.len());
-        for growing in std::mem::take(&mut self.streams) {
-            let mut packets = growing.packets;
-            if growing.several_files {
-                packets = in_order(&packets);
-            }
-            packets.shrink();
-            faults.extend(self.check_order(&packets));
-            let class = growing.key.stream_class as usize;
-            let last_event = packets
-                .len()
-                .checked_sub(1)
-                .filter(|_| self.quirks.event_after_packet && growing.has_clock)
-                .and_then(|last| self.last_event(class, &packets.get(last)?.packet));
-            streams.push(Stream {
-                class,
-                id: growing.key.id,
-                packets,
-                counters: match self.class.dialect {
-                    Dialect::Rfc11 => Counters::AsOfBeginning,
-                    Dialect::Ctf18 | Dialect::Ctf2 => Counters::AsOfEnd,
-                },
-                secured: growing.secured,
-                last_event,
-            });
-        }
+        let growing = std::mem::take(&mut self.streams).into_iter();
+        let mut streams: Vec<Stream> = growing.map(|of| self.stream(of, faults)).collect();
         if self.class.dialect == Dialect::Rfc11 {
             count_together(&mut streams);
         }
@@ -168,6 +163,81 @@ impl<'a> Assembly<'a> {
             self.tell_missing(stream, faults);
         }
         streams
+    }
+
+    /// A stream of all its packets.
+    fn stream(&self, growing: Growing, faults: &mut Vec<FaultReport>) -> Stream {
+        let mut packets = growing.packets;
+        if growing.several_files {
+            packets = in_order(&packets);
+        }
+        let class = growing.key.stream_class as usize;
+        let disorder = self.check_order(&packets);
+        let is_disordered = disorder.is_some();
+        faults.extend(disorder);
+        if self.sorts && growing.tells_begin && growing.has_clock && sorted::overlap(&packets) {
+            packets = self.sorted(class, packets, faults);
+        }
+        packets.shrink();
+        Stream {
+            key: growing.key,
+            class,
+            id: growing.key.id,
+            last_event: self.end_of(class, &packets),
+            counters: match self.class.dialect {
+                Dialect::Rfc11 => Counters::AsOfBeginning,
+                Dialect::Ctf18 | Dialect::Ctf2 => {
+                    let in_time = || losses::in_time(&packets).map(Counters::OfTime);
+                    let of_time = is_disordered.then(in_time).flatten();
+                    of_time.unwrap_or(Counters::AsOfEnd)
+                }
+            },
+            packets,
+            first: 0,
+            secured: growing.secured,
+        }
+    }
+
+    /// Ticks of the last event of a stream, where the last packet's own end cannot be relied on.
+    pub(super) fn end_of(&self, class: usize, packets: &Table) -> Option<u64> {
+        let has_clock = self.class.streams.get(class)?.clock.is_some();
+        let last = packets.len().checked_sub(1)?;
+        match self.quirks.event_after_packet && has_clock {
+            true => self.last_event(class, &packets.get(last)?.packet),
+            false => None,
+        }
+    }
+
+    /// Goes on with streams whose packets are known: what is added to them then is kept apart.
+    pub(super) fn go_on(&mut self, streams: &[Stream]) {
+        for stream in streams {
+            let growing = self.growing(stream.key);
+            self.positions.insert(stream.key, self.streams.len());
+            self.streams.push(growing);
+        }
+    }
+
+    /// The packets that follow are those of a file from a number on. Clocks go on from the packet before.
+    pub(super) fn go_on_in(&mut self, streams: &[Stream], file: u32, number: u32) {
+        for (growing, stream) in self.streams.iter_mut().zip(streams) {
+            let len = stream.packets.len();
+            let last = (len.saturating_sub(NEAR)..len).rev();
+            let mut rows = last.filter_map(|at| stream.packets.get(at));
+            growing.before = rows.find(|row| row.packet.file == file && row.packet.number < number);
+        }
+    }
+
+    /// What was added to each of the streams that were known, and the other streams.
+    pub(super) fn added(
+        mut self,
+        known: usize,
+        faults: &mut Vec<FaultReport>,
+    ) -> (Vec<Table>, Vec<Stream>) {
+        let others = self.streams.split_off(known.min(self.streams.len()));
+        let added = std::mem::take(&mut self.streams).into_iter();
+        let added = added.map(|of| of.packets).collect();
+        self.streams = others;
+        (added, self.streams(faults))
     }
 
     /// Streams are ordered by the file with their first packet, then by number.
@@ -260,6 +330,54 @@ impl<'a> Assembly<'a> {
         self.fault(FaultCode::NotMonotonic, &packet, message)
     }
 
+    /// Packets in the order of time, where they can be put so.
+    fn sorted(&self, class: usize, packets: Table, faults: &mut Vec<FaultReport>) -> Table {
+        let bytes = |row: &Row| row.packet.data(self.reader.files);
+        let is_same = |left: &Row, right: &Row| {
+            (left.begin, left.end) == (right.begin, right.end) && bytes(left) == bytes(right)
+        };
+        let Some(found) = sorted::sorted(&packets, |row| self.span(class, row), is_same) else {
+            return packets;
+        };
+        let mut of_files: HashMap<u32, FileFaults> = HashMap::new();
+        for (row, why) in found.left_out {
+            let message = match why {
+                LeftOut::Copy => "the packet is a copy of another one: it is left out",
+                LeftOut::NoPlace => {
+                    "the packets of its stream are out of order, and its times contradict theirs: \
+                     it is left out"
+                }
+            };
+            let of_file = of_files.entry(row.packet.file).or_default();
+            let fault = self.fault(FaultCode::NotMonotonic, &row.packet, message.to_owned());
+            fault
+                .into_iter()
+                .for_each(|fault| of_file.add(fault, faults));
+        }
+        for of_file in of_files.into_values() {
+            of_file.finish(faults);
+        }
+        found.packets
+    }
+
+    /// The times between which the events of a packet are, if all of it can be decoded and its events
+    /// are in order and not beyond its own times.
+    fn span(&self, class: usize, row: &Row) -> Option<(u64, u64)> {
+        let begin = row.begin?;
+        let mut last = begin;
+        let mut cursor = row.packet.cursor(self.reader, class).ok()?;
+        while let Some(event) = cursor.next_event().ok()? {
+            event.visit(&mut Nothing).ok()?;
+            let ticks = event.ticks().unwrap_or(last);
+            if ticks < last {
+                return None;
+            }
+            last = ticks;
+        }
+        let end = row.end.unwrap_or(last);
+        (end >= last || self.quirks.event_after_packet).then_some((begin, end.max(last)))
+    }
+
     /// Tells of the packets that a secured stream lacks. What tracers lose is no damage; but who
     /// secures packets wants to know when one was taken away.
     fn tell_missing(&self, stream: &Stream, faults: &mut Vec<FaultReport>) {
@@ -344,6 +462,28 @@ fn in_order(packets: &Table) -> Table {
 }
 
 impl Stream {
+    /// Counts again what was lost, after packets were added or taken away.
+    pub(super) fn count_again(streams: &mut [Self], dialect: Dialect) {
+        if dialect == Dialect::Rfc11 {
+            for stream in &mut *streams {
+                stream.counters = Counters::AsOfBeginning;
+            }
+            count_together(streams);
+            return;
+        }
+        for stream in streams {
+            if let Counters::OfTime(_) = stream.counters {
+                let told = losses::in_time(&stream.packets);
+                stream.counters = told.map_or(Counters::AsOfEnd, Counters::OfTime);
+            }
+        }
+    }
+
+    /// Sets when the last event was.
+    pub(super) fn set_last_event(&mut self, ticks: Option<u64>) {
+        self.last_event = ticks;
+    }
+
     /// The chunks of its packets, from one on. `position` is the stream's own among all.
     pub(super) fn chunks(
         &self,
@@ -352,6 +492,10 @@ impl Stream {
         clock: Option<&Clock>,
         quirks: Quirks,
     ) -> impl Iterator<Item = Chunk> {
+        let first = self.first;
+        // Chunks that have vanished keep their numbers.
+        let rows_before = usize::MAX - first;
+        let from = from.checked_sub(first).unwrap_or(rows_before);
         let mut rows = self.packets.rows(from.saturating_sub(1));
         let mut before = match from {
             0 => None,
@@ -374,7 +518,7 @@ impl Stream {
             let (lost_events, lost_chunks) = self.counters.lost(number, &row, before.as_ref());
             let chunk = Chunk {
                 stream: position,
-                number,
+                number: first + number,
                 bytes: row.packet.total_bits / 8,
                 begin: row.begin,
                 end: row.end,

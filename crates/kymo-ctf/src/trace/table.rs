@@ -146,6 +146,19 @@ impl Table {
         self.len += 1;
     }
 
+    /// Takes away the rows from a position on.
+    pub(super) fn truncate(&mut self, len: usize) {
+        if len >= self.len {
+            return;
+        }
+        let block = len / BLOCK;
+        let kept: Vec<Row> = self.rows(block * BLOCK).take(len % BLOCK).collect();
+        self.bytes.truncate(self.blocks[block]);
+        self.blocks.truncate(block);
+        self.len = block * BLOCK;
+        kept.iter().for_each(|row| self.push(row));
+    }
+
     /// The row at a position.
     pub(super) fn get(&self, position: usize) -> Option<Row> {
         self.rows(position).next()
@@ -164,6 +177,12 @@ impl Table {
         };
         while rows.position < position && rows.advance() {}
         rows
+    }
+
+    /// The bytes that its rows take.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.len() + self.blocks.len() * size_of::<usize>()
     }
 
     /// Gives back the memory that further rows would have filled.
@@ -286,6 +305,15 @@ mod tests {
             prop_assert_eq!(table.get(rows.len()), None);
             prop_assert_eq!(table.get(usize::MAX), None);
         }
+
+        #[test]
+        fn rows_are_taken_away_and_added(rows in proptest::collection::vec(rows(), 0..40), len in 0..40usize) {
+            let mut table: Table = rows.iter().collect();
+            table.truncate(len);
+            prop_assert_eq!(table.len(), len.min(rows.len()));
+            rows.iter().skip(len).for_each(|row| table.push(row));
+            prop_assert_eq!(&table.rows(0).collect::<Vec<_>>(), &rows);
+        }
     }
 
     #[test]
@@ -310,6 +338,6 @@ mod tests {
             })
             .collect();
         let table: Table = rows.iter().collect();
-        assert!(table.bytes.len() < rows.len() * 13, "{}", table.bytes.len());
+        assert!(table.memory() < rows.len() * 14, "{}", table.memory());
     }
 }

@@ -9,6 +9,7 @@ use crate::class::{
     BitLayout, FieldClass, FieldPath, FieldRef, Length, Selector, Step, StreamClass, TraceClass,
 };
 use crate::decode::choice::Choice;
+use crate::deep;
 
 /// What of a stream class of one trace and one of another are the same bits, whatever they are
 /// called and shown as.
@@ -36,6 +37,18 @@ impl Agreement {
         let (Some(from), Some(into)) = (source.streams.get(of), target.streams.get(to)) else {
             return Self::default();
         };
+        let event_of: Vec<_> = (0..from.events.len()).map(event_of).collect();
+        let agreement = deep::with_room(&[source, target], || {
+            Self::of_streams((source, from), (target, into), &event_of)
+        });
+        agreement.unwrap_or_default()
+    }
+
+    fn of_streams(
+        (source, from): (&TraceClass, &StreamClass),
+        (target, into): (&TraceClass, &StreamClass),
+        event_of: &[Option<usize>],
+    ) -> Self {
         let mut heads = Walk::default();
         let mut packets = source.dialect.size_unit() == target.dialect.size_unit()
             && from.clock.is_some() == into.clock.is_some();
@@ -56,7 +69,7 @@ impl Agreement {
         }
         let events: Vec<bool> = (0..from.events.len())
             .map(|event| {
-                let pair = event_of(event).and_then(|to| into.events.get(to));
+                let pair = event_of[event].and_then(|to| into.events.get(to));
                 let (a, Some(b)) = (&from.events[event], pair) else {
                     return false;
                 };
@@ -360,7 +373,20 @@ impl Places {
     }
 
     fn class(&mut self, class: &FieldClass) {
-        self.align = self.align.max(class.align().into());
+        for (_, class) in class.walk() {
+            self.one(class);
+        }
+    }
+
+    fn one(&mut self, class: &FieldClass) {
+        let align = match class {
+            FieldClass::Struct { min_align, .. } | FieldClass::Array { min_align, .. } => {
+                *min_align
+            }
+            FieldClass::Optional { .. } | FieldClass::Variant { .. } => 1,
+            leaf => leaf.align(),
+        };
+        self.align = self.align.max(align.into());
         if let Some(layout) = class.layout() {
             self.layout(layout);
         }
@@ -379,7 +405,6 @@ impl Places {
         {
             self.class(length);
         }
-        class.parts().into_iter().for_each(|part| self.class(part));
     }
 
     fn layout(&mut self, layout: &BitLayout) {

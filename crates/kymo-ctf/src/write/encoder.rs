@@ -25,6 +25,8 @@ pub(super) struct StreamEncoder {
     /// Whether packets tell their sizes: without that, there can be one only.
     pub(super) has_total: bool,
     pub(super) has_content: bool,
+    /// Whether packets tell the time at which they begin.
+    pub(super) has_begin: bool,
     /// The largest size that packets can tell, in bits.
     pub(super) most_bits: u64,
     /// Bits of the time at the packet's end, where these are not all.
@@ -47,7 +49,9 @@ impl Encoder {
     ///
     /// Where they cannot be decoded either.
     pub fn new(class: &TraceClass) -> Result<Arc<Self>, WriteError> {
-        use crate::class::Role::{PacketContentLength, PacketEndTimestamp, PacketTotalLength};
+        use crate::class::Role::{
+            DefaultClockTimestamp, PacketContentLength, PacketEndTimestamp, PacketTotalLength,
+        };
         let decoder = Decoder::new(class)?;
         let streams = class.streams.iter().zip(&decoder.streams);
         let streams = streams
@@ -65,6 +69,7 @@ impl Encoder {
                     narrow_events: header.is_some_and(report::has_narrow_event_clock),
                     has_total: total.is_some(),
                     has_content: content.is_some(),
+                    has_begin: bits(DefaultClockTimestamp).is_some(),
                     most_bits: match most {
                         Some(bits @ ..64) => ((1u64 << bits) - 1) * class.dialect.size_unit(),
                         _ => u64::MAX,
@@ -111,12 +116,10 @@ impl Encoder {
 
 /// The bits of the smallest field that has a role: of a variable-length integer, all of 64.
 fn role_bits(class: &FieldClass, role: Role) -> Option<u32> {
-    let own = class.roles().contains(&role).then_some(match class {
+    let bits = |class: &FieldClass| match class {
         FieldClass::Integer { layout, .. } => layout.bits,
         _ => 64,
-    });
-    let parts = class.parts().into_iter();
-    own.into_iter()
-        .chain(parts.filter_map(|part| role_bits(part, role)))
-        .min()
+    };
+    let having = (class.walk()).filter(|(_, class)| class.roles().contains(&role));
+    having.map(|(_, class)| bits(class)).min()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kymo_model::{FieldId, Visitor};
+use kymo_model::{FieldId, Visitor, Wide};
 
 use super::encode::{Encode, Expected};
 
@@ -72,6 +72,13 @@ impl<'f, 'e> Fields<'f, 'e> {
     /// A signed integer; where the field is an unsigned one, it must fit.
     pub fn sint(&mut self, value: i64) -> &mut Self {
         self.next().sint(NEXT, value);
+        self
+    }
+
+    /// An integer of more than 64 bits, as many as its field has; smaller ones are taken by
+    /// [`uint`](Self::uint) and [`sint`](Self::sint).
+    pub fn wide(&mut self, value: Wide<'_>) -> &mut Self {
+        self.next().wide(NEXT, value);
         self
     }
 

@@ -203,6 +203,7 @@ fn zero(encode: &mut Encode<'_>, field: FieldId) {
             // No more than a header can reasonably hold: what is longer is refused.
             encode.blob(field, &vec![0; length.min(1 << 16) as usize]);
         }
+        Op::Wide(_) => encode.uint(field, 0),
         _ if encode.number_bits().is_none() => encode.float(field, 0.0),
         _ => encode.uint(field, 0),
     }

@@ -54,7 +54,7 @@ impl TraceWriter {
         let encoder = Encoder::new(class)?;
         let text =
             metadata::write::write(class).map_err(|error| WriteError::Misuse(error.to_string()))?;
-        std::fs::create_dir_all(path)?;
+        kymo_io::create_directories(path, false)?;
         if std::fs::read_dir(path)?.next().is_some() {
             let problem = format!("{}: the directory is not empty", path.display());
             return WriteError::misuse(problem);
@@ -155,7 +155,7 @@ impl TraceWriter {
         let index = match has_index {
             true => {
                 let directory = self.path.join(INDEX);
-                std::fs::create_dir_all(&directory)?;
+                kymo_io::create_directories(&directory, false)?;
                 Some(create(&directory.join(format!("{name}.idx")))?)
             }
             false => None,

@@ -1,6 +1,6 @@
 //! Values that are kept to be written later, or more than once.
 
-use kymo_model::{FieldId, Schema, Visitor};
+use kymo_model::{FieldId, Schema, Visitor, Wide};
 
 /// A value, or a part of one, as a [`Visitor`] is told of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +9,15 @@ pub enum Token {
     Uint(u64),
     /// A signed integer.
     Sint(i64),
+    /// An integer of more than 64 bits, as [`Wide`] has it.
+    Wide {
+        /// Its bytes, the most significant one first.
+        bytes: Vec<u8>,
+        /// Its size in bits.
+        bits: u32,
+        /// Whether it is signed.
+        signed: bool,
+    },
     /// A floating point number.
     Float(f64),
     /// The bits of a floating point number of 128 bits.
@@ -45,6 +54,11 @@ impl Token {
         match self {
             Self::Uint(value) => visitor.uint(field, *value),
             Self::Sint(value) => visitor.sint(field, *value),
+            Self::Wide {
+                bytes,
+                bits,
+                signed,
+            } => visitor.wide(field, Wide::new(bytes, *bits, *signed)),
             Self::Float(value) => visitor.float(field, *value),
             Self::Float128(bits) => visitor.float128(field, *bits),
             Self::Bool(value) => visitor.boolean(field, *value),
@@ -131,6 +145,16 @@ impl Visitor for Values {
     }
     fn sint(&mut self, field: FieldId, value: i64) {
         self.push(field, Token::Sint(value));
+    }
+    fn wide(&mut self, field: FieldId, value: Wide<'_>) {
+        self.push(
+            field,
+            Token::Wide {
+                bytes: value.bytes().to_vec(),
+                bits: value.bits(),
+                signed: value.is_signed(),
+            },
+        );
     }
     fn float(&mut self, field: FieldId, value: f64) {
         self.push(field, Token::Float(value));

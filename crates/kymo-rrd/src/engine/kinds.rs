@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use kymo_io::Source;
+use kymo_io::ReadAt;
 use kymo_machine::Machine;
 
 use super::Engine;
@@ -44,7 +44,7 @@ impl Kinds {
 
     /// Looks at a file. Gives its kind and the bytes of its state, if files of that kind were opened before
     /// and nothing is wrong with this one; otherwise it is to be opened from its [`Kinds::beginning`].
-    pub(super) fn look<S: Source>(
+    pub(super) fn look<S: ReadAt>(
         &mut self,
         storage: &S,
         machine: Option<&'static Machine>,

@@ -18,7 +18,7 @@ mod write;
 
 use std::io;
 
-use kymo_io::Source;
+use kymo_io::ReadAt;
 use kymo_machine::Machine;
 
 pub(crate) use coding::{Coding, CodingKind, Numbers};
@@ -41,7 +41,7 @@ use crate::{Database, Rows};
 pub(crate) const MOST_HEADERS: u64 = 4096;
 
 /// The first bytes of a file, so many at most.
-pub(crate) fn read_beginning<S: Source + ?Sized>(source: &S, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_beginning<S: ReadAt + ?Sized>(source: &S, most: u64) -> io::Result<Vec<u8>> {
     let size = usize::try_from(most.min(source.length()?));
     let mut bytes = vec![0; size.map_err(|_| io::ErrorKind::FileTooLarge)?];
     source.read_at(0, &mut bytes)?;
@@ -87,7 +87,7 @@ impl Header {
     /// # Errors
     ///
     /// Those of [`examine`](Self::examine) and of reading.
-    pub fn read<S: Source + ?Sized>(
+    pub fn read<S: ReadAt + ?Sized>(
         source: &S,
         machine: Option<&'static Machine>,
     ) -> Result<(Self, Vec<u8>), StoreError> {
@@ -97,7 +97,7 @@ impl Header {
 
     /// The same, where some bytes of the beginning are known: as many as [`read_beginning`] gives of
     /// [`MOST_HEADERS`].
-    pub(crate) fn read_from<S: Source + ?Sized>(
+    pub(crate) fn read_from<S: ReadAt + ?Sized>(
         source: &S,
         mut bytes: Vec<u8>,
         machine: Option<&'static Machine>,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kymo_io::{Source, Storage};
+use kymo_io::{ReadAt, Storage};
 
 use super::definitions::{self, Definitions, HEADER};
 use super::journal::{self, Run};
@@ -24,7 +24,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// Reads definitions and state.
-    pub(super) fn read<S: Source + ?Sized>(source: &S) -> Result<Self, Error> {
+    pub(super) fn read<S: ReadAt + ?Sized>(source: &S) -> Result<Self, Error> {
         let length = source.length()?;
         let mut head = vec![0; length.min(HEADER) as usize];
         source.read_at(0, &mut head)?;
@@ -73,7 +73,7 @@ impl Loaded {
     }
 
     /// Whether all rows of the last updates are where they belong.
-    pub(super) fn is_complete<S: Source + ?Sized>(&self, source: &S) -> Result<bool, Error> {
+    pub(super) fn is_complete<S: ReadAt + ?Sized>(&self, source: &S) -> Result<bool, Error> {
         let layout = &self.definitions.layout;
         journal::is_written(source, layout, &self.newest.places, &self.runs)
     }
@@ -91,7 +91,7 @@ impl Loaded {
 }
 
 /// Reads a part of the source, which it was checked to have.
-fn read<S: Source + ?Sized>(source: &S, offset: u64, size: u64) -> Result<Vec<u8>, Error> {
+fn read<S: ReadAt + ?Sized>(source: &S, offset: u64, size: u64) -> Result<Vec<u8>, Error> {
     let size = usize::try_from(size).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     let mut bytes = vec![0; size];
     source.read_at(offset, &mut bytes)?;

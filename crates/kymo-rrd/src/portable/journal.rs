@@ -1,6 +1,6 @@
 //! The rows that an update writes.
 
-use kymo_io::{Source, Storage};
+use kymo_io::{ReadAt, Storage};
 
 use super::Error;
 use super::layout::Layout;
@@ -203,7 +203,7 @@ pub(super) fn write<S: Storage + ?Sized>(
 }
 
 /// Whether all rows of the runs are where they belong.
-pub(super) fn is_written<S: Source + ?Sized>(
+pub(super) fn is_written<S: ReadAt + ?Sized>(
     source: &S,
     layout: &Layout,
     places: &[u32],

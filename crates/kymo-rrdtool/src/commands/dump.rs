@@ -75,7 +75,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         }
     };
     if let Some(output) = output
-        && is_same_file(&path(file), &path(output))
+        && kymo_io::is_same_file(&path(file), &path(output))
     {
         return Err(Failure::new(format!(
             "'{}' is both input and output",
@@ -141,20 +141,5 @@ fn write_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> i
             };
             replace(path, how, write)
         }
-    }
-}
-
-/// Whether two paths lead to the same file, by whatever links.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let number = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino()));
-        matches!((number(one), number(other)), (Ok(one), Ok(other)) if one == other)
-    }
-    #[cfg(not(unix))]
-    {
-        let real = |path: &Path| path.canonicalize();
-        matches!((real(one), real(other)), (Ok(one), Ok(other)) if one == other)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kymo_io::{Access, Bytes, Shared, Storage};
+use kymo_io::{Access, Bytes, Compression, Shared, Storage};
 use kymo_machine::Width;
 use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Smoothing;
@@ -161,6 +161,9 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let damaged = |error| Failure::new(format!("'{}': {error}", shown(file)));
     let bytes =
         Bytes::open(&there, Access::Random).map_err(|error| open::cannot_open(file, &error))?;
+    if Compression::detect(&bytes).is_some() {
+        return Err(open::cannot_open(file, &open::no_update()));
+    }
     let whole = Source::complete(&bytes).map_err(damaged)?;
     let source = Source::open(&whole, machine(words)?).map_err(damaged)?;
     let target = make::form_of(&source)?;

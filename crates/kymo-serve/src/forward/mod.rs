@@ -7,7 +7,7 @@
 //! Each thread that takes lists has an `Outbox`, which packs them into large plain datagrams. Each server has
 //! a thread that reads these, and packs and protects what is in them as that server wants it.
 
-mod lane;
+mod server_sender;
 
 use std::io;
 use std::net::IpAddr;
@@ -25,11 +25,11 @@ use kymo_collectd::{Identifier, Notification, Value};
 use kymo_io::random;
 use kymo_time::CdTime;
 
+use crate::log_limiter::LogLimiter;
 use crate::metrics::Page;
-use crate::quiet::Quiet;
 use crate::store::Log;
 use crate::sync::lock;
-use lane::Lane;
+use server_sender::ServerSender;
 
 /// The size of the datagrams between threads.
 const LARGE: usize = 65_507;
@@ -173,7 +173,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Forwarder {
     received: bool,
-    lanes: Vec<Mutex<Option<SyncSender<Parcel>>>>,
+    server_senders: Vec<Mutex<Option<SyncSender<Parcel>>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     notified: Arc<Mutex<Repeats>>,
     /// What was sent on.
@@ -214,8 +214,8 @@ impl Forwarder {
         counters: Arc<Counters>,
         notified: Arc<Mutex<Repeats>>,
     ) -> io::Result<Arc<Self>> {
-        let quiet = Arc::new(Quiet::new(Arc::clone(log)));
-        let (mut lanes, mut threads) = (Vec::new(), Vec::new());
+        let log_limiter = Arc::new(LogLimiter::new(Arc::clone(log)));
+        let (mut server_senders, mut threads) = (Vec::new(), Vec::new());
         for server in &options.servers {
             server.check_source()?;
             let packer = Packer::new(PackerOptions {
@@ -223,20 +223,20 @@ impl Forwarder {
                 protection: server.protection()?,
             });
             let packer = packer.map_err(|error| server.wrong(error))?;
-            let lane = Lane {
+            let server_sender = ServerSender {
                 server: server.clone(),
                 time_to_live: options.time_to_live,
                 counters: Arc::clone(&counters),
-                quiet: Arc::clone(&quiet),
+                log_limiter: Arc::clone(&log_limiter),
             };
             let (give, take) = sync_channel(WAITING);
             let thread = std::thread::Builder::new().name("forward".into());
-            threads.push(thread.spawn(move || lane.run(packer, &take))?);
-            lanes.push(Mutex::new(Some(give)));
+            threads.push(thread.spawn(move || server_sender.run(packer, &take))?);
+            server_senders.push(Mutex::new(Some(give)));
         }
         Ok(Arc::new(Self {
             received: options.received,
-            lanes,
+            server_senders,
             threads: Mutex::new(threads),
             notified,
             counters,
@@ -245,8 +245,8 @@ impl Forwarder {
 
     /// Sends what waits, and ends its threads.
     pub fn close(&self) {
-        for lane in &self.lanes {
-            lock(lane).take();
+        for server_sender in &self.server_senders {
+            lock(server_sender).take();
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
@@ -258,7 +258,7 @@ impl Forwarder {
     /// An outbox for a thread that takes lists; `received` tells whether these come as datagrams.
     /// `None` where such are not sent on.
     pub(crate) fn outbox(self: &Arc<Self>, received: bool) -> Option<Outbox> {
-        if self.lanes.is_empty() || (received && !self.received) {
+        if self.server_senders.is_empty() || (received && !self.received) {
             return None;
         }
         let packer = Packer::new(PackerOptions {
@@ -277,9 +277,9 @@ impl Forwarder {
             datagram: datagram.into(),
             count,
         };
-        for lane in &self.lanes {
-            let sent = match &*lock(lane) {
-                Some(lane) => lane.try_send(parcel.clone()),
+        for server_sender in &self.server_senders {
+            let sent = match &*lock(server_sender) {
+                Some(server_sender) => server_sender.try_send(parcel.clone()),
                 None => Err(TrySendError::Disconnected(parcel.clone())),
             };
             if sent.is_err() {
@@ -342,7 +342,7 @@ impl Outbox {
                 self.count += 1;
             }
             Err(_) => {
-                let servers = self.forwarder.lanes.len() as u64;
+                let servers = self.forwarder.server_senders.len() as u64;
                 self.forwarder.counters.lost.fetch_add(servers, Relaxed);
             }
         }
@@ -356,7 +356,7 @@ impl Outbox {
             match self.packer.notification(notification) {
                 Ok(datagram) => self.forwarder.push(datagram, 1),
                 Err(_) => {
-                    let servers = self.forwarder.lanes.len() as u64;
+                    let servers = self.forwarder.server_senders.len() as u64;
                     self.forwarder.counters.lost.fetch_add(servers, Relaxed);
                 }
             }

@@ -40,13 +40,13 @@ impl Ingest {
     /// Has other options from now on, which a [check](Options::check) let pass. What is known stays known, but
     /// for names whose type is not what it was.
     pub fn change(&self, options: Options) {
-        let before = self.lasting.latest();
+        let before = self.state.latest();
         {
             let mut latest = lock(&self.latest);
             *latest = Arc::new(options);
-            self.lasting.generation.fetch_add(1, Relaxed);
+            self.state.generation.fetch_add(1, Relaxed);
         }
-        let now = self.lasting.latest();
+        let now = self.state.latest();
         if before.options.csv != now.options.csv {
             before.write_lines();
         }
@@ -86,7 +86,7 @@ impl Ingest {
 impl Session {
     /// Goes by the latest options.
     pub(super) fn renew(&mut self) {
-        if self.ingest.generation == self.ingest.lasting.generation.load(Relaxed) {
+        if self.ingest.generation == self.ingest.state.generation.load(Relaxed) {
             return;
         }
         // What is acknowledged after this may have no other file to be in.
@@ -95,7 +95,7 @@ impl Session {
         }
         // Some of these may have ended, since their type is another.
         self.met.clear();
-        let latest = Arc::new(self.ingest.lasting.latest());
+        let latest = Arc::new(self.ingest.state.latest());
         let before = std::mem::replace(&mut self.ingest, latest);
         let [before, now] = [&before, &self.ingest].map(|it| it.options.forwarder.as_ref());
         if before.map(Arc::as_ptr) == now.map(Arc::as_ptr) {

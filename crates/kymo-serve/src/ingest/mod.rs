@@ -26,8 +26,8 @@ use kymo_time::CdTime;
 use crate::csv;
 use crate::definitions::Definitions;
 use crate::forward::{Forwarder, Outbox};
-use crate::met::Met;
-use crate::quiet::Quiet;
+use crate::log_limiter::LogLimiter;
+use crate::sequence_cache::SequenceCache;
 use crate::store::{Flushed, Group, Log, Store};
 use crate::sync::lock;
 pub use series::Series;
@@ -134,12 +134,12 @@ pub struct Ingest {
     options: Arc<Options>,
     /// How many options there were before these.
     generation: usize,
-    lasting: Arc<Lasting>,
+    state: Arc<IngestState>,
 }
 
 /// What is there whatever the options say.
 #[derive(Debug)]
-pub struct Lasting {
+pub struct IngestState {
     latest: Mutex<Arc<Options>>,
     /// How many options there were before the latest.
     generation: AtomicUsize,
@@ -149,7 +149,7 @@ pub struct Lasting {
     /// Series with lines that are not yet in their files.
     unwritten: Mutex<Vec<Arc<Series>>>,
     unwritten_bytes: AtomicUsize,
-    quiet: Quiet,
+    log_limiter: LogLimiter,
     /// What has come.
     pub counters: Counters,
     ends: AtomicBool,
@@ -157,10 +157,10 @@ pub struct Lasting {
 }
 
 impl Deref for Ingest {
-    type Target = Lasting;
+    type Target = IngestState;
 
-    fn deref(&self) -> &Lasting {
-        &self.lasting
+    fn deref(&self) -> &IngestState {
+        &self.state
     }
 }
 
@@ -173,7 +173,7 @@ impl Ingest {
     pub fn start(options: Options, store: Arc<Store>, log: Log) -> io::Result<Arc<Self>> {
         options.check(&store)?;
         let options = Arc::new(options);
-        let lasting = Arc::new(Lasting {
+        let state = Arc::new(IngestState {
             latest: Mutex::new(Arc::clone(&options)),
             generation: AtomicUsize::new(0),
             store,
@@ -181,18 +181,18 @@ impl Ingest {
             known: AtomicUsize::new(0),
             unwritten: Mutex::default(),
             unwritten_bytes: AtomicUsize::new(0),
-            quiet: Quiet::new(log),
+            log_limiter: LogLimiter::new(log),
             counters: Counters::default(),
             ends: AtomicBool::new(false),
             keeper: Mutex::default(),
         });
-        let kept = Arc::clone(&lasting);
+        let kept = Arc::clone(&state);
         let thread = std::thread::Builder::new().name("lists".into());
-        *lock(&lasting.keeper) = Some(thread.spawn(move || kept.keep())?);
+        *lock(&state.keeper) = Some(thread.spawn(move || kept.keep())?);
         Ok(Arc::new(Self {
             options,
             generation: 0,
-            lasting,
+            state,
         }))
     }
 
@@ -204,12 +204,12 @@ impl Ingest {
             // A thread that panicked has told so.
             let _ = keeper.join();
         }
-        self.lasting.latest().write_lines();
+        self.state.latest().write_lines();
     }
 
     /// What becomes of values, as the latest options say it.
     pub fn options(&self) -> Arc<Options> {
-        self.lasting.latest().options
+        self.state.latest().options
     }
 
     /// Where databases are.
@@ -224,7 +224,7 @@ impl Ingest {
             outbox: forwarder.and_then(|it| it.outbox(origin == Origin::Datagrams)),
             origin,
             ingest: Arc::clone(self),
-            met: Met::new(),
+            met: SequenceCache::new(),
             arrived: Instant::now(),
             taken: Tally::default(),
             key: Vec::new(),
@@ -265,7 +265,7 @@ impl Ingest {
     ///
     /// The reason why a file could not be written.
     pub fn flush(&self, id: Option<&Identifier<'_>>) -> Result<(), String> {
-        let latest = self.lasting.latest();
+        let latest = self.state.latest();
         let Some(id) = id else {
             latest.write_lines();
             self.store.flush_all();
@@ -288,12 +288,12 @@ impl Ingest {
     /// Counts a message, and tells it.
     fn notify(&self, message: fmt::Arguments<'_>) {
         self.counters.notifications.fetch_add(1, Relaxed);
-        self.quiet.tell(message);
+        self.log_limiter.tell(message);
     }
 
     /// Tells a message that anybody can cause.
     pub(crate) fn complain(&self, message: fmt::Arguments<'_>) {
-        self.quiet.tell(message);
+        self.log_limiter.tell(message);
     }
 
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Series>>> {
@@ -353,7 +353,8 @@ impl Ingest {
         let unwritten = std::mem::take(&mut *lock(&self.unwritten));
         for series in unwritten {
             if let Err(reason) = self.write_lines_of(&series) {
-                self.quiet.tell(format_args!("{}: {reason}", series.name()));
+                self.log_limiter
+                    .tell(format_args!("{}: {reason}", series.name()));
                 lock(&self.unwritten).push(series);
             }
         }
@@ -384,14 +385,14 @@ impl Ingest {
     }
 }
 
-impl Lasting {
+impl IngestState {
     /// What the latest options say.
     fn latest(self: &Arc<Self>) -> Ingest {
         let options = lock(&self.latest);
         Ingest {
             options: Arc::clone(&options),
             generation: self.generation.load(Relaxed),
-            lasting: Arc::clone(self),
+            state: Arc::clone(self),
         }
     }
 
@@ -434,7 +435,7 @@ pub struct Session {
     origin: Origin,
     /// Names that were met, so that only the first list of each looks into the common table.
     /// Those that were forgotten are not kept.
-    met: Met<Weak<Series>>,
+    met: SequenceCache<Weak<Series>>,
     /// When the lists at hand have come.
     arrived: Instant,
     /// Those that are not counted yet.

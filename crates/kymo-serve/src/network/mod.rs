@@ -4,12 +4,12 @@
 //! always to the same, so that its lists stay in order. What waits for workers is bounded; what has no
 //! room is counted, and so is what the kernel had no room for.
 
-mod crew;
 mod listener;
 mod queue;
 mod replay;
 mod socket;
 mod station;
+mod workers;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -24,11 +24,11 @@ use kymo_time::CdTime;
 use crate::ingest::Ingest;
 use crate::metrics::Page;
 use crate::store::Log;
-use crew::Crew;
 use listener::Listener;
 use replay::REMEMBERED;
 use socket::{Bound, Moved};
 use station::Station;
+use workers::Workers;
 
 /// Where datagrams are received, and what is taken of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ struct State {
     options: Options,
     /// First those that receive end, and then those that decode.
     stations: Vec<Station>,
-    crew: Option<Crew>,
+    workers: Option<Workers>,
 }
 
 /// What is to be there as other options say. Nothing has changed as long as it is not [taken](Receiver::take).
@@ -139,7 +139,7 @@ pub struct Plan {
     options: Options,
     /// New ones, and the places of those that go on.
     stations: Vec<Result<Station, usize>>,
-    crew: Option<Crew>,
+    workers: Option<Workers>,
     moved: Vec<Moved>,
 }
 
@@ -177,7 +177,7 @@ impl Receiver {
             state: Mutex::new(State {
                 options: Options::default(),
                 stations: Vec::new(),
-                crew: None,
+                workers: None,
             }),
         };
         let plan = receiver.plan(options, log)?;
@@ -203,9 +203,9 @@ impl Receiver {
         let state = self.state();
         let before = &state.options;
         let is_same = (before.workers, before.queue) == (options.workers, options.queue);
-        let crew = match is_same && state.crew.is_some() {
+        let workers = match is_same && state.workers.is_some() {
             true => None,
-            false => Some(Crew::start(options, &self.shared, &self.ingest)?),
+            false => Some(Workers::start(options, &self.shared, &self.ingest)?),
         };
         // Each socket that there is serves once.
         let mut there: Vec<_> = self.handed.clone();
@@ -256,20 +256,22 @@ impl Receiver {
         for (listen, bound) in wanted {
             let goes_on = state.stations.iter().position(|it| {
                 let it = &it.listener;
-                crew.is_none() && Arc::ptr_eq(&it.bound, &bound) && it.listen == listen
+                workers.is_none() && Arc::ptr_eq(&it.bound, &bound) && it.listen == listen
             });
-            stations.push(match (goes_on, crew.as_ref().or(state.crew.as_ref())) {
-                (None, Some(crew)) => {
-                    let listener = Arc::new(Listener::new(&listen, &bound, log)?);
-                    Ok(Station::start(listener, &self.shared, &crew.queues)?)
-                }
-                (place, _) => Err(place.unwrap_or_default()),
-            });
+            stations.push(
+                match (goes_on, workers.as_ref().or(state.workers.as_ref())) {
+                    (None, Some(workers)) => {
+                        let listener = Arc::new(Listener::new(&listen, &bound, log)?);
+                        Ok(Station::start(listener, &self.shared, &workers.queues)?)
+                    }
+                    (place, _) => Err(place.unwrap_or_default()),
+                },
+            );
         }
         Ok(Plan {
             options: options.clone(),
             stations,
-            crew,
+            workers,
             moved,
         })
     }
@@ -291,8 +293,8 @@ impl Receiver {
         }
         // Nobody else reads from their sockets when the new ones do.
         drop(before);
-        if let Some(crew) = plan.crew {
-            state.crew = Some(crew);
+        if let Some(workers) = plan.workers {
+            state.workers = Some(workers);
         }
         for mut station in new {
             station
@@ -317,7 +319,7 @@ impl Receiver {
 
     /// Adds what was received to a page of metrics.
     pub fn metrics(&self, page: &mut Page) {
-        let waiting = self.state().crew.as_ref().map_or(0, Crew::waiting);
+        let waiting = self.state().workers.as_ref().map_or(0, Workers::waiting);
         self.shared.counters.metrics(page);
         page.gauge(
             "datagrams_waiting_bytes",
@@ -355,7 +357,7 @@ impl Receiver {
     pub fn stop(&self) {
         let mut state = self.state();
         state.stations.clear();
-        state.crew = None;
+        state.workers = None;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::met::Met;
+use crate::sequence_cache::SequenceCache;
 use crate::store::{Database, Store};
 
 /// So many words are kept beyond two for each database that there is: a client may name one in many
@@ -12,11 +12,11 @@ const ROOM: usize = 32;
 
 /// Databases by words as they came, so that no path is made of a word that came before.
 #[derive(Debug)]
-pub(super) struct Databases(Met<Arc<Database>>);
+pub(super) struct Databases(SequenceCache<Arc<Database>>);
 
 impl Databases {
     pub(super) fn new() -> Self {
-        Self(Met::new())
+        Self(SequenceCache::new())
     }
 
     /// The database of a word that came before, or else that which it means now. It may have been forgotten

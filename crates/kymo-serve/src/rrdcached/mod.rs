@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::daemon;
-use crate::lines::{Lines, Told};
+use crate::lines::{Lines, ReadLine};
 use crate::listen::{Server, Socket, Stream};
 use crate::metrics::Page;
 use crate::store::{Group, Store};
@@ -204,8 +204,8 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         loop {
             while let Some(told) = lines.next_line() {
                 let goes = match told {
-                    Told::Line(line) => self.line(line)?,
-                    Told::TooLong => {
+                    ReadLine::Line(line) => self.line(line)?,
+                    ReadLine::TooLong => {
                         self.count_line();
                         self.refuse(format_args!("the line has {LONGEST_LINE} bytes or more"));
                         Goes::On

@@ -35,7 +35,7 @@ impl Store {
     /// Those of [`create`](Self::create); `AlreadyExists` where there is one.
     pub fn create_new(&self, path: &[u8], definition: &Definition) -> io::Result<()> {
         let new = self.write_new(path, definition, true)?;
-        let _alone = self.alone(path);
+        let _alone = self.lock_path(path);
         match self.known(path) {
             // Its file was removed, and it has updates for it still.
             Some(_) => Err(io::ErrorKind::AlreadyExists.into()),

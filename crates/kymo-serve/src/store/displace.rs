@@ -1,7 +1,7 @@
 //! Paths that lead to another file from some moment on, or are to be looked for again.
 //!
 //! Updates must neither go to a file that they were not meant for, nor be judged by the last time of one that
-//! is there no more. So whoever opens, forgets or makes the database of a path is [alone](Alone) with it
+//! is there no more. So whoever opens, forgets or makes the database of a path is [alone](PathLock) with it
 //! meanwhile; a database that is known is taken out of the table and [held](Place::Held): it takes no
 //! updates, and no writer touches its file, until that is done or has failed.
 
@@ -20,12 +20,12 @@ use crate::sync::{lock, wait};
 
 /// As long as this is there, nobody else opens, forgets or makes the database of a path.
 #[derive(Debug)]
-pub(super) struct Alone<'a> {
+pub(super) struct PathLock<'a> {
     store: &'a Store,
     path: Box<[u8]>,
 }
 
-impl Drop for Alone<'_> {
+impl Drop for PathLock<'_> {
     fn drop(&mut self) {
         lock(&self.store.busy).remove(&self.path);
         self.store.free.notify_all();
@@ -36,13 +36,13 @@ impl Store {
     /// Waits until nobody else does something with a path.
     ///
     /// It comes before all locks: who has it may take any of them.
-    pub(super) fn alone(&self, path: &[u8]) -> Alone<'_> {
+    pub(super) fn lock_path(&self, path: &[u8]) -> PathLock<'_> {
         let mut busy = lock(&self.busy);
         while busy.contains(path) {
             busy = wait(&self.free, busy);
         }
         busy.insert(path.into());
-        Alone {
+        PathLock {
             store: self,
             path: path.into(),
         }
@@ -72,7 +72,7 @@ impl Store {
 
     /// Forgets a path, and does what belongs to it.
     fn displace(&self, path: &[u8], act: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
-        let _alone = self.alone(path);
+        let _alone = self.lock_path(path);
         // Nothing is carried over to a new journal meanwhile.
         let mut unopened = lock(&self.unopened);
         let held = self.hold(path);
@@ -184,7 +184,7 @@ impl Store {
             && let Err(error) = journal.carry(&mut group.bytes)
         {
             // It is in memory still, and so in the next file of the journal.
-            self.quiet
+            self.log_limiter
                 .tell(format_args!("the journal cannot be written: {error}"));
         }
     }

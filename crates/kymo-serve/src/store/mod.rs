@@ -34,7 +34,7 @@ use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Rrd;
 
 use crate::journal::{self, Journal};
-use crate::quiet::Quiet;
+use crate::log_limiter::LogLimiter;
 use crate::sync::lock;
 pub use database::Database;
 use database::{Place, State};
@@ -194,14 +194,14 @@ pub struct Store {
     /// Records that the journal has for databases that could not be opened yet, by their paths.
     /// Held while something is carried over to a new journal, so that nothing is forgotten meanwhile.
     unopened: Mutex<HashMap<Box<[u8]>, Vec<u8>>>,
-    /// Paths that somebody is [alone](displace::Alone) with, and what tells that there is one less.
+    /// Paths that somebody is [alone](displace::PathLock) with, and what tells that there is one less.
     busy: Mutex<HashSet<Box<[u8]>>>,
     free: Condvar,
     pending_bytes: AtomicUsize,
     /// What it has done.
     pub counters: Counters,
     upkeep: Upkeep,
-    quiet: Quiet,
+    log_limiter: LogLimiter,
     threads: Mutex<Threads>,
 }
 
@@ -240,7 +240,7 @@ impl Store {
         };
         let writers = options.writers.max(1);
         let store = Arc::new(Self {
-            quiet: Quiet::new(Arc::clone(&options.log)),
+            log_limiter: LogLimiter::new(Arc::clone(&options.log)),
             timing: RwLock::new(options.timing),
             options,
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
@@ -390,7 +390,7 @@ impl Store {
         if !self.allows(path) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let _alone = self.alone(path);
+        let _alone = self.lock_path(path);
         if let Some(database) = self.known(path) {
             return Ok(database);
         }
@@ -474,7 +474,7 @@ impl Store {
         let done = journal.append(&mut group.bytes);
         group.bytes.clear();
         if let Err(error) = &done {
-            self.quiet.tell(format_args!(
+            self.log_limiter.tell(format_args!(
                 "the journal cannot be written: {error}; updates are refused"
             ));
         }

@@ -114,7 +114,7 @@ pub(super) fn run(store: &Store) {
             Wish::Rotate => {
                 if let Err(error) = write_all(store) {
                     store
-                        .quiet
+                        .log_limiter
                         .tell(format_args!("the journal cannot begin anew: {error}"));
                 }
                 times.rotated = Instant::now();

@@ -9,14 +9,14 @@ use kymo_model::Recording;
 use kymo_time::Timestamp;
 
 use super::events::Error;
-use super::intern::OTHERS;
 use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run};
 use super::text::{float_json, percent, track_json};
-use super::tracks::{Track, TrackBy};
+use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::name_of;
 use crate::pipeline::Select;
 use crate::report::{Count, Json, Style, Table};
+use crate::tracks::{OTHERS, SliceKeys};
 
 /// Pairs of a class and a track that are told apart; others are put on one more track.
 const MOST_PAIRS: usize = 1 << 21;
@@ -98,8 +98,7 @@ impl TrackStats {
                 .map(|of| vec![Some(SEEN); classes(of)])
                 .collect(),
             tracks,
-            begin_key: None,
-            end_key: None,
+            keys: SliceKeys::default(),
         };
         let mut before = 0;
         let first_class = recordings.iter().map(|of| {
@@ -128,7 +127,7 @@ impl TrackStats {
         };
         for of_track in counts.chunk_by(|a, b| a.0.0 == b.0.0) {
             let mut of = OnTrack {
-                track: known.track(recordings, of_track[0].0.0),
+                track: track(recordings, &known, of_track[0].0.0),
                 count: Count::default(),
                 classes: Vec::with_capacity(of_track.len()),
             };
@@ -163,7 +162,7 @@ impl TrackStats {
     }
 
     /// One object: `events` (with `untimed`, those without a time, which are not counted below),
-    /// `discarded_events`, `first`, `last` (nanoseconds), `rate` (events per second), `tracks`
+    /// `discarded_events`, `discarded_packets`, `first`, `last` (nanoseconds), `rate` (events per second), `tracks`
     /// (each with `recording`, `track`, `track_name`, `events`, `first`, `last`, `rate`,
     /// `event_classes`, of which each has `event_class`, `event` and the same counts), `faults`.
     pub fn to_json(&self) -> Vec<u8> {

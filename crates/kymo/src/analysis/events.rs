@@ -99,6 +99,11 @@ pub enum Error {
         /// What is wrong with its name.
         error: Box<FilterError>,
     },
+    /// No recording says which of its events begin and end something.
+    NoSlices {
+        /// The options that say it.
+        options: &'static str,
+    },
     /// An event is the beginning and the end of the same thing.
     BothEnds {
         /// Its name.
@@ -111,6 +116,11 @@ impl fmt::Display for Error {
         match self {
             Self::Event(unknown) => unknown.fmt(f),
             Self::Field { purpose, error } => write!(f, "{purpose}: {error}"),
+            Self::NoSlices { options } => write!(
+                f,
+                "no recording says which of its events begin and end something\n\
+                 hint: specify them with {options}"
+            ),
             Self::BothEnds { name } => {
                 write!(f, "event `{name}` is meant as a beginning and as an end")
             }

@@ -3,20 +3,22 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use kymo_model::Recording;
 use kymo_time::Timestamp;
 
 use super::events::{Error, EventPattern};
 use super::histogram::Histogram;
-use super::key;
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{Analysis, BEGINS, Coverage, ENDS, EndKey, Occurrence, Options, Question, run};
+use super::profile::MOST_DEPTH;
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run};
 use super::text::{bar, bound, duration, float_json, number_json, percent, track_json, unit_of};
-use super::tracks::{Track, TrackBy};
+use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
-use crate::filter::{FieldNames, FilterError};
+use crate::filter::{FieldNames, FilterError, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
+use crate::tracks::{Fields, Key, RowKey, SliceKeys};
 
 /// Starts that may wait for their ends at the same time.
 const MOST_OPEN: usize = 1 << 20;
@@ -27,10 +29,9 @@ const PERCENTILES: [(&str, u32); 4] = [("p50", 500), ("p90", 900), ("p99", 990),
 /// Which events belong together.
 #[derive(Clone, Debug)]
 pub struct LatencyQuery {
-    /// The events that start something.
-    pub start: EventPattern,
-    /// The events that end it.
-    pub end: EventPattern,
+    /// The events that start something, and those that end it; without them those that begin and end slices, as the
+    /// recordings say.
+    pub events: Option<(EventPattern, EventPattern)>,
     /// What a start and its end have in common.
     pub pair_by: PairBy,
     /// What a track is.
@@ -133,7 +134,8 @@ pub struct Slow {
     pub start_track: Track,
     /// Where it ended.
     pub end_track: Track,
-    /// The values of the fields that the start and the end have in common.
+    /// The values of the fields that the start and the end have in common; of a slice that the recording says to
+    /// begin and end, the name of the event.
     pub key: String,
 }
 
@@ -145,18 +147,81 @@ pub(super) struct Candidate {
     pub(super) start: Reverse<i64>,
     pub(super) end: Reverse<i64>,
     tracks: (u32, u32),
-    key: Box<[u8]>,
+    key: Key,
+    /// Recording and event class of the start.
+    class: (usize, usize),
 }
 
-/// What a start and its end have in common: where only the track counts, nothing need be kept
-/// of the heap.
-type Shared = (u32, Box<[u8]>);
+/// A start that waits for its end.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    time: i64,
+    track: u32,
+    class: (usize, usize),
+}
+
+impl Start {
+    fn of(event: &Occurrence<'_>) -> Self {
+        Self {
+            time: event.time,
+            track: event.track,
+            class: (event.recording, event.class),
+        }
+    }
+}
+
+/// The slices of a track that are open, each within the one before.
+#[derive(Clone, Debug, Default)]
+struct Nested {
+    starts: Vec<Start>,
+    /// Those within the deepest that is kept.
+    deeper: u64,
+}
+
+/// The slices that are open on all tracks.
+#[derive(Debug, Default)]
+struct Slices {
+    of_track: Vec<Nested>,
+    of_others: Nested,
+    open: u64,
+    dropped: u64,
+}
+
+impl Slices {
+    fn begin(&mut self, start: Start) {
+        let track = super::slot(&mut self.of_track, &mut self.of_others, start.track);
+        if track.starts.len() >= MOST_DEPTH || self.open >= MOST_OPEN as u64 {
+            track.deeper += 1;
+            self.dropped += 1;
+            return;
+        }
+        self.open += 1;
+        track.starts.push(start);
+    }
+
+    /// The start of the slice that ends; `Err` if it was given up, or there is none.
+    fn end(&mut self, track: u32) -> Result<Start, bool> {
+        let track = super::slot(&mut self.of_track, &mut self.of_others, track);
+        if track.deeper > 0 {
+            track.deeper -= 1;
+            return Err(true);
+        }
+        let start = track.starts.pop().ok_or(false)?;
+        self.open -= 1;
+        Ok(start)
+    }
+}
+
+/// What a start and its end have in common.
+type Shared = (u32, Key);
 
 /// The latencies so far.
 pub(super) struct Work {
     by_track: bool,
     most_worst: usize,
-    open: Pending<Shared, (i64, u32)>,
+    open: Pending<Shared, Start>,
+    /// The same of slices that nest, where recordings say what begins and ends them.
+    slices: Option<Slices>,
     pub(super) starts: u64,
     pub(super) ends: u64,
     pub(super) pairs: u64,
@@ -174,6 +239,7 @@ impl Work {
             by_track,
             most_worst: worst,
             open: Pending::new(most_open),
+            slices: None,
             starts: 0,
             ends: 0,
             pairs: 0,
@@ -187,37 +253,50 @@ impl Work {
     }
 
     pub(super) fn unmatched(&self) -> Unmatched {
+        let slices = self.slices.as_ref();
+        let (open, dropped) = slices.map_or((0, 0), |of| (of.open, of.dropped));
         Unmatched {
             replaced: self.replaced,
-            open: self.open.len(),
-            dropped: self.open.dropped(),
+            open: self.open.len() + open,
+            dropped: self.open.dropped() + dropped,
             ends: self.unmatched_ends,
         }
     }
 
     #[inline]
-    fn shared(&self, event: &Occurrence<'_>, key: &[u8]) -> Shared {
+    fn shared(&self, event: &Occurrence<'_>, key: RowKey<'_>) -> Shared {
         let track = if self.by_track { event.track } else { 0 };
-        (track, key.into())
+        (track, key.key())
     }
 
     fn end(&mut self, event: &Occurrence<'_>) {
         self.ends += 1;
-        let shared = self.shared(event, event.end_key);
-        let Some((start, start_track)) = self.open.remove(&shared) else {
-            self.unmatched_ends += 1;
+        if let Some(slices) = &mut self.slices {
+            match slices.end(event.track) {
+                Ok(start) => self.pair(start, event.time, event.track, Key::None),
+                Err(is_given_up) => self.unmatched_ends += u64::from(!is_given_up),
+            }
             return;
-        };
-        if event.time < start {
+        }
+        let shared = self.shared(event, event.end_key);
+        match self.open.remove(&shared) {
+            Some(start) => self.pair(start, event.time, event.track, shared.1),
+            None => self.unmatched_ends += 1,
+        }
+    }
+
+    #[inline]
+    fn pair(&mut self, start: Start, end: i64, end_track: u32, key: Key) {
+        if end < start.time {
             self.backwards += 1;
             return;
         }
-        let nanos = event.time.abs_diff(start);
+        let nanos = end.abs_diff(start.time);
         self.pairs += 1;
         self.times.add(nanos);
         self.histogram.add(nanos);
         // Where a clock goes back, what ends later may have started before.
-        let rank = (nanos, Reverse(start));
+        let rank = (nanos, Reverse(start.time));
         let least = self
             .worst
             .peek()
@@ -225,10 +304,11 @@ impl Work {
         if self.worst.len() < self.most_worst || least.is_some_and(|least| rank > least) {
             self.worst.push(Reverse(Candidate {
                 nanos,
-                start: Reverse(start),
-                end: Reverse(event.time),
-                tracks: (start_track, event.track),
-                key: shared.1,
+                start: Reverse(start.time),
+                end: Reverse(end),
+                tracks: (start.track, end_track),
+                key,
+                class: start.class,
             }));
             if self.worst.len() > self.most_worst {
                 self.worst.pop();
@@ -238,8 +318,11 @@ impl Work {
 
     fn start(&mut self, event: &Occurrence<'_>) {
         self.starts += 1;
+        if let Some(slices) = &mut self.slices {
+            return slices.begin(Start::of(event));
+        }
         let shared = self.shared(event, event.begin_key);
-        let replaced = self.open.insert(shared, (event.time, event.track));
+        let replaced = self.open.insert(shared, Start::of(event));
         self.replaced += u64::from(replaced.is_some());
     }
 }
@@ -254,6 +337,11 @@ impl Analysis for Work {
         if event.role & BEGINS != 0 {
             self.start(event);
         }
+        if let Some(nanos) = event.duration {
+            (self.starts, self.ends) = (self.starts + 1, self.ends + 1);
+            let end = event.time.saturating_add_unsigned(nanos);
+            self.pair(Start::of(event), end, event.track, Key::None);
+        }
     }
 }
 
@@ -261,7 +349,8 @@ impl Latency {
     /// Measures the latencies of all events that `select` wants.
     ///
     /// A start whose end has not come when another start like it comes has none: the end is that
-    /// of the later one.
+    /// of the later one. Slices of a track that recordings say to begin and end nest: an end is that of the
+    /// slice that was begun last.
     ///
     /// # Errors
     ///
@@ -272,20 +361,30 @@ impl Latency {
         query: &LatencyQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        let starts = query.start.classes(recordings).map_err(Error::Event)?;
-        let ends = query.end.classes(recordings).map_err(Error::Event)?;
+        let roles = match &query.events {
+            Some((start, end)) => {
+                let starts = start.classes(recordings).map_err(Error::Event)?;
+                super::roles(starts, end.classes(recordings).map_err(Error::Event)?)
+            }
+            None => super::own_roles(recordings, "--start and --end")?,
+        };
         let fields = query.pair_by.fields.as_ref();
+        let of_fields = |names| Fields {
+            option: "pair-by",
+            names,
+            required: true,
+        };
         let question = Question {
-            roles: super::roles(starts, ends),
+            roles,
             tracks: &query.tracks,
-            begin_key: fields.map(|(start, _)| (start, "pair-by")),
-            end_key: fields.map(|(_, end)| EndKey {
-                names: end,
-                purpose: "pair-by",
-                required: true,
-            }),
+            keys: SliceKeys {
+                begin: fields.map(|(start, _)| of_fields(start)),
+                end: fields.map(|(_, end)| of_fields(end)),
+            },
         };
         let mut work = Work::new(query.pair_by.track, query.worst, MOST_OPEN);
+        let is_nested = query.events.is_none() && fields.is_none();
+        work.slices = is_nested.then(Slices::default);
         let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
         let unmatched = work.unmatched();
         let worst = work.worst.into_sorted_vec().into_iter();
@@ -293,9 +392,14 @@ impl Latency {
             nanos: slow.nanos,
             start: Timestamp::from_nanos(slow.start.0),
             end: Timestamp::from_nanos(slow.end.0),
-            start_track: known.track(recordings, slow.tracks.0),
-            end_track: known.track(recordings, slow.tracks.1),
-            key: key::text(&slow.key),
+            start_track: track(recordings, &known, slow.tracks.0),
+            end_track: track(recordings, &known, slow.tracks.1),
+            key: match is_nested {
+                true => {
+                    name_of(&recordings[slow.class.0].event_classes()[slow.class.1]).to_string()
+                }
+                false => slow.key.text(),
+            },
         });
         Ok(Self {
             starts: work.starts,
@@ -308,7 +412,7 @@ impl Latency {
             coverage,
             title: query.tracks.title(),
             several: recordings.len() > 1,
-            has_key: fields.is_some(),
+            has_key: fields.is_some() || is_nested,
         })
     }
 
@@ -319,7 +423,7 @@ impl Latency {
     }
 
     /// One object, its durations and times in nanoseconds: `events`, `untimed`,
-    /// `discarded_events`, `starts`, `ends`, `pairs`, `unmatched_starts`, `replaced`, `open`,
+    /// `discarded_events`, `discarded_packets`, `starts`, `ends`, `pairs`, `unmatched_starts`, `replaced`, `open`,
     /// `dropped`, `unmatched_ends`, `backwards`, `mean`, `deviation`, `min`, `p50`, `p90`, `p99`,
     /// `p99.9`, `max` (null without pairs), `histogram` (each with `from`, `to`, `count`),
     /// `worst` (each with `latency`, `start`, `end`, `start_track`, `end_track`, `key`) and

@@ -13,8 +13,6 @@
 mod by_track;
 mod events;
 mod histogram;
-mod intern;
-mod key;
 mod latency;
 mod moments;
 mod pending;
@@ -24,7 +22,7 @@ mod states;
 #[cfg(test)]
 mod tests;
 mod text;
-pub(crate) mod tracks;
+mod tracks;
 
 pub use by_track::{ClassOnTrack, OnTrack, TrackStats};
 pub use events::{Error, EventPattern, UnknownEvent};
@@ -35,6 +33,11 @@ pub use profile::{Profile, ProfileKey, ProfileQuery};
 pub use run::{Coverage, Options};
 pub use states::{Sort, StateTrack, States, StatesQuery};
 pub use tracks::{Track, TrackBy};
+
+use kymo_model::{Recording, SliceRole};
+
+use crate::AnyRecording;
+use crate::tracks::OTHERS;
 
 /// What the events of each class are: beginnings, ends, both, or nothing that is looked at.
 fn roles(begins: Vec<Vec<bool>>, ends: Vec<Vec<bool>>) -> Vec<Vec<Option<run::Role>>> {
@@ -48,10 +51,32 @@ fn roles(begins: Vec<Vec<bool>>, ends: Vec<Vec<bool>>) -> Vec<Vec<Option<run::Ro
     begins.into_iter().zip(ends).map(of).collect()
 }
 
+/// The same as recordings say it of their own events; `options` are those that say it otherwise.
+fn own_roles(
+    recordings: &[AnyRecording],
+    options: &'static str,
+) -> Result<Vec<Vec<Option<run::Role>>>, Error> {
+    let role = |of: &AnyRecording, class| match of.roles(class).slice {
+        SliceRole::Begin => Some(run::BEGINS),
+        SliceRole::End => Some(run::ENDS),
+        SliceRole::Whole(_) => Some(run::WHOLE),
+        _ => None,
+    };
+    let roles = recordings.iter().map(|of| {
+        let classes = 0..of.event_classes().len();
+        classes.map(|class| role(of, class)).collect()
+    });
+    let roles: Vec<Vec<_>> = roles.collect();
+    match roles.iter().flatten().any(Option::is_some) {
+        true => Ok(roles),
+        false => Err(Error::NoSlices { options }),
+    }
+}
+
 /// The element of a number, of a list that grows; `others` where the number has no place.
 #[inline]
 fn slot<'a, T: Default + Clone>(list: &'a mut Vec<T>, others: &'a mut T, number: u32) -> &'a mut T {
-    if number == intern::OTHERS {
+    if number == OTHERS {
         return others;
     }
     let place = number as usize;
@@ -63,7 +88,7 @@ fn slot<'a, T: Default + Clone>(list: &'a mut Vec<T>, others: &'a mut T, number:
 
 /// The elements of such a list with their numbers.
 fn slots<T>(list: Vec<T>, others: T) -> impl Iterator<Item = (u32, T)> {
-    (0..).zip(list).chain([(intern::OTHERS, others)])
+    (0..).zip(list).chain([(OTHERS, others)])
 }
 
 /// The header of a table: from column `first` on they are durations, and the last column has a

@@ -1,22 +1,21 @@
 //! Profiles: nested calls, the time in each and in those that it calls.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
 
 use kymo_model::Recording;
 
 use super::events::{Error, EventPattern};
-use super::intern::Interner;
-use super::key;
 use super::moments::{Drift, Moments};
-use super::run::{
-    Analysis, BEGINS, Coverage, ENDS, EndKey, Occurrence, Options, Question, SEEN, run,
-};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, SEEN, run};
 use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
+use crate::tracks::{Fields, Interner, Key, OTHERS, RowKey, SliceKeys};
 
 /// Calls that are open on one track; those within are left out.
 pub(super) const MOST_DEPTH: usize = 1024;
@@ -26,10 +25,9 @@ const MOST_OPEN: usize = 1 << 20;
 /// Which events are calls.
 #[derive(Clone, Debug)]
 pub struct ProfileQuery {
-    /// The events that enter something.
-    pub enter: EventPattern,
-    /// The events that leave it.
-    pub exit: EventPattern,
+    /// The events that enter something, and those that leave it; without them those that begin and end slices, as
+    /// the recordings say.
+    pub events: Option<(EventPattern, EventPattern)>,
     /// Fields by whose values time is told; without them, by the name of the event that enters.
     pub key: Option<FieldNames>,
     /// What a track is: each has calls of its own.
@@ -67,8 +65,8 @@ pub struct ProfileKey {
     pub key: String,
     /// The time of each call without what it calls.
     pub own: Moments,
-    /// The time of all calls with what they call, in nanoseconds; what is within a call of the
-    /// same key counts once.
+    /// The time of all calls with what they call, in nanoseconds; a call within another one of the
+    /// same key that ended, too, is not counted again.
     pub total: u64,
 }
 
@@ -80,6 +78,9 @@ struct Frame {
     begin: i64,
     /// Time in what it calls.
     inner: u64,
+    /// Time of the outermost calls of its key within it. If it ends, that time is part of its
+    /// own; if its exit was lost, those calls are charged instead.
+    same_key: u128,
 }
 
 /// A track.
@@ -103,7 +104,7 @@ pub(super) struct Work {
     running: bool,
     /// The key of each class, where keys are no values; by recording and class.
     class_keys: Option<Vec<Vec<u32>>>,
-    pub(super) keys: Interner,
+    pub(super) keys: Interner<Key>,
     pub(super) times: Vec<OfKey>,
     pub(super) other_times: OfKey,
     stacks: Vec<Stack>,
@@ -112,6 +113,8 @@ pub(super) struct Work {
     current: Option<(u32, i64)>,
     /// Calls that are open.
     open: usize,
+    /// When and on which track calls end whose duration is known.
+    ends: BinaryHeap<Reverse<(i64, u32)>>,
     pub(super) unmatched_enters: u64,
     pub(super) unmatched_exits: u64,
     pub(super) too_deep: u64,
@@ -132,6 +135,7 @@ impl Work {
             other_stack: Stack::default(),
             current: None,
             open: 0,
+            ends: BinaryHeap::new(),
             unmatched_enters: 0,
             unmatched_exits: 0,
             too_deep: 0,
@@ -146,38 +150,68 @@ impl Work {
         let keys = recordings.iter().map(|of| {
             let classes = of.event_classes().iter();
             classes
-                .map(|class| self.keys.number(name_of(class).as_bytes()))
+                .map(|class| {
+                    let name = name_of(class).as_bytes();
+                    let hash = self.keys.hasher().hash_one(name);
+                    let is_it = |known: &Key| matches!(known, Key::Text(known) if **known == *name);
+                    let make = || (Key::Text(name.into()), name.len());
+                    self.keys.number(hash, is_it, make)
+                })
                 .collect()
         });
         self.class_keys = Some(keys.collect());
     }
 
-    /// The time of an event's track.
-    fn time_of(&mut self, event: &Occurrence<'_>) -> i64 {
+    /// The number of a key.
+    pub(super) fn number(&mut self, key: RowKey<'_>) -> u32 {
+        let hash = key.hash(0, self.keys.hasher());
+        let is_it = |known: &Key| key.is(known);
+        self.keys.number(hash, is_it, || {
+            let key = key.key();
+            let bytes = key.byte_size();
+            (key, bytes)
+        })
+    }
+
+    /// Ends the calls that are known to end until a time.
+    #[inline]
+    pub(super) fn end_until(&mut self, time: i64) {
+        while let Some(&Reverse((end, track))) = self.ends.peek()
+            && end <= time
+        {
+            self.ends.pop();
+            self.last = self.last.max(end);
+            let now = self.time_of(track, end);
+            self.exit(track, RowKey::default(), now);
+        }
+    }
+
+    /// The time of a track.
+    fn time_of(&mut self, track: u32, time: i64) -> i64 {
         if !self.running {
-            return event.time;
+            return time;
         }
         let since = match self.current {
-            Some((track, since)) if track == event.track => since,
+            Some((current, since)) if current == track => since,
             before => {
-                if let Some((track, since)) = before {
-                    let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
+                if let Some((before, since)) = before {
+                    let stack = super::slot(&mut self.stacks, &mut self.other_stack, before);
                     // A clock that went back does not take away what a track has run.
-                    let ran = event.time.saturating_sub(since).max(0);
+                    let ran = time.saturating_sub(since).max(0);
                     stack.ran = stack.ran.saturating_add(ran);
                 }
-                self.current = Some((event.track, event.time));
-                event.time
+                self.current = Some((track, time));
+                time
             }
         };
-        let stack = super::slot(&mut self.stacks, &mut self.other_stack, event.track);
-        stack.ran.saturating_add(event.time.saturating_sub(since))
+        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
+        stack.ran.saturating_add(time.saturating_sub(since))
     }
 
     fn enter(&mut self, event: &Occurrence<'_>, now: i64) {
         let key = match &self.class_keys {
             Some(keys) => keys[event.recording][event.class],
-            None => self.keys.number(event.begin_key),
+            None => self.number(event.begin_key),
         };
         let stack = super::slot(&mut self.stacks, &mut self.other_stack, event.track);
         if stack.frames.len() >= MOST_DEPTH || self.open >= MOST_OPEN {
@@ -190,16 +224,17 @@ impl Work {
             key,
             begin: now,
             inner: 0,
+            same_key: 0,
         });
     }
 
-    fn exit(&mut self, event: &Occurrence<'_>, now: i64) {
-        let has_key = self.class_keys.is_none() && !key::is_missing(event.end_key);
+    fn exit(&mut self, track: u32, key: RowKey<'_>, now: i64) {
+        let has_key = self.class_keys.is_none() && !key.is_missing();
         let wanted = match has_key {
-            true => Some(self.keys.number(event.end_key)),
+            true => Some(self.number(key)),
             false => None,
         };
-        let stack = super::slot(&mut self.stacks, &mut self.other_stack, event.track);
+        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
         if stack.deeper > 0 {
             stack.deeper -= 1;
             return;
@@ -217,32 +252,61 @@ impl Work {
         let above = frames.len() - place - 1;
         self.unmatched_enters += above as u64;
         self.open -= above + 1;
-        // Time in what the lost ones called was not theirs alone.
+        // What the lost ones called is not the caller's own time.
         let lost = frames[place + 1..].iter().map(|frame| frame.inner);
         let lost = lost.fold(0, u64::saturating_add);
         let frame = frames[place];
         let inner = frame.inner.saturating_add(lost);
-        frames.truncate(place);
-        let is_outermost = frames.iter().all(|outer| outer.key != frame.key);
         let whole = u64::try_from(i128::from(now) - i128::from(frame.begin));
-        if let Some(caller) = frames.last_mut() {
+        for _ in 0..above {
+            self.drop_innermost(track);
+        }
+        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
+        if let Some(caller) = place.checked_sub(1) {
+            let caller = &mut stack.frames[caller];
             caller.inner = caller
                 .inner
                 .saturating_add(*whole.as_ref().unwrap_or(&inner));
         }
         let Ok(whole) = whole else {
             self.backwards += 1;
-            return;
+            return self.drop_innermost(track);
         };
+        // The call counts as a whole, so what it holds of its key does not count again.
+        stack.frames[place].same_key = whole.into();
+        self.drop_innermost(track);
         let of = super::slot(&mut self.times, &mut self.other_times, frame.key);
         of.own.add(whole.saturating_sub(inner));
-        if is_outermost {
-            of.total += u128::from(whole);
-        }
     }
 
-    /// What has been entered and not left, at the end.
-    pub(super) fn left_open(&self) -> u64 {
+    /// Takes the innermost call from a stack, and charges the time of its key to the next call of
+    /// the same key around it, or, if there is none, to the total of the key.
+    fn drop_innermost(&mut self, track: u32) {
+        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
+        let Some(frame) = stack.frames.pop() else {
+            return;
+        };
+        let around = stack
+            .frames
+            .iter_mut()
+            .rfind(|outer| outer.key == frame.key);
+        let charged = match around {
+            Some(outer) => &mut outer.same_key,
+            None => &mut super::slot(&mut self.times, &mut self.other_times, frame.key).total,
+        };
+        *charged += frame.same_key;
+    }
+
+    /// Drops what has been entered and not left, at the end. Returns the number of such calls.
+    pub(super) fn drop_open(&mut self) -> u64 {
+        for track in 0..self.stacks.len() as u32 {
+            while !self.stacks[track as usize].frames.is_empty() {
+                self.drop_innermost(track);
+            }
+        }
+        while !self.other_stack.frames.is_empty() {
+            self.drop_innermost(OTHERS);
+        }
         self.open as u64
     }
 }
@@ -250,13 +314,23 @@ impl Work {
 impl Analysis for Work {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
+        self.end_until(event.time);
         self.first.get_or_insert(event.time);
         self.last = self.last.max(event.time);
-        let now = self.time_of(event);
+        let now = self.time_of(event.track, event.time);
         match event.role {
             BEGINS => self.enter(event, now),
-            ENDS => self.exit(event, now),
+            ENDS => self.exit(event.track, event.end_key, now),
             _ => {}
+        }
+        if let Some(nanos) = event.duration {
+            if self.ends.len() >= MOST_OPEN {
+                self.too_deep += 1;
+                return;
+            }
+            self.enter(event, now);
+            let end = event.time.saturating_add_unsigned(nanos);
+            self.ends.push(Reverse((end, event.track)));
         }
     }
 }
@@ -276,9 +350,13 @@ impl Profile {
         query: &ProfileQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        let enters = query.enter.classes(recordings).map_err(Error::Event)?;
-        let exits = query.exit.classes(recordings).map_err(Error::Event)?;
-        let mut roles = super::roles(enters, exits);
+        let mut roles = match &query.events {
+            Some((enter, exit)) => {
+                let enters = enter.classes(recordings).map_err(Error::Event)?;
+                super::roles(enters, exit.classes(recordings).map_err(Error::Event)?)
+            }
+            None => super::own_roles(recordings, "--enter and --exit")?,
+        };
         for (of, roles) in recordings.iter().zip(&mut roles) {
             for (class, role) in of.event_classes().iter().zip(roles) {
                 match role {
@@ -292,29 +370,33 @@ impl Profile {
             }
         }
         let key = query.key.as_ref();
+        let fields = |required| {
+            key.map(|names| Fields {
+                option: "key",
+                names,
+                required,
+            })
+        };
         let question = Question {
             roles,
             tracks: &query.tracks,
-            begin_key: key.map(|names| (names, "key")),
-            end_key: key.map(|names| EndKey {
-                names,
-                purpose: "key",
-                required: false,
-            }),
+            keys: SliceKeys {
+                begin: fields(true),
+                end: fields(false),
+            },
         };
         let mut work = Work::new(query.running);
         if key.is_none() {
             work.by_class(recordings);
         }
         let (coverage, _) = run(recordings, select, &question, options, &mut work)?;
-        let unmatched_enters = work.unmatched_enters + work.left_open();
-        let by_class = work.class_keys.is_some();
+        work.end_until(i64::MAX);
+        let unmatched_enters = work.unmatched_enters + work.drop_open();
         let mut keys: Vec<ProfileKey> = super::slots(work.times, work.other_times)
             .filter(|(_, of)| of.own.count() > 0)
             .map(|(number, of)| ProfileKey {
-                key: match work.keys.string(number) {
-                    Some(name) if by_class => String::from_utf8_lossy(name).into_owned(),
-                    Some(values) => key::text(values),
+                key: match work.keys.key(number) {
+                    Some(key) => key.text(),
                     None => "(other keys)".to_string(),
                 },
                 own: of.own,
@@ -353,7 +435,7 @@ impl Profile {
         (count > 0).then(|| self.own() as f64 / count as f64)
     }
 
-    /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`,
+    /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`, `discarded_packets`,
     /// `calls`, `self`, `mean`, `span`, `unmatched_enters`, `unmatched_exits`, `too_deep`,
     /// `backwards`, `keys` (each with `key`, `calls`, `self`, `total`, `mean`, `deviation`,
     /// `min`, `max`, `offset`, `slope`, `correlation`) and `faults`.

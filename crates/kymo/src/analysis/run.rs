@@ -1,24 +1,26 @@
 //! Goes through the events of recordings in order of time, and hands those that an analysis
 //! looks at to it, with their tracks and keys.
 //!
-//! Threads decode and capture; what they find travels as bytes through the
-//! [pipeline](crate::pipeline), which merges the recordings.
+//! Threads decode the columns that tracks and keys need; the [pipeline](crate::pipeline) merges the
+//! rows.
 
 use std::io;
 use std::ops::ControlFlow;
 
-use kymo_model::{Chunk, Event, Fault, FaultReport, Recording};
+use kymo_model::{FaultReport, FieldId, Recording, SliceRole, Value};
 use kymo_text::Line;
 
 use super::events::Error;
-use super::key;
-use super::tracks::{TrackBy, Tracks, has_own, own_fields};
+use super::tracks::TrackBy;
 use crate::AnyRecording;
-use crate::carried::Carried;
-use crate::filter::{Capture, FieldNames, Fields, Wish};
-use crate::pipeline::{self, Output, Select, Window};
+use crate::Discarded;
+use crate::pipeline::{self, Output, RowRun, Select, Window};
 use crate::report::MOST_FAULTS;
-use crate::show::{Assembler, Message, MessageKind, Painter};
+use crate::show::{Message, MessageKind, Sink};
+use crate::timeline::Filler;
+use crate::tracks::{
+    ClassQuery, Edge, Fields, RowKey, SliceKeys, TrackPlan, TrackQuery, TrackTable,
+};
 
 /// How an analysis is made.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +51,8 @@ pub struct Coverage {
     pub events: u64,
     /// Those of them that have no time, and are left out.
     pub untimed: u64,
-    /// Events that the recorders discarded, as far as their number is known: what lies around
-    /// them may be measured wrong.
-    pub discarded_events: u64,
+    /// What the recorders discarded: what lies around it may be measured wrong.
+    pub discarded: Discarded,
     /// Damage met; at most [`MOST_FAULTS`].
     pub faults: Vec<FaultReport>,
     /// How many faults there are beyond those listed.
@@ -66,6 +67,8 @@ pub(super) const SEEN: Role = 0;
 pub(super) const BEGINS: Role = 1;
 /// It ends something.
 pub(super) const ENDS: Role = 2;
+/// It is a slice of its own, with a duration.
+pub(super) const WHOLE: Role = 4;
 
 /// An event, as an analysis sees it.
 pub(super) struct Occurrence<'k> {
@@ -77,9 +80,11 @@ pub(super) struct Occurrence<'k> {
     /// Number of its track.
     pub(super) track: u32,
     /// What tells it from others of its kind at its beginning; empty unless it begins something.
-    pub(super) begin_key: &'k [u8],
+    pub(super) begin_key: RowKey<'k>,
     /// The same for its end; empty unless it ends something.
-    pub(super) end_key: &'k [u8],
+    pub(super) end_key: RowKey<'k>,
+    /// How long it lasts, in nanoseconds, if it is a slice of its own.
+    pub(super) duration: Option<u64>,
 }
 
 /// Gets the events in order of time.
@@ -92,90 +97,42 @@ pub(super) struct Question<'q> {
     /// By recording and class; `None` for classes that are not looked at.
     pub(super) roles: Vec<Vec<Option<Role>>>,
     pub(super) tracks: &'q TrackBy,
-    /// Fields of events that begin something, and what they are for.
-    pub(super) begin_key: Option<(&'q FieldNames, &'static str)>,
-    /// Fields of events that end something.
-    pub(super) end_key: Option<EndKey<'q>>,
+    /// Fields of events that begin and end something.
+    pub(super) keys: SliceKeys<'q>,
 }
 
-/// Fields of events that end something.
-pub(super) struct EndKey<'q> {
-    pub(super) names: &'q FieldNames,
-    pub(super) purpose: &'static str,
-    /// Whether it is an error that no such event has them.
-    pub(super) required: bool,
-}
-
-/// How many values make the parts of what is captured of a class.
-#[derive(Clone, Copy, Debug, Default)]
-struct Parts {
-    role: Role,
-    /// Whether the track is the recording's own.
-    own: bool,
-    /// Values of the track; with none it is the stream.
-    track: usize,
-    begin: usize,
-    end: usize,
-}
-
-/// What to do with the events of each class.
-struct Plan {
-    /// By recording and class.
-    parts: Vec<Vec<Option<Parts>>>,
-    fields: Fields,
-}
-
-impl Plan {
-    fn new(recordings: &[AnyRecording], question: &Question<'_>) -> Result<Self, Error> {
-        let own = own_fields();
-        let none = FieldNames::at(&[]);
-        let (track, track_required) = match question.tracks {
-            TrackBy::Recording => (&none, false),
-            TrackBy::Fields(names) => (names, true),
+impl Question<'_> {
+    /// Finds the fields in the recordings.
+    fn plan(&self, recordings: &[AnyRecording]) -> Result<TrackPlan, Error> {
+        let query = TrackQuery {
+            tracks: match self.tracks {
+                TrackBy::Recording => None,
+                TrackBy::Fields(names) => Some(Fields {
+                    option: "track",
+                    names,
+                    required: true,
+                }),
+            },
+            slices: vec![self.keys],
+            ..TrackQuery::default()
         };
-        let (begin, begin_purpose) = question.begin_key.unwrap_or((&none, ""));
-        let (end, end_purpose, end_required) = match &question.end_key {
-            None => (&none, "", false),
-            Some(end) => (end.names, end.purpose, end.required),
-        };
-        let wish = |names, required| Wish { names, required };
-        // Positions in this list are used below.
-        let wishes = [
-            wish(&own, false),
-            wish(track, track_required),
-            wish(begin, true),
-            wish(end, end_required),
-        ];
-        let purposes = ["track", "track", begin_purpose, end_purpose];
-        let mut parts = Vec::with_capacity(recordings.len());
-        for (of, roles) in recordings.iter().zip(&question.roles) {
-            let classes = of.event_classes().iter().zip(roles);
-            let classes = classes.map(|(class, role)| {
-                let role = (*role)?;
-                let own_track = *question.tracks == TrackBy::Recording && has_own(class);
-                Some(Parts {
-                    role,
-                    own: own_track,
-                    track: if own_track { own.len() } else { track.len() },
-                    begin: if role & BEGINS != 0 { begin.len() } else { 0 },
-                    end: if role & ENDS != 0 { end.len() } else { 0 },
-                })
-            });
-            parts.push(classes.collect::<Vec<_>>());
-        }
         let asked = |recording: usize, class: usize| {
-            let parts: Parts = parts[recording][class]?;
-            let mut wishes = vec![if parts.own { 0 } else { 1 }];
-            wishes.extend((parts.role & BEGINS != 0).then_some(2));
-            wishes.extend((parts.role & ENDS != 0).then_some(3));
-            Some(wishes)
+            let role = self.roles[recording][class]?;
+            let duration = match recordings[recording].roles(class).slice {
+                SliceRole::Whole(duration) if role & WHOLE != 0 => Some(duration),
+                _ => None,
+            };
+            Some(ClassQuery {
+                duration,
+                begins: (role & BEGINS != 0).then_some(0),
+                ends: (role & ENDS != 0).then_some(0),
+                ..ClassQuery::default()
+            })
         };
-        let fields =
-            Fields::new(recordings, &wishes, asked).map_err(|(wish, error)| Error::Field {
-                purpose: purposes[wish],
-                error: Box::new(error),
-            })?;
-        Ok(Self { parts, fields })
+        TrackPlan::new(recordings, &query, asked).map_err(|unknown| Error::Field {
+            purpose: unknown.option,
+            error: unknown.error,
+        })
     }
 }
 
@@ -186,8 +143,8 @@ pub(super) fn run<S: Select>(
     question: &Question<'_>,
     options: &Options,
     analysis: &mut impl Analysis,
-) -> Result<(Coverage, Tracks), Error> {
-    let plan = Plan::new(recordings, question)?;
+) -> Result<(Coverage, TrackTable), Error> {
+    let plan = question.plan(recordings)?;
     let mut output = Faults {
         strict: options.strict,
         coverage: Coverage::default(),
@@ -199,12 +156,12 @@ pub(super) fn run<S: Select>(
     }
     let mut sequencer = Sequencer {
         plan: &plan,
-        tracks: Tracks::new(recordings),
+        tracks: TrackTable::new(recordings),
         analysis,
         resolution: i64::from(options.resolution.max(1)),
         events: 0,
         untimed: 0,
-        discarded: 0,
+        discarded: Discarded::default(),
     };
     if !options.strict || output.coverage.faults.is_empty() {
         let narrowed = Narrowed {
@@ -221,21 +178,21 @@ pub(super) fn run<S: Select>(
     let mut coverage = output.coverage;
     coverage.events = sequencer.events;
     coverage.untimed = sequencer.untimed;
-    coverage.discarded_events = sequencer.discarded;
+    coverage.discarded = sequencer.discarded;
     Ok((coverage, sequencer.tracks))
 }
 
 /// Wants what another one wants, of the classes that are looked at.
 struct Narrowed<'a, S> {
     select: &'a S,
-    plan: &'a Plan,
+    plan: &'a TrackPlan,
 }
 
 impl<S: Select> Select for Narrowed<'_, S> {
-    type Judge = S::Judge;
+    type Predicate = S::Predicate;
 
-    fn judge(&self) -> S::Judge {
-        self.select.judge()
+    fn predicate(&self) -> S::Predicate {
+        self.select.predicate()
     }
 
     fn window(&self, recording: usize) -> Window {
@@ -243,7 +200,12 @@ impl<S: Select> Select for Narrowed<'_, S> {
     }
 
     fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.plan.parts[recording][class].is_some() && self.select.wants_class(recording, of, class)
+        self.plan.classes(recording)[class].is_some()
+            && self.select.wants_class(recording, of, class)
+    }
+
+    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
+        self.select.looks_at(recording, class, field)
     }
 
     fn first_chunk(&self, recording: usize, stream: usize) -> usize {
@@ -251,117 +213,104 @@ impl<S: Select> Select for Narrowed<'_, S> {
     }
 }
 
-/// Captures tracks and keys of events, in any thread.
-struct Capturer<'a> {
-    plan: &'a Plan,
-    capture: Capture<'a>,
-    recording: usize,
-}
-
-impl Painter for Capturer<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.recording = recording;
-        self.capture.begin_chunk(recording, of, chunk)
-    }
-
-    #[inline]
-    fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        let Some(parts) = self.plan.parts[self.recording][event.class_index()] else {
-            return Ok(());
-        };
-        if parts.track + parts.begin + parts.end == 0 {
-            return Ok(());
-        }
-        self.capture.event(event)?;
-        self.capture.each(|value| key::write(value, out));
-        Ok(())
-    }
-}
-
 /// Hands the events to the analysis.
 struct Sequencer<'a, A> {
-    plan: &'a Plan,
-    tracks: Tracks,
+    plan: &'a TrackPlan,
+    tracks: TrackTable,
     analysis: &'a mut A,
     resolution: i64,
     events: u64,
     untimed: u64,
-    discarded: u64,
+    discarded: Discarded,
 }
 
-impl<'a, A: Analysis> Assembler for Sequencer<'a, A> {
-    type Painter = Capturer<'a>;
+impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
+    type Renderer = Filler<'a>;
 
-    fn painter(&self) -> Capturer<'a> {
-        Capturer {
-            plan: self.plan,
-            capture: self.plan.fields.capture(),
-            recording: 0,
-        }
+    const ROWS: bool = true;
+
+    fn renderer(&self) -> Filler<'a> {
+        Filler::with_raw_texts(&self.plan.rows)
     }
 
-    #[inline]
+    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+        self.plan.rows.looks_at(recording, of, class, field)
+    }
+
     fn message(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
-        text: &[u8],
-        out: &mut Line,
-        warnings: &mut Vec<u8>,
+        _of: &[AnyRecording],
+        _text: &[u8],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
     ) {
         match message.kind {
-            MessageKind::Event => self.event(message, of, text, out, warnings),
-            MessageKind::LostEvents(lost) => {
-                self.discarded = self.discarded.saturating_add(lost.count.unwrap_or(0));
-            }
+            MessageKind::LostEvents(lost) => self.discarded.add_events(&lost),
+            MessageKind::LostChunks(lost) => self.discarded.add_packets(&lost),
             _ => {}
         }
     }
 
-    #[inline]
-    fn event(
+    fn rows(
         &mut self,
-        message: &Message,
+        run: RowRun<'_>,
         _of: &[AnyRecording],
-        text: &[u8],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
-    ) {
-        let (recording, class) = (message.recording, message.class);
-        let Some(parts) = self.plan.parts[recording][class] else {
-            return;
-        };
-        self.events += 1;
-        let Some(time) = message.time else {
-            self.untimed += 1;
-            return;
-        };
-        let time = time.as_nanos();
-        let mut carried = Carried::new(text);
-        let track = carried.several(parts.track);
-        let begin_key = carried.several(parts.begin);
-        let end_key = carried.rest();
-        let track = match parts.track {
-            0 => self.tracks.of_stream((recording, message.stream)),
-            _ => {
-                let own = parts.own.then_some(recording);
-                self.tracks
-                    .of_values(own, track, (recording, message.stream))
-            }
-        };
-        self.analysis.event(&Occurrence {
-            recording,
-            class,
-            role: parts.role,
-            time: match self.resolution {
+    ) -> bool {
+        let recording = run.recording;
+        let classes = self.plan.classes(recording);
+        let mut tracks = self.tracks.of_stream(recording, run.stream);
+        self.events += run.entries.len() as u64;
+        for row in run {
+            let class = row.message.class;
+            // Events of other classes were not wanted.
+            let Some(meaning) = &classes[class] else {
+                continue;
+            };
+            let Some(time) = row.message.time else {
+                self.untimed += 1;
+                continue;
+            };
+            let cut = |time: i64| match self.resolution {
                 1 => time,
                 // Not below the earliest time there is.
                 step => time.checked_sub(time.rem_euclid(step)).unwrap_or(i64::MIN),
-            },
-            track,
-            begin_key,
-            end_key,
-        });
+            };
+            let nanos = time.as_nanos();
+            let time = cut(nanos);
+            let values = row.values;
+            let duration = meaning
+                .duration
+                .and_then(|column| match values.get(column) {
+                    Value::Uint(duration) => {
+                        let end = i64::try_from(duration)
+                            .ok()
+                            .and_then(|it| nanos.checked_add(it));
+                        Some(cut(end.unwrap_or(i64::MAX)).abs_diff(time))
+                    }
+                    _ => None,
+                });
+            let edge = |edge: &'a Option<Edge>, role: Role| {
+                let fields = edge.as_ref().map_or(&[][..], |edge| &edge.key);
+                let role = if edge.is_some() { role } else { SEEN };
+                (role, RowKey { values, fields })
+            };
+            let (begins, begin_key) = edge(&meaning.begins, BEGINS);
+            let (ends, end_key) = edge(&meaning.ends, ENDS);
+            self.analysis.event(&Occurrence {
+                recording,
+                class,
+                role: begins | ends,
+                time,
+                track: tracks.number(&meaning.track, values),
+                begin_key,
+                end_key,
+                duration,
+            });
+        }
+        true
     }
 }
 

@@ -9,11 +9,12 @@ use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, Question, run}
 use super::text::{
     duration, float_json, in_unit, number_json, percent, some_in_unit, track_json, unit_of,
 };
-use super::tracks::{Track, TrackBy};
+use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, Glob};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
+use crate::tracks::{Fields, Key, SliceKeys};
 
 /// States that may last at the same time, with [`StatesQuery::per`].
 const MOST_OPEN: usize = 1 << 20;
@@ -79,7 +80,7 @@ pub(super) struct Work {
     /// By track.
     pub(super) times: Vec<Moments>,
     /// When the last event was and on which track, by what states are apart.
-    pub(super) open: Pending<Box<[u8]>, (i64, u32)>,
+    pub(super) open: Pending<Key, (i64, u32)>,
     /// The same where they are not apart.
     pub(super) only: Option<(i64, u32)>,
     /// The times of tracks beyond those that are told apart.
@@ -105,7 +106,7 @@ impl Analysis for Work {
         let now = (event.time, event.track);
         let before = match event.begin_key.is_empty() {
             true => self.only.replace(now),
-            false => self.open.insert(event.begin_key.into(), now),
+            false => self.open.insert(event.begin_key.key(), now),
         };
         let Some((begin, track)) = before else {
             return;
@@ -139,15 +140,21 @@ impl States {
                 .map(|of| of.into_iter().map(role).collect())
                 .collect(),
             tracks: &query.tracks,
-            begin_key: query.per.as_ref().map(|names| (names, "per")),
-            end_key: None,
+            keys: SliceKeys {
+                begin: query.per.as_ref().map(|names| Fields {
+                    option: "per",
+                    names,
+                    required: true,
+                }),
+                end: None,
+            },
         };
         let mut work = Work::new(MOST_OPEN);
         let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
         let mut tracks: Vec<StateTrack> = super::slots(work.times, work.others)
             .filter(|(_, times)| times.count() > 0)
             .map(|(number, times)| StateTrack {
-                track: known.track(recordings, number),
+                track: track(recordings, &known, number),
                 times,
             })
             .filter(|of| {
@@ -184,7 +191,7 @@ impl States {
         (count > 0).then(|| self.total() as f64 / count as f64)
     }
 
-    /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`,
+    /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`, `discarded_packets`,
     /// `count`, `total`, `mean`, `open`, `dropped`, `backwards`, `tracks` (each with
     /// `recording`, `track`, `track_name`, `count`, `total`, `mean`, `deviation`, `min`, `max`)
     /// and `faults`.

@@ -71,8 +71,11 @@ impl Coverage {
         if self.untimed > 0 {
             row("events without a time", style.count(self.untimed));
         }
-        if self.discarded_events > 0 {
-            row("discarded events", style.count(self.discarded_events));
+        if self.discarded.events > 0 {
+            row("discarded events", style.count(self.discarded.events));
+        }
+        if self.discarded.packets > 0 {
+            row("discarded packets", style.count(self.discarded.packets));
         }
         if !self.faults.is_empty() {
             let faults = self.faults.len() as u64 + self.more_faults;
@@ -85,12 +88,13 @@ impl Coverage {
         faults_below(&self.faults, self.more_faults, style)
     }
 
-    /// The keys of what an analysis saw: `events`, `untimed`, `discarded_events`.
+    /// The keys of what an analysis saw: `events`, `untimed`, `discarded_events`, `discarded_packets`.
     pub(super) fn begin_json(&self, json: &mut Json) {
         for (key, number) in [
             ("events", self.events),
             ("untimed", self.untimed),
-            ("discarded_events", self.discarded_events),
+            ("discarded_events", self.discarded.events),
+            ("discarded_packets", self.discarded.packets),
         ] {
             json.key(key);
             json.number(number);

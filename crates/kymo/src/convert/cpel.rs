@@ -2,9 +2,10 @@
 //!
 //! * An event of CPEL has a time, a track, a code and one number of 32 bits, its datum. That may
 //!   refer to a string, so that an event can hold any text.
-//! * [Kept](Keep) are all fields as text, `KEY=VALUE` with blanks between (of event logs, what they
-//!   show as text), or one field: integers that fit as numbers, all other values as text. An event
-//!   without that field has no datum.
+//! * [Kept](Keep) are the datums of CPEL and Gist files with their formats; or all fields as text,
+//!   `KEY=VALUE` with blanks between (of event logs, what they show as text); or one field: integers
+//!   that fit as numbers, all other values as text. An event without that field has no datum.
+//! * Some events of [one CPEL file](Cut) are written with all else that is in it.
 //! * Times count from the first event, since programs that read CPEL take them for doubles; the
 //!   date of the file is the second of that event. Where all recordings are CPEL or Gist files,
 //!   times are what they were.
@@ -13,36 +14,45 @@
 //!   codes stay apart.
 //! * In texts a zero byte, which would end them, is `\x00`.
 
+mod cut;
+mod datums;
+
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use kymo_cpel::StringError;
 use kymo_cpel::convert::cpel_of_elog;
 use kymo_cpel::entries::Entry;
 use kymo_cpel::file::{File, Section, kind};
 use kymo_cpel::rewrite::rewrite;
+
 use kymo_cpel::write::{self, Builder, Padding};
-use kymo_io::{Access, Bytes};
 use kymo_machine::ByteOrder;
-use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Recording, Selection, Value};
+use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Recording, Value};
 use kymo_text::Line;
 use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
+pub use self::cut::{Cut, Numbers, is_cut};
+use self::datums::{Datums, How};
+use super::binding::{TrackBinding, UnknownField};
 use super::losses::{Loss, Losses, Times};
-use super::marks::{Marks, Porter, UnknownField};
-use super::text::{FieldPlan, FieldText, format_of, without_zeros};
-use super::timeline::{Timeline, text_of};
+use super::text::{FieldPlan, FieldText, TextPlan, format_of, without_zeros};
+use super::timeline::Timeline;
 use crate::AnyRecording;
-use crate::carried::{self, Carried};
 use crate::filter::{FieldNames, name_of};
-use crate::show::csv::Column;
+use crate::pipeline::{Row, RowBuffers, RowRun};
 use crate::show::table::Table;
-use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
+use crate::show::{LossReporter, Message, Renderer, Sink, WallOptions};
+use crate::timeline::Filler;
+use crate::tracks::text_of;
 
 /// What is kept of the fields of an event.
 #[derive(Clone, Debug)]
 pub enum Keep {
+    /// Of CPEL and Gist files the datum with its format, of others the text.
+    Own,
     /// All of them, as text.
     Text,
     /// One of them.
@@ -64,19 +74,79 @@ pub struct CpelOptions {
     pub clock: NonZeroU32,
 }
 
-impl CpelOptions {
-    /// What is read of the events of some recordings.
+/// What is read of the events of some recordings.
+#[derive(Debug)]
+pub struct CpelPlan {
+    options: CpelOptions,
+    binding: TrackBinding,
+    /// Unless a field is kept.
+    datums: Option<Datums>,
+}
+
+impl CpelPlan {
+    /// Binds options to recordings.
     ///
     /// # Errors
     ///
     /// A field that no event has.
-    pub fn marks(&self, of: &[AnyRecording]) -> Result<Marks, UnknownField> {
-        let datum = match &self.keep {
-            Keep::Text => None,
-            Keep::Datum(field) => Some(field),
+    pub fn new(options: CpelOptions, of: &[AnyRecording]) -> Result<Self, UnknownField> {
+        let (datum, datums) = match &options.keep {
+            Keep::Own => (None, Some(Datums::new(of, false))),
+            Keep::Text => (None, Some(Datums::new(of, true))),
+            Keep::Datum(field) => (Some(field), None),
         };
-        Marks::of_value("--datum", self.track.as_ref(), datum, of)
+        let binding = TrackBinding::of_value("--datum", options.track.as_ref(), false, datum, of)?;
+        let binding = match &datums {
+            None => binding,
+            Some(datums) => binding.with_fields(of, |recording, class| {
+                let own = datums.of(recording, class);
+                let shown = of[recording].is_log().then(|| {
+                    let class = &of[recording].event_classes()[class];
+                    shown_of_log(class, own)
+                });
+                shown.flatten().into_iter().collect()
+            }),
+        };
+        Ok(Self {
+            options,
+            binding,
+            datums,
+        })
     }
+
+    /// The value that is kept of an event.
+    #[inline]
+    fn value<'v>(&self, row: &Row<'v>, of: &AnyRecording) -> Value<'v> {
+        if self.is_text(of) {
+            // It begins with a blank, if there is any.
+            return Value::Text(row.text.get(1..).unwrap_or_default());
+        }
+        match self.datums {
+            Some(_) => {
+                let (recording, class) = (row.message.recording, row.message.class);
+                // If the class has no such field, there is no such column.
+                row.values
+                    .get(self.binding.plan().first_added(recording, class))
+            }
+            None => self.binding.value(row).unwrap_or(Value::Missing),
+        }
+    }
+
+    /// Whether all fields of the events of a recording are written as text.
+    fn is_text(&self, of: &AnyRecording) -> bool {
+        self.datums.is_some() && !of.is_log()
+    }
+}
+
+/// The field of the events of a log that is kept: the text that they show, or a datum that stays what it is.
+fn shown_of_log(class: &EventClass, own: Option<&How>) -> Option<FieldId> {
+    let name = match own {
+        Some(How::Number(_) | How::String(_)) => "datum",
+        Some(How::Text) | None => "text",
+    };
+    let mut fields = class.schema.fields().iter().zip(0..);
+    let field = fields.find(|(field, _)| field.name.as_deref() == Some(name));
+    field.map(|(_, position)| FieldId(position))
 }
 
 /// Writes a recording that is an event log as a CPEL file without looking at its events one by one:
@@ -97,8 +167,7 @@ pub fn copy(
             let file = File::open(log.bytes()).map_err(std::io::Error::other)?;
             rewrite(&file, order.unwrap_or(log.byte_order()), out)?;
         }
-        _ => {
-            let bytes = Bytes::open(of.path(), Access::Sequential)?;
+        AnyRecording::Elog(log) => {
             let clock = of
                 .streams()
                 .first()
@@ -111,11 +180,12 @@ pub fn copy(
                 most_strings: MOST_STRINGS,
                 ..write::Options::default()
             };
-            let converted = cpel_of_elog(&bytes, options).map_err(std::io::Error::other)?;
+            let converted = cpel_of_elog(log.bytes(), options).map_err(std::io::Error::other)?;
             losses.add(Loss::Untimed, converted.untimed);
             losses.add(Loss::Early, converted.early);
             converted.builder.write(out)?;
         }
+        _ => return Err(std::io::Error::other("not an event log").into()),
     }
     Ok(losses)
 }
@@ -133,49 +203,52 @@ pub fn is_copied(of: &AnyRecording) -> bool {
 /// may tell very long ones.
 const MOST_STRINGS: u32 = 1 << 30;
 
-/// What a datum is, which its format tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Form {
+/// The formats that the datums of a class may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
     None,
     Unsigned,
     Signed,
     Text,
+    /// That of the class, in a CPEL or Gist file.
+    Own,
 }
 
-impl Form {
-    const fn format(self) -> Option<&'static [u8]> {
-        match self {
-            Self::None => None,
-            Self::Unsigned => Some(b"%u"),
-            Self::Signed => Some(b"%d"),
-            Self::Text => Some(b"%s"),
-        }
-    }
+impl Format {
+    const COUNT: usize = 5;
+}
+
+/// A datum with the format that shows it.
+struct DatumOf {
+    format: Format,
+    datum: u32,
 }
 
 /// Gathers the events of a file, of which each takes 24 bytes of memory, and each text once as many
 /// as it is long. What the recorders lost is told as warnings.
 #[derive(Debug)]
 pub struct Cpel<'m> {
-    keep: Keep,
-    clock: NonZeroU32,
-    marks: &'m Marks,
+    plan: &'m CpelPlan,
     losses: Arc<Losses>,
-    teller: Teller,
+    loss_reporter: LossReporter,
     timeline: Timeline<'m>,
     builder: Builder,
     /// Nanoseconds that are zero in the file, once they are known.
     zero: Option<i64>,
     times: Times,
     codes: Codes,
-    /// By name of the event, its code in a CPEL file, and the form of its datum.
-    code_of: HashMap<(Arc<str>, Option<u32>, Form), u32>,
+    /// By name of the event, its code in a CPEL file, and the format of its datum.
+    code_of: HashMap<CodeKey, u32>,
+    /// The same by recording, class and format.
+    class_codes: Table<[Option<u32>; Format::COUNT]>,
     tracks: Codes,
     /// Of each track of the time line.
     track_of: Vec<u32>,
     /// What has gone wrong.
     error: Option<write::Error>,
 }
+
+type CodeKey = (Arc<str>, Option<u32>, Option<Arc<[u8]>>);
 
 /// Numbers that are given out.
 #[derive(Debug, Default)]
@@ -202,22 +275,15 @@ impl Codes {
 }
 
 impl<'m> Cpel<'m> {
-    /// A file of some recordings, which the [marks](CpelOptions::marks) are bound to; `wall` is how
-    /// times are shown in warnings.
-    pub fn new(
-        of: &[AnyRecording],
-        options: CpelOptions,
-        marks: &'m Marks,
-        wall: WallOptions,
-    ) -> Self {
+    /// A file of some recordings, which the plan is bound to; `wall` is how times are shown in warnings.
+    pub fn new(of: &[AnyRecording], plan: &'m CpelPlan, wall: WallOptions) -> Self {
+        let options = &plan.options;
         let losses = Arc::new(Losses::default());
         let mut codes = Codes::default();
         for of in of {
             let AnyRecording::Cpel(log) = of else {
                 continue;
             };
-            let symbols = log.definitions().symbols.len();
-            losses.add(Loss::Symbols, symbols as u64);
             let is_unknown = |section: &&Section| kind::name(section.kind).is_none();
             let sections = log.sections().iter().filter(is_unknown);
             losses.add(Loss::Sections, sections.count() as u64);
@@ -238,21 +304,32 @@ impl<'m> Cpel<'m> {
             most_strings: MOST_STRINGS,
             ..write::Options::default()
         };
+        let mut builder = Builder::new(write_options);
+        let mut error = None;
+        if let Some(datums) = &plan.datums {
+            losses.add(Loss::Symbols, datums.lost_symbols);
+            error = datums.add_symbols(of, &mut builder).err();
+        } else {
+            let symbols = of.iter().map(|of| match of {
+                AnyRecording::Cpel(log) => log.definitions().symbols.len() as u64,
+                _ => 0,
+            });
+            losses.add(Loss::Symbols, symbols.sum());
+        }
         Self {
-            keep: options.keep,
-            clock: options.clock,
-            timeline: Timeline::new(marks, Arc::clone(&losses)),
+            timeline: Timeline::new(of, &plan.binding, Arc::clone(&losses)),
             times: Times::new(Arc::clone(&losses)),
-            marks,
+            plan,
             losses,
-            teller: Teller::new(wall),
-            builder: Builder::new(write_options),
+            loss_reporter: LossReporter::new(wall),
+            builder,
             zero: date.map(|_| 0),
             codes,
             code_of: HashMap::new(),
+            class_codes: Table::default(),
             tracks: Codes::default(),
             track_of: Vec::new(),
-            error: None,
+            error,
         }
     }
 
@@ -284,25 +361,14 @@ impl<'m> Cpel<'m> {
             time.as_nanos().saturating_sub(zero)
         };
         let nanos = self.times.next_from_zero(message.time.map(since_zero));
-        let ticks = u128::from(nanos) * u128::from(self.clock.get());
-        // It is less than 2^63 * 2^32 / 2^29, which may be more than 64 bits hold.
-        let ticks = ticks / u128::from(NANOS_PER_SECOND.unsigned_abs());
-        u64::try_from(ticks).unwrap_or_else(|_| {
-            self.losses.add(Loss::Late, 1);
-            u64::MAX
-        })
+        ticks(nanos, self.plan.options.clock, &self.losses)
     }
 
     /// Adds an event.
-    fn add(
-        &mut self,
-        message: &Message,
-        of: &[AnyRecording],
-        text: &[u8],
-    ) -> Result<(), write::Error> {
+    fn add(&mut self, row: &Row<'_>, of: &[AnyRecording]) -> Result<(), write::Error> {
+        let message = &row.message;
         let time = self.ticks(message);
-        let mut carried = Carried::new(text);
-        let place = self.timeline.place(message, of, &mut carried);
+        let place = self.timeline.place(row, of);
         if place.is_new {
             let track = self.timeline.track(place.track);
             let number = self.tracks.take(track.number);
@@ -310,28 +376,29 @@ impl<'m> Cpel<'m> {
             self.builder.track(number, Some(&name))?;
             self.track_of.push(number);
         }
-        let marks = self.marks.class(message.recording, message.class);
-        let value = match &self.keep {
-            Keep::Text => carried.next(),
-            Keep::Datum(_) if marks.counters.is_empty() => Value::Missing,
-            Keep::Datum(_) => carried.next(),
-        };
-        let (form, datum) = match value {
-            Value::Uint(value) | Value::Bits(value) if value <= u32::MAX.into() => {
-                (Form::Unsigned, value as u32)
+        let plan = self.plan;
+        let of_recording = &of[message.recording];
+        let value = plan.value(row, of_recording);
+        let own = plan.datums.as_ref();
+        let own = own.and_then(|own| own.of(message.recording, message.class));
+        let DatumOf { format, datum } = match own {
+            Some(How::Number(format)) => DatumOf {
+                format: match format {
+                    Some(_) => Format::Own,
+                    None => Format::None,
+                },
+                datum: number(value),
+            },
+            Some(How::String(_)) => {
+                let text = string_of(of_recording, message.stream, number(value));
+                DatumOf {
+                    format: Format::Own,
+                    datum: self.builder.string(&text)?,
+                }
             }
-            Value::Sint(value) if i32::try_from(value).is_ok() => (Form::Signed, value as u32),
-            Value::Bool(value) => (Form::Unsigned, value.into()),
-            Value::Missing => (Form::None, 0),
-            Value::Array(_) | Value::Compound => {
-                self.losses.add(Loss::Compound, 1);
-                (Form::None, 0)
-            }
-            Value::Text(text) => (Form::Text, self.builder.string(&without_zeros(text))?),
-            value => (Form::Text, self.builder.string(text_of(value).as_bytes())?),
+            Some(How::Text) | None => self.datum(value)?,
         };
-        let class = &of[message.recording].event_classes()[message.class];
-        let code = self.code(&of[message.recording], class, form)?;
+        let code = self.code(message, of_recording, format)?;
         self.builder.push(Entry {
             time,
             track: self.track_of[place.track],
@@ -341,38 +408,149 @@ impl<'m> Cpel<'m> {
         Ok(())
     }
 
-    /// The code of the events of a class whose datum is of a form.
+    /// A value as a datum.
+    fn datum(&mut self, value: Value<'_>) -> Result<DatumOf, write::Error> {
+        let number = |format, datum| DatumOf { format, datum };
+        let text = match value {
+            Value::Missing => {
+                return Ok(number(Format::None, 0));
+            }
+            Value::Array(_) | Value::Compound => {
+                self.losses.add(Loss::Compound, 1);
+                return self.datum(Value::Missing);
+            }
+            Value::Uint(value) | Value::Bits(value) if value <= u32::MAX.into() => {
+                return Ok(number(Format::Unsigned, value as u32));
+            }
+            Value::Sint(value) if u32::try_from(value).is_ok() => {
+                return Ok(number(Format::Unsigned, value as u32));
+            }
+            Value::Sint(value) if i32::try_from(value).is_ok() => {
+                return Ok(number(Format::Signed, value as u32));
+            }
+            Value::Bool(value) => return Ok(number(Format::Unsigned, value.into())),
+            Value::Text(text) => {
+                let offset = match self.builder.string(text) {
+                    Err(write::Error::String(StringError::Zero { .. })) => {
+                        self.builder.string(&without_zeros(text))?
+                    }
+                    offset => offset?,
+                };
+                return Ok(number(Format::Text, offset));
+            }
+            value => {
+                if !matches!(value, Value::Blob(_)) {
+                    self.losses.add(Loss::NotInDatum, 1);
+                }
+                text_of(value)
+            }
+        };
+        let offset = self.builder.string(text.as_bytes())?;
+        Ok(number(Format::Text, offset))
+    }
+
+    /// The code of an event whose datum has a format.
+    #[inline]
     fn code(
         &mut self,
+        message: &Message,
+        of: &AnyRecording,
+        format: Format,
+    ) -> Result<u32, write::Error> {
+        let (recording, class) = (message.recording, message.class);
+        let known = self.class_codes.get(recording, class, Default::default);
+        if let Some(code) = known[format as usize] {
+            return Ok(code);
+        }
+        let event = &of.event_classes()[class];
+        let wished = match of {
+            AnyRecording::Cpel(_) => code_of(event),
+            _ => None,
+        };
+        let code = self.new_code((recording, class), of, event, wished, format)?;
+        // Each event without a code of its own is counted.
+        if wished.is_some() || !matches!(of, AnyRecording::Cpel(_)) {
+            self.class_codes.get(recording, class, Default::default)[format as usize] = Some(code);
+        }
+        Ok(code)
+    }
+
+    #[cold]
+    fn new_code(
+        &mut self,
+        (recording, position): (usize, usize),
         of: &AnyRecording,
         class: &EventClass,
-        form: Form,
+        wished: Option<u32>,
+        format: Format,
     ) -> Result<u32, write::Error> {
         let name = class.name.clone().unwrap_or_else(|| name_of(class).into());
-        let (wished, is_undefined) = match of {
+        let is_undefined = match of {
             AnyRecording::Cpel(log) => {
-                let code = code_of(class);
-                if code.is_none() {
+                if wished.is_none() {
                     self.losses.add(Loss::OtherCodes, 1);
                 }
-                (code, code.is_some_and(|code| !log.defines(code)))
+                wished.is_some_and(|code| !log.defines(code))
             }
-            _ => (None, false),
+            _ => false,
         };
-        let key = (name, wished, form);
+        let own = self.plan.datums.as_ref();
+        let format = match format {
+            Format::None => None,
+            Format::Unsigned => Some(b"%u"[..].into()),
+            Format::Signed => Some(b"%d"[..].into()),
+            Format::Text => Some(b"%s"[..].into()),
+            Format::Own => match own.and_then(|own| own.of(recording, position)) {
+                Some(How::Number(format)) => format.clone(),
+                Some(How::String(format)) => Some(Arc::clone(format)),
+                Some(How::Text) | None => None,
+            },
+        };
+        let key = (name, wished, format);
         if let Some(&code) = self.code_of.get(&key) {
             return Ok(code);
         }
         let code = self.codes.take(wished);
         // What has no definition, and so no text, needs none: there may be more such codes than
         // definitions.
-        let has_text = matches!(self.keep, Keep::Datum(_)) && form != Form::None;
-        if !is_undefined || wished != Some(code) || has_text {
+        if !is_undefined || wished != Some(code) || key.2.is_some() {
             let name = format_of(key.0.as_bytes());
-            self.builder.event(code, Some(&name), form.format())?;
+            self.builder.event(code, Some(&name), key.2.as_deref())?;
         }
         self.code_of.insert(key, code);
         Ok(code)
+    }
+}
+
+/// Nanoseconds as ticks, of which there are so many in a second.
+fn ticks(nanos: u64, clock: NonZeroU32, losses: &Losses) -> u64 {
+    let ticks = u128::from(nanos) * u128::from(clock.get());
+    // It is less than 2^63 * 2^32 / 2^29, which may be more than 64 bits hold.
+    let ticks = ticks / u128::from(NANOS_PER_SECOND.unsigned_abs());
+    u64::try_from(ticks).unwrap_or_else(|_| {
+        losses.add(Loss::Late, 1);
+        u64::MAX
+    })
+}
+
+/// A datum that is a number.
+fn number(value: Value<'_>) -> u32 {
+    match value {
+        Value::Uint(value) => value as u32,
+        _ => 0,
+    }
+}
+
+/// The string that a datum of a CPEL file refers to.
+fn string_of(of: &AnyRecording, stream: usize, datum: u32) -> Vec<u8> {
+    let AnyRecording::Cpel(log) = of else {
+        return Vec::new();
+    };
+    let strings = log.event_section(stream).map(|section| &section.strings);
+    let text = strings.and_then(|strings| log.names(strings).string(datum));
+    match text {
+        Some(text) => text.to_vec(),
+        None => format!("<bad strtab offset 0x{datum:x}>").into_bytes(),
     }
 }
 
@@ -381,79 +559,65 @@ fn code_of(class: &EventClass) -> Option<u32> {
     u32::try_from(class.id).ok()
 }
 
-impl<'m> Assembler for Cpel<'m> {
-    type Painter = CpelPainter<'m>;
+impl<'m> Sink for Cpel<'m> {
+    type Renderer = CpelRenderer<'m>;
 
-    fn painter(&self) -> CpelPainter<'m> {
-        CpelPainter {
-            porter: self.marks.porter(),
-            all_fields: matches!(self.keep, Keep::Text),
+    const ROWS: bool = true;
+
+    fn renderer(&self) -> CpelRenderer<'m> {
+        CpelRenderer {
+            plan: self.plan,
+            filler: Filler::with_raw_texts(self.plan.binding.plan()),
             classes: Table::default(),
             fields: FieldText::default(),
             recording: 0,
-            is_log: false,
+            is_text: false,
         }
     }
 
-    #[inline]
-    fn event(
+    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+        let plan = self.plan;
+        plan.is_text(of) || plan.binding.plan().looks_at(recording, of, class, field)
+    }
+
+    fn rows(
         &mut self,
-        message: &Message,
+        run: RowRun<'_>,
         of: &[AnyRecording],
-        text: &[u8],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
-    ) {
-        if self.error.is_none() {
-            self.error = self.add(message, of, text).err();
+    ) -> bool {
+        for row in run {
+            if self.error.is_none() {
+                self.error = self.add(&row, of).err();
+            }
         }
+        true
     }
 
-    fn teller(&mut self) -> Option<&mut Teller> {
-        Some(&mut self.teller)
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
+        Some(&mut self.loss_reporter)
     }
 }
 
-/// Writes what is kept of events.
+/// Reads what is kept of events.
 #[derive(Debug)]
-pub struct CpelPainter<'m> {
-    porter: Porter<'m>,
-    all_fields: bool,
-    classes: Table<ClassPlan>,
+pub struct CpelRenderer<'m> {
+    plan: &'m CpelPlan,
+    filler: Filler<'m>,
+    classes: Table<TextPlan>,
     fields: FieldText,
     recording: usize,
-    is_log: bool,
+    /// Whether all fields are written as text.
+    is_text: bool,
 }
 
-/// How all fields of an event become text.
-#[derive(Debug)]
-enum ClassPlan {
-    /// They are written.
-    Fields(FieldPlan),
-    /// They are in a field already.
-    Text(Selection),
-}
-
-impl ClassPlan {
-    fn new(class: &EventClass, packet: &[Column], is_log: bool) -> Self {
-        if is_log {
-            let fields = class.schema.fields().iter();
-            let text = fields
-                .zip(0..)
-                .filter(|(field, _)| field.name.as_deref() == Some("text"));
-            let picks = text.map(|(_, position)| FieldId(position).into());
-            return Self::Text(Selection::new(&class.schema, picks));
-        }
-        Self::Fields(FieldPlan::new(class, packet))
-    }
-}
-
-impl Painter for CpelPainter<'_> {
+impl Renderer for CpelRenderer<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
-        self.is_log = of.is_log();
-        self.porter.chunk(recording, of, chunk)?;
-        match self.all_fields {
+        self.is_text = self.plan.is_text(of);
+        self.filler.chunk(recording, of, chunk)?;
+        match self.is_text {
             true => self.fields.chunk(recording, of, chunk),
             false => Ok(()),
         }
@@ -461,30 +625,22 @@ impl Painter for CpelPainter<'_> {
 
     #[inline]
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        self.porter.carry(event, out)?;
-        if !self.all_fields {
-            return Ok(());
+        if !self.is_text {
+            return self.filler.event(event);
         }
         let plan = self.classes.get(self.recording, event.class_index(), || {
-            ClassPlan::new(event.class(), self.fields.packet_columns(), self.is_log)
+            FieldPlan::new(event.class(), self.fields.packet_columns()).finish()
         });
-        match plan {
-            ClassPlan::Text(selection) => {
-                selection.clear();
-                event.visit(selection)?;
-                let value = match selection.is_empty() {
-                    true => Value::Missing,
-                    false => selection.value(0),
-                };
-                carried::put(value, usize::MAX, out);
-                // There may be very many classes, each with a selection of its own.
-                selection.release();
-            }
-            ClassPlan::Fields(plan) => match self.fields.of(event, plan, out.left())? {
-                Some(text) => carried::put(Value::Text(text), usize::MAX, out),
-                None => out.cut(),
-            },
-        }
-        Ok(())
+        let filler = &mut self.filler;
+        self.fields
+            .write(plan, out, |visitor| filler.event_with(event, visitor))
+    }
+
+    fn take_rows(&mut self) -> RowBuffers {
+        self.filler.take()
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.filler.byte_size()
     }
 }

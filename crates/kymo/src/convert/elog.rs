@@ -15,23 +15,23 @@ use std::sync::Arc;
 
 use kymo_cpel::elog::write::{self, Builder, EXACT_NANOS, MOST_BYTES};
 use kymo_cpel::elog::{Argument, ArgumentKind, Moment, Value as Datum};
-use kymo_model::{
-    Base, Chunk, Event, EventClass, Fault, FieldId, Kind, Recording, Scope, Selection, Value,
-};
+use kymo_model::{Base, Chunk, Event, EventClass, Fault, FieldId, Kind, Recording, Scope, Value};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
+use super::binding::{TrackBinding, UnknownField};
 use super::losses::{Loss, Losses, Times};
-use super::marks::{MarkOptions, Marks, Porter, UnknownField};
-use super::text::{FieldPlan, FieldText, format_of, without_zeros};
-use super::timeline::{Timeline, text_of};
+use super::text::{FieldPlan, FieldText, TextPlan, format_of, without_zeros};
+use super::timeline::Timeline;
 use crate::AnyRecording;
-use crate::carried::{self, Carried};
 use crate::filter::{FieldNames, name_of};
+use crate::pipeline::{Row, RowBuffers, RowRun};
 use crate::show::csv::{Column, packet_columns};
 use crate::show::packet::PacketFields;
 use crate::show::table::Table;
-use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
+use crate::show::{LossReporter, Message, Renderer, Sink, WallOptions};
+use crate::timeline::Filler;
+use crate::tracks::text_of;
 
 /// Bytes of all texts of a file that is made, which are in memory until it is written.
 const MOST_STRINGS: u32 = 1 << 30;
@@ -41,33 +41,43 @@ const TEXT: Argument = Argument {
     size: 4,
 };
 
-/// What is read of the events of some recordings, whose tracks are the values of a field.
-///
-/// # Errors
-///
-/// A field that no event has.
-pub fn marks(track: Option<FieldNames>, of: &[AnyRecording]) -> Result<Marks, UnknownField> {
-    let options = MarkOptions {
-        track,
-        ..MarkOptions::default()
-    };
-    Marks::new(options, of)
+/// What is read of the events of some recordings.
+#[derive(Debug)]
+pub struct ElogPlan {
+    binding: TrackBinding,
+    /// By recording and class.
+    shapes: Vec<Vec<Shape>>,
+}
+
+impl ElogPlan {
+    /// Tracks are the values of a field; without, those of event logs, and otherwise streams.
+    ///
+    /// # Errors
+    ///
+    /// A field that no event has.
+    pub fn new(track: Option<&FieldNames>, of: &[AnyRecording]) -> Result<Self, UnknownField> {
+        let binding = TrackBinding::of_value("--track", track, false, None, of)?;
+        let shapes: Vec<_> = of.iter().map(shapes).collect();
+        let picks = |recording: usize, class: usize| shapes[recording][class].picks.clone();
+        Ok(Self {
+            binding: binding.with_fields(of, picks),
+            shapes,
+        })
+    }
 }
 
 /// Gathers the events of a file, of which each takes 28 bytes of memory beside its arguments, and
 /// each text once as many as it is long. What the recorders lost is told as warnings.
 #[derive(Debug)]
 pub struct Elog<'m> {
-    marks: &'m Marks,
+    plan: &'m ElogPlan,
     losses: Arc<Losses>,
-    teller: Teller,
+    loss_reporter: LossReporter,
     timeline: Timeline<'m>,
     builder: Builder,
     /// When recording began, once it is known.
     begin: Option<i64>,
     times: Times,
-    /// By recording and class.
-    shapes: Arc<[Vec<Shape>]>,
     /// The type of each shape, once there is an event of it.
     kinds: Table<Option<u16>>,
     /// Of each track of the time line.
@@ -77,9 +87,9 @@ pub struct Elog<'m> {
 }
 
 impl<'m> Elog<'m> {
-    /// A file of some recordings, which the marks are bound to; `wall` is how times are shown in
+    /// A file of some recordings, which the plan is bound to; `wall` is how times are shown in
     /// warnings.
-    pub fn new(of: &[AnyRecording], marks: &'m Marks, wall: WallOptions) -> Self {
+    pub fn new(of: &[AnyRecording], plan: &'m ElogPlan, wall: WallOptions) -> Self {
         let losses = Arc::new(Losses::default());
         let begins = of.iter().map(|of| match of {
             AnyRecording::Elog(log) => Some(log.begin().as_nanos()),
@@ -87,14 +97,13 @@ impl<'m> Elog<'m> {
         });
         let begins: Option<Vec<i64>> = begins.collect();
         Self {
-            timeline: Timeline::new(marks, Arc::clone(&losses)),
+            timeline: Timeline::new(of, &plan.binding, Arc::clone(&losses)),
             times: Times::new(Arc::clone(&losses)),
-            marks,
+            plan,
             losses,
-            teller: Teller::new(wall),
+            loss_reporter: LossReporter::new(wall),
             builder: Builder::new(MOST_STRINGS),
             begin: begins.and_then(|begins| begins.into_iter().min()),
-            shapes: of.iter().map(shapes).collect(),
             kinds: Table::default(),
             tracks: Vec::new(),
             error: None,
@@ -139,24 +148,26 @@ impl<'m> Elog<'m> {
     }
 
     /// Adds an event.
-    fn add(
-        &mut self,
-        message: &Message,
-        of: &[AnyRecording],
-        text: &[u8],
-    ) -> Result<(), write::Error> {
+    fn add(&mut self, row: &Row<'_>, of: &[AnyRecording]) -> Result<(), write::Error> {
+        let message = &row.message;
         let nanos = self.nanos(message);
-        let mut carried = Carried::new(text);
-        let place = self.timeline.place(message, of, &mut carried);
+        let place = self.timeline.place(row, of);
         if place.is_new {
             let name = &self.timeline.track(place.track).name;
             self.tracks.push(self.builder.track(name.as_bytes())?);
         }
         let kind = self.kind(message, of)?;
-        let arguments = &self.shapes[message.recording][message.class].arguments;
-        let mut values = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            values.push(datum(&mut self.builder, *argument, carried.next())?);
+        let plan = self.plan;
+        let shape = &plan.shapes[message.recording][message.class];
+        let first = (plan.binding.plan()).first_added(message.recording, message.class);
+        let mut values = Vec::with_capacity(shape.arguments.len());
+        for (position, &argument) in shape.arguments.iter().enumerate() {
+            let value = match position < shape.picks.len() {
+                true => row.values.get(first + position),
+                // It begins with a blank, if there is any.
+                false => Value::Text(row.text.get(1..).unwrap_or_default()),
+            };
+            values.push(datum(&mut self.builder, argument, value)?);
         }
         let track = self.tracks[place.track];
         self.builder.push(kind, track, nanos, &values)
@@ -169,7 +180,7 @@ impl<'m> Elog<'m> {
         if let Some(kind) = *slot {
             return Ok(kind);
         }
-        let shape = &self.shapes[recording][class];
+        let shape = &self.plan.shapes[recording][class];
         self.losses.add(Loss::Renamed, shape.is_renamed.into());
         let labels: Vec<&[u8]> = match &of[recording] {
             AnyRecording::Elog(log) => {
@@ -236,7 +247,7 @@ struct Shape {
     /// The fields that are the first of them.
     picks: Vec<FieldId>,
     /// The last one, where it is the text of all other fields.
-    rest: Option<FieldPlan>,
+    rest: Option<TextPlan>,
     /// Whether the name is not that of the class.
     is_renamed: bool,
 }
@@ -321,7 +332,7 @@ impl Shape {
         if has_rest {
             self.arguments.push(TEXT);
             self.format.extend(b" %s");
-            self.rest = Some(plan);
+            self.rest = Some(plan.finish());
         }
     }
 }
@@ -373,83 +384,84 @@ fn argument(kind: &Kind) -> Option<(Argument, &'static str)> {
             let kind = ArgumentKind::Float;
             (Argument { kind, size }, "%g")
         }
-        Kind::Text => (TEXT, "%s"),
+        Kind::Text | Kind::Wide { .. } => (TEXT, "%s"),
         _ => return None,
     })
 }
 
-impl<'m> Assembler for Elog<'m> {
-    type Painter = ElogPainter<'m>;
+impl<'m> Sink for Elog<'m> {
+    type Renderer = ElogRenderer<'m>;
 
-    fn painter(&self) -> ElogPainter<'m> {
-        ElogPainter {
-            porter: self.marks.porter(),
-            shapes: Arc::clone(&self.shapes),
-            selections: Table::default(),
+    const ROWS: bool = true;
+
+    fn renderer(&self) -> ElogRenderer<'m> {
+        ElogRenderer {
+            plan: self.plan,
+            filler: Filler::with_raw_texts(self.plan.binding.plan()),
             fields: FieldText::default(),
             recording: 0,
         }
     }
 
-    #[inline]
-    fn event(
-        &mut self,
-        message: &Message,
-        of: &[AnyRecording],
-        text: &[u8],
-        _out: &mut Line,
-        _warnings: &mut Vec<u8>,
-    ) {
-        if self.error.is_none() {
-            self.error = self.add(message, of, text).err();
-        }
+    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+        let plan = self.plan;
+        let has_rest = plan.shapes[recording][class].rest.is_some();
+        has_rest || plan.binding.plan().looks_at(recording, of, class, field)
     }
 
-    fn teller(&mut self) -> Option<&mut Teller> {
-        Some(&mut self.teller)
+    fn rows(
+        &mut self,
+        run: RowRun<'_>,
+        of: &[AnyRecording],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) -> bool {
+        for row in run {
+            if self.error.is_none() {
+                self.error = self.add(&row, of).err();
+            }
+        }
+        true
+    }
+
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
+        Some(&mut self.loss_reporter)
     }
 }
 
-/// Writes the values of events.
+/// Reads the values of events, and writes what is no argument as text.
 #[derive(Debug)]
-pub struct ElogPainter<'m> {
-    porter: Porter<'m>,
-    shapes: Arc<[Vec<Shape>]>,
-    /// By recording and class.
-    selections: Table<Selection>,
+pub struct ElogRenderer<'m> {
+    plan: &'m ElogPlan,
+    filler: Filler<'m>,
     fields: FieldText,
     recording: usize,
 }
 
-impl Painter for ElogPainter<'_> {
+impl Renderer for ElogRenderer<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
-        self.porter.chunk(recording, of, chunk)?;
+        self.filler.chunk(recording, of, chunk)?;
         self.fields.chunk(recording, of, chunk)
     }
 
     #[inline]
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        self.porter.carry(event, out)?;
-        let class = event.class_index();
-        let shape = &self.shapes[self.recording][class];
-        let selection = self.selections.get(self.recording, class, || {
-            let picks = shape.picks.iter().map(|&field| field.into());
-            Selection::new(&event.class().schema, picks)
-        });
-        selection.clear();
-        event.visit(selection)?;
-        for slot in 0..selection.len() {
-            carried::put(selection.value(slot), usize::MAX, out);
+        let filler = &mut self.filler;
+        let shape = &self.plan.shapes[self.recording][event.class_index()];
+        match &shape.rest {
+            None => filler.event(event),
+            Some(plan) => self
+                .fields
+                .write(plan, out, |visitor| filler.event_with(event, visitor)),
         }
-        // There may be very many classes, each with a selection of its own.
-        selection.release();
-        if let Some(plan) = &shape.rest {
-            match self.fields.of(event, plan, out.left())? {
-                Some(text) => carried::put(Value::Text(text), usize::MAX, out),
-                None => out.cut(),
-            }
-        }
-        Ok(())
+    }
+
+    fn take_rows(&mut self) -> RowBuffers {
+        self.filler.take()
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.filler.byte_size()
     }
 }

@@ -13,8 +13,8 @@ use kymo_model::{Chunk, Event, Fault, Recording};
 use kymo_text::Line;
 
 use crate::AnyRecording;
-use crate::show::json::{Json, JsonPainter};
-use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
+use crate::show::json::{Json, JsonRenderer};
+use crate::show::{LossReporter, Message, Renderer, Sink, Times, WallOptions};
 
 /// Puts lines together.
 #[derive(Debug)]
@@ -23,10 +23,10 @@ pub struct Jsonl {
 }
 
 impl Jsonl {
-    /// Lines of recordings; `wall` is how times are shown in warnings.
-    pub fn new(wall: WallOptions) -> Self {
+    /// Lines of recordings; `wall` is how times are shown in warnings, and the time zone of `times`.
+    pub fn new(times: Times, wall: WallOptions) -> Self {
         Self {
-            json: Json::new(wall),
+            json: Json::with_times(times, wall),
         }
     }
 }
@@ -39,12 +39,12 @@ fn file(of: &AnyRecording) -> Option<&Log> {
     }
 }
 
-impl Assembler for Jsonl {
-    type Painter = JsonlPainter;
+impl Sink for Jsonl {
+    type Renderer = JsonlRenderer;
 
-    fn painter(&self) -> JsonlPainter {
-        JsonlPainter {
-            json: self.json.painter(),
+    fn renderer(&self) -> JsonlRenderer {
+        JsonlRenderer {
+            json: self.json.renderer(),
             place: None,
         }
     }
@@ -69,15 +69,15 @@ impl Assembler for Jsonl {
         self.json.event(message, of, text, out, warnings);
     }
 
-    fn teller(&mut self) -> Option<&mut Teller> {
-        self.json.teller()
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
+        self.json.loss_reporter()
     }
 }
 
 /// Writes what comes after the time.
 #[derive(Debug)]
-pub struct JsonlPainter {
-    json: JsonPainter,
+pub struct JsonlRenderer {
+    json: JsonRenderer,
     /// Where the events of the chunk lie, where they are of a CPEL file.
     place: Option<Place>,
 }
@@ -90,7 +90,7 @@ struct Place {
     positions: Option<Box<[u32]>>,
 }
 
-impl Painter for JsonlPainter {
+impl Renderer for JsonlRenderer {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.place = file(of).map(|log| Place {
             section: log.section(chunk.stream),
@@ -106,7 +106,7 @@ impl Painter for JsonlPainter {
                 let place = usize::try_from(event.number()).ok()?;
                 positions.get(place).copied()
             });
-            out.truncate(out.len() - JsonPainter::END.len());
+            out.truncate(out.len() - JsonRenderer::END.len());
             event_end(*section, event.ticks().unwrap_or(0), position, out);
         }
         Ok(())

@@ -27,10 +27,11 @@ pub(super) enum Loss {
     Renamed,
     NoEpoch,
     Inexact,
+    NotInDatum,
 }
 
 impl Loss {
-    const ALL: [(Self, &str); 22] = [
+    const ALL: [(Self, &str); 23] = [
         (
             Self::Untimed,
             "events without a time, set to the time of the event before them",
@@ -87,7 +88,10 @@ impl Loss {
             Self::OtherCodes,
             "events of more codes without a definition than are told apart, written with one code",
         ),
-        (Self::Symbols, "symbols of CPEL files, left out"),
+        (
+            Self::Symbols,
+            "symbols of CPEL files, left out; datums that show them are written as text",
+        ),
         (
             Self::Sections,
             "sections of CPEL files whose type is not known, left out",
@@ -104,6 +108,10 @@ impl Loss {
         (
             Self::Inexact,
             "events so long after the first one that their times are up to some nanoseconds off",
+        ),
+        (
+            Self::NotInDatum,
+            "numbers that are not integers of 32 bits, written as text",
         ),
     ];
 }

@@ -7,18 +7,20 @@ use std::path::PathBuf;
 use kymo_ctf::class::Dialect;
 use kymo_machine::{ByteOrder, Machine};
 use kymo_model::{FaultReport, Recording};
+use kymo_rrd::Source;
 use kymo_rrd::convert::Target;
+use kymo_rrd::model::Scratch;
 use tempfile::TempDir;
 
 use super::chrome::Chrome;
-use super::cpel::{Cpel, CpelOptions, Keep};
+use super::cpel::{Cpel, CpelOptions, CpelPlan, Keep};
 use super::perfetto::{Perfetto, decode};
-use super::rrd::{Function, MakeError, Rrd, RrdOptions};
+use super::rrd::{Extent, Function, MakeError, Rrd, RrdOptions};
 use super::*;
 use crate::filter::{FieldNames, Filter, Query};
 use crate::pipeline::{self, Everything, Output};
 use crate::show::json::Json;
-use crate::show::{Assembler, WallOptions};
+use crate::show::{Sink, WallOptions};
 use crate::{AnyRecording, open};
 
 const METADATA: &str = r#"/* CTF 1.8 */
@@ -113,10 +115,10 @@ impl Output for Collected {
     }
 }
 
-fn run(of: &[AnyRecording], assembler: &mut impl Assembler) -> Vec<u8> {
+fn run(of: &[AnyRecording], sink: &mut impl Sink) -> Vec<u8> {
     let mut collected = Collected::default();
     let options = pipeline::Options::default();
-    pipeline::run(of, &Everything, &options, assembler, &mut collected).unwrap();
+    pipeline::run(of, &Everything, &options, sink, &mut collected).unwrap();
     collected.0
 }
 
@@ -124,21 +126,21 @@ fn field(name: &str) -> FieldNames {
     FieldNames::parse_one(name).unwrap()
 }
 
-fn slices(texts: &[&str]) -> MarkOptions {
-    MarkOptions {
+fn slices(texts: &[&str]) -> TrackOptions {
+    TrackOptions {
         slices: texts
             .iter()
             .map(|text| Slice::parse(text).unwrap())
             .collect(),
-        ..MarkOptions::default()
+        ..TrackOptions::default()
     }
 }
 
 /// A trace of Perfetto, decoded, and what it cannot hold.
-fn perfetto(events: &[Made], options: MarkOptions) -> String {
+fn perfetto(events: &[Made], options: TrackOptions) -> String {
     let (dir, of) = trace(events);
-    let marks = Marks::new(options, &of).unwrap();
-    let mut perfetto = Perfetto::new(&of, &marks, WallOptions::default());
+    let binding = TrackBinding::new(options, &of).unwrap();
+    let mut perfetto = Perfetto::new(&of, &binding, WallOptions::default());
     let bytes = run(&of, &mut perfetto);
     let mut text = decode::text(&bytes);
     for line in perfetto.losses().lines() {
@@ -147,10 +149,10 @@ fn perfetto(events: &[Made], options: MarkOptions) -> String {
     text.replace(dir.path().to_str().unwrap(), "DIR")
 }
 
-fn chrome(events: &[Made], options: MarkOptions) -> String {
+fn chrome(events: &[Made], options: TrackOptions) -> String {
     let (dir, of) = trace(events);
-    let marks = Marks::new(options, &of).unwrap();
-    let mut chrome = Chrome::new(&of, &marks, WallOptions::default());
+    let binding = TrackBinding::new(options, &of).unwrap();
+    let mut chrome = Chrome::new(&of, &binding, WallOptions::default());
     let text = String::from_utf8(run(&of, &mut chrome)).unwrap();
     // Wrong bytes are halves of surrogate pairs, which this parser does not take.
     let parsed: serde_json::Value = serde_json::from_str(&text.replace("\\udc", "\\u00")).unwrap();
@@ -161,7 +163,7 @@ fn chrome(events: &[Made], options: MarkOptions) -> String {
 
 #[test]
 fn perfetto_holds_every_field() {
-    insta::assert_snapshot!(perfetto(&hostile(), MarkOptions::default()));
+    insta::assert_snapshot!(perfetto(&hostile(), TrackOptions::default()));
 }
 
 #[test]
@@ -235,12 +237,12 @@ fn ends_of_slices_that_were_not_begun_end_no_other() {
 fn counters_and_flows() {
     let mut events = hostile();
     events.push(work(0, 4, 0, 5));
-    let options = MarkOptions {
+    let options = TrackOptions {
         counters: ["note:wide", "note:low", "note:f", "*:cpu"]
             .map(|text| Counter::parse(text).unwrap())
             .into(),
         flows: vec![field("cpu")],
-        ..MarkOptions::default()
+        ..TrackOptions::default()
     };
     insta::assert_snapshot!(perfetto(&events, options.clone()));
     insta::assert_snapshot!(chrome(&events, options));
@@ -250,13 +252,13 @@ fn counters_and_flows() {
 fn counters_have_a_bound() {
     let events: Vec<_> = (0..5).map(|cpu| work(0, 1, cpu, 7)).collect();
     let (_dir, of) = trace(&events);
-    let options = MarkOptions {
+    let options = TrackOptions {
         track: Some(field("cpu")),
         counters: vec![Counter::parse("*:key").unwrap()],
-        ..MarkOptions::default()
+        ..TrackOptions::default()
     };
-    let marks = Marks::new(options, &of).unwrap();
-    let mut perfetto = Perfetto::new(&of, &marks, WallOptions::default()).with_counters(3);
+    let binding = TrackBinding::new(options, &of).unwrap();
+    let mut perfetto = Perfetto::new(&of, &binding, WallOptions::default()).with_counters(3);
     let text = decode::text(&run(&of, &mut perfetto));
     assert_eq!(text.matches(" instant ").count(), 5, "{text}");
     let lost = "values of more counters than can be told apart, left out: 2";
@@ -265,24 +267,24 @@ fn counters_have_a_bound() {
 
 #[test]
 fn no_trace_is_one_too() {
-    assert_eq!(perfetto(&[], MarkOptions::default()), "");
+    assert_eq!(perfetto(&[], TrackOptions::default()), "");
     let nothing = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[]}\n";
-    assert_eq!(chrome(&[], MarkOptions::default()), nothing);
+    assert_eq!(chrome(&[], TrackOptions::default()), nothing);
 }
 
 #[test]
 fn a_field_that_no_event_has_is_told() {
     let (_dir, of) = trace(&[]);
-    let unknown = |options| Marks::new(options, &of).unwrap_err();
-    let counter = unknown(MarkOptions {
+    let unknown = |options| TrackBinding::new(options, &of).unwrap_err();
+    let counter = unknown(TrackOptions {
         counters: vec![Counter::parse("note:key").unwrap()],
-        ..MarkOptions::default()
+        ..TrackOptions::default()
     });
     let expected = "--counter: no event that is looked at has a field `key`";
     assert_eq!(counter.to_string(), expected);
-    let flow = unknown(MarkOptions {
+    let flow = unknown(TrackOptions {
         flows: vec![field("kex")],
-        ..MarkOptions::default()
+        ..TrackOptions::default()
     });
     assert_eq!(
         flow.to_string(),
@@ -298,8 +300,8 @@ fn a_field_that_no_event_has_is_told() {
 /// The rows of a database as JSON lines, and what it cannot hold.
 fn database(events: &[Made], options: RrdOptions) -> Result<String, MakeError> {
     let (_dir, of) = trace(events);
-    let marks = options.marks(&of).unwrap();
-    let mut rrd = Rrd::new(options, &marks, WallOptions::default());
+    let binding = options.binding(&of).unwrap();
+    let mut rrd = Rrd::new(&of, options, &binding, WallOptions::default());
     run(&of, &mut rrd);
     let made = rrd.make()?;
     let dir = tempfile::tempdir().unwrap();
@@ -389,6 +391,88 @@ values that are missing or no numbers, left out: 1"#;
     assert!(low.starts_with("12 \"MAX/2\" {\"note\":30.0}\n"), "{low}");
 }
 
+/// A file with gaps is like one of which each row has been written by itself.
+#[test]
+fn gaps_are_written_at_once() {
+    let rows = |options: RrdOptions, times: &[u64]| {
+        let event = |&time: &u64| note(time * SECOND, 0, b"", 1.5, 0, 3, &[]);
+        let events: Vec<_> = times.iter().map(event).collect();
+        let (_dir, of) = trace(&events);
+        let binding = options.binding(&of).unwrap();
+        let mut rrd = Rrd::new(&of, options, &binding, WallOptions::default());
+        run(&of, &mut rrd);
+        let extent = rrd.extent().unwrap();
+        let bytes = rrd.make().unwrap().bytes;
+        let source = Source::open(&bytes, None).unwrap();
+        let row = |row| {
+            source
+                .rows
+                .value(0, row, 0)
+                .map(|value| value.to_f64().to_bits())
+        };
+        let rows: Vec<_> = (0..extent.rows).map(row).collect();
+        let mut database = source.database.clone();
+        // The rate of the last update of several steps, which nothing reads here.
+        for scratch in &mut database.state.archives[0].scratch {
+            scratch.0[Scratch::SECONDARY] = 0;
+        }
+        (extent, database, rows)
+    };
+    // With an event in each second, every row has an update of its own.
+    let valued = RrdOptions {
+        value: Some((field("f"), Function::Last)),
+        ..counting()
+    };
+    for options in [counting(), valued] {
+        let options = RrdOptions { step: 1, ..options };
+        let is_counting = options.value.is_none();
+        let (_, full, values) = rows(options.clone(), &(10..40).collect::<Vec<_>>());
+        let times = [10, 11, 13, 16, 20, 25, 39];
+        let (extent, sparse, found) = rows(options, &times);
+        assert_eq!((extent.rows, extent.filled), (30, 7));
+        let nothing = if is_counting { 0.0 } else { f64::NAN };
+        for (row, (found, value)) in found.iter().zip(&values).enumerate() {
+            match times.contains(&(row as u64 + 10)) {
+                true => assert_eq!(found, value),
+                false => {
+                    let found = f64::from_bits(found.unwrap());
+                    assert_eq!(found.is_nan(), nothing.is_nan(), "{row}");
+                    assert!(is_counting == (found == 0.0), "{row}");
+                }
+            }
+        }
+        // Definitions, the last readings and what the archive prepares.
+        assert_eq!(sparse, full);
+    }
+}
+
+#[test]
+fn large_databases_of_few_events_are_told() {
+    let extent = |rows, filled| Extent {
+        rows,
+        sources: 2,
+        filled,
+    };
+    assert!(extent(1 << 20, 5).is_mostly_empty());
+    assert!(!extent((1 << 20) - 1, 5).is_mostly_empty());
+    assert!(!extent(1 << 20, (2 << 20) / 100).is_mostly_empty());
+    let far = [work(0, 0, 0, 1), work(0, 100_000_000 * SECOND, 0, 1)];
+    let (_dir, of) = trace(&far);
+    let options = RrdOptions {
+        step: 1,
+        ..counting()
+    };
+    let binding = options.binding(&of).unwrap();
+    let mut rrd = Rrd::new(&of, options, &binding, WallOptions::default());
+    run(&of, &mut rrd);
+    let extent = rrd.extent().unwrap();
+    assert!(extent.is_mostly_empty());
+    assert_eq!(
+        extent.to_string(),
+        "the database takes 800 MB: 100000001 rows of 1 data source, in which 2 values are of events"
+    );
+}
+
 #[test]
 fn databases_have_their_limits() {
     let far = [work(0, 0, 0, 1), work(0, 8_000_000_000 * SECOND, 0, 1)];
@@ -419,8 +503,8 @@ fn log(events: &[Made], keep: Keep, track: Option<&str>, clock: u32) -> String {
         order: ByteOrder::Big,
         clock: clock.try_into().unwrap(),
     };
-    let marks = options.marks(&of).unwrap();
-    let mut log = Cpel::new(&of, options, &marks, WallOptions::default());
+    let plan = CpelPlan::new(options, &of).unwrap();
+    let mut log = Cpel::new(&of, &plan, WallOptions::default());
     run(&of, &mut log);
     let losses = log.losses().lines();
     let dir = tempfile::tempdir().unwrap();

@@ -1,20 +1,21 @@
 //! Fields of events as text: `KEY=VALUE` with blanks between, keys and values as in CSV.
 
-use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Recording};
-use kymo_text::Line;
+use kymo_model::{Chunk, EventClass, Fault, FieldId, Recording};
+use kymo_text::{Line, Stamp};
 
 use crate::AnyRecording;
-use crate::show::csv::{Column, Plan, Row, header_hidden, names};
+use crate::show::csv::{CellFrame, Column, FieldRenderer, Part, Plan, Row, header_hidden, names};
+use crate::show::json;
 use crate::show::packet::PacketFields;
 
 /// Writes the fields of events, with those of their packets before them.
 #[derive(Debug, Default)]
 pub(super) struct FieldText {
-    row: Row,
-    text: Line,
+    packet: Row,
+    stack: Vec<bool>,
 }
 
-/// How the fields of a class become text.
+/// Which fields of a class become text, and by which names.
 #[derive(Debug)]
 pub(super) struct FieldPlan {
     plan: Plan,
@@ -23,6 +24,28 @@ pub(super) struct FieldPlan {
     pub(super) keys: Vec<Option<String>>,
     /// The fields of the class that have cells.
     pub(super) fields: Vec<FieldId>,
+}
+
+/// How the fields of a class become text.
+#[derive(Debug)]
+pub(super) struct TextPlan {
+    json: json::Plan,
+    parts: Vec<TextPart>,
+    /// What comes before the values of the packet.
+    packet: Vec<Option<Stamp>>,
+}
+
+/// What a field is in the text.
+#[derive(Debug)]
+enum TextPart {
+    /// A structure whose members have keys of their own.
+    Spread,
+    /// What comes before the value: a blank, the key.
+    Key(Stamp),
+    /// It is left out.
+    Skipped,
+    /// It is within a value.
+    Inside,
 }
 
 impl FieldPlan {
@@ -37,6 +60,31 @@ impl FieldPlan {
             plan,
         }
     }
+
+    /// The same, ready to write.
+    pub(super) fn finish(self) -> TextPlan {
+        let stamp = |key: String| Stamp::new(format!(" {key}=").as_bytes());
+        let mut parts: Vec<TextPart> = self
+            .plan
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Spread => TextPart::Spread,
+                Part::Column | Part::Inside => TextPart::Inside,
+            })
+            .collect();
+        let mut packet: Vec<Option<Stamp>> =
+            self.keys.into_iter().map(|key| key.map(stamp)).collect();
+        let keys = packet.split_off(packet.len() - self.fields.len());
+        for (field, key) in self.fields.into_iter().zip(keys) {
+            parts[field.index()] = key.map_or(TextPart::Skipped, TextPart::Key);
+        }
+        TextPlan {
+            json: self.plan.json,
+            parts,
+            packet,
+        }
+    }
 }
 
 impl FieldText {
@@ -48,38 +96,60 @@ impl FieldText {
         chunk: &Chunk,
     ) -> Result<(), Fault> {
         let fields = || PacketFields::of(of, chunk.stream);
-        self.row.packet(recording, chunk.stream, fields, |visitor| {
-            of.visit_packet(chunk, visitor)
-        })
+        self.packet
+            .packet(recording, chunk.stream, fields, |visitor| {
+                of.visit_packet(chunk, visitor)
+            })
     }
 
     /// The columns of the packets of the chunk.
     pub(super) fn packet_columns(&self) -> &[Column] {
-        self.row.packet_columns()
+        self.packet.packet_columns()
     }
 
-    /// The text of an event of the chunk; `None` where it has more than so many bytes.
-    pub(super) fn of<E: Event>(
+    /// Appends the text of an event of the chunk, which `visit` decodes. It begins with a blank.
+    pub(super) fn write(
         &mut self,
-        event: &E,
-        plan: &FieldPlan,
-        most: usize,
-    ) -> Result<Option<&[u8]>, Fault> {
-        if !self.row.event(event, &plan.plan, most)? {
-            return Ok(None);
-        }
-        self.text.clear();
-        self.text.bound(most);
-        for (cell, key) in plan.keys.iter().enumerate() {
-            let Some(key) = key else { continue };
-            if !self.text.is_empty() {
-                self.text.push_byte(b' ');
+        plan: &TextPlan,
+        out: &mut Line,
+        visit: impl FnOnce(&mut FieldRenderer<'_, Keys<'_>>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        for (cell, key) in plan.packet.iter().enumerate() {
+            if let Some(key) = key {
+                out.stamp(key);
+                out.push(self.packet.get(cell).unwrap_or_default());
             }
-            self.text.push(key.as_bytes());
-            self.text.push_byte(b'=');
-            self.text.push(self.row.get(cell).unwrap_or_default());
         }
-        Ok((!self.text.is_cut()).then(|| self.text.as_bytes()))
+        self.stack.clear();
+        visit(&mut FieldRenderer {
+            cells: Keys(&plan.parts),
+            json: json::FieldRenderer {
+                line: out,
+                plan: &plan.json,
+                stack: &mut self.stack,
+            },
+            depth: 0,
+        })
+    }
+}
+
+/// Values behind their keys.
+pub(super) struct Keys<'a>(&'a [TextPart]);
+
+impl CellFrame for Keys<'_> {
+    #[inline]
+    fn is_spread(&self, field: FieldId) -> bool {
+        matches!(self.0[field.index()], TextPart::Spread)
+    }
+
+    #[inline]
+    fn begin(&mut self, field: FieldId, line: &mut Line) -> bool {
+        match &self.0[field.index()] {
+            TextPart::Key(key) => line.stamp(key),
+            TextPart::Skipped => return false,
+            TextPart::Spread | TextPart::Inside => {}
+        }
+        true
     }
 }
 

@@ -1,17 +1,15 @@
 //! Where events lie on a time line: their tracks, and the slices that are open there.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_model::{Recording, Value};
-use kymo_text::Line;
 
+use super::binding::TrackBinding;
+use super::is_plain;
 use super::losses::{Loss, Losses};
-use super::marks::{Marks, TrackFrom};
 use crate::AnyRecording;
-use crate::carried::{self, Carried};
-use crate::show::Message;
-use crate::show::table::Table;
+use crate::pipeline::{Row, Values};
+use crate::tracks::{Edge, Key, OTHERS, RowKey, TrackSource, TrackTable, text_of};
 
 /// So many tracks are told apart by a field; a hostile one has a value for each event.
 const MOST_TRACKS: usize = 100_000;
@@ -60,7 +58,7 @@ pub(super) struct Track {
 #[derive(Debug)]
 struct Open {
     slice: usize,
-    key: Box<[u8]>,
+    key: Key,
     /// Whether events that begin such a slice end one, too: the last one has no end.
     repeats: bool,
 }
@@ -69,7 +67,7 @@ struct Open {
 #[derive(Debug)]
 struct Refused {
     slice: usize,
-    key: Box<[u8]>,
+    key: Key,
     count: u64,
     /// How many slices the first of them is within.
     depth: usize,
@@ -77,16 +75,16 @@ struct Refused {
 
 /// How many slices with a key may be kept beside those that are, of all tracks together.
 #[derive(Debug)]
-struct Room {
+struct Limit {
     slices: usize,
     key_bytes: usize,
 }
 
-impl Room {
+impl Limit {
     /// Takes the room of a slice, where there is some.
-    fn take(&mut self, key: &[u8]) -> bool {
+    fn take(&mut self, key: &Key) -> bool {
         let slices = self.slices.checked_sub(1);
-        let key_bytes = self.key_bytes.checked_sub(key.len());
+        let key_bytes = self.key_bytes.checked_sub(key.byte_size());
         let (Some(slices), Some(key_bytes)) = (slices, key_bytes) else {
             return false;
         };
@@ -95,26 +93,26 @@ impl Room {
     }
 
     /// Gives the room of a slice back.
-    fn give(&mut self, key: &[u8]) {
+    fn give(&mut self, key: &Key) {
         self.slices += 1;
-        self.key_bytes += key.len();
+        self.key_bytes += key.byte_size();
     }
 }
 
 /// What may be kept of the slices of all tracks.
 #[derive(Debug)]
-struct Rooms {
-    open: Room,
-    refused: Room,
+struct SliceLimits {
+    open: Limit,
+    refused: Limit,
 }
 
-impl Rooms {
+impl SliceLimits {
     const ALL: Self = Self {
-        open: Room {
+        open: Limit {
             slices: MOST_KEPT,
             key_bytes: MOST_KEY_BYTES,
         },
-        refused: Room {
+        refused: Limit {
             slices: MOST_KEPT,
             key_bytes: MOST_KEY_BYTES,
         },
@@ -141,9 +139,9 @@ struct Stack {
 
 impl Stack {
     /// Begins a slice, unless too many are open.
-    fn begin(&mut self, slice: Open, rooms: &mut Rooms) -> bool {
+    fn begin(&mut self, slice: Open, limits: &mut SliceLimits) -> bool {
         let depth = self.open.len();
-        if depth < MOST_OPEN && rooms.open.take(&slice.key) {
+        if depth < MOST_OPEN && limits.open.take(&slice.key) {
             self.open.push(slice);
             return true;
         }
@@ -151,7 +149,7 @@ impl Stack {
         let is_it = |other: &Refused| other.slice == slice && other.key == key;
         match self.refused.iter().position(is_it) {
             Some(place) => self.refused[place].count += 1,
-            None if self.refused.len() < MOST_REFUSED && rooms.refused.take(&key) => {
+            None if self.refused.len() < MOST_REFUSED && limits.refused.take(&key) => {
                 self.refused.push(Refused {
                     slice,
                     key,
@@ -165,9 +163,14 @@ impl Stack {
     }
 
     /// Ends the innermost slice of a kind and a key.
-    fn end(&mut self, slice: usize, key: &[u8], rooms: &mut Rooms) -> Ended {
-        let is_open = |open: &Open| open.slice == slice && *open.key == *key;
-        let is_refused = |other: &Refused| other.slice == slice && *other.key == *key;
+    fn end(
+        &mut self,
+        slice: usize,
+        is_key: impl Fn(&Key) -> bool,
+        limits: &mut SliceLimits,
+    ) -> Ended {
+        let is_open = |open: &Open| open.slice == slice && is_key(&open.key);
+        let is_refused = |other: &Refused| other.slice == slice && is_key(&other.key);
         let depth = self.open.iter().rposition(is_open);
         let refused = self.refused.iter().position(is_refused);
         if let Some(place) = refused
@@ -175,7 +178,7 @@ impl Stack {
         {
             self.refused[place].count -= 1;
             if self.refused[place].count == 0 {
-                rooms.refused.give(&self.refused.swap_remove(place).key);
+                limits.refused.give(&self.refused.swap_remove(place).key);
             }
             return Ended::Refused;
         }
@@ -184,13 +187,13 @@ impl Stack {
         };
         let within = self.open.len() - depth - 1;
         for open in self.open.drain(depth..) {
-            rooms.open.give(&open.key);
+            limits.open.give(&open.key);
         }
         // Others began within it.
         self.refused.retain(|refused| {
             let stays = refused.depth <= depth;
             if !stays {
-                rooms.refused.give(&refused.key);
+                limits.refused.give(&refused.key);
             }
             stays
         });
@@ -198,34 +201,52 @@ impl Stack {
     }
 }
 
+/// What became of a track that has a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It has no event yet.
+    Unused,
+    /// Its position.
+    At(usize),
+    /// It is one too many.
+    Refused,
+}
+
 /// The tracks of all recordings.
 #[derive(Debug)]
 pub(super) struct Timeline<'m> {
-    marks: &'m Marks,
+    binding: &'m TrackBinding,
     losses: Arc<Losses>,
     tracks: Vec<Track>,
     /// Of each track.
     stacks: Vec<Stack>,
-    rooms: Rooms,
-    /// By recording and stream.
-    of_stream: Table<Option<usize>>,
-    /// By recording and value of the field.
-    of_value: HashMap<(usize, Box<[u8]>), usize>,
-    /// Bytes that more values and names of tracks may have.
-    room: usize,
+    limits: SliceLimits,
+    numbers: TrackTable,
+    /// By the numbers of tracks. Those of all streams come first.
+    known: Vec<Known>,
+    /// How many more tracks of values there may be, and bytes of them and their names.
+    room: (usize, usize),
 }
 
 impl<'m> Timeline<'m> {
-    pub(super) fn new(marks: &'m Marks, losses: Arc<Losses>) -> Self {
+    pub(super) fn new(of: &[AnyRecording], binding: &'m TrackBinding, losses: Arc<Losses>) -> Self {
+        let mut numbers = TrackTable::new(of);
+        for (recording, of) in of.iter().enumerate() {
+            for stream in 0..of.streams().len() {
+                numbers
+                    .of_stream(recording, stream)
+                    .number(&TrackSource::Stream, Values::default());
+            }
+        }
         Self {
-            marks,
+            binding,
             losses,
             tracks: Vec::new(),
             stacks: Vec::new(),
-            rooms: Rooms::ALL,
-            of_stream: Table::default(),
-            of_value: HashMap::new(),
-            room: MOST_TRACK_BYTES,
+            limits: SliceLimits::ALL,
+            numbers,
+            known: Vec::new(),
+            room: (MOST_TRACKS, MOST_TRACK_BYTES),
         }
     }
 
@@ -234,67 +255,73 @@ impl<'m> Timeline<'m> {
         &self.tracks[track]
     }
 
-    /// Places an event, and takes the values that are needed for it.
-    pub(super) fn place(
-        &mut self,
-        message: &Message,
-        of: &[AnyRecording],
-        carried: &mut Carried<'_>,
-    ) -> Place {
-        let class = self.marks.class(message.recording, message.class);
+    /// Places an event.
+    #[inline]
+    pub(super) fn place(&mut self, row: &Row<'_>, of: &[AnyRecording]) -> Place {
+        let message = &row.message;
+        let binding = self.binding;
         let known = self.tracks.len();
-        let track = match class.track {
-            TrackFrom::Stream => self.track_of_stream(message, of),
-            TrackFrom::Field | TrackFrom::Own => {
-                let value = carried.next_with_bytes();
-                let name = match class.track {
-                    TrackFrom::Own => Some(carried.next()),
-                    _ => None,
-                };
-                match carried::is_plain(value.0) {
-                    true => self.track_of_value(message, of, value, name),
-                    false => self.track_of_stream(message, of),
-                }
-            }
-        };
-        let mut key = |has_key: bool| match has_key {
-            true => carried.next_with_bytes().1,
-            false => &[],
-        };
+        let class = binding.class(message.recording, message.class);
+        let track = self.track_of(class.map_or(&TrackSource::Stream, |of| &of.track), row, of);
         let mut place = Place {
             track,
             is_new: self.tracks.len() > known,
             closes: 0,
             phase: Phase::Instant,
         };
-        if let Some((slice, has_key)) = class.ends {
-            let repeats = class.begins.is_some_and(|(begun, _)| begun == slice);
-            self.end(
-                &mut place,
-                slice,
-                key(has_key),
-                class.begins.is_some(),
-                repeats,
-            );
-        }
-        if let Some((slice, has_key)) = class.begins {
-            let open = Open {
-                slice,
-                key: key(has_key).into(),
-                repeats: class.ends.is_some_and(|(ended, _)| ended == slice),
-            };
-            match self.stacks[track].begin(open, &mut self.rooms) {
-                true => place.phase = Phase::Begin,
-                false => self.losses.add(Loss::TooDeep, 1),
-            }
+        let (ends, begins) =
+            class.map_or((None, None), |of| (of.ends.as_ref(), of.begins.as_ref()));
+        if ends.is_some() || begins.is_some() {
+            self.slices(&mut place, row, ends, begins);
         }
         place
     }
 
-    /// Ends a slice. `begins` tells whether the event begins another, so that it cannot be the end
-    /// itself.
-    fn end(&mut self, place: &mut Place, slice: usize, key: &[u8], begins: bool, repeats: bool) {
-        let within = match self.stacks[place.track].end(slice, key, &mut self.rooms) {
+    /// Ends and begins slices.
+    fn slices(
+        &mut self,
+        place: &mut Place,
+        row: &Row<'_>,
+        ends: Option<&Edge>,
+        begins: Option<&Edge>,
+    ) {
+        let repeats = ends.map(|edge| edge.slice) == begins.map(|edge| edge.slice);
+        if let Some(edge) = ends {
+            let row = RowKey {
+                values: row.values,
+                fields: &edge.key,
+            };
+            self.end(place, edge.slice, row, begins.is_some(), repeats);
+        }
+        if let Some(edge) = begins {
+            let row = RowKey {
+                values: row.values,
+                fields: &edge.key,
+            };
+            let open = Open {
+                slice: edge.slice,
+                key: row.key(),
+                repeats,
+            };
+            match self.stacks[place.track].begin(open, &mut self.limits) {
+                true => place.phase = Phase::Begin,
+                false => self.losses.add(Loss::TooDeep, 1),
+            }
+        }
+    }
+
+    /// Ends the slice with a key. `begins` tells whether the event begins another, so that it cannot be the
+    /// end itself.
+    fn end(
+        &mut self,
+        place: &mut Place,
+        slice: usize,
+        row: RowKey<'_>,
+        begins: bool,
+        repeats: bool,
+    ) {
+        let is_key = |key: &Key| row.is(key);
+        let within = match self.stacks[place.track].end(slice, is_key, &mut self.limits) {
             Ended::Open { within } => within,
             Ended::Refused => return,
             Ended::Nothing => {
@@ -311,60 +338,108 @@ impl<'m> Timeline<'m> {
         }
     }
 
-    fn track_of_stream(&mut self, message: &Message, of: &[AnyRecording]) -> usize {
-        let (recording, stream) = (message.recording, message.stream);
-        let slot = self.of_stream.get(recording, stream, || None);
-        if let Some(track) = *slot {
-            return track;
+    /// The track of an event.
+    #[inline]
+    fn track_of(&mut self, source: &TrackSource, row: &Row<'_>, of: &[AnyRecording]) -> usize {
+        let source = match source {
+            TrackSource::Fields(fields) | TrackSource::Own(fields)
+                if !is_plain(row.values.first(&fields[0])) =>
+            {
+                &TrackSource::Stream
+            }
+            source => source,
+        };
+        let (recording, stream) = (row.message.recording, row.message.stream);
+        let mut numbers = self.numbers.of_stream(recording, stream);
+        let number = match source {
+            TrackSource::Stream => numbers.number(source, row.values),
+            // Each recording has tracks of its own; the name, if there is one, does not tell them apart.
+            TrackSource::Fields(fields) | TrackSource::Own(fields) => {
+                numbers.within(&fields[..1], row.values)
+            }
+        };
+        match self.known.get(number as usize) {
+            Some(&Known::At(track)) => track,
+            _ => self.new_track(number, source, row, of),
         }
-        *slot = Some(self.tracks.len());
-        self.add(Track {
-            name: stream_name(&of[recording], stream),
-            number: u32::try_from(stream).ok(),
-            rank: i32::try_from(stream).unwrap_or(i32::MAX),
-        })
     }
 
-    fn track_of_value(
+    #[cold]
+    fn new_track(
         &mut self,
-        message: &Message,
+        number: u32,
+        source: &TrackSource,
+        row: &Row<'_>,
         of: &[AnyRecording],
-        (value, bytes): (Value<'_>, &[u8]),
-        name: Option<Value<'_>>,
     ) -> usize {
-        let recording = message.recording;
-        let key = (recording, bytes.into());
-        if let Some(&track) = self.of_value.get(&key) {
-            return track;
+        let number = number as usize;
+        let known = self.known.get(number).copied().unwrap_or(Known::Unused);
+        let (recording, stream) = (row.message.recording, row.message.stream);
+        let recording_of = &of[recording];
+        let track = match source {
+            TrackSource::Stream => Some(Track {
+                name: stream_name(recording_of, stream),
+                number: u32::try_from(stream).ok(),
+                rank: i32::try_from(stream).unwrap_or(i32::MAX),
+            }),
+            _ if known == Known::Refused || number == OTHERS as usize => None,
+            TrackSource::Fields(fields) => {
+                let value = row.values.first(&fields[0]);
+                let name = format!("{} {}", self.binding.track_name(), text_of(value));
+                self.track_of_value(value, name)
+            }
+            TrackSource::Own(fields) => {
+                let value = row.values.first(&fields[0]);
+                let name = match (fields.get(1), value) {
+                    (Some(name), _) => text_of(row.values.first(name)),
+                    (None, Value::Uint(position)) => {
+                        let track = recording_of.tracks().get(position as usize);
+                        track.map_or_else(String::new, |track| track.name.to_string())
+                    }
+                    (None, _) => String::new(),
+                };
+                self.track_of_value(value, name)
+            }
+        };
+        let is_refused = track.is_none();
+        if number != OTHERS as usize {
+            self.known
+                .resize(self.known.len().max(number + 1), Known::Unused);
+            self.known[number] = match is_refused {
+                true => Known::Refused,
+                false => Known::At(self.tracks.len()),
+            };
         }
-        let name = match name {
-            Some(name) => text_of(name),
-            None => format!("{} {}", self.marks.track_name(), text_of(value)),
-        };
-        let room = self.room.checked_sub(bytes.len() + name.len());
-        let Some(room) = room.filter(|_| self.of_value.len() < MOST_TRACKS) else {
-            self.losses.add(Loss::MoreTracks, 1);
-            return self.track_of_stream(message, of);
-        };
-        self.room = room;
-        self.of_value.insert(key, self.tracks.len());
-        let (number, rank) = match value {
-            Value::Uint(value) => (u32::try_from(value).ok(), i32::try_from(value).ok()),
-            Value::Sint(value) => (u32::try_from(value).ok(), i32::try_from(value).ok()),
-            _ => (None, None),
+        match track {
+            Some(track) => {
+                self.tracks.push(track);
+                self.stacks.push(Stack::default());
+                self.tracks.len() - 1
+            }
+            None => {
+                self.losses.add(Loss::MoreTracks, 1);
+                self.track_of(&TrackSource::Stream, row, of)
+            }
+        }
+    }
+
+    /// The track of a value, if there is room for it.
+    fn track_of_value(&mut self, value: Value<'_>, name: String) -> Option<Track> {
+        let bytes = name.len() + Key::of(value).byte_size();
+        let (tracks, room) = self.room;
+        self.room = (tracks.checked_sub(1)?, room.checked_sub(bytes)?);
+        let number = match value {
+            Value::Uint(value) => i64::try_from(value).ok(),
+            Value::Sint(value) => Some(value),
+            _ => None,
         };
         let created = i32::try_from(self.tracks.len()).unwrap_or(i32::MAX);
-        self.add(Track {
+        let rank = number.and_then(|number| i32::try_from(number).ok());
+        Some(Track {
             name,
-            number,
+            number: number.and_then(|number| u32::try_from(number).ok()),
             rank: rank.unwrap_or(created),
         })
-    }
-
-    fn add(&mut self, track: Track) -> usize {
-        self.tracks.push(track);
-        self.stacks.push(Stack::default());
-        self.tracks.len() - 1
     }
 
     /// Counts the slices that are still open.
@@ -385,23 +460,6 @@ pub(super) fn stream_name(of: &AnyRecording, stream: usize) -> String {
     }
 }
 
-/// A value as text, for names.
-pub(super) fn text_of(value: Value<'_>) -> String {
-    match value {
-        Value::Uint(value) | Value::Bits(value) => value.to_string(),
-        Value::Sint(value) => value.to_string(),
-        Value::Bool(value) => value.to_string(),
-        Value::Float(value) => {
-            let mut line = Line::new();
-            crate::show::json::float(value, 64, false, &mut line);
-            String::from_utf8_lossy(line.as_bytes()).into_owned()
-        }
-        Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
-        Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        Value::Missing | Value::Array(_) | Value::Compound => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -409,14 +467,25 @@ mod tests {
     fn slice(slice: usize, key: &[u8]) -> Open {
         Open {
             slice,
-            key: key.into(),
+            key: text(key),
             repeats: false,
         }
     }
 
-    fn rooms(open: (usize, usize), refused: (usize, usize)) -> Rooms {
-        let room = |(slices, key_bytes)| Room { slices, key_bytes };
-        Rooms {
+    fn text(key: &[u8]) -> Key {
+        match key {
+            [] => Key::None,
+            text => Key::Text(text.into()),
+        }
+    }
+
+    fn is(key: &[u8]) -> impl Fn(&Key) -> bool {
+        move |other| *other == text(key)
+    }
+
+    fn limits(open: (usize, usize), refused: (usize, usize)) -> SliceLimits {
+        let room = |(slices, key_bytes)| Limit { slices, key_bytes };
+        SliceLimits {
             open: room(open),
             refused: room(refused),
         }
@@ -424,39 +493,48 @@ mod tests {
 
     #[test]
     fn all_tracks_together_have_a_bound() {
-        let mut rooms = rooms((3, 10), (2, 10));
+        let mut limits = limits((3, 28), (2, 12));
         let (mut one, mut other) = (Stack::default(), Stack::default());
-        assert!(one.begin(slice(0, b"12345678"), &mut rooms));
-        assert!(!other.begin(slice(0, b"123"), &mut rooms), "too many bytes");
-        assert!(other.begin(slice(0, b"12"), &mut rooms));
-        assert!(one.begin(slice(1, b""), &mut rooms));
-        assert!(!one.begin(slice(2, b""), &mut rooms), "too many slices");
-        assert!(!other.begin(slice(3, b""), &mut rooms), "is forgotten");
-        assert_eq!(rooms.refused.slices, 0);
-        assert_eq!(other.end(0, b"123", &mut rooms), Ended::Refused);
-        assert_eq!(other.end(3, b"", &mut rooms), Ended::Nothing);
+        assert!(one.begin(slice(0, b"12345678"), &mut limits));
+        assert!(
+            !other.begin(slice(0, b"123"), &mut limits),
+            "too many bytes"
+        );
+        assert!(other.begin(slice(0, b"12"), &mut limits));
+        assert!(one.begin(slice(1, b""), &mut limits));
+        assert!(!one.begin(slice(2, b""), &mut limits), "too many slices");
+        assert!(!other.begin(slice(3, b""), &mut limits), "is forgotten");
+        assert_eq!(limits.refused.slices, 0);
+        assert_eq!(other.end(0, is(b"123"), &mut limits), Ended::Refused);
+        assert_eq!(other.end(3, is(b""), &mut limits), Ended::Nothing);
         assert_eq!(
-            one.end(0, b"12345678", &mut rooms),
+            one.end(0, is(b"12345678"), &mut limits),
             Ended::Open { within: 1 }
         );
-        assert_eq!(other.end(0, b"12", &mut rooms), Ended::Open { within: 0 });
-        assert_eq!((rooms.open.slices, rooms.open.key_bytes), (3, 10));
-        assert_eq!((rooms.refused.slices, rooms.refused.key_bytes), (2, 10));
+        assert_eq!(
+            other.end(0, is(b"12"), &mut limits),
+            Ended::Open { within: 0 }
+        );
+        assert_eq!((limits.open.slices, limits.open.key_bytes), (3, 28));
+        assert_eq!((limits.refused.slices, limits.refused.key_bytes), (2, 12));
     }
 
     #[test]
     fn what_was_not_begun_ends_in_its_turn() {
-        let mut rooms = rooms((2, 0), (2, 0));
+        let mut limits = limits((2, 0), (2, 0));
         let (mut one, mut other) = (Stack::default(), Stack::default());
-        assert!(one.begin(slice(0, b""), &mut rooms));
-        assert!(other.begin(slice(0, b""), &mut rooms));
+        assert!(one.begin(slice(0, b""), &mut limits));
+        assert!(other.begin(slice(0, b""), &mut limits));
         // Another track makes room within it.
-        assert!(!one.begin(slice(1, b""), &mut rooms));
-        assert_eq!(other.end(0, b"", &mut rooms), Ended::Open { within: 0 });
-        assert!(one.begin(slice(1, b""), &mut rooms));
-        assert_eq!(one.end(1, b"", &mut rooms), Ended::Open { within: 0 });
-        assert_eq!(one.end(1, b"", &mut rooms), Ended::Refused);
-        assert_eq!(one.end(0, b"", &mut rooms), Ended::Open { within: 0 });
-        assert_eq!(one.end(1, b"", &mut rooms), Ended::Nothing);
+        assert!(!one.begin(slice(1, b""), &mut limits));
+        assert_eq!(
+            other.end(0, is(b""), &mut limits),
+            Ended::Open { within: 0 }
+        );
+        assert!(one.begin(slice(1, b""), &mut limits));
+        assert_eq!(one.end(1, is(b""), &mut limits), Ended::Open { within: 0 });
+        assert_eq!(one.end(1, is(b""), &mut limits), Ended::Refused);
+        assert_eq!(one.end(0, is(b""), &mut limits), Ended::Open { within: 0 });
+        assert_eq!(one.end(1, is(b""), &mut limits), Ended::Nothing);
     }
 }

@@ -8,9 +8,8 @@ use kymo_model::Selection;
 use super::check::{Bound, Mismatch, ask, compare, constant};
 use super::error::FilterError;
 use super::eval::{Condition, Facts, Question, Source, Test};
-use super::names::{Picks, Surroundings, fields, known_names, property};
+use super::names::{Picks, Surroundings, suggestion, values};
 use super::parser::{self, Check, Expr, Operand};
-use super::suggest::nearest;
 use super::surround::Surround;
 
 /// What became of a field's name.
@@ -105,13 +104,26 @@ impl<'e> Binder<'e> {
         if bound.iter().any(Result::is_ok) {
             let mismatch = None;
             self.tests.insert(start, TestUse { range, mismatch });
-        } else if let Some(Err(mismatch)) = bound.first() {
-            self.tests.entry(start).or_insert_with(|| TestUse {
-                range,
-                mismatch: Some(mismatch.clone()),
-            });
+        } else {
+            // That the value cannot be says more than that it is of another kind.
+            let mismatches = || bound.iter().filter_map(|bound| bound.as_ref().err());
+            let of_value = mismatches().find(|mismatch| mismatch.is_of_value);
+            let known = self.tests.get(&start).map(|test| &test.mismatch);
+            let is_better = match known {
+                None => true,
+                Some(None) => false,
+                Some(Some(known)) => !known.is_of_value && of_value.is_some(),
+            };
+            if let (true, Some(mismatch)) = (is_better, of_value.or_else(|| mismatches().next())) {
+                let mismatch = Some(mismatch.clone());
+                self.tests.insert(start, TestUse { range, mismatch });
+            }
         }
-        Condition::any(bound.into_iter().flatten().map(settle))
+        let tests = bound.into_iter().filter_map(|bound| match bound {
+            Ok(test) => Some(test),
+            Err(mismatch) => mismatch.test.map(|test| *test),
+        });
+        Condition::any(tests.map(settle))
     }
 
     /// The values an operand may stand for: several where a variant has several options.
@@ -125,8 +137,7 @@ impl<'e> Binder<'e> {
             Operand::Literal(literal, _) => vec![constant(literal)],
             Operand::Field(name) => {
                 let mut array = None;
-                let found =
-                    property(name, of).unwrap_or_else(|| fields(name, of, picks, &mut array));
+                let found = values(name, of, picks, &mut array);
                 let usage = self.names.entry(name.range.start).or_default();
                 usage.range = name.range.clone();
                 usage.found |= !found.is_empty();
@@ -136,11 +147,15 @@ impl<'e> Binder<'e> {
         }
     }
 
-    /// The first thing that is wrong for every class there is.
+    /// What is odd for every class there is: tests of values that fields cannot have.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong for every class.
     pub(super) fn finish<'a>(
         &self,
         classes: impl Iterator<Item = Surroundings<'a>>,
-    ) -> Result<(), FilterError> {
+    ) -> Result<Vec<FilterError>, FilterError> {
         if let Some(NameUse { range, hint, .. }) = self.names.values().find(|name| !name.found) {
             let name = &self.source[range.clone()];
             let error = FilterError::new(
@@ -149,30 +164,32 @@ impl<'e> Binder<'e> {
                 format!("no event has a field `{name}`"),
             )
             .label("unknown field");
-            let help = hint.clone().or_else(|| {
-                let known = known_names(classes);
-                nearest(name, known.iter().map(String::as_str))
-                    .map(|known| format!("there is a field `{known}`"))
-            });
+            let help = hint.clone().or_else(|| suggestion(name, classes));
             return Err(match help {
                 Some(help) => error.help(help),
                 None => error,
             });
         }
-        let senseless = self
+        let mismatches = self
             .tests
             .values()
-            .find_map(|test| Some((&test.range, test.mismatch.as_ref()?)));
-        match senseless {
-            Some((range, why)) => {
-                Err(
-                    FilterError::new(self.source, range.clone(), "this test can never succeed")
-                        .label(&why.label)
-                        .help(&why.help),
-                )
+            .filter_map(|test| Some((&test.range, test.mismatch.as_ref()?)));
+        let mut warnings = Vec::new();
+        for (range, why) in mismatches {
+            let message = match why.test {
+                Some(_) => "this test succeeds whatever the value",
+                None => "this test can never succeed",
+            };
+            let mut error = FilterError::new(self.source, range.clone(), message).label(&why.label);
+            if !why.help.is_empty() {
+                error = error.help(&why.help);
             }
-            None => Ok(()),
+            match why.is_of_value {
+                true => warnings.push(error.into_warning()),
+                false => return Err(error),
+            }
         }
+        Ok(warnings)
     }
 }
 

@@ -10,6 +10,8 @@ use super::suggest::nearest;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Type<'a> {
     Integer(Option<&'a Labels>),
+    /// An integer of more than 64 bits: its value is the text that shows it.
+    Wide,
     Float,
     Bool,
     Bits(&'a [Flag]),
@@ -24,6 +26,7 @@ impl Type<'_> {
         match self {
             Self::Integer(Some(_)) => "an enumeration",
             Self::Integer(None) => "an integer",
+            Self::Wide => "an integer of more than 64 bits",
             Self::Float => "a floating point number",
             Self::Bool => "a truth value",
             Self::Bits(_) => "a set of bits",
@@ -37,12 +40,16 @@ impl Type<'_> {
 
 const FLAGS_HELP: &str =
     "compare it with a number, or ask for a flag, as in `bits contains \"FLAG\"`";
+const WIDE_HELP: &str =
+    "compare it by `==` or `!=` with the text that shows it, as in `field == \"0x1F\"`";
 const BYTES_HELP: &str = "give its bytes, as in `blob == \"\\x00\\xff\"`";
 
 /// A value that a test may use.
 pub(super) struct Bound<'a> {
     pub(super) source: Source,
     pub(super) kind: Type<'a>,
+    /// The least and the greatest number that it can be.
+    pub(super) limits: Option<(i128, i128)>,
     /// Whether it stands in the condition itself; a property of a class is constant, too.
     pub(super) is_literal: bool,
 }
@@ -52,6 +59,21 @@ pub(super) struct Bound<'a> {
 pub(super) struct Mismatch {
     pub(super) label: String,
     pub(super) help: String,
+    /// Whether it is of the right kind, and only never has this value.
+    pub(super) is_of_value: bool,
+    /// The test, where it succeeds all the same.
+    pub(super) test: Option<Box<Test>>,
+}
+
+impl Mismatch {
+    fn of_value(label: String, help: String) -> Self {
+        Self {
+            label,
+            help,
+            is_of_value: true,
+            test: None,
+        }
+    }
 }
 
 pub(super) fn constant<'a>(literal: &Literal) -> Bound<'a> {
@@ -67,6 +89,7 @@ pub(super) fn constant<'a>(literal: &Literal) -> Bound<'a> {
     Bound {
         source: Source::Constant(constant),
         kind,
+        limits: None,
         is_literal: true,
     }
 }
@@ -78,10 +101,58 @@ pub(super) fn kind_of(schema: &Schema, field: FieldId) -> Type<'_> {
         Kind::Bool { .. } => Type::Bool,
         Kind::BitArray { .. } => Type::Bits(&[]),
         Kind::BitMap { flags, .. } => Type::Bits(flags),
+        Kind::Wide { .. } => Type::Wide,
         Kind::Text => Type::Text,
         Kind::Blob => Type::Blob,
         Kind::Array { .. } => Type::Array,
         Kind::Struct | Kind::Optional | Kind::Variant => Type::Compound,
+    }
+}
+
+/// The numbers that a field can be: those that its bits hold.
+pub(super) fn limits_of(schema: &Schema, field: FieldId) -> Option<(i128, i128)> {
+    match schema.field(field).kind {
+        Kind::Uint { bits, .. } | Kind::BitArray { bits } | Kind::BitMap { bits, .. } => {
+            Some((0, 1i128.checked_shl(bits).filter(|end| *end > 0)? - 1))
+        }
+        Kind::Sint { bits, .. } => {
+            let end = 1i128
+                .checked_shl(bits.checked_sub(1)?)
+                .filter(|end| *end > 0)?;
+            Some((-end, end - 1))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a number within limits never compares so with another one.
+fn is_beyond((low, high): (i128, i128), comparison: Comparison, other: Number) -> bool {
+    use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    let (low, high) = (Number::Integer(low), Number::Integer(high));
+    match comparison {
+        Equal => other < low || other > high,
+        NotEqual => false,
+        Less => other <= low,
+        LessEqual => other < low,
+        Greater => other >= high,
+        GreaterEqual => other > high,
+    }
+}
+
+fn beyond(kind: Type<'_>, (low, high): (i128, i128)) -> Mismatch {
+    let label = format!("this is {} from {low} to {high}", kind.describe());
+    Mismatch::of_value(label, String::new())
+}
+
+/// The comparison with its sides exchanged.
+fn mirrored(comparison: Comparison) -> Comparison {
+    use Comparison::{Greater, GreaterEqual, Less, LessEqual};
+    match comparison {
+        Less => Greater,
+        LessEqual => GreaterEqual,
+        Greater => Less,
+        GreaterEqual => LessEqual,
+        same => same,
     }
 }
 
@@ -98,6 +169,8 @@ fn mismatch(kind: Type<'_>, help: &str) -> Mismatch {
     Mismatch {
         label: format!("this is {}", kind.describe()),
         help: help.to_string(),
+        is_of_value: false,
+        test: None,
     }
 }
 
@@ -107,47 +180,54 @@ pub(super) fn compare(
     comparison: Comparison,
     b: &Bound<'_>,
 ) -> Result<Test, Mismatch> {
-    use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    use Comparison::{Equal, NotEqual};
     let is_equality = matches!(comparison, Equal | NotEqual);
     match (a.kind, b.kind) {
         (Type::Text, Type::Integer(Some(_))) if matches!(a.source, Source::Constant(_)) => {
-            let mirrored = match comparison {
-                Less => Greater,
-                LessEqual => GreaterEqual,
-                Greater => Less,
-                GreaterEqual => LessEqual,
-                same => same,
-            };
-            return compare(b, mirrored, a);
+            return compare(b, mirrored(comparison), a);
         }
         (Type::Integer(Some(labels)), Type::Text) if is_equality => {
             if let Source::Constant(Constant::Text(text)) = &b.source {
                 let numbers = label_ranges(labels, |label| label.as_bytes() == text);
-                if numbers.is_empty() {
-                    return Err(no_label(labels, text));
-                }
+                let is_unknown = numbers.is_empty();
                 let set = Set {
                     numbers: Ranges::new(numbers),
                     ..Set::default()
                 };
-                return Ok(Test {
+                let test = Test {
                     subject: a.source.clone(),
                     question: if comparison == Equal {
                         Question::Among(set)
                     } else {
                         Question::Outside(set)
                     },
-                });
+                };
+                return match is_unknown {
+                    true => Err(Mismatch {
+                        test: (comparison == NotEqual).then(|| Box::new(test)),
+                        ..no_label(labels, text)
+                    }),
+                    false => Ok(test),
+                };
             }
         }
         _ => {}
     }
     let fits = match (a.kind, b.kind) {
         (Type::Text | Type::Blob, Type::Text | Type::Blob) => true,
+        (Type::Wide, Type::Wide | Type::Text) | (Type::Text, Type::Wide) => is_equality,
         (Type::Bool, Type::Bool) => is_equality,
         (a, b) => is_number(a) && is_number(b),
     };
     if fits {
+        for (limited, comparison, other) in [(a, comparison, b), (b, mirrored(comparison), a)] {
+            if let (Some(limits), Source::Constant(Constant::Number(number))) =
+                (limited.limits, &other.source)
+                && is_beyond(limits, comparison, *number)
+            {
+                return Err(beyond(limited.kind, limits));
+            }
+        }
         return Ok(Test {
             subject: a.source.clone(),
             question: Question::Compare(comparison, b.source.clone()),
@@ -157,6 +237,7 @@ pub(super) fn compare(
     let blamed = if a.is_literal { b.kind } else { a.kind };
     let help = match blamed {
         Type::Text => "compare it with a text in quotes",
+        Type::Wide => WIDE_HELP,
         Type::Bool => "compare it with `true` or `false`, by `==` or `!=`",
         Type::Blob => BYTES_HELP,
         Type::Integer(Some(_)) => "compare it with a number, or by `==` or `!=` with a label",
@@ -169,13 +250,13 @@ pub(super) fn compare(
 fn no_label(labels: &Labels, text: &[u8]) -> Mismatch {
     let text = String::from_utf8_lossy(text);
     let known = labels.mappings().iter().map(|mapping| &*mapping.label);
-    Mismatch {
-        label: format!("no label of the enumeration is `{text}`"),
-        help: match nearest(&text, known) {
+    Mismatch::of_value(
+        format!("no label of the enumeration is `{text}`"),
+        match nearest(&text, known.clone()) {
             Some(label) => format!("there is a label `{label}`"),
-            None => known_are("labels", labels.mappings().iter().map(|m| &*m.label)),
+            None => known_are("labels", known),
         },
-    }
+    )
 }
 
 /// The first names of a list.
@@ -215,14 +296,21 @@ fn label_ranges(labels: &Labels, wanted: impl Fn(&str) -> bool) -> Vec<(Number, 
 /// A question about one value.
 pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch> {
     let labelled = |wanted: &dyn Fn(&str) -> bool, labels: &Labels| {
-        Question::Among(Set {
-            numbers: Ranges::new(label_ranges(labels, wanted)),
+        let ranges = label_ranges(labels, wanted);
+        if ranges.is_empty() {
+            let known = labels.mappings().iter().map(|mapping| &*mapping.label);
+            let label = "no label of the enumeration is like that".to_string();
+            return Err(Mismatch::of_value(label, known_are("labels", known)));
+        }
+        Ok(Question::Among(Set {
+            numbers: Ranges::new(ranges),
             ..Set::default()
-        })
+        }))
     };
     let question = match (question, subject.kind) {
         (Ask::Truth, Type::Bool) => Question::Truth,
         (Ask::Truth, kind) if is_number(kind) => Question::Truth,
+        (Ask::Truth, kind @ Type::Wide) => return Err(mismatch(kind, WIDE_HELP)),
         (Ask::Truth, kind @ Type::Blob) => return Err(mismatch(kind, BYTES_HELP)),
         (Ask::Truth, kind) => {
             return Err(mismatch(
@@ -230,13 +318,13 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
                 "compare it with something, as in `name == \"x\"`",
             ));
         }
-        (Ask::Like(glob), Type::Text | Type::Blob) => Question::Like(glob.clone()),
+        (Ask::Like(glob), Type::Text | Type::Blob | Type::Wide) => Question::Like(glob.clone()),
         (Ask::Like(glob), Type::Integer(Some(labels))) => {
-            labelled(&|label| glob.matches(label.as_bytes()), labels)
+            labelled(&|label| glob.matches(label.as_bytes()), labels)?
         }
         (Ask::Contains(part), Type::Text | Type::Blob) => Question::Contains(part.clone()),
         (Ask::Contains(part), Type::Integer(Some(labels))) => {
-            labelled(&|label| contains(label.as_bytes(), part), labels)
+            labelled(&|label| contains(label.as_bytes(), part), labels)?
         }
         (Ask::Contains(flag), Type::Bits(flags)) if !flags.is_empty() => {
             Question::Bits(flag_mask(flags, flag)?)
@@ -248,7 +336,13 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
                 "compare it with `==`, `<`, `in` and the like",
             ));
         }
-        (Ask::Among(members), kind) => Question::Among(set(members, kind)?),
+        (Ask::Among(members), kind) => {
+            let set = set(members, kind)?;
+            match subject.limits {
+                Some(limits) if set.is_beyond(limits) => return Err(beyond(kind, limits)),
+                _ => Question::Among(set),
+            }
+        }
     };
     Ok(Test {
         subject: subject.source.clone(),
@@ -272,13 +366,14 @@ fn flag_mask(flags: &[Flag], name: &[u8]) -> Result<u64, Mismatch> {
         })
         .ok_or_else(|| {
             let name = String::from_utf8_lossy(name);
-            Mismatch {
-                label: format!("no flag is called `{name}`"),
-                help: match nearest(&name, flags.iter().map(|flag| &*flag.name)) {
+            let known = flags.iter().map(|flag| &*flag.name);
+            Mismatch::of_value(
+                format!("no flag is called `{name}`"),
+                match nearest(&name, known.clone()) {
                     Some(flag) => format!("there is a flag `{flag}`"),
-                    None => known_are("flags", flags.iter().map(|flag| &*flag.name)),
+                    None => known_are("flags", known),
                 },
-            }
+            )
         })
 }
 
@@ -300,6 +395,9 @@ fn set(members: &[Member], kind: Type<'_>) -> Result<Set, Mismatch> {
                 (Type::Text | Type::Blob, Literal::Text(low), Literal::Text(high)) => {
                     texts.push((low.clone(), high.clone()));
                 }
+                (Type::Wide, Literal::Text(one), _) if matches!(member, Member::One(_)) => {
+                    texts.push((one.clone(), one.clone()));
+                }
                 (Type::Integer(Some(labels)), Literal::Text(label), _)
                     if matches!(member, Member::One(_)) =>
                 {
@@ -313,6 +411,7 @@ fn set(members: &[Member], kind: Type<'_>) -> Result<Set, Mismatch> {
                 _ => {
                     let help = match kind {
                         Type::Text => "list texts in quotes",
+                        Type::Wide => WIDE_HELP,
                         Type::Blob => BYTES_HELP,
                         Type::Bits([_, ..]) => FLAGS_HELP,
                         Type::Bool => "list `true` or `false`",

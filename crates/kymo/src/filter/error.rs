@@ -1,30 +1,39 @@
-//! What is wrong with a condition, shown under its text.
+//! What is wrong or odd in a condition, shown under its text.
 
 use std::fmt;
 use std::ops::Range;
 
 use kymo_text::diagnostic::Diagnostic;
 
-/// An error in a condition: what is wrong, where, and what was expected.
+/// An error in a condition, or a warning of what is odd in it: what, where, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    source: String,
+    source: Box<str>,
     range: Range<usize>,
     message: String,
     label: String,
     help: Option<String>,
+    is_warning: bool,
 }
 
 impl FilterError {
     /// An error at a range of bytes of an expression.
     pub(super) fn new(source: &str, range: Range<usize>, message: impl Into<String>) -> Self {
         Self {
-            source: source.to_string(),
+            source: source.into(),
             range,
             message: message.into(),
             label: String::new(),
             help: None,
+            is_warning: false,
         }
+    }
+
+    /// The same as a warning: the condition can be used.
+    #[must_use]
+    pub(super) fn into_warning(mut self) -> Self {
+        self.is_warning = true;
+        self
     }
 
     /// Adds what stands under the range.
@@ -54,8 +63,11 @@ impl FilterError {
     /// The error under the text of the condition, as a compiler shows it; `name` tells
     /// where the condition came from.
     pub fn render(&self, name: &str, color: bool) -> String {
-        let mut diagnostic =
-            Diagnostic::error(self.message.as_str()).at(self.range.clone(), self.label.as_str());
+        let diagnostic = match self.is_warning {
+            true => Diagnostic::warning(self.message.as_str()),
+            false => Diagnostic::error(self.message.as_str()),
+        };
+        let mut diagnostic = diagnostic.at(self.range.clone(), self.label.as_str());
         if let Some(help) = &self.help {
             diagnostic = diagnostic.with_help(help.as_str());
         }

@@ -10,7 +10,7 @@ use super::surround::Surround;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// It was written in the filter, or is the same for all events of a class.
     Constant(Constant),
     /// A slot of the event's selection.
@@ -27,7 +27,7 @@ pub(super) enum Source {
 
 /// A value that does not change.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Constant {
+pub(crate) enum Constant {
     /// A number.
     Number(Number),
     /// True or false.
@@ -38,7 +38,7 @@ pub(super) enum Constant {
 
 /// A number, compared exactly whatever its kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Number {
+pub(crate) enum Number {
     /// From -2^63 to 2^64 - 1.
     Integer(i128),
     /// A floating point number.
@@ -193,6 +193,13 @@ impl Test {
 }
 
 impl Set {
+    /// Whether none of its numbers lies within limits.
+    pub(super) fn is_beyond(&self, (low, high): (i128, i128)) -> bool {
+        let (low, high) = (Number::Integer(low), Number::Integer(high));
+        let mut numbers = self.numbers.0.iter();
+        numbers.all(|range| range.1 < low || range.0 > high)
+    }
+
     /// Whether a value is in the set; `None` where it is of a kind that cannot be.
     fn contains(&self, value: Value<'_>) -> Option<bool> {
         if let Value::Bool(value) = value {

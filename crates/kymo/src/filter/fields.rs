@@ -2,15 +2,14 @@
 
 use std::fmt;
 
-use kymo_model::{Chunk, Event, Fault, Pick, Recording, Selection, Value};
+use kymo_model::batch::column_type;
+use kymo_model::{DataType, Pick, Recording};
 
 use super::error::FilterError;
-use super::eval::Source;
-use super::names::{Surroundings, fields, known_names, property};
-use super::parser::{FieldName, Step, parse_names};
-use super::selections::Selections;
-use super::suggest::nearest;
-use super::surround::{Packets, Surround};
+use super::eval::{Constant, Number, Source};
+use super::names::{Surroundings, suggestion, values as values_of};
+use super::parser::{FieldName, parse_names};
+use super::surround::Packets;
 
 /// Names of fields of events, in the language of [conditions](super): `cpu_id`,
 /// `payload.list[2]`, `event.name`.
@@ -72,27 +71,6 @@ impl FieldNames {
         Ok((of(left), of(right)))
     }
 
-    /// The fields at these paths: names with dots between them.
-    pub(crate) fn at(paths: &[&str]) -> Self {
-        let mut source = String::new();
-        let mut names = Vec::new();
-        for path in paths {
-            if !source.is_empty() {
-                source += ",";
-            }
-            let begin = source.len();
-            source += path;
-            names.push(FieldName {
-                steps: path
-                    .split('.')
-                    .map(|step| Step::Name(step.to_string()))
-                    .collect(),
-                range: begin..source.len(),
-            });
-        }
-        Self { source, names }
-    }
-
     /// Takes a word out that is no field here; tells whether it was there. Between back quotes
     /// the word is a field all the same.
     pub(crate) fn take(&mut self, word: &str) -> bool {
@@ -101,6 +79,12 @@ impl FieldNames {
         self.names
             .retain(|name| source.get(name.range.clone()) != Some(word));
         self.names.len() < before
+    }
+
+    /// Each as it was written.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let names = self.names.iter();
+        names.map(|name| self.source.get(name.range.clone()).unwrap_or_default())
     }
 
     /// How many there are.
@@ -177,8 +161,7 @@ impl Fields {
                 let mut values = Vec::new();
                 for wish in asked(recording, position)? {
                     for (number, name) in wishes[wish].names.names.iter().enumerate() {
-                        let bound = property(name, around)
-                            .unwrap_or_else(|| fields(name, around, picks, &mut array));
+                        let bound = values_of(name, around, picks, &mut array);
                         found[wish][number] |= !bound.is_empty();
                         let sources = bound.into_iter().flatten().map(|bound| bound.source);
                         values.push(sources.collect());
@@ -205,25 +188,67 @@ impl Fields {
         Ok(Self { recordings: all })
     }
 
-    /// What one thread needs to capture the values.
-    pub(crate) fn capture(&self) -> Capture<'_> {
-        let classes = self.recordings.iter().map(|fields| fields.classes.len());
-        Capture {
-            fields: self,
-            selections: Selections::new(classes),
-            surround: Surround::default(),
-            recording: 0,
-            class: 0,
-            time: None,
+    /// Value number `index` of the events of a class as a column: its type, the fields that it may come
+    /// from, and where else. With its own types it is a column of each type that it may have, integers over 64
+    /// bits as text.
+    pub(crate) fn columns<R: Recording>(
+        &self,
+        (recording, of): (usize, &R),
+        class: usize,
+        index: usize,
+        own_types: bool,
+    ) -> Vec<(DataType, Vec<Pick>, Vec<Source>)> {
+        let fields = self.class(recording, class);
+        let sources = fields.and_then(|fields| fields.values.get(index).zip(Some(&fields.picks)));
+        let Some((sources, all_picks)) = sources else {
+            return Vec::new();
+        };
+        let event = &of.event_classes()[class];
+        let mut columns: Vec<(DataType, Vec<Pick>, Vec<Source>)> = Vec::new();
+        for source in sources {
+            let data_type = match source {
+                Source::Event(slot) => column_type(&event.schema, all_picks[*slot].field),
+                Source::Packet(slot) => {
+                    let packets = &self.recordings[recording].packets;
+                    match packets.pick(event, *slot) {
+                        Some((schema, pick)) => column_type(schema, pick.field),
+                        None => continue,
+                    }
+                }
+                Source::Time => DataType::Int64,
+                Source::StreamId => DataType::Uint64,
+                Source::StreamName | Source::Constant(Constant::Text(_)) => DataType::Text,
+                Source::Constant(Constant::Bool(_)) => DataType::Bool,
+                Source::Constant(Constant::Number(Number::Float(_))) => DataType::Float64,
+                Source::Constant(Constant::Number(Number::Integer(value))) => match *value < 0 {
+                    true => DataType::Int64,
+                    false => DataType::Uint64,
+                },
+            };
+            let data_type = match data_type {
+                DataType::FixedBinary(_) if own_types => DataType::Text,
+                data_type => data_type,
+            };
+            match columns.last_mut() {
+                Some(column) if !own_types || column.0 == data_type => {
+                    column.0 = column.0.widest(&data_type);
+                }
+                _ => columns.push((data_type, Vec::new(), Vec::new())),
+            }
+            let Some((_, picks, others)) = columns.last_mut() else {
+                continue;
+            };
+            match source {
+                Source::Event(slot) => picks.push(all_picks[*slot].clone()),
+                other => others.push(other.clone()),
+            }
         }
+        columns
     }
 
-    /// Whether the events of a class may have value number `index`.
-    pub(crate) fn has(&self, recording: usize, class: usize, index: usize) -> bool {
-        let values = self.class(recording, class).map(|fields| &fields.values);
-        values
-            .and_then(|values| values.get(index))
-            .is_some_and(|places| !places.is_empty())
+    /// What one thread needs to know of what surrounds events.
+    pub(crate) fn packets(&self, recording: usize) -> &Packets {
+        &self.recordings[recording].packets
     }
 
     fn class(&self, recording: usize, class: usize) -> Option<&ClassFields> {
@@ -242,84 +267,9 @@ fn unknown<'a>(
     let name = names.source.get(range.clone()).unwrap_or_default();
     let message = format!("no event that is looked at has a field `{name}`");
     let error = FilterError::new(&names.source, range, message).label("unknown field");
-    let help = array.or_else(|| {
-        let known = known_names(classes);
-        nearest(name, known.iter().map(String::as_str))
-            .map(|known| format!("there is a field `{known}`"))
-    });
+    let help = array.or_else(|| suggestion(name, classes));
     match help {
         Some(help) => error.help(help),
         None => error,
-    }
-}
-
-/// Captures the values of [`Fields`], event by event.
-#[derive(Debug)]
-pub(crate) struct Capture<'f> {
-    fields: &'f Fields,
-    selections: Selections,
-    surround: Surround,
-    recording: usize,
-    class: usize,
-    time: Option<i64>,
-}
-
-impl Capture<'_> {
-    /// A chunk begins: the events that follow are of it.
-    ///
-    /// # Errors
-    ///
-    /// A fault in the packet header or context.
-    pub(crate) fn begin_chunk<R: Recording>(
-        &mut self,
-        recording: usize,
-        of: &R,
-        chunk: &Chunk,
-    ) -> Result<(), Fault> {
-        self.recording = recording;
-        let packets = &self.fields.recordings[recording].packets;
-        self.surround.begin_chunk(packets, (recording, of), chunk)
-    }
-
-    /// Captures the values of an event.
-    ///
-    /// # Errors
-    ///
-    /// The fault at which decoding of the event stopped.
-    #[inline]
-    pub(crate) fn event<E: Event>(&mut self, event: &E) -> Result<(), Fault> {
-        self.class = event.class_index();
-        self.time = event.timestamp().map(kymo_time::Timestamp::as_nanos);
-        let Some(fields) = self.fields.class(self.recording, self.class) else {
-            return Ok(());
-        };
-        if fields.picks.is_empty() {
-            return Ok(());
-        }
-        let selection = self.selections.clear(self.recording, self.class, || {
-            Selection::new(&event.class().schema, fields.picks.iter().cloned())
-        });
-        event.visit(selection)
-    }
-
-    /// Hands over the values of the event, in the order of the wishes of its class.
-    #[inline]
-    pub(crate) fn each(&self, mut take: impl FnMut(Value<'_>)) {
-        let Some(fields) = self.fields.class(self.recording, self.class) else {
-            return;
-        };
-        let selection = self.selections.get(self.recording, self.class);
-        'values: for places in &fields.values {
-            for place in places {
-                match self.surround.value(place, selection, self.time) {
-                    Value::Missing => {}
-                    value => {
-                        take(value);
-                        continue 'values;
-                    }
-                }
-            }
-            take(Value::Missing);
-        }
     }
 }

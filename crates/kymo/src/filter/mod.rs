@@ -32,12 +32,15 @@
 //! a variant are found as if they were in its place. A name that is none, or is a word of
 //! this language, is written between back quotes.
 //!
-//! `event.name`, `event.id`, `event.level`, `event.time` (nanoseconds), `stream.class`,
-//! `stream.id`, `stream.name` and `trace.name` are of the event itself.
+//! `event.name`, `event.id`, `event.kind`, `event.level`, `event.time` (nanoseconds), `stream.class`,
+//! `stream.id`, `stream.name`, `trace.name` and `recording.path` are of the event itself. The keys of
+//! the [JSON](crate::show::json) stand for them where an event has no field of that name: `timestamp`,
+//! `recording`, `kind`, `trace`, `stream_class`, `stream`, `event` and `event_class`.
 //!
 //! Where an event has no such field, a test of it is false, whatever it asks: `x != 1`
 //! holds only of events that have an `x`, `not x == 1` also of those without. A field that
-//! no event class has is an error, and so is a test that fits none.
+//! no event class has is an error, and so is a test that fits none. A test of a value that no event can
+//! have, such as 300 in 8 bits, brings a [warning](Filter::warnings).
 
 mod bind;
 mod check;
@@ -56,23 +59,25 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-use kymo_model::{Chunk, Event, EventClass, Fault, Pick, Recording, Selection};
+use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Pick, Recording, Selection};
 use kymo_time::Timestamp;
 
 use crate::AnyRecording;
-use crate::pipeline::{Judge, Select, Window};
+use crate::pipeline::{Predicate, Select, Window};
 
 use bind::Binder;
 pub use error::FilterError;
+pub(crate) use eval::Source;
 use eval::{Facts, Program};
 pub use fields::FieldNames;
-pub(crate) use fields::{Capture, Fields, Wish};
+pub(crate) use fields::{Fields, Wish};
 pub use glob::Glob;
 use selections::Selections;
 pub use suggest::nearest;
-use surround::{Packets, Surround};
+use surround::Packets;
+pub(crate) use surround::Surround;
 pub use time::{Moment, TimeError, TimeQuery, parse_range};
-pub(crate) use time::{first_time, zone};
+pub(crate) use time::{first_time, has_origin, is_date, zone};
 
 /// Which events are wanted, beside their time.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +118,7 @@ pub(crate) fn name_of(class: &EventClass) -> &str {
 #[derive(Debug)]
 pub struct Filter {
     recordings: Vec<RecordingPlan>,
+    warnings: Vec<FilterError>,
 }
 
 #[derive(Debug)]
@@ -131,6 +137,8 @@ struct RecordingPlan {
 struct ClassPlan {
     program: Program,
     picks: Vec<Pick>,
+    /// The fields of the picks, and those that tell which of their elements are meant; sorted.
+    fields: Vec<FieldId>,
 }
 
 impl Filter {
@@ -160,9 +168,11 @@ impl Filter {
                     return None;
                 }
                 let program = Program::new(binder.bind(&condition, of, picks));
+                let picks = std::mem::take(&mut picks.event);
                 (program.constant() != Some(false)).then(|| ClassPlan {
                     program,
-                    picks: std::mem::take(&mut picks.event),
+                    fields: Selection::new(&of.class.schema, picks.iter().cloned()).fields(),
+                    picks,
                 })
             });
             let always = |class: &Option<ClassPlan>| {
@@ -180,8 +190,26 @@ impl Filter {
             let chosen = classes.filter(|class| chosen(class));
             chosen.map(|class| plan.packets.around(recording, class))
         });
-        binder.finish(chosen)?;
-        Ok(Self { recordings: plans })
+        let is_any_chosen = chosen.clone().next().is_some();
+        let mut warnings = binder.finish(chosen)?;
+        let is_idle = plans
+            .iter()
+            .all(|plan| plan.classes.iter().all(Option::is_none));
+        if warnings.is_empty() && is_any_chosen && is_idle {
+            let whole = 0..source.len();
+            let warning = FilterError::new(source, whole, "this condition can never be true")
+                .label("true of no class of events");
+            warnings.push(warning.into_warning());
+        }
+        Ok(Self {
+            recordings: plans,
+            warnings,
+        })
+    }
+
+    /// What is odd in the condition: tests that no event can pass.
+    pub fn warnings(&self) -> &[FilterError] {
+        &self.warnings
     }
 
     /// Whether a chunk may hold events of the window. Where it does not say when it begins
@@ -190,6 +218,12 @@ impl Filter {
         let window = self.window(recording);
         chunk.begin_time.is_none_or(|begin| begin <= window.end)
             && chunk.end_time.is_none_or(|end| window.begin <= end)
+    }
+
+    /// Whether every event of a recording is wanted.
+    pub(crate) fn wants_all(&self, recording: usize) -> bool {
+        let plan = self.recordings.get(recording);
+        self.window(recording) == Window::ALL && plan.is_some_and(|plan| plan.wants_all)
     }
 
     /// Whether every event of a chunk is wanted, which is known without decoding it.
@@ -220,9 +254,9 @@ impl Filter {
 }
 
 impl<'f> Select for &'f Filter {
-    type Judge = Worker<'f>;
+    type Predicate = Worker<'f>;
 
-    fn judge(&self) -> Worker<'f> {
+    fn predicate(&self) -> Worker<'f> {
         self.worker()
     }
 
@@ -234,6 +268,11 @@ impl<'f> Select for &'f Filter {
 
     fn wants_class(&self, recording: usize, _of: &AnyRecording, class: usize) -> bool {
         self.plan(recording, class).is_some()
+    }
+
+    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
+        let plan = self.plan(recording, class);
+        plan.is_some_and(|plan| plan.fields.binary_search(&field).is_ok())
     }
 }
 
@@ -276,7 +315,7 @@ impl Worker<'_> {
     }
 }
 
-impl Judge for Worker<'_> {
+impl Predicate for Worker<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.begin_chunk(recording, of, chunk)
     }

@@ -1,10 +1,14 @@
 //! From names to the fields of an event class.
 
+use std::path::Path;
+
 use kymo_model::{EventClass, FieldId, Kind, Pick, Schema, Scope};
 
-use super::check::{Bound, Type, kind_of};
+use super::check::{Bound, Type, kind_of, limits_of};
 use super::eval::{Constant, Number, Source};
 use super::parser::{FieldName, Step};
+use super::suggest::nearest;
+use crate::EntryKind;
 
 /// Scopes in the order in which a name is looked for.
 const SEARCHED: [Scope; 5] = [
@@ -32,8 +36,9 @@ const SCOPE_NAMES: [(&[&str], Scope); 11] = [
 ];
 
 /// What is known of events without looking at their fields.
-const PROPERTIES: [&str; 8] = [
+const PROPERTIES: [&str; 10] = [
     "event.name",
+    "event.kind",
     "event.id",
     "event.level",
     "event.time",
@@ -41,6 +46,19 @@ const PROPERTIES: [&str; 8] = [
     "stream.id",
     "stream.name",
     "trace.name",
+    "recording.path",
+];
+
+/// The keys of `kymo print --format json` that stand for properties, in events that have no such field.
+const KEYS: [&str; 8] = [
+    "timestamp",
+    "recording",
+    "kind",
+    "trace",
+    "stream_class",
+    "stream",
+    "event",
+    "event_class",
 ];
 
 /// An event class and what surrounds it.
@@ -52,6 +70,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) packet: &'a Schema,
     /// Name of the recording.
     pub(super) trace: Option<&'a str>,
+    /// Path of the recording.
+    pub(super) recording: &'a Path,
+    /// What the events of the class are.
+    pub(super) kind: EntryKind,
 }
 
 /// What is captured for one event class, and for the packets of its streams.
@@ -63,16 +85,42 @@ pub(super) struct Picks {
     pub(super) packet: Vec<Pick>,
 }
 
+/// What may have been meant by the name of a field that no event has.
+pub(super) fn suggestion<'a>(
+    wrong: &str,
+    classes: impl Iterator<Item = Surroundings<'a>>,
+) -> Option<String> {
+    let is_it = |known: &&&str| known.split_once('.').is_some_and(|(_, last)| last == wrong);
+    let properties: Vec<String> = PROPERTIES
+        .iter()
+        .filter(is_it)
+        .map(|known| format!("`{known}`"))
+        .collect();
+    match properties.as_slice() {
+        [] => {}
+        [one] => return Some(format!("there is {one}")),
+        some => return Some(format!("there are {}", some.join(" and "))),
+    }
+    let known = known_names(classes);
+    let known = nearest(wrong, known.iter().map(String::as_str))?;
+    Some(format!("there is a field `{known}`"))
+}
+
 /// Every name a field can be called by.
-pub(super) fn known_names<'a>(classes: impl Iterator<Item = Surroundings<'a>>) -> Vec<String> {
+fn known_names<'a>(classes: impl Iterator<Item = Surroundings<'a>>) -> Vec<String> {
     /// Enough for a suggestion.
     const MOST: usize = 50_000;
-    let mut known: Vec<String> = PROPERTIES.iter().map(ToString::to_string).collect();
+    let properties = PROPERTIES.iter().chain(&KEYS);
+    let mut known: Vec<String> = properties.map(ToString::to_string).collect();
     for of in classes {
         for schema in [&of.class.schema, of.packet] {
-            for id in 0..schema.fields().len() as u32 {
-                if schema.field(FieldId(id)).name.is_some() && known.len() < MOST {
-                    known.push(schema.path(FieldId(id)));
+            for id in (0..schema.fields().len() as u32).map(FieldId) {
+                // Fields of the event's header are in no scope that is searched.
+                if schema.field(id).name.is_some()
+                    && schema.scope_of(id) != Scope::EventHeader
+                    && known.len() < MOST
+                {
+                    known.push(schema.path(id));
                 }
             }
         }
@@ -80,12 +128,51 @@ pub(super) fn known_names<'a>(classes: impl Iterator<Item = Surroundings<'a>>) -
     known
 }
 
+/// The values that a name stands for in a class: a property, fields, or a key of the JSON. Several where
+/// a variant has several options; where an array is in the way, `array` gets a hint. The inner `None` is
+/// a property that the class does not have.
+pub(super) fn values<'a>(
+    name: &FieldName,
+    of: Surroundings<'a>,
+    picks: &mut Picks,
+    array: &mut Option<String>,
+) -> Vec<Option<Bound<'a>>> {
+    if let Some(property) = property(name, of) {
+        return property;
+    }
+    let fields = fields(name, of, picks, array);
+    match fields.is_empty() {
+        true => property(&key(name), of).unwrap_or_default(),
+        false => fields,
+    }
+}
+
+/// The property that a key of the JSON stands for; the name itself where it is no key.
+fn key(name: &FieldName) -> FieldName {
+    let property: &[&str] = match name.steps.as_slice() {
+        [Step::Name(key)] => match key.as_str() {
+            "timestamp" => &["event", "time"],
+            "recording" => &["recording", "path"],
+            "kind" => &["event", "kind"],
+            "trace" => &["trace", "name"],
+            "stream_class" => &["stream", "class"],
+            "stream" => &["stream", "id"],
+            "event" => &["event", "name"],
+            "event_class" => &["event", "id"],
+            _ => return name.clone(),
+        },
+        _ => return name.clone(),
+    };
+    let steps = property.iter().map(|word| Step::Name(word.to_string()));
+    FieldName {
+        steps: steps.collect(),
+        range: name.range.clone(),
+    }
+}
+
 /// What is known of an event without its fields; `None` where the name is none of these.
 /// The inner `None` is a property that the class does not have.
-pub(super) fn property<'a>(
-    name: &FieldName,
-    of: Surroundings<'_>,
-) -> Option<Vec<Option<Bound<'a>>>> {
+fn property<'a>(name: &FieldName, of: Surroundings<'_>) -> Option<Vec<Option<Bound<'a>>>> {
     let class = of.class;
     let [Step::Name(whose), Step::Name(what)] = name.steps.as_slice() else {
         return None;
@@ -100,6 +187,10 @@ pub(super) fn property<'a>(
         let text = text.as_bytes().to_vec();
         (Source::Constant(Constant::Text(text)), Type::Text)
     };
+    let path = |path: &Path| {
+        let path = path.as_os_str().as_encoded_bytes().to_vec();
+        (Source::Constant(Constant::Text(path)), Type::Text)
+    };
     let found = match (whose.as_str(), what.as_str()) {
         ("event", "name") => class.name.as_deref().map(text),
         ("event", "id") => Some(number(class.id.into())),
@@ -109,18 +200,21 @@ pub(super) fn property<'a>(
         ("stream", "id") => Some((Source::StreamId, Type::Integer(None))),
         ("stream", "name") => Some((Source::StreamName, Type::Text)),
         ("trace", "name") => of.trace.map(text),
+        ("event", "kind") => Some(text(of.kind.as_str())),
+        ("recording", "path") => Some(path(of.recording)),
         _ => return None,
     };
     Some(vec![found.map(|(source, kind)| Bound {
         source,
         kind,
+        limits: None,
         is_literal: false,
     })])
 }
 
 /// The fields of a class that a name stands for. Where an array is in the way, `array`
 /// gets a hint.
-pub(super) fn fields<'a>(
+fn fields<'a>(
     name: &FieldName,
     of: Surroundings<'a>,
     picks: &mut Picks,
@@ -154,7 +248,8 @@ pub(super) fn fields<'a>(
         return found
             .into_iter()
             .map(|pick| {
-                let kind = kind_of(schema, pick.field);
+                let field = pick.field;
+                let kind = kind_of(schema, field);
                 let source = if is_packet {
                     Source::Packet(slot(&mut picks.packet, pick))
                 } else {
@@ -163,6 +258,7 @@ pub(super) fn fields<'a>(
                 Some(Bound {
                     source,
                     kind,
+                    limits: limits_of(schema, field),
                     is_literal: false,
                 })
             })

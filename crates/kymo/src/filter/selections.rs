@@ -45,10 +45,4 @@ impl Selections {
             selection.release();
         }
     }
-
-    /// The selection of a class, where there is one.
-    #[inline]
-    pub(super) fn get(&self, recording: usize, class: usize) -> Option<&Selection> {
-        self.of[recording][class].as_ref()
-    }
 }

@@ -9,7 +9,7 @@ use super::names::{Picks, Surroundings};
 
 /// What to capture of the packets of a recording.
 #[derive(Debug)]
-pub(super) struct Packets {
+pub(crate) struct Packets {
     plans: Vec<PacketPlan>,
     /// For each stream the position of its plan.
     of_stream: Vec<usize>,
@@ -85,7 +85,15 @@ impl Packets {
             class,
             packet: packet.map_or(&self.nothing, |packet| &self.plans[packet].schema),
             trace: recording.name(),
+            recording: recording.path(),
+            kind: crate::any::kind_of_class(recording.format(), class),
         }
+    }
+
+    /// The field of packets in a slot, and their schema; of those around the events of a class.
+    pub(super) fn pick(&self, class: &EventClass, slot: usize) -> Option<(&Schema, &Pick)> {
+        let plan = &self.plans[self.position(class)?];
+        Some((&plan.schema, plan.picks.get(slot)?))
     }
 
     /// The plan for the packets in which events of a class are.
@@ -97,7 +105,7 @@ impl Packets {
 
 /// What is known of the events of a chunk beside their own fields.
 #[derive(Debug)]
-pub(super) struct Surround {
+pub(crate) struct Surround {
     packet: Selection,
     /// Recording and packet plan that `packet` is of.
     packet_of: Option<(usize, usize)>,
@@ -123,7 +131,7 @@ impl Surround {
     /// # Errors
     ///
     /// A fault in the packet header or context.
-    pub(super) fn begin_chunk<R: Recording>(
+    pub(crate) fn begin_chunk<R: Recording>(
         &mut self,
         packets: &Packets,
         (number, recording): (usize, &R),
@@ -148,7 +156,7 @@ impl Surround {
     /// A value of an event, of which `event` holds the fields that were captured, and `time` is the
     /// time in nanoseconds.
     #[inline]
-    pub(super) fn value<'a>(
+    pub(crate) fn value<'a>(
         &'a self,
         source: &'a Source,
         event: Option<&'a Selection>,

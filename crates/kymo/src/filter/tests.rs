@@ -227,15 +227,14 @@ fn errors_are_drawn() {
         "ok == 1",
         "ok < true",
         "load == \"x\"",
-        "state == \"FWE\"",
-        "state in [\"NONE\"]",
-        "flags contains \"RAED\"",
         "prio ~ \"a\"",
         "len in [1, \"x\", true]",
         "event.id == \"x\"",
         "3 == name",
         "flags ~ \"RE*\"",
         "flags in [\"READ\"]",
+        "id == 5",
+        "level < 3",
         "len == (1",
     ]
     .into_iter()
@@ -249,6 +248,103 @@ fn errors_are_drawn() {
     insta::assert_snapshot!(errors.join("\n\n"));
     // Of the chosen events none has the field.
     assert!(Filter::new(&query(&["sched"], "delta == 1"), &[], &fakes).is_err());
+}
+
+#[test]
+fn tests_of_values_that_cannot_be_are_warned_of() {
+    let mut fake = recording(sample());
+    let narrow = |bits| Kind::Uint {
+        bits,
+        base: kymo_model::Base::Decimal,
+        labels: None,
+    };
+    let signed = Kind::Sint {
+        bits: 4,
+        base: kymo_model::Base::Decimal,
+        labels: None,
+    };
+    fake.class(
+        "small",
+        vec![("u", narrow(8)), ("s", signed), ("x", narrow(8))],
+    );
+    fake.class("large", vec![("x", narrow(16))]);
+    let fakes = [fake];
+    let warnings = |condition: &str| -> Vec<String> {
+        let filter = Filter::new(&query(&[], condition), &[], &fakes).unwrap();
+        let warnings = filter.warnings().iter();
+        warnings.map(|it| it.render("--where", false)).collect()
+    };
+    let told: Vec<String> = [
+        "u == 300",
+        "300 < u",
+        "u < 0 or s >= 8",
+        "s in [8..20, -9]",
+        "state == \"FWE\"",
+        "state != \"FWE\"",
+        "state in [\"NONE\"]",
+        "state ~ \"Z?\"",
+        "flags contains \"RAED\"",
+        "event == \"nothing\"",
+    ]
+    .into_iter()
+    .map(|condition| match &*warnings(condition) {
+        [] => format!("{condition}: no warning"),
+        all => all.join("\n"),
+    })
+    .collect();
+    insta::assert_snapshot!(told.join("\n\n"));
+    for condition in [
+        "x == 300",
+        "u == 255",
+        "u >= 0",
+        "u != 300",
+        "s in [7, 8]",
+        "s == -8",
+        "7.5 > s",
+        "not (u == 3)",
+        "u in [0..1000]",
+        "state ~ \"Z*\"",
+    ] {
+        assert_eq!(warnings(condition), [""; 0], "{condition}");
+    }
+    // A label that is not known is no reason to keep less.
+    assert_eq!(holds("state != \"FWE\""), (true, false));
+    assert_eq!(holds("not state == \"FWE\""), (true, true));
+}
+
+#[test]
+fn keys_of_the_json_are_known() {
+    for (condition, first, second) in [
+        ("timestamp == 1_000", true, false),
+        ("timestamp > 0 and event.time < 1001", true, false),
+        ("event == \"sched\"", false, true),
+        ("event ~ \"net:*\" or event_class == 1", true, true),
+        ("kind == \"event\" and event.kind == \"event\"", true, true),
+        ("kind == \"sample\"", false, false),
+        (
+            "recording contains \"e\" and recording == \"fake\"",
+            true,
+            true,
+        ),
+        ("recording.path == \"fake\"", true, true),
+        ("stream_class == 0 and stream == stream.id", true, true),
+    ] {
+        assert_eq!(holds(condition), (first, second), "{condition}");
+    }
+    // A field of that name comes first.
+    let mut fake = Fake::default();
+    fake.class("e", vec![("kind", uint())]);
+    fake.stream(
+        "s",
+        vec![vec![(0, Some(7), Val::Struct(vec![Val::Uint(3)]))]],
+    );
+    let fakes = [fake];
+    let filter = Filter::new(
+        &query(&[], "kind == 3 and event.kind == 'event'"),
+        &[],
+        &fakes,
+    );
+    assert_eq!(wanted(&fakes[0], &filter.unwrap()), [true]);
 }
 
 /// A condition as the property test makes it: text and tree at once.

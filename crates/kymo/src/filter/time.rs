@@ -1,11 +1,12 @@
 //! Windows of time, as people write them.
 
+use std::cell::LazyCell;
 use std::fmt;
 
 use jiff::civil;
 use jiff::tz::TimeZone;
 use kymo_model::{Chunk, Cursor, Event, Recording};
-use kymo_time::{NANOS_PER_SECOND, Timestamp};
+use kymo_time::{NANOS_PER_SECOND, Origin, Timestamp};
 
 use crate::pipeline::Window;
 
@@ -14,7 +15,7 @@ use crate::pipeline::Window;
 /// | form | meaning |
 /// |---|---|
 /// | `[-]SEC[.NANO]` | seconds since the origin of the clocks |
-/// | `HH:MM[:SS[.NANO]]` | that time on the day of the first event |
+/// | `HH:MM[:SS[.NANO]]` | that time on the day of the first event that has a date, or else of the first one |
 /// | `YYYY-MM-DD` | midnight of that day |
 /// | `YYYY-MM-DD HH:MM[:SS[.NANO]]` | that day and time; `T` may stand for the blank |
 /// | the same with `Z`, `+HH:MM` or `-HH:MM` | that day and time there (RFC 3339) |
@@ -250,8 +251,12 @@ impl TimeQuery {
         recordings: &[R],
         gmt: bool,
     ) -> Result<Vec<Window>, TimeError> {
-        let zone = zone(gmt);
-        let first = recordings.iter().filter_map(first_time).min();
+        // Finding it takes some time.
+        let zone = LazyCell::new(|| zone(gmt));
+        // The day of recordings that have a date.
+        let dated = recordings.iter().filter(|it| has_origin(*it) == Some(true));
+        let first = dated.filter_map(first_time).min();
+        let first = first.or_else(|| recordings.iter().filter_map(first_time).min());
         let resolve = |moment: &Option<Moment>| {
             moment
                 .as_ref()
@@ -278,11 +283,81 @@ impl TimeQuery {
     }
 }
 
+impl TimeQuery {
+    /// When the recordings begin and end, where none of them has a time that is wanted. `None` also
+    /// where it is not known when they end.
+    pub fn misses<R: Recording>(
+        &self,
+        recordings: &[R],
+        gmt: bool,
+    ) -> Option<(Timestamp, Timestamp)> {
+        if self.begin.is_none() && self.end.is_none() {
+            return None;
+        }
+        let windows = self.windows(recordings, gmt).ok()?;
+        let mut all: Option<(Timestamp, Timestamp)> = None;
+        for (recording, window) in recordings.iter().zip(windows) {
+            let Some(first) = first_time(recording) else {
+                continue;
+            };
+            let last = last_time(recording)?;
+            if window.begin <= last && first <= window.end {
+                return None;
+            }
+            let (begin, end) = all.unwrap_or((first, last));
+            all = Some((begin.min(first), end.max(last)));
+        }
+        all
+    }
+}
+
+/// The latest time of a recording, where its chunks say when they end.
+fn last_time<R: Recording>(recording: &R) -> Option<Timestamp> {
+    let mut last = None;
+    for stream in 0..recording.streams().len() {
+        let count = recording.chunk_count(stream);
+        if let Some(chunk) = recording.chunk(stream, count.saturating_sub(1)) {
+            last = last.max(Some(chunk.end_time?));
+        }
+    }
+    last
+}
+
 /// The earliest time of a recording.
 pub(crate) fn first_time<R: Recording>(recording: &R) -> Option<Timestamp> {
     (0..recording.streams().len())
-        .filter_map(|stream| begin_of(recording, &recording.chunk(stream, 0)?))
+        .filter_map(|stream| {
+            begin_of(
+                recording,
+                &recording.chunk(stream, recording.first_chunk(stream))?,
+            )
+        })
         .min()
+}
+
+/// From when on a time is taken for a date, whatever its clock says: 1980-01-01 00:00:00 UTC. Clocks
+/// without an origin count from when a machine or a program was started, and none runs so long.
+const FIRST_DATE: Timestamp = Timestamp::from_nanos(315_532_800 * NANOS_PER_SECOND);
+
+/// Whether a time is a date, and not one since a machine was started.
+pub(crate) fn is_date(time: Timestamp) -> bool {
+    time >= FIRST_DATE
+}
+
+/// Whether the times of a recording count from 1970: its clocks say so, or it begins at a date.
+/// `None` where it has no times.
+pub(crate) fn has_origin<R: Recording>(recording: &R) -> Option<bool> {
+    let clocks = recording
+        .streams()
+        .iter()
+        .filter_map(|it| it.clock.as_ref());
+    match clocks
+        .into_iter()
+        .any(|clock| clock.origin == Origin::UnixEpoch)
+    {
+        true => Some(true),
+        false => first_time(recording).map(is_date),
+    }
 }
 
 /// When a chunk begins: where it does not say, when its first event happened.
@@ -308,7 +383,11 @@ fn intersection<R: Recording>(recording: &R) -> Result<Window, TimeError> {
     let mut common = Window::ALL;
     for stream in 0..recording.streams().len() {
         let last = recording.chunk_count(stream).saturating_sub(1);
-        let chunks = (recording.chunk(stream, 0), recording.chunk(stream, last));
+        let first = recording.first_chunk(stream);
+        let chunks = (
+            recording.chunk(stream, first),
+            recording.chunk(stream, last),
+        );
         let (Some(first), Some(last)) = chunks else {
             continue;
         };

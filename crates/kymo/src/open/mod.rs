@@ -16,34 +16,37 @@
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
 //!   with this one data stream file.
 //!
+//! * A tar archive is the directory that it was made of, a compressed file (gzip, Zstandard) what was compressed,
+//!   `-` standard input, which is any of these. Nothing is extracted. In directories that are searched, compressed
+//!   files are looked at by the names that they had before, and archives are not.
+//!
 //! Directories whose metadata has the same identity (in CTF 1.8 the UUID; in CTF 2 name space, name
 //! and unique identifier; RFC v1.1 has none) are one trace, whatever path led to them.
 
-mod place;
+mod align;
+mod files;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use kymo_collectd::network::Keys;
-use kymo_collectd::recording::{
-    OpenError as MetricsError, Options as MetricsOptions, Recording as Metrics, is_recording,
-};
+use kymo_collectd::recording::OpenError as MetricsError;
 use kymo_cpel::elog::Recording as Elog;
-use kymo_cpel::json;
-use kymo_cpel::probe::{Kind, Likeness, probe};
-use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
+use kymo_cpel::recording::OpenError as LogError;
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
-use kymo_io::{Access, Bytes, EntryKind};
+use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree};
 use kymo_machine::Machine;
-use kymo_rrd::recording::{ClockOffset, OpenError as DatabaseError, Recording as Database};
-use kymo_rrd::{LONGEST_BEGINNING, is_database};
-use kymo_time::NANOS_PER_SECOND;
+use kymo_model::{Recording as _, Shift};
+use kymo_rrd::recording::OpenError as DatabaseError;
 
-pub use place::{Duration, PlaceError, Placing, open_placed, parse_placed};
+pub use align::{
+    AlignError, Alignment, Duration, apart, are_relative, open_aligned, parse_aligned,
+};
+use files::{FileFormat, UNSURE};
 
 pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
@@ -53,9 +56,10 @@ use crate::AnyRecording;
 /// How recordings are opened.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How traces are opened. What is added to their clocks is added to the times of
-    /// databases and event logs, too.
+    /// How traces are opened.
     pub trace: TraceOptions,
+    /// How the times of all recordings are shifted.
+    pub shift: Shift,
     /// The machine that wrote the databases, where it is not found or found wrong.
     pub machine: Option<&'static Machine>,
     /// What the clock of event logs is, where it is not found or found wrong.
@@ -65,50 +69,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// The same, with so much added to all times.
-    fn shifted(&self, nanos: i64) -> Self {
-        let mut shifted = self.clone();
-        let trace = &mut shifted.trace;
-        // Whole seconds apart, so that what fits at the end may be large on the way.
-        trace.clock_offset_seconds = trace
-            .clock_offset_seconds
-            .saturating_add(nanos / NANOS_PER_SECOND);
-        trace.clock_offset_nanos = trace
-            .clock_offset_nanos
-            .saturating_add(nanos % NANOS_PER_SECOND);
-        shifted
-    }
-
-    fn offset(&self) -> ClockOffset {
-        ClockOffset {
-            seconds: self.trace.clock_offset_seconds,
-            nanos: self.trace.clock_offset_nanos,
-        }
-    }
-
-    /// What is added to the times of the event log or the datagrams at a path.
-    fn offset_nanos(&self, path: &Path) -> Result<i64, Error> {
-        let seconds = i128::from(self.trace.clock_offset_seconds);
-        let nanos = seconds * i128::from(NANOS_PER_SECOND);
-        let nanos = nanos + i128::from(self.trace.clock_offset_nanos);
-        i64::try_from(nanos).map_err(|_| Error::TooFar {
-            path: path.to_path_buf(),
-        })
-    }
-
-    fn logs(&self, path: &Path) -> Result<LogOptions, Error> {
-        Ok(LogOptions {
-            clock: self.clock,
-            offset_nanos: self.offset_nanos(path)?,
-            from_unix_epoch: self.trace.clocks_from_unix_epoch,
-        })
-    }
-
-    fn metrics(&self, path: &Path) -> Result<MetricsOptions, Error> {
-        Ok(MetricsOptions {
-            keys: self.keys.clone(),
-            offset_nanos: self.offset_nanos(path)?,
-        })
+    /// What tells indexes of recordings that are opened this way from others beside their clocks, for
+    /// [`IndexOptions`](crate::timeline::IndexOptions); `None` where they are not to be kept, since only who has
+    /// a key may see what is in the recordings.
+    pub fn index_key(&self) -> Option<Vec<u8>> {
+        let trace = &self.trace;
+        let is_secret = self.keys.is_some() || !trace.keys.is_empty();
+        let machine = self.machine.map(|machine| machine.name());
+        let told = (self.shift, trace.sorts_packets, machine, self.clock);
+        (!is_secret).then(|| format!("{told:?}").into_bytes())
     }
 }
 
@@ -121,6 +90,8 @@ pub struct Opened {
     pub inputs: Vec<usize>,
     /// What could not be opened.
     pub errors: Vec<Error>,
+    /// What was added to the times of the recordings of each path.
+    pub shifts: Vec<Shift>,
     /// Paths that are not placed as the others are, and why; for people.
     pub warnings: Vec<String>,
 }
@@ -148,6 +119,13 @@ pub enum Error {
         /// Where it is.
         path: PathBuf,
     },
+    /// A compressed file or an archive of which a part is lost. The rest is opened.
+    Damaged {
+        /// Where it is.
+        path: PathBuf,
+        /// What is lost.
+        message: String,
+    },
     /// A trace that cannot be opened.
     Trace(OpenError),
     /// A round-robin database that cannot be opened.
@@ -156,6 +134,8 @@ pub enum Error {
     Log(LogError),
     /// Datagrams of collectd that cannot be opened.
     Metrics(MetricsError),
+    /// A trace of Perfetto or Chrome.
+    Perfetto(kymo_perfetto::OpenError),
 }
 
 impl fmt::Display for Error {
@@ -181,15 +161,17 @@ impl fmt::Display for Error {
                  datagram of collectd, and there is no file named `{METADATA_NAME}` beside it, which would make it a part of a CTF trace",
                 path.display()
             ),
+            Self::Damaged { path, message } => write!(f, "{}: {message}", path.display()),
             Self::TooFar { path } => write!(
                 f,
-                "the recordings of `{}` cannot be placed: the moment is too far away",
+                "the recordings of `{}` cannot be aligned: their times would not fit in 64 bits of nanoseconds",
                 path.display()
             ),
             Self::Trace(error) => write!(f, "{error}"),
             Self::Database(error) => write!(f, "{error}"),
             Self::Log(error) => write!(f, "{error}"),
             Self::Metrics(error) => write!(f, "{error}"),
+            Self::Perfetto(error) => write!(f, "{error}"),
         }
     }
 }
@@ -200,15 +182,12 @@ impl std::error::Error for Error {}
 ///
 /// What cannot be opened does not hide the rest: it is told by [`Opened::errors`].
 pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
-    open_shifted(paths, &vec![0; paths.len()], options)
-}
-
-/// The same; so many nanoseconds are added to the times of each path.
-fn open_shifted(paths: &[PathBuf], shifts: &[i64], options: &Options) -> Opened {
-    let mut search = Search::default();
-    for (input, (path, shift)) in paths.iter().zip(shifts).enumerate() {
+    let mut search = Search {
+        options: options.clone(),
+        ..Search::default()
+    };
+    for (input, path) in paths.iter().enumerate() {
         search.input = input;
-        search.options = options.shifted(*shift);
         if let Err(error) = search.path(path) {
             search.errors.push(error);
         }
@@ -233,12 +212,87 @@ fn open_shifted(paths: &[PathBuf], shifts: &[i64], options: &Options) -> Opened 
         inputs.push(input);
     }
     put_elogs_together(&mut recordings);
+    if options.shift != Shift::default() {
+        let (mut shifted, mut of_shifted) = (Vec::new(), Vec::new());
+        for (mut recording, input) in recordings.into_iter().zip(inputs) {
+            match recording.shift(options.shift) {
+                Ok(()) => {
+                    shifted.push(recording);
+                    of_shifted.push(input);
+                }
+                Err(_) => errors.push(Error::TooFar {
+                    path: recording.path().to_path_buf(),
+                }),
+            }
+        }
+        (recordings, inputs) = (shifted, of_shifted);
+    }
     Opened {
         recordings,
         inputs,
         errors,
+        shifts: vec![Shift::default(); paths.len()],
         warnings: Vec::new(),
     }
+}
+
+/// What has appeared at or below paths.
+#[derive(Debug, Default)]
+pub(crate) struct Appeared {
+    /// Recordings, and the place of the path that led to each.
+    pub(crate) recordings: Vec<(AnyRecording, usize)>,
+    /// Directories that became a part of a trace, by its position.
+    pub(crate) directories: Vec<(usize, Directory)>,
+}
+
+/// Looks for recordings below directories that are not among those that are known. What cannot be opened is
+/// not there yet: it may be in the making.
+pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecording]) -> Appeared {
+    let mut search = Search {
+        options: options.clone(),
+        ..Search::default()
+    };
+    for of in known {
+        let path = search.tree.real(of.path());
+        search.seen.insert(path);
+        for directory in of.as_ctf().into_iter().flat_map(Trace::directories) {
+            let path = search.tree.real(directory);
+            search.seen.insert(path);
+        }
+    }
+    for (input, path) in paths.iter().enumerate() {
+        search.input = input;
+        if path.is_dir() {
+            // That there is nothing is no error here.
+            let _ = search.directory(path);
+        }
+    }
+    let mut appeared = Appeared::default();
+    for Finding { input, found } in search.found {
+        match found {
+            Found::Other(recording) => appeared.recordings.push((*recording, input)),
+            Found::Trace(group) => {
+                let is_part = |of: &AnyRecording| {
+                    let first = group.directories.first();
+                    first.is_some_and(|first| {
+                        of.as_ctf().is_some_and(|of| of.has_identity_of(first))
+                    })
+                };
+                match known.iter().position(is_part) {
+                    Some(trace) => {
+                        let parts = group.directories.into_iter();
+                        appeared.directories.extend(parts.map(|part| (trace, part)));
+                    }
+                    None => {
+                        let opened = group.open().ok().map(AnyRecording::Ctf);
+                        let opened = opened.map(|opened| (opened, input));
+                        appeared.recordings.extend(opened);
+                    }
+                }
+            }
+        }
+    }
+    appeared
 }
 
 /// Puts elog files at the distance from the first of them that VPP's rule tells. Where one
@@ -258,7 +312,11 @@ fn put_elogs_together(recordings: &mut [AnyRecording]) {
     for log in logs {
         let by_system = begin(log).saturating_sub(begin(first));
         let distance = log.log().distance_from(first.log());
-        log.shift(distance.saturating_sub(by_system));
+        // What does not fit stays where the system's clock says.
+        let _ = log.shift(Shift {
+            nanos: distance.saturating_sub(by_system).into(),
+            from_unix_epoch: false,
+        });
     }
 }
 
@@ -305,11 +363,13 @@ struct Search {
     found: Vec<Finding>,
     /// The place of the path that is searched.
     input: usize,
+    /// Where it leads to.
+    tree: Tree,
     /// How what it leads to is opened.
     options: Options,
     /// Position in `found` of the traces that have an identity.
     by_identity: HashMap<Identity, usize>,
-    /// Directories that were opened or searched, and databases, by their real paths.
+    /// Directories that were opened or searched, and files that are recordings, by their real paths.
     seen: HashSet<PathBuf>,
     errors: Vec<Error>,
 }
@@ -320,25 +380,58 @@ impl Search {
             path: path.to_path_buf(),
             error,
         };
-        let metadata = std::fs::metadata(path).map_err(unreadable)?;
-        if metadata.is_dir() {
+        let damage;
+        (self.tree, damage) = Tree::at(path).map_err(unreadable)?;
+        self.damaged(path, damage);
+        let kind = self.tree.kind(path).map_err(unreadable)?;
+        if kind == EntryKind::Directory {
             return self.directory(path);
         }
         // Opening a pipe would wait for somebody to write into it.
-        if metadata.is_file() && begins_as_database(path).map_err(unreadable)? {
-            self.database(path);
+        if kind == EntryKind::Other {
+            return self.part_of_trace(path);
+        }
+        let bytes = self.content(path)?;
+        let (sure, unsure) = match files::by_content(&bytes, path) {
+            Some((score, format)) if score > UNSURE => (Some(format), None),
+            found => (None, found.map(|(_, format)| format)),
+        };
+        if let Some(format) = sure {
+            self.file(format, path, Some(bytes));
             return Ok(());
         }
-        // A log may be damaged where its name says what it is: else it could be taken for datagrams.
-        if metadata.is_file() && self.log(path, log_name(path).is_some()) {
-            return Ok(());
+        match (self.part_of_trace(path), unsure) {
+            (Err(Error::NothingFound { .. }), Some(format)) => {
+                self.file(format, path, Some(bytes));
+                Ok(())
+            }
+            (result, _) => result,
         }
-        match self.part_of_trace(path) {
-            Err(Error::NothingFound { .. }) if metadata.is_file() && self.metrics(path) => Ok(()),
-            // What looks like a log may be a damaged one.
-            Err(Error::NothingFound { .. }) if metadata.is_file() && self.log(path, true) => Ok(()),
-            result => result,
-        }
+    }
+
+    /// What a file holds. What of it is lost is reported.
+    fn content(&mut self, path: &Path) -> Result<Bytes, Error> {
+        let content = self.tree.content(path, Access::Sequential);
+        let content = content.map_err(|error| Error::Unreadable {
+            path: path.to_path_buf(),
+            error,
+        })?;
+        self.damaged(path, content.damage);
+        Ok(content.bytes)
+    }
+
+    /// Tells what of an archive or a compressed file is lost.
+    fn damaged(&mut self, path: &Path, damage: impl IntoIterator<Item = String>) {
+        let told = damage.into_iter().map(|message| Error::Damaged {
+            path: path.to_path_buf(),
+            message,
+        });
+        self.errors.extend(told);
+    }
+
+    /// Whether a path is the first that leads to a file.
+    fn is_new(&mut self, path: &Path) -> bool {
+        self.seen.insert(self.tree.real(path))
     }
 
     /// Opens a trace with one of its files alone.
@@ -348,10 +441,13 @@ impl Search {
             is_directory: false,
         };
         let directory = match path.parent() {
+            _ if path.as_os_str() == STANDARD_INPUT => return Err(nothing()),
             Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
             Some(parent) => parent,
             None => return Err(nothing()),
         };
+        // Its compressed content is not the tree that it lies in.
+        self.tree = Tree::Disk;
         let metadata = Directory::metadata_path(directory).ok_or_else(nothing)?;
         if path.file_name() == metadata.file_name() {
             return self.directory(directory);
@@ -361,6 +457,7 @@ impl Search {
         directory
             .files
             .retain(|file| file.path.file_name() == path.file_name());
+        directory.is_whole = false;
         if directory.files.is_empty() {
             return Err(nothing());
         }
@@ -378,28 +475,24 @@ impl Search {
         // Depth first, in the order of names: the last one is the next.
         let mut ahead = vec![root.to_path_buf()];
         while let Some(path) = ahead.pop() {
-            let is_trace = Directory::is_trace(&path);
+            let is_trace = Directory::metadata_path_in(&self.tree, &path).is_some();
             found |= is_trace;
             // A link may lead to where the search has been already.
-            let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-            if !self.seen.insert(real) {
+            if !self.is_new(&path) {
                 found |= path == root;
             } else if is_trace {
-                match Directory::open_with(&path, &self.options.trace) {
+                match Directory::open_in(&self.tree, &path, &self.options.trace) {
                     Ok(directory) => self.add(root, directory),
                     Err(error) => self.errors.push(Error::Trace(error)),
                 }
             } else {
-                match kymo_io::list(&path) {
+                match self.tree.list(&path) {
                     Ok(entries) => {
                         let of = |kind| entries.iter().filter(move |entry| entry.kind == kind);
                         for entry in of(EntryKind::File) {
-                            if entry.path.extension().is_some_and(|name| name == "rrd") {
+                            if let Some(format) = files::by_name(&entry.path) {
                                 found = true;
-                                self.database(&entry.path);
-                            } else if log_name(&entry.path).is_some() {
-                                found = true;
-                                self.log(&entry.path, true);
+                                self.file(format, &entry.path, None);
                             }
                         }
                         // What is being written, or was when a program was killed, is no recording yet.
@@ -420,94 +513,23 @@ impl Search {
         }
     }
 
-    /// Opens a database, unless a link has led to it before.
-    fn database(&mut self, path: &Path) {
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        if !self.seen.insert(real) {
+    /// Opens a file, unless a link has led to it before. Its content is what it holds, where that is known.
+    fn file(&mut self, format: &FileFormat, path: &Path, content: Option<Bytes>) {
+        if !self.is_new(path) {
             return;
         }
-        match Database::open(path, self.options.machine, self.options.offset()) {
-            Ok(database) => self.add_other(AnyRecording::Rrd(database)),
-            Err(error) => self.errors.push(Error::Database(error)),
-        }
-    }
-
-    /// Opens an event log, unless a link has led to it before. Without `damaged` only what is a
-    /// log for certain, else also what begins as one or is called so. `false` where it is none.
-    fn log(&mut self, path: &Path, damaged: bool) -> bool {
-        let bytes = match Bytes::open(path, Access::Sequential) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let path = path.to_path_buf();
-                self.errors.push(Error::Unreadable { path, error });
-                return true;
-            }
+        let is_plain = matches!(self.tree, Tree::Disk) && !Tree::is_wrapped(path).unwrap_or(false);
+        let opened = match (format.open_file, content) {
+            (Some(open), _) if is_plain => open(path, &self.options),
+            (_, Some(bytes)) => (format.open)(path, bytes, &self.options),
+            (_, None) => self
+                .content(path)
+                .and_then(|bytes| (format.open)(path, bytes, &self.options)),
         };
-        if json::begins(&bytes) {
-            self.lines(path, &bytes);
-            return true;
-        }
-        let kind = match probe(&bytes) {
-            Some(Likeness::Whole(kind)) => Some(kind),
-            Some(Likeness::Beginning(kind)) if damaged => Some(kind),
-            _ if damaged => log_name(path),
-            _ => None,
-        };
-        let Some(kind) = kind else {
-            return false;
-        };
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        if !self.seen.insert(real) {
-            return true;
-        }
-        self.open_log(path, bytes, kind);
-        true
-    }
-
-    fn open_log(&mut self, path: &Path, bytes: Bytes, kind: Kind) {
-        let log = self.options.logs(path);
-        match log.and_then(|options| open_log(path, bytes, kind, &options).map_err(Error::Log)) {
-            Ok(recording) => self.add_other(recording),
+        match opened {
+            Ok(recording) => self.add_found(Found::Other(Box::new(recording))),
             Err(error) => self.errors.push(error),
         }
-    }
-
-    /// Opens the event log that JSON lines tell of, unless a link has led to them before.
-    fn lines(&mut self, path: &Path, text: &[u8]) {
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        if !self.seen.insert(real) {
-            return;
-        }
-        match json::read(text) {
-            Ok(log) => self.open_log(path, log.into(), Kind::Cpel),
-            Err(error) => self.errors.push(Error::Log(LogError::wrong(path, &error))),
-        }
-    }
-
-    /// Opens datagrams of collectd, unless a link has led to them before. `false` where there are
-    /// none.
-    fn metrics(&mut self, path: &Path) -> bool {
-        let Ok(bytes) = Bytes::open(path, Access::Sequential) else {
-            return false;
-        };
-        if !is_recording(&bytes) {
-            return false;
-        }
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        if !self.seen.insert(real) {
-            return true;
-        }
-        let metrics = self.options.metrics(path);
-        let open = |options| Metrics::new(path, &bytes, &options).map_err(Error::Metrics);
-        match metrics.and_then(open) {
-            Ok(metrics) => self.add_other(AnyRecording::Metrics(metrics)),
-            Err(error) => self.errors.push(error),
-        }
-        true
-    }
-
-    fn add_other(&mut self, recording: AnyRecording) {
-        self.add_found(Found::Other(Box::new(recording)));
     }
 
     fn add_found(&mut self, found: Found) {
@@ -546,41 +568,4 @@ impl Search {
             options: self.options.trace.clone(),
         }));
     }
-}
-
-/// The format that the name of a file tells.
-fn log_name(path: &Path) -> Option<Kind> {
-    match path.extension()?.to_str()? {
-        "cpel" => Some(Kind::Cpel),
-        "elog" => Some(Kind::Elog),
-        "gist" => Some(Kind::Gist),
-        _ => None,
-    }
-}
-
-fn open_log(
-    path: &Path,
-    bytes: Bytes,
-    kind: Kind,
-    options: &LogOptions,
-) -> Result<AnyRecording, LogError> {
-    match kind {
-        Kind::Cpel => Cpel::new(path, bytes, options)
-            .map(AnyRecording::Cpel)
-            .map_err(|error| LogError::wrong(path, &error)),
-        Kind::Gist => Cpel::gist(path, bytes, options)
-            .map(AnyRecording::Cpel)
-            .map_err(|error| LogError::wrong(path, &error)),
-        Kind::Elog => Elog::new(path, bytes, options)
-            .map(AnyRecording::Elog)
-            .map_err(|error| LogError::wrong(path, &error)),
-    }
-}
-
-/// Whether a file begins as round-robin databases do.
-fn begins_as_database(path: &Path) -> io::Result<bool> {
-    let mut begin = Vec::new();
-    let file = std::fs::File::open(path)?;
-    file.take(LONGEST_BEGINNING).read_to_end(&mut begin)?;
-    Ok(is_database(&begin))
 }

@@ -1,28 +1,28 @@
-//! Jobs: chunks being decoded and painted, and the threads that do it.
+//! Jobs: chunks being decoded and rendered, and the threads that do it.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FaultReport, Recording};
+use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FaultReport, Narrowed, Recording};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::{Judge, Select, Window};
+use super::{Predicate, RowBuffers, Select, Window};
 use crate::AnyRecording;
-use crate::any::AnyCursor;
+use crate::any::{AnyCursor, each_cursor};
 use crate::order::Order;
-use crate::show::Painter;
+use crate::show::Renderer;
 
 /// Stands for "no time" in an [`Entry`]: no event can be that early.
-pub(super) const NO_TIME: i64 = i64::MIN;
+pub(crate) const NO_TIME: i64 = i64::MIN;
 
 /// So many batches of a chunk are made before one is asked for.
 const BATCHES_AHEAD: usize = 2;
 
 /// An event in a batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Nanoseconds, or [`NO_TIME`].
     pub time: i64,
     /// Ticks; without meaning where the stream has no clock.
@@ -38,6 +38,8 @@ pub(super) struct Batch {
     pub chunk: usize,
     pub entries: Vec<Entry>,
     pub text: Line,
+    /// The values of the entries, where they are asked for as columns.
+    pub rows: RowBuffers,
     /// The order of all events that were met, wanted or not.
     pub order: Order,
     /// What ended the chunk before its end.
@@ -63,6 +65,8 @@ pub(super) struct SourceInfo<'r> {
     pub window: Window,
     /// For each event class of the recording, whether it may be wanted.
     pub classes: Arc<[bool]>,
+    /// The fields that are wanted.
+    pub narrowed: Narrowed,
 }
 
 impl SourceInfo<'_> {
@@ -74,15 +78,20 @@ impl SourceInfo<'_> {
         self.of.chunk(self.stream, number)
     }
 
-    /// The chunks that may hold events of the window.
-    fn wanted_chunks(&self) -> std::ops::Range<usize> {
+    /// The chunks that may hold events of the window, of those that are selected.
+    pub(super) fn wanted_chunks(&self, select: &impl Select) -> std::ops::Range<usize> {
+        let wanted = self.chunks_in_window();
+        let bound = |chunk: usize| chunk.clamp(wanted.start, wanted.end);
+        let first = bound(select.first_chunk(self.recording, self.stream));
+        first..bound(select.end_chunk(self.recording, self.stream)).max(first)
+    }
+
+    pub(super) fn chunks_in_window(&self) -> std::ops::Range<usize> {
         let Window { begin, end } = self.window;
         let before = |chunk: &Chunk| chunk.end_time.is_some_and(|last| last < begin);
         let after = |chunk: &Chunk| chunk.begin_time.is_some_and(|first| first > end);
-        let begin = self
-            .of
-            .chunks(self.stream)
-            .position(|chunk| !before(&chunk))
+        let begin = (self.of.first_chunk(self.stream)..self.chunk_count())
+            .find(|&number| self.chunk(number).is_some_and(|chunk| !before(&chunk)))
             .unwrap_or(self.chunk_count());
         let end = (begin..self.chunk_count())
             .rfind(|&number| self.chunk(number).is_some_and(|chunk| !after(&chunk)))
@@ -137,7 +146,7 @@ struct Slot<'r> {
 }
 
 /// The chunks of a source that are being worked on: the first is the one needed next.
-struct Lane<'r> {
+struct SourceQueue<'r> {
     slots: VecDeque<Slot<'r>>,
     /// The chunk of the first slot.
     front: usize,
@@ -148,7 +157,7 @@ struct Lane<'r> {
 
 struct State<'r> {
     queue: BinaryHeap<Job<'r>>,
-    lanes: Vec<Lane<'r>>,
+    source_queues: Vec<SourceQueue<'r>>,
     /// Memory of batches that have been merged.
     spare: Vec<(Vec<Entry>, Line)>,
     stop: bool,
@@ -167,9 +176,9 @@ pub(super) struct Jobs<'r> {
 }
 
 /// What a thread needs to work.
-pub(super) struct Hands<P, J> {
-    pub painter: P,
-    pub judge: J,
+pub(super) struct WorkerState<P, J> {
+    pub renderer: P,
+    pub predicate: J,
 }
 
 impl<'r> Jobs<'r> {
@@ -178,9 +187,10 @@ impl<'r> Jobs<'r> {
         select: &impl Select,
         threads: usize,
         buffer: usize,
+        by_stream: bool,
     ) -> Self {
-        // Few sources: several chunks of each at once, or the threads would starve.
-        let lookahead = if sources.len() < 2 * threads {
+        // Few sources at once: several chunks of each, or the threads would starve.
+        let lookahead = if by_stream || sources.len() < 2 * threads {
             1 + threads
         } else {
             1
@@ -194,17 +204,14 @@ impl<'r> Jobs<'r> {
             1 << 20
         };
         let batches = (sources.len() * (BATCHES_AHEAD * lookahead + 1)).max(1);
-        let lanes = sources
+        let source_queues = sources
             .iter()
             .map(|source| {
-                let wanted = source.wanted_chunks();
-                let first = select
-                    .first_chunk(source.recording, source.stream)
-                    .clamp(wanted.start, wanted.end);
-                Lane {
+                let wanted = source.wanted_chunks(select);
+                SourceQueue {
                     slots: VecDeque::new(),
-                    front: first,
-                    next: first,
+                    front: wanted.start,
+                    next: wanted.start,
                     end: wanted.end,
                 }
             })
@@ -213,7 +220,7 @@ impl<'r> Jobs<'r> {
             sources,
             state: Mutex::new(State {
                 queue: BinaryHeap::new(),
-                lanes,
+                source_queues,
                 spare: Vec::new(),
                 stop: false,
             }),
@@ -241,7 +248,7 @@ impl<'r> Jobs<'r> {
     }
 
     /// Works until told to stop.
-    pub(super) fn work<P: Painter, J: Judge>(&self, mut hands: Hands<P, J>) {
+    pub(super) fn work<P: Renderer, J: Predicate>(&self, mut worker_state: WorkerState<P, J>) {
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(self);
         let mut state = self.lock();
@@ -249,7 +256,7 @@ impl<'r> Jobs<'r> {
             match state.queue.pop() {
                 Some(job) => {
                     drop(state);
-                    self.finish(job, &mut hands);
+                    self.finish(job, &mut worker_state);
                     state = self.lock();
                 }
                 None => {
@@ -264,8 +271,8 @@ impl<'r> Jobs<'r> {
 
     /// The chunk from which on the chunks of a source are wanted.
     pub(super) fn front(&self, source: usize) -> Option<usize> {
-        let lane = &self.lock().lanes[source];
-        (lane.front < lane.end).then_some(lane.front)
+        let source_queue = &self.lock().source_queues[source];
+        (source_queue.front < source_queue.end).then_some(source_queue.front)
     }
 
     /// Takes back the memory of a batch that has been merged.
@@ -280,24 +287,24 @@ impl<'r> Jobs<'r> {
 
     /// The next batch of a source; `None` when there are no more. Works on other jobs
     /// while it is not ready.
-    pub(super) fn next_batch<P: Painter, J: Judge>(
+    pub(super) fn next_batch<P: Renderer, J: Predicate>(
         &self,
         source: usize,
-        hands: &mut Hands<P, J>,
+        worker_state: &mut WorkerState<P, J>,
     ) -> Option<Batch> {
         let mut state = self.lock();
         loop {
             assert!(!state.stop, "a thread of the pipeline panicked");
             self.fill(&mut state, source);
-            let lane = &mut state.lanes[source];
-            let slot = lane.slots.front_mut()?;
+            let source_queue = &mut state.source_queues[source];
+            let slot = source_queue.slots.front_mut()?;
             if let Some(batch) = slot.ready.pop_front() {
                 if batch.last {
-                    lane.slots.pop_front();
-                    lane.front += 1;
+                    source_queue.slots.pop_front();
+                    source_queue.front += 1;
                     self.fill(&mut state, source);
                 } else if let Some(cursor) = slot.parked.take() {
-                    let chunk = lane.front;
+                    let chunk = source_queue.front;
                     state.queue.push(Job {
                         time: batch.time(),
                         source,
@@ -311,7 +318,7 @@ impl<'r> Jobs<'r> {
             match state.queue.pop() {
                 Some(job) => {
                     drop(state);
-                    self.finish(job, hands);
+                    self.finish(job, worker_state);
                     state = self.lock();
                 }
                 None => {
@@ -326,11 +333,11 @@ impl<'r> Jobs<'r> {
 
     /// Queues chunks of a source as far ahead as it may.
     fn fill(&self, state: &mut State<'r>, source: usize) {
-        let lane = &mut state.lanes[source];
-        while lane.slots.len() < self.lookahead && lane.next < lane.end {
-            let chunk = lane.next;
-            lane.next += 1;
-            lane.slots.push_back(Slot::default());
+        let source_queue = &mut state.source_queues[source];
+        while source_queue.slots.len() < self.lookahead && source_queue.next < source_queue.end {
+            let chunk = source_queue.next;
+            source_queue.next += 1;
+            source_queue.slots.push_back(Slot::default());
             let time = self.sources[source]
                 .chunk(chunk)
                 .and_then(|chunk| chunk.begin_time)
@@ -347,13 +354,17 @@ impl<'r> Jobs<'r> {
 
     /// Does a job, puts its batch where it is looked for, and queues what follows unless
     /// enough is ready.
-    fn finish<P: Painter, J: Judge>(&self, job: Job<'r>, hands: &mut Hands<P, J>) {
+    fn finish<P: Renderer, J: Predicate>(
+        &self,
+        job: Job<'r>,
+        worker_state: &mut WorkerState<P, J>,
+    ) {
         let (source, chunk) = (job.source, job.chunk);
-        let (batch, cursor) = self.do_job(job, hands);
+        let (batch, cursor) = self.do_job(job, worker_state);
         let time = batch.time();
         let mut state = self.lock();
-        let lane = &mut state.lanes[source];
-        let slot = &mut lane.slots[chunk - lane.front];
+        let source_queue = &mut state.source_queues[source];
+        let slot = &mut source_queue.slots[chunk - source_queue.front];
         slot.ready.push_back(batch);
         if slot.ready.len() >= BATCHES_AHEAD {
             slot.parked = cursor;
@@ -370,10 +381,10 @@ impl<'r> Jobs<'r> {
         self.ready.notify_one();
     }
 
-    fn do_job<P: Painter, J: Judge>(
+    fn do_job<P: Renderer, J: Predicate>(
         &self,
         job: Job<'r>,
-        hands: &mut Hands<P, J>,
+        worker_state: &mut WorkerState<P, J>,
     ) -> (Batch, Option<AnyCursor<'r>>) {
         let source = &self.sources[job.source];
         let (entries, text) = self.lock().spare.pop().unwrap_or_default();
@@ -388,26 +399,14 @@ impl<'r> Jobs<'r> {
             batch.last = true;
             return (batch, None);
         };
-        let mut cursor = job.cursor.unwrap_or_else(|| source.of.cursor(&chunk));
+        let mut cursor = job
+            .cursor
+            .unwrap_or_else(|| source.of.narrow_cursor(&chunk, &source.narrowed));
         let mut at = None;
-        // What the cursor is of is found out once, and not for each event.
-        let filled = match &mut cursor {
-            AnyCursor::Ctf(cursor) => {
-                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
-            }
-            AnyCursor::Rrd(cursor) => {
-                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
-            }
-            AnyCursor::Cpel(cursor) => {
-                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
-            }
-            AnyCursor::Elog(cursor) => {
-                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
-            }
-            AnyCursor::Metrics(cursor) => {
-                self.fill_batch(source, &chunk, cursor, &mut batch, hands, &mut at)
-            }
-        };
+        let filled = each_cursor!(&mut cursor, cursor => {
+            self.fill_batch(source, &chunk, cursor, &mut batch, worker_state, &mut at)
+        });
+        batch.rows = worker_state.renderer.take_rows();
         match filled {
             Ok(true) => return (batch, Some(cursor)),
             Ok(false) => {}
@@ -422,19 +421,23 @@ impl<'r> Jobs<'r> {
         (batch, None)
     }
 
-    /// Decodes and paints until the batch is full (`true`) or the chunk ends. `at` is the
+    /// Decodes and renders until the batch is full (`true`) or the chunk ends. `at` is the
     /// event in hand.
-    fn fill_batch<C: Cursor, P: Painter, J: Judge>(
+    fn fill_batch<C: Cursor, P: Renderer, J: Predicate>(
         &self,
         source: &SourceInfo<'r>,
         chunk: &Chunk,
         cursor: &mut C,
         batch: &mut Batch,
-        hands: &mut Hands<P, J>,
+        worker_state: &mut WorkerState<P, J>,
         at: &mut Option<(u64, usize)>,
     ) -> Result<bool, Fault> {
-        hands.painter.chunk(source.recording, source.of, chunk)?;
-        hands.judge.chunk(source.recording, source.of, chunk)?;
+        worker_state
+            .renderer
+            .chunk(source.recording, source.of, chunk)?;
+        worker_state
+            .predicate
+            .chunk(source.recording, source.of, chunk)?;
         let Window { begin, end } = source.window;
         let (begin, end) = (begin.as_nanos(), end.as_nanos());
         let most_text = most_text(chunk.bytes);
@@ -450,11 +453,11 @@ impl<'r> Jobs<'r> {
                 continue;
             }
             let class = event.class_index();
-            if !source.classes[class] || !hands.judge.wants(&event)? {
+            if !source.classes[class] || !worker_state.predicate.wants(&event)? {
                 continue;
             }
             batch.text.bound(most_text);
-            hands.painter.event(&event, &mut batch.text)?;
+            worker_state.renderer.event(&event, &mut batch.text)?;
             if batch.text.is_cut() {
                 let bit = event.begin_bit();
                 return Err(Fault::new(FaultCode::TextLimit, bit, most_text as u64));
@@ -465,7 +468,8 @@ impl<'r> Jobs<'r> {
                 text_end: batch.text.len(),
                 class: class as u32,
             });
-            if batch.text.len() >= self.batch_text || batch.entries.len() >= self.batch_text / 16 {
+            let bytes = batch.text.len() + worker_state.renderer.row_bytes();
+            if bytes >= self.batch_text || batch.entries.len() >= self.batch_text / 16 {
                 return Ok(true);
             }
         }

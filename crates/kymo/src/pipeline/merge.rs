@@ -5,14 +5,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use kymo_model::{FaultReport, Recording};
+use kymo_model::{Chunk, EventClass, FaultReport, Lost, Narrowed, Recording, RowPlace};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::job::{Batch, Hands, Jobs, NO_TIME, SourceInfo, StopOnDrop};
-use super::{Options, Output, Select, Summary};
+use super::job::{Batch, Jobs, NO_TIME, SourceInfo, StopOnDrop, WorkerState};
+use super::{ClassRows, Options, Output, RowRun, Select, Summary};
 use crate::AnyRecording;
-use crate::show::{Assembler, Message, MessageKind};
+use crate::show::{Message, MessageKind, Sink};
 
 /// Text is handed over in parts of about this size.
 const OUTPUT_PART: usize = 64 << 10;
@@ -20,13 +20,27 @@ const OUTPUT_PART: usize = 64 << 10;
 /// What decides which of two messages comes first: the smaller one does. Messages without
 /// a time come before all others: only behind them can a time be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    time: i64,
+pub(super) struct Key {
+    pub(super) time: i64,
     /// Place of the stream among all streams.
-    rank: u32,
-    kind: u8,
-    class: u64,
-    source: usize,
+    pub(super) rank: u32,
+    pub(super) kind: u8,
+    pub(super) class: u64,
+    pub(super) source: usize,
+}
+
+/// For each event class of each recording whether it may be wanted.
+pub(super) fn wanted_classes(
+    recordings: &[AnyRecording],
+    select: &impl Select,
+) -> Vec<Arc<[bool]>> {
+    let of_recording = |(recording, of): (usize, &AnyRecording)| {
+        let classes = 0..of.event_classes().len();
+        classes
+            .map(|class| select.wants_class(recording, of, class))
+            .collect()
+    };
+    recordings.iter().enumerate().map(of_recording).collect()
 }
 
 /// Merges the batches of all sources.
@@ -34,7 +48,7 @@ pub(super) struct Merger<'r, 'o, A, S> {
     recordings: &'r [AnyRecording],
     select: &'r S,
     options: &'r Options,
-    assembler: &'o mut A,
+    sink: &'o mut A,
     output: &'o mut dyn Output,
     summary: Summary,
     text: Line,
@@ -54,6 +68,8 @@ struct Head<'r> {
     /// The next entry of the batch, and where its text begins.
     next: usize,
     text_begin: usize,
+    /// Of each event class, where its rows are in the batch; empty where nobody takes rows.
+    classes: Vec<ClassRows>,
     ended: bool,
 }
 
@@ -63,25 +79,26 @@ struct SourceView<'r> {
     recording: usize,
     stream: usize,
     of: &'r AnyRecording,
+    event_classes: &'r [EventClass],
     has_clock: bool,
     rank: u32,
     /// Whether only the rank counts, and no time.
     by_stream: bool,
 }
 
-impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
+impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
     pub(super) fn new(
         recordings: &'r [AnyRecording],
         select: &'r S,
         options: &'r Options,
-        assembler: &'o mut A,
+        sink: &'o mut A,
         output: &'o mut dyn Output,
     ) -> Self {
         Self {
             recordings,
             select,
             options,
-            assembler,
+            sink,
             output,
             summary: Summary::default(),
             text: Line::new(),
@@ -91,18 +108,16 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
 
     pub(super) fn run(mut self) -> io::Result<Summary> {
         let recordings = self.recordings;
-        let wanted: Vec<Arc<[bool]>> = recordings
-            .iter()
-            .enumerate()
-            .map(|(recording, of)| {
-                let classes = 0..of.event_classes().len();
-                classes
-                    .map(|class| self.select.wants_class(recording, of, class))
-                    .collect()
-            })
-            .collect();
+        let wanted = wanted_classes(recordings, self.select);
         let mut sources = Vec::new();
         for (recording, of) in recordings.iter().enumerate() {
+            let narrowed = match A::ROWS {
+                true => of.narrow(&|class, field| {
+                    self.sink.looks_at(recording, of, class, field)
+                        || self.select.looks_at(recording, class, field)
+                }),
+                false => Narrowed::default(),
+            };
             for stream in 0..of.streams().len() {
                 sources.push(SourceInfo {
                     recording,
@@ -110,6 +125,7 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
                     of,
                     window: self.select.window(recording),
                     classes: Arc::clone(&wanted[recording]),
+                    narrowed: narrowed.clone(),
                 });
             }
         }
@@ -118,15 +134,22 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
             .map(|source| source.of.chunk_count(source.stream))
             .sum::<usize>();
         let threads = self.options.threads.clamp(1, chunks.max(1));
-        let jobs = Jobs::new(sources, self.select, threads, self.options.buffer);
+        let by_stream = self.sink.is_by_stream();
+        let jobs = Jobs::new(
+            sources,
+            self.select,
+            threads,
+            self.options.buffer,
+            by_stream,
+        );
         let result = std::thread::scope(|scope| {
             // However this ends, the threads must not wait for more.
             let _stop = StopOnDrop(&jobs);
             for _ in 1..threads {
-                let hands = self.hands();
+                let worker_state = self.worker_state();
                 let jobs = &jobs;
-                let spawned =
-                    std::thread::Builder::new().spawn_scoped(scope, move || jobs.work(hands));
+                let spawned = std::thread::Builder::new()
+                    .spawn_scoped(scope, move || jobs.work(worker_state));
                 if spawned.is_err() {
                     // The system has no more threads: those that there are do the work.
                     break;
@@ -137,16 +160,16 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
         result.map(|()| self.summary)
     }
 
-    fn hands(&self) -> Hands<A::Painter, S::Judge> {
-        Hands {
-            painter: self.assembler.painter(),
-            judge: self.select.judge(),
+    fn worker_state(&self) -> WorkerState<A::Renderer, S::Predicate> {
+        WorkerState {
+            renderer: self.sink.renderer(),
+            predicate: self.select.predicate(),
         }
     }
 
     fn merge(&mut self, jobs: &Jobs<'r>) -> io::Result<()> {
-        let mut hands = self.hands();
-        let by_stream = self.assembler.is_by_stream();
+        let mut worker_state = self.worker_state();
+        let by_stream = self.sink.is_by_stream();
         let ranks = match by_stream {
             true => (0..).take(jobs.sources().len()).collect(),
             false => ranks(jobs.sources()),
@@ -154,28 +177,32 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
         let mut heads: Vec<Head<'r>> = Vec::with_capacity(ranks.len());
         let mut heap = BinaryHeap::with_capacity(ranks.len());
         let output = &mut *self.output;
-        self.assembler
+        self.sink
             .begin(self.recordings, &mut |text| output.text(text))?;
         let mut going = self.options.limit != Some(0);
         for (source, (info, rank)) in jobs.sources().iter().zip(ranks).enumerate() {
-            let mut head = Head::new(info, rank, by_stream);
-            if self.assembler.wants_structure() {
+            let mut head = Head::new(info, rank, by_stream, A::ROWS);
+            if self.sink.wants_structure() {
                 head.wait(
                     MessageKind::StreamBegin,
                     jobs.front(source).unwrap_or(0),
                     None,
                 );
             }
-            // A stream that begins later is not worked on before its time has come.
+            // A stream that begins later is not worked on before its time has come; one of which the
+            // beginning was read before goes on with what is next.
             let begin = jobs
                 .front(source)
                 .and_then(|chunk| info.chunk(chunk)?.begin_time);
+            let first = self.select.first_row(info.recording, info.stream);
+            let goes_on = first != RowPlace::default()
+                && (first.number > 0 || first.chunk > info.chunks_in_window().start);
             match begin {
-                Some(begin) if head.waiting.is_empty() => {
+                Some(begin) if head.waiting.is_empty() && !goes_on => {
                     heap.push(Reverse(head.early_key(source, begin)))
                 }
                 _ => {
-                    going = going && self.refill(jobs, source, &mut head, &mut hands)?;
+                    going = going && self.refill(jobs, source, &mut head, &mut worker_state)?;
                     heap.extend(head.key(source).map(Reverse));
                 }
             }
@@ -188,8 +215,8 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
             loop {
                 let source = key.source;
                 let head = &mut heads[source];
-                if head.is_empty() {
-                    going = self.refill(jobs, source, head, &mut hands)?;
+                if going && head.is_empty() {
+                    going = self.refill(jobs, source, head, &mut worker_state)?;
                 }
                 let (true, Some(next)) = (going, head.key(source)) else {
                     break;
@@ -209,7 +236,7 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
                 }
             }
         }
-        self.assembler.finish(&mut self.text, &mut self.warnings);
+        self.sink.finish(&mut self.text, &mut self.warnings);
         self.flush()
     }
 
@@ -219,13 +246,13 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
         jobs: &Jobs<'r>,
         source: usize,
         head: &mut Head<'r>,
-        hands: &mut Hands<A::Painter, S::Judge>,
+        worker_state: &mut WorkerState<A::Renderer, S::Predicate>,
     ) -> io::Result<bool> {
         while head.is_empty() && !head.ended {
             jobs.reuse(std::mem::take(&mut head.batch));
             head.next = 0;
-            let structure = self.assembler.wants_structure();
-            let Some(batch) = jobs.next_batch(source, hands) else {
+            let structure = self.sink.wants_structure();
+            let Some(batch) = jobs.next_batch(source, worker_state) else {
                 head.ended = true;
                 if structure {
                     let end = jobs.sources()[source].chunk_count();
@@ -241,7 +268,11 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
                 self.flush()?;
                 going = going && self.output.fault(fault).is_continue();
             }
-            head.take(batch, info, structure);
+            let is_begun = batch.first
+                && self
+                    .select
+                    .begins_within(info.recording, info.stream, batch.chunk);
+            head.take(batch, info, structure, is_begun);
             if !going {
                 return Ok(false);
             }
@@ -249,14 +280,22 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
         Ok(true)
     }
 
-    /// Hands over the first message of a source, and all events right after it that are
+    /// WorkerState over the first message of a source, and all events right after it that are
     /// earlier than `end`. `false` ends the run.
     fn hand_over(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
         if head.leading() > 0 || head.next == head.batch.entries.len() {
             if let Some(message) = head.waiting.pop_front() {
+                match &message.kind {
+                    MessageKind::LostEvents(lost) => self.summary.discarded.add_events(lost),
+                    MessageKind::LostChunks(lost) => self.summary.discarded.add_packets(lost),
+                    _ => {}
+                }
                 self.message(&message, &[])?;
             }
             return Ok(true);
+        }
+        if A::ROWS {
+            return self.hand_over_rows(head, end);
         }
         if head.info.by_stream {
             return self.hand_over_batch(head);
@@ -287,7 +326,41 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
         Ok(true)
     }
 
-    /// Hands over the text of all events of a batch that are left, as it is. `false` ends the run.
+    /// WorkerState over the next row of a source, and all right after it that are earlier than `end`. `false` ends
+    /// the run.
+    fn hand_over_rows(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
+        let left = &head.batch.entries[head.next..];
+        let most = self
+            .options
+            .limit
+            .map_or(u64::MAX, |limit| limit - self.summary.events);
+        let later = left.iter().skip(1).position(|entry| entry.time >= end);
+        let count = later.map_or(left.len(), |later| later + 1);
+        let count = count.min(usize::try_from(most).unwrap_or(usize::MAX));
+        let run = RowRun {
+            recording: head.info.recording,
+            stream: head.info.stream,
+            chunk: head.batch.chunk,
+            has_clock: head.info.has_clock,
+            entries: &left[..count],
+            first: head.next,
+            text: head.batch.text.as_bytes(),
+            text_begin: head.text_begin,
+            buffers: &head.batch.rows,
+            classes: &mut head.classes,
+        };
+        let (out, warnings) = (&mut self.text, &mut self.warnings);
+        let going = self.sink.rows(run, self.recordings, out, warnings);
+        head.text_begin = left[count - 1].text_end;
+        head.next += count;
+        self.summary.events += count as u64;
+        if self.text.len() >= OUTPUT_PART || !self.warnings.is_empty() {
+            self.flush()?;
+        }
+        Ok(going && self.options.limit != Some(self.summary.events))
+    }
+
+    /// WorkerState over the text of all events of a batch that are left, as it is. `false` ends the run.
     fn hand_over_batch(&mut self, head: &mut Head<'r>) -> io::Result<bool> {
         let left = (head.batch.entries.len() - head.next) as u64;
         let limit = self.options.limit.unwrap_or(u64::MAX);
@@ -304,7 +377,7 @@ impl<'r, 'o, A: Assembler, S: Select> Merger<'r, 'o, A, S> {
     #[inline]
     fn message(&mut self, message: &Message, text: &[u8]) -> io::Result<()> {
         let (out, warnings) = (&mut self.text, &mut self.warnings);
-        self.assembler
+        self.sink
             .message(message, self.recordings, text, out, warnings);
         if self.text.len() >= OUTPUT_PART || !self.warnings.is_empty() {
             self.flush()?;
@@ -334,11 +407,12 @@ impl SourceView<'_> {
 }
 
 impl<'r> Head<'r> {
-    fn new(source: &SourceInfo<'r>, rank: u32, by_stream: bool) -> Self {
+    fn new(source: &SourceInfo<'r>, rank: u32, by_stream: bool, rows: bool) -> Self {
         let info = SourceView {
             recording: source.recording,
             stream: source.stream,
             of: source.of,
+            event_classes: source.of.event_classes(),
             has_clock: source.of.streams()[source.stream].clock.is_some(),
             rank,
             by_stream,
@@ -351,17 +425,26 @@ impl<'r> Head<'r> {
             backwards: None,
             next: 0,
             text_begin: 0,
+            classes: match rows {
+                true => vec![ClassRows::default(); source.of.event_classes().len()],
+                false => Vec::new(),
+            },
             ended: false,
         }
     }
 
+    #[inline]
     fn is_empty(&self) -> bool {
         self.next == self.batch.entries.len() && self.waiting.is_empty()
     }
 
     /// How many of the waiting messages come before the next entry: all but the chunk's
     /// (or stream's) end.
+    #[inline]
     fn leading(&self) -> usize {
+        if self.waiting.is_empty() {
+            return 0;
+        }
         let ends = matches!(
             self.waiting.back(),
             Some(Message {
@@ -398,7 +481,7 @@ impl<'r> Head<'r> {
     }
 
     /// Takes a batch, and the messages around it.
-    fn take(&mut self, batch: Batch, source: &SourceInfo<'r>, structure: bool) {
+    fn take(&mut self, batch: Batch, source: &SourceInfo<'r>, structure: bool, is_begun: bool) {
         let number = batch.chunk;
         let chunk = match batch.first || batch.last {
             true => source.chunk(number),
@@ -407,17 +490,10 @@ impl<'r> Head<'r> {
         if batch.first
             && let Some(chunk) = chunk
         {
-            let in_window = |lost: &kymo_model::Lost| {
-                let clock = source.of.streams()[source.stream].clock.as_ref();
-                let time = |ticks: Option<u64>| ticks.and_then(|ticks| clock?.timestamp(ticks));
-                time(lost.end).is_none_or(|end| end >= source.window.begin)
-                    && time(lost.begin).is_none_or(|begin| begin <= source.window.end)
-            };
-            if let Some(lost) = chunk.lost_events.filter(in_window) {
-                self.wait(MessageKind::LostEvents(lost), number, lost.begin);
-            }
-            if let Some(lost) = chunk.lost_chunks.filter(in_window) {
-                self.wait(MessageKind::LostChunks(lost), number, lost.begin);
+            if !is_begun {
+                for (kind, ticks) in source.losses(&chunk) {
+                    self.wait(kind, number, ticks);
+                }
             }
             if structure {
                 self.wait(MessageKind::ChunkBegin, number, chunk.begin);
@@ -438,9 +514,11 @@ impl<'r> Head<'r> {
         self.batch = batch;
         self.next = 0;
         self.text_begin = 0;
+        ClassRows::begin(&mut self.classes, &self.batch.rows);
     }
 
     /// The key of the next message.
+    #[inline]
     fn key(&self, source: usize) -> Option<Key> {
         let event = self
             .batch
@@ -449,7 +527,7 @@ impl<'r> Head<'r> {
             .filter(|_| self.leading() == 0);
         if let Some(entry) = event {
             // Only where two streams have the same rank can the class matter.
-            let class = self.info.of.event_classes()[entry.class as usize].id;
+            let class = self.info.event_classes[entry.class as usize].id;
             return Some(Key {
                 time: self.info.key_time(entry.time),
                 rank: self.info.rank,
@@ -458,6 +536,12 @@ impl<'r> Head<'r> {
                 source,
             });
         }
+        self.message_key(source)
+    }
+
+    /// The key of the next message that is no event.
+    #[cold]
+    fn message_key(&self, source: usize) -> Option<Key> {
         let message = self.waiting.front()?;
         let time = message.time.map_or(NO_TIME, Timestamp::as_nanos);
         Some(Key {
@@ -485,8 +569,33 @@ impl<'r> Head<'r> {
     }
 }
 
+impl SourceInfo<'_> {
+    /// What was lost before a chunk, as far as that is in the window, and since when.
+    pub(super) fn losses(&self, chunk: &Chunk) -> impl Iterator<Item = (MessageKind, Option<u64>)> {
+        let clock = self.of.streams()[self.stream].clock.clone();
+        let window = self.window;
+        let in_window = move |lost: &Lost| {
+            let time =
+                |ticks: Option<u64>| ticks.and_then(|ticks| clock.as_ref()?.timestamp(ticks));
+            time(lost.end).is_none_or(|end| end >= window.begin)
+                && time(lost.begin).is_none_or(|begin| begin <= window.end)
+        };
+        let losses = [
+            chunk
+                .lost_events
+                .map(|lost| (MessageKind::LostEvents(lost), lost)),
+            chunk
+                .lost_chunks
+                .map(|lost| (MessageKind::LostChunks(lost), lost)),
+        ];
+        let losses = losses.into_iter().flatten();
+        let losses = losses.filter(move |(_, lost)| in_window(lost));
+        losses.map(|(kind, lost)| (kind, lost.begin))
+    }
+}
+
 /// Of messages at the same time, those of a smaller weight come first.
-fn weight(kind: &MessageKind) -> u8 {
+pub(super) fn weight(kind: &MessageKind) -> u8 {
     match kind {
         MessageKind::StreamBegin => 0,
         MessageKind::ChunkBegin => 1,
@@ -500,7 +609,7 @@ fn weight(kind: &MessageKind) -> u8 {
 
 /// The place of each source among all: by the identity of its recording, then by the
 /// numbers of its stream class and stream.
-fn ranks(sources: &[SourceInfo<'_>]) -> Vec<u32> {
+pub(super) fn ranks(sources: &[SourceInfo<'_>]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..sources.len()).collect();
     let compare = |&left: &usize, &right: &usize| -> Ordering {
         let (left, right) = (&sources[left], &sources[right]);

@@ -1,6 +1,6 @@
 //! Decodes chunks in parallel, merges their events by time, hands them over in order.
 //!
-//! Each stream of each recording is a *source*. Its chunks are decoded and painted in
+//! Each stream of each recording is a *source*. Its chunks are decoded and rendered in
 //! *jobs*, by any thread, a bounded number ahead of what is needed; a job pauses when its
 //! batch is full and goes on when that batch has been taken. The calling thread merges
 //! the batches by time and works on jobs itself whenever the next batch is not ready. The
@@ -11,17 +11,26 @@
 
 mod job;
 mod merge;
+mod places;
+mod rows;
+mod tail;
 
 use std::io;
 use std::ops::ControlFlow;
 
-use kymo_model::{Chunk, Event, Fault, FaultReport};
+use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, RowPlace};
 use kymo_time::Timestamp;
 
 use crate::AnyRecording;
-use crate::show::Assembler;
+use crate::Discarded;
+use crate::show::Sink;
 
+pub(crate) use job::{Entry, NO_TIME};
 pub(crate) use merge::compare_recordings;
+pub use places::{Places, Span};
+pub(crate) use rows::ClassRows;
+pub use rows::{Row, RowBuffers, RowRun, Values};
+pub use tail::Tail;
 
 /// An inclusive range of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +66,10 @@ impl Window {
 /// Which events a run wants.
 pub trait Select: Sync {
     /// Decides on single events. There is one for each thread.
-    type Judge: Judge + Send;
+    type Predicate: Predicate + Send;
 
-    /// A judge for one more thread.
-    fn judge(&self) -> Self::Judge;
+    /// A predicate for one more thread.
+    fn predicate(&self) -> Self::Predicate;
 
     /// The time of which events are wanted. Events without a time are always in it.
     fn window(&self, _recording: usize) -> Window {
@@ -72,14 +81,37 @@ pub trait Select: Sync {
         true
     }
 
+    /// Whether deciding on an event of a class may look at a field of it.
+    fn looks_at(&self, _recording: usize, _class: usize, _field: FieldId) -> bool {
+        true
+    }
+
     /// The chunk of a stream to begin with, where those before it are not wanted.
     fn first_chunk(&self, _recording: usize, _stream: usize) -> usize {
         0
     }
+
+    /// The chunk of a stream to end before, where it and those behind it are not wanted.
+    fn end_chunk(&self, _recording: usize, _stream: usize) -> usize {
+        usize::MAX
+    }
+
+    /// The first row of a stream that may be wanted.
+    fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
+        RowPlace {
+            chunk: self.first_chunk(recording, stream),
+            number: 0,
+        }
+    }
+
+    /// Whether the first events of a chunk are left out, and with them what was lost before it.
+    fn begins_within(&self, _recording: usize, _stream: usize, _chunk: usize) -> bool {
+        false
+    }
 }
 
 /// Decides on single events of wanted classes, within the window.
-pub trait Judge {
+pub trait Predicate {
     /// A chunk begins: the events that follow are of it.
     ///
     /// # Errors
@@ -107,14 +139,18 @@ pub trait Judge {
 pub struct Everything;
 
 impl Select for Everything {
-    type Judge = Self;
+    type Predicate = Self;
 
-    fn judge(&self) -> Self {
+    fn predicate(&self) -> Self {
         Self
+    }
+
+    fn looks_at(&self, _recording: usize, _class: usize, _field: FieldId) -> bool {
+        false
     }
 }
 
-impl Judge for Everything {
+impl Predicate for Everything {
     #[inline]
     fn wants<E: Event>(&mut self, _event: &E) -> Result<bool, Fault> {
         Ok(true)
@@ -170,6 +206,8 @@ pub struct Summary {
     pub events: u64,
     /// Faults met.
     pub faults: u64,
+    /// What recorders discarded between the events.
+    pub discarded: Discarded,
 }
 
 /// Shows the wanted events of recordings, merged by time.
@@ -177,12 +215,12 @@ pub struct Summary {
 /// # Errors
 ///
 /// What hindered the output.
-pub fn run<A: Assembler, S: Select>(
+pub fn run<A: Sink, S: Select>(
     recordings: &[AnyRecording],
     select: &S,
     options: &Options,
-    assembler: &mut A,
+    sink: &mut A,
     output: &mut dyn Output,
 ) -> io::Result<Summary> {
-    merge::Merger::new(recordings, select, options, assembler, output).run()
+    merge::Merger::new(recordings, select, options, sink, output).run()
 }

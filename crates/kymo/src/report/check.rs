@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Visitor, Walk};
+use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Visitor, Walk, Wide};
 
 use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
 use super::text::{Style, Table};
 use super::{MOST_FAULTS, faults_text, write_faults};
+use crate::Discarded;
 use crate::order::Order;
 
 /// What decoding every field of every event has shown.
@@ -21,8 +22,8 @@ pub struct Check {
     pub fields: u64,
     /// Packets (chunks) that were gone through.
     pub packets: u64,
-    /// Events that the recorder discarded, as far as their number is known.
-    pub discarded_events: u64,
+    /// What the recorders discarded.
+    pub discarded: Discarded,
     /// All damage, in the order of the recordings, their streams and packets; at most
     /// [`MOST_FAULTS`].
     pub faults: Vec<FaultReport>,
@@ -51,6 +52,9 @@ impl Visitor for Counter {
     }
     #[inline(always)]
     fn sint(&mut self, _: FieldId, _: i64) {
+        self.0 += 1;
+    }
+    fn wide(&mut self, _: FieldId, _: Wide<'_>) {
         self.0 += 1;
     }
     #[inline(always)]
@@ -130,16 +134,28 @@ impl Check {
         }
     }
 
+    /// What was found, in a word: `damaged`, or else `lost` if something was discarded, or else `ok`.
+    pub fn result(&self) -> &'static str {
+        match (self.is_good(), self.discarded.is_empty()) {
+            (false, _) => "damaged",
+            (true, false) => "lost",
+            (true, true) => "ok",
+        }
+    }
+
     /// Whether there is no damage.
     pub fn is_good(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// `{"events":N,"fields":N,"packets":N,"discarded_events":N,"faults":[...]}`; where not
-    /// all faults are listed, `"more_faults":N` tells how many are not.
+    /// `{"result":"ok","events":N,"fields":N,"packets":N,"discarded_events":N,"discarded_packets":N,"faults":[...]}`
+    /// with what was found ([`result`](Self::result)); where not all faults are listed,
+    /// `"more_faults":N` tells how many are not.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         json.begin_object();
+        json.key("result");
+        json.text(self.result().as_bytes());
         for (key, number) in self.counts() {
             json.key(key);
             json.number(number);
@@ -149,16 +165,18 @@ impl Check {
         json.finish()
     }
 
-    fn counts(&self) -> [(&'static str, u64); 4] {
+    fn counts(&self) -> [(&'static str, u64); 5] {
         [
             ("events", self.events),
             ("fields", self.fields),
             ("packets", self.packets),
-            ("discarded_events", self.discarded_events),
+            ("discarded_events", self.discarded.events),
+            ("discarded_packets", self.discarded.packets),
         ]
     }
 
-    /// The counts and all faults, a line each.
+    /// The counts and all faults, a line each, and what that means: `OK`, what was lost, what is
+    /// damaged.
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
         let mut table = Table::default();
         for (key, number) in self.counts() {
@@ -168,6 +186,18 @@ impl Check {
         table.row(["faults".to_string(), style.count(faults)]);
         let mut text = table.align(&[false, true]);
         text += &faults_text(&self.faults, self.more_faults, style);
+        let damaged = match faults {
+            0 => None,
+            1 => Some("damaged: 1 fault".to_owned()),
+            faults => Some(format!("damaged: {} faults", style.count(faults))),
+        };
+        let discarded = || self.discarded.text(|number| style.count(number));
+        let lost = (!self.discarded.is_empty()).then(|| format!("lost: {}", discarded()));
+        let found: Vec<String> = damaged.into_iter().chain(lost).collect();
+        text += &match &found[..] {
+            [] => "OK\n".to_owned(),
+            found => found.join("; ") + "\n",
+        };
         text.into_bytes()
     }
 }
@@ -218,8 +248,7 @@ impl<'r, R: Recording> InOrder<'_, 'r, R> {
         check.packets += 1;
         check.events += outcome.events;
         check.fields += outcome.fields;
-        let lost = chunk.lost_events.and_then(|lost| lost.count);
-        check.discarded_events = check.discarded_events.saturating_add(lost.unwrap_or(0));
+        check.discarded.add_chunk(chunk);
         let stream = (unit.recording, chunk.stream);
         let before = self.before.filter(|&(before, _)| before == stream);
         let backwards = outcome.order.backwards(before.map(|(_, ticks)| ticks));

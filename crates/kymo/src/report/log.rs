@@ -7,6 +7,7 @@ use kymo_cpel::file::kind;
 use kymo_cpel::recording::Recording as Cpel;
 use kymo_machine::ByteOrder;
 use kymo_model::{FaultReport, Format, Recording};
+use kymo_perfetto::Recording as Perfetto;
 use kymo_text::visible;
 use kymo_time::Timestamp;
 
@@ -133,6 +134,17 @@ impl LogInfo {
         }
     }
 
+    pub(super) fn of_perfetto(of: &Perfetto) -> Self {
+        Self {
+            byte_order: ByteOrder::Little,
+            size: of.size(),
+            events: of.events(),
+            tracks: of.tracks().len() as u64,
+            notes: of.notes().to_vec(),
+            ..Self::new(of)
+        }
+    }
+
     pub(super) fn write_json(&self, json: &mut Json) {
         begin_recording(json, &self.path, self.format);
         json.key("name");
@@ -190,7 +202,7 @@ impl LogInfo {
         line("format", format.trim_end().to_string());
         line("byte order", byte_order_name(self.byte_order).to_string());
         if let Some(date) = self.date {
-            line("written", style.time(date));
+            line("written", style.date(date));
         }
         for (key, value) in span_rows(&total, style) {
             line(key, value);

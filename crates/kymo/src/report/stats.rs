@@ -12,6 +12,7 @@ use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
 use super::text::{Style, Table, within};
 use super::{MOST_FAULTS, faults_below, write_faults};
+use crate::Discarded;
 use crate::filter::{Filter, Worker};
 
 /// Events of one class, of one stream, or all.
@@ -68,8 +69,8 @@ pub struct Stats {
     pub recordings: Vec<PathBuf>,
     /// All events.
     pub total: Count,
-    /// Events that the recorders discarded, as far as their number is known.
-    pub discarded_events: u64,
+    /// What the recorders discarded.
+    pub discarded: Discarded,
     /// By event class, most events first; classes without events are left out.
     pub classes: Vec<ClassCount>,
     /// By stream, in the order of the recordings.
@@ -128,7 +129,7 @@ struct Part<'f> {
     classes: Vec<Vec<Count>>,
     /// By recording and stream.
     streams: Vec<Vec<Count>>,
-    discarded_events: u64,
+    discarded: Discarded,
     faults: Vec<Ended>,
     more_faults: u64,
     worker: Worker<'f>,
@@ -187,12 +188,10 @@ impl Stats {
                 .iter()
                 .map(|of| of.path().to_path_buf())
                 .collect(),
-            discarded_events: parts
-                .iter()
-                .map(|part| part.discarded_events)
-                .fold(0, u64::saturating_add),
             ..Self::default()
         };
+        let discarded = parts.iter().map(|part| &part.discarded);
+        discarded.for_each(|discarded| stats.discarded.add(discarded));
         for (recording, of) in recordings.iter().enumerate() {
             for (position, class) in of.event_classes().iter().enumerate() {
                 let count = sum(parts.iter().map(|part| &part.classes[recording][position]));
@@ -229,7 +228,7 @@ impl Stats {
     }
 
     /// One object: `events`, `bytes`, `first`, `last` (nanoseconds), `rate` (events per
-    /// second), `discarded_events`, then `event_classes` and `streams` with the same keys
+    /// second), `discarded_events`, `discarded_packets`, then `event_classes` and `streams` with the same keys
     /// for each, and `faults`; where not all faults are listed, `more_faults` tells how many are not.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
@@ -252,7 +251,9 @@ impl Stats {
         json.begin_object();
         write(&mut json, &self.total, self.total.duration());
         json.key("discarded_events");
-        json.number(self.discarded_events);
+        json.number(self.discarded.events);
+        json.key("discarded_packets");
+        json.number(self.discarded.packets);
         json.key("event_classes");
         json.begin_array();
         for class in &self.classes {
@@ -297,7 +298,8 @@ impl Stats {
             line("duration", style.duration(duration));
         }
         line("events/s", style.rate(total.rate(total.duration())));
-        line("discarded events", style.count(self.discarded_events));
+        line("discarded events", style.count(self.discarded.events));
+        line("discarded packets", style.count(self.discarded.packets));
         let faults = self.faults.len() as u64 + self.more_faults;
         line("faults", style.count(faults));
         let mut text = table.align(&[false, false]);
@@ -376,7 +378,7 @@ fn count<'f, R: Recording>(
             .iter()
             .map(|of| vec![Count::default(); of.streams().len()])
             .collect(),
-        discarded_events: 0,
+        discarded: Discarded::default(),
         faults: Vec::new(),
         more_faults: 0,
         worker: filter.worker(),
@@ -385,8 +387,7 @@ fn count<'f, R: Recording>(
         if !filter.overlaps(unit.recording, &unit.chunk) {
             return true;
         }
-        let lost = unit.chunk.lost_events.and_then(|lost| lost.count);
-        part.discarded_events = part.discarded_events.saturating_add(lost.unwrap_or(0));
+        part.discarded.add_chunk(&unit.chunk);
         if count_whole(part, unit, filter) {
             return true;
         }

@@ -75,7 +75,8 @@ fn check_counts_values_and_tells_of_damage() {
     assert_eq!(
         String::from_utf8(expected.to_json()).unwrap(),
         concat!(
-            r#"{"events":10,"fields":13,"packets":4,"discarded_events":5,"faults":["#,
+            r#"{"result":"damaged","events":10,"fields":13,"packets":4,"discarded_events":5,"#,
+            r#""discarded_packets":0,"faults":["#,
             r#"{"file":"s0","offset":102,"packet":1,"event":2,"field":null,"#,
             r#""code":"not-monotonic","message":"not-monotonic"},"#,
             r#"{"file":"s0","offset":101,"packet":1,"event":4,"field":"payload.n","#,
@@ -206,7 +207,7 @@ fn strict_stats_end_at_the_first_fault() {
     for threads in [1, 2, 5] {
         let stats = strict_stats(&fakes, threads);
         assert_eq!(stats.total.events, 21, "{threads} threads");
-        assert_eq!(stats.discarded_events, 10, "{threads} threads");
+        assert_eq!(stats.discarded.events, 10, "{threads} threads");
         assert_eq!((stats.faults.len(), stats.more_faults), (1, 0));
         assert_eq!(stats.faults[0].packet, Some(20));
         let all: Vec<_> = stats.streams.iter().map(|of| of.count.events).collect();
@@ -219,7 +220,7 @@ fn strict_stats_end_at_the_first_fault() {
     };
     fakes[0].faults = vec![fault; 2];
     let stats = strict_stats(&fakes, 2);
-    assert_eq!((stats.total.events, stats.discarded_events), (0, 0));
+    assert_eq!((stats.total.events, stats.discarded.events), (0, 0));
     assert_eq!((stats.faults.len(), stats.more_faults), (1, 0));
     assert_eq!(stats.faults[0].message, "of the index");
 }

@@ -14,6 +14,8 @@ const WIDEST: usize = 200;
 #[derive(Clone, Debug)]
 pub struct Style {
     zone: TimeZone,
+    /// Whether times count from the zero of clocks without an origin.
+    is_relative: bool,
     /// How wide tables may be, in characters.
     width: Option<usize>,
 }
@@ -23,8 +25,16 @@ impl Style {
     pub fn new(gmt: bool) -> Self {
         Self {
             zone: crate::filter::zone(gmt),
+            is_relative: false,
             width: None,
         }
+    }
+
+    /// With `relative`, times of events as seconds since the zero of their clocks, which have no origin.
+    #[must_use]
+    pub fn with_relative(mut self, relative: bool) -> Self {
+        self.is_relative = relative;
+        self
     }
 
     /// Tables of analyses are at most so wide, as far as names can be cut for it.
@@ -40,7 +50,7 @@ impl Style {
     }
 
     /// A count, its digits in groups of three.
-    pub(crate) fn count(&self, number: u64) -> String {
+    pub fn count(&self, number: u64) -> String {
         let digits = number.to_string();
         let mut text = String::new();
         for (position, digit) in digits.chars().enumerate() {
@@ -52,8 +62,17 @@ impl Style {
         text
     }
 
+    /// The time of an event: a date and time to the nanosecond, or seconds where there is no date.
+    pub fn time(&self, time: Timestamp) -> String {
+        if self.is_relative {
+            let sign = if time.as_nanos() < 0 { "-" } else { "" };
+            return format!("{sign}{}", self.duration(time.as_nanos().unsigned_abs()));
+        }
+        self.date(time)
+    }
+
     /// A date and time to the nanosecond.
-    pub(crate) fn time(&self, time: Timestamp) -> String {
+    pub(crate) fn date(&self, time: Timestamp) -> String {
         match jiff::Timestamp::from_nanosecond(time.as_nanos().into()) {
             Ok(time) => format!("{:.9}", self.zone.to_datetime(time)).replace('T', " "),
             Err(_) => format!("{} ns", time.as_nanos()),

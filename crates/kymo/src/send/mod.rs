@@ -8,29 +8,26 @@
 //!   out.
 //! * Other recordings have events, which are no samples.
 
-mod entries;
-
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use kymo_collectd::recording::{MESSAGES, VALUES, list_field, message_field};
-use kymo_collectd::{Identifier, NameError, Value};
-use kymo_model::{Chunk, Event, Fault, FieldId, Recording, Visitor};
+use kymo_collectd::{Identifier, NameError, Severity, Value};
+use kymo_model::{ColumnData, FieldId, Recording, Value as FieldValue};
 use kymo_rrd::Database;
 use kymo_rrd::model::{ArchiveKind, Consolidation, Reading, SourceKind};
 use kymo_text::Line;
-use kymo_time::CdTime;
+use kymo_time::{CdTime, Timestamp};
 
-pub use self::entries::{Entry, entries};
-use self::entries::{put_list, put_message};
 use crate::AnyRecording;
-use crate::samples::{Samples, SamplesPen};
-use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
+use crate::pipeline::{Row, RowRun, Values};
+use crate::show::{LossReporter, Sink, WallOptions};
+use crate::timeline::{Filler, RowPlan, named_fields};
 
 /// Why a recording cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListsError {
+pub enum SendError {
     /// It has events, and no samples.
     Events(PathBuf),
     /// Its path does not tell a name.
@@ -39,7 +36,7 @@ pub enum ListsError {
     OneName,
 }
 
-impl fmt::Display for ListsError {
+impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Events(path) => write!(
@@ -58,14 +55,14 @@ impl fmt::Display for ListsError {
     }
 }
 
-impl std::error::Error for ListsError {}
+impl std::error::Error for SendError {}
 
-/// Makes entries, which [`entries`] reads again. What was lost is told as warnings.
+/// What is sent of some recordings.
 #[derive(Debug)]
-pub struct Lists {
-    /// Of each recording what its rows become; none of those of collectd.
-    rows: Arc<Vec<Vec<Rows>>>,
-    teller: Teller,
+pub struct SendPlan {
+    columns: RowPlan,
+    /// Of each recording what its rows become; nothing of those of collectd.
+    rows: Vec<Vec<Rows>>,
 }
 
 /// What the rows of an archive become.
@@ -78,7 +75,7 @@ struct Rows {
     names: Vec<(String, usize)>,
 }
 
-impl Lists {
+impl SendPlan {
     /// Of databases, the rows of all archives are sent, or else those of the one with the most
     /// rows in an hour, averages where there are any. `name` is that of the only database, where
     /// its path does not tell it.
@@ -90,11 +87,10 @@ impl Lists {
         of: &[AnyRecording],
         all_archives: bool,
         name: Option<&str>,
-        wall: WallOptions,
-    ) -> Result<Self, ListsError> {
+    ) -> Result<Self, SendError> {
         let is_database = |of: &&AnyRecording| matches!(of, AnyRecording::Rrd(_));
         if name.is_some() && of.iter().filter(is_database).count() > 1 {
-            return Err(ListsError::OneName);
+            return Err(SendError::OneName);
         }
         let rows = of.iter().map(|of| match of {
             AnyRecording::Metrics(_) => Ok(Vec::new()),
@@ -102,24 +98,45 @@ impl Lists {
                 let database = database.database();
                 rows_of(of.path(), database, all_archives, name)
             }
-            AnyRecording::Ctf(_) | AnyRecording::Cpel(_) | AnyRecording::Elog(_) => {
-                Err(ListsError::Events(of.path().to_path_buf()))
-            }
+            AnyRecording::Ctf(_)
+            | AnyRecording::Cpel(_)
+            | AnyRecording::Elog(_)
+            | AnyRecording::Perfetto(_) => Err(SendError::Events(of.path().to_path_buf())),
         });
+        let rows = rows.collect::<Result<Vec<_>, _>>()?;
+        let fields = |recording: usize, class: usize| match &of[recording] {
+            AnyRecording::Metrics(_) if class == MESSAGES => MESSAGE_FIELDS.to_vec(),
+            AnyRecording::Metrics(_) => LIST_FIELDS.to_vec(),
+            of if rows[recording][class].is_sent => {
+                named_fields(&of.event_classes()[class]).collect()
+            }
+            _ => Vec::new(),
+        };
         Ok(Self {
-            rows: Arc::new(rows.collect::<Result<_, _>>()?),
-            teller: Teller::new(wall),
+            columns: RowPlan::default().with_fields(of, fields),
+            rows,
         })
     }
 }
+
+/// Columns of lists of values.
+const LIST_FIELDS: [FieldId; 4] = {
+    use list_field::{ID, INTERVAL, TIME, VALUES};
+    [TIME, INTERVAL, ID, VALUES]
+};
+/// Columns of messages.
+const MESSAGE_FIELDS: [FieldId; 4] = {
+    use message_field::{ID, MESSAGE, SEVERITY, TIME};
+    [TIME, SEVERITY, ID, MESSAGE]
+};
 
 fn rows_of(
     path: &Path,
     database: &Database,
     all: bool,
     name: Option<&str>,
-) -> Result<Vec<Rows>, ListsError> {
-    let unnamed = |error| ListsError::Unnamed(path.to_path_buf(), error);
+) -> Result<Vec<Rows>, SendError> {
+    let unnamed = |error| SendError::Unnamed(path.to_path_buf(), error);
     let of_path = name_of(path);
     let name = name.map_or(of_path.as_deref(), Some);
     let id = name.ok_or(NameError::Parts).and_then(Identifier::parse);
@@ -186,172 +203,199 @@ fn level_of(id: &Identifier<'_>, source: &str) -> String {
     level.canonical()
 }
 
-impl Assembler for Lists {
-    type Painter = ListsPainter;
+/// Takes what is sent, in the order of time.
+pub trait Receiver {
+    /// A list of values; its interval is 0 if it is not known.
+    ///
+    /// # Errors
+    ///
+    /// What ends the run.
+    fn list(
+        &mut self,
+        id: &str,
+        time: CdTime,
+        interval: CdTime,
+        values: &[Value],
+    ) -> io::Result<()>;
 
-    fn painter(&self) -> ListsPainter {
-        ListsPainter {
-            rows: Arc::clone(&self.rows),
-            source: Source::Values,
-            row: Line::new(),
+    /// A message.
+    ///
+    /// # Errors
+    ///
+    /// What ends the run.
+    fn message(
+        &mut self,
+        id: &str,
+        time: CdTime,
+        severity: Severity,
+        message: &str,
+    ) -> io::Result<()>;
+}
+
+/// Makes lists and messages of rows. What was lost is reported as warnings.
+#[derive(Debug)]
+pub struct Lists<'p, R> {
+    plan: &'p SendPlan,
+    receiver: R,
+    values: Vec<Value>,
+    result: io::Result<()>,
+    loss_reporter: LossReporter,
+}
+
+impl<'p, R: Receiver> Lists<'p, R> {
+    /// Lists and messages of the recordings that the plan was made for; `wall` is how times are shown in
+    /// warnings.
+    pub fn new(plan: &'p SendPlan, receiver: R, wall: WallOptions) -> Self {
+        Self {
+            plan,
+            receiver,
+            values: Vec::new(),
+            result: Ok(()),
+            loss_reporter: LossReporter::new(wall),
         }
     }
 
-    fn event(
-        &mut self,
-        _message: &Message,
-        _of: &[AnyRecording],
-        text: &[u8],
-        out: &mut Line,
-        _warnings: &mut Vec<u8>,
-    ) {
-        out.push(text);
+    /// What ended the run.
+    ///
+    /// # Errors
+    ///
+    /// The receiver's.
+    pub fn finish(self) -> io::Result<()> {
+        self.result
     }
 
-    fn teller(&mut self) -> Option<&mut Teller> {
-        Some(&mut self.teller)
-    }
-}
-
-/// Makes entries of events.
-#[derive(Debug)]
-pub struct ListsPainter {
-    rows: Arc<Vec<Vec<Rows>>>,
-    source: Source,
-    row: Line,
-}
-
-/// What the events of a chunk are.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Values,
-    Messages,
-    Rows { recording: usize, archive: usize },
-}
-
-impl Painter for ListsPainter {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.source = match (of, chunk.stream) {
-            (AnyRecording::Metrics(_), MESSAGES) => Source::Messages,
-            (AnyRecording::Metrics(_), VALUES) => Source::Values,
-            (_, archive) => Source::Rows { recording, archive },
-        };
-        Ok(())
-    }
-
-    fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        match self.source {
-            Source::Values => {
-                let mut pen = ListPen::default();
-                event.visit(&mut pen)?;
-                let time = moved(event, CdTime::from_ticks(pen.time));
-                put_list(out, &pen.id, time, pen.interval, &pen.values);
-            }
-            Source::Messages => {
-                let mut pen = MessagePen::default();
-                event.visit(&mut pen)?;
-                let time = moved(event, CdTime::from_ticks(pen.time));
-                put_message(out, time, [&pen.severity, &pen.id, &pen.message]);
-            }
-            Source::Rows { recording, archive } => {
-                let rows = self.rows.get(recording).and_then(|rows| rows.get(archive));
-                let Some(rows) = rows.filter(|rows| rows.is_sent) else {
-                    return Ok(());
-                };
-                self.row.clear();
-                event.visit(&mut SamplesPen {
-                    line: &mut self.row,
-                })?;
-                let nanos = event.timestamp().map_or(0, |time| time.as_nanos());
-                let nanos = u64::try_from(nanos).unwrap_or(0);
-                let time = CdTime::from_nanos(nanos).unwrap_or(CdTime::ZERO);
-                let mut samples = Samples::new(self.row.as_bytes());
-                for (name, count) in &rows.names {
-                    let values: Vec<_> = samples.by_ref().take(*count).collect();
-                    if values.iter().all(Option::is_none) {
-                        continue;
+    fn send(&mut self, row: &Row<'_>, of: &AnyRecording) -> io::Result<()> {
+        let (values, time) = (&row.values, row.message.time);
+        match (of, row.message.stream) {
+            (AnyRecording::Metrics(_), MESSAGES) => {
+                let [count, severity, id, message] = [0, 1, 2, 3].map(|column| values.get(column));
+                match Severity::from_name(text(severity)) {
+                    Some(severity) => {
+                        let time = aligned(time, number(count));
+                        self.receiver
+                            .message(text(id), time, severity, text(message))
                     }
-                    let values = values.into_iter();
-                    let values: Vec<_> = values
-                        .map(|value| Value::Gauge(value.unwrap_or(f64::NAN)))
-                        .collect();
-                    put_list(out, name.as_bytes(), time, rows.interval.ticks(), &values);
+                    None => Ok(()),
                 }
             }
-        }
-        Ok(())
-    }
-}
-
-/// The time of an event, where it was moved on the time line; its own count where it was not.
-fn moved<E: Event>(event: &E, time: CdTime) -> CdTime {
-    match event.timestamp() {
-        Some(shown) if time.timestamp() != Some(shown) => {
-            let nanos = u64::try_from(shown.as_nanos()).unwrap_or(0);
-            CdTime::from_nanos(nanos).unwrap_or(time)
-        }
-        _ => time,
-    }
-}
-
-/// A list of collectd.
-#[derive(Default)]
-struct ListPen {
-    time: u64,
-    interval: u64,
-    id: Vec<u8>,
-    values: Vec<Value>,
-}
-
-impl Visitor for ListPen {
-    fn uint(&mut self, field: FieldId, value: u64) {
-        const COUNTER: FieldId = FieldId(list_field::FIRST_KIND);
-        match field {
-            list_field::TIME => self.time = value,
-            list_field::INTERVAL => self.interval = value,
-            COUNTER => self.values.push(Value::Counter(value)),
-            _ => self.values.push(Value::Absolute(value)),
-        }
-    }
-
-    fn sint(&mut self, _field: FieldId, value: i64) {
-        self.values.push(Value::Derive(value));
-    }
-
-    fn float(&mut self, _field: FieldId, value: f64) {
-        self.values.push(Value::Gauge(value));
-    }
-
-    fn text(&mut self, field: FieldId, text: &[u8]) {
-        if field == list_field::ID {
-            self.id.extend_from_slice(text);
+            (AnyRecording::Metrics(_), VALUES) => {
+                let [count, interval, id] = [0, 1, 2].map(|column| values.get(column));
+                self.values.clear();
+                read_list(values, 3, &mut self.values);
+                let (time, interval) = (aligned(time, number(count)), number(interval));
+                self.receiver.list(text(id), time, interval, &self.values)
+            }
+            (_, archive) => {
+                let rows = &self.plan.rows[row.message.recording][archive];
+                if !rows.is_sent {
+                    return Ok(());
+                }
+                let time = time.map_or(CdTime::ZERO, |time| of_nanos(time).unwrap_or(CdTime::ZERO));
+                let mut source = 0;
+                for (name, count) in &rows.names {
+                    self.values.clear();
+                    let mut is_known = false;
+                    for column in source..source + count {
+                        let value = match values.get(column) {
+                            FieldValue::Float(value) => Some(value),
+                            _ => None,
+                        };
+                        is_known |= value.is_some();
+                        self.values.push(Value::Gauge(value.unwrap_or(f64::NAN)));
+                    }
+                    source += count;
+                    if is_known {
+                        self.receiver
+                            .list(name, time, rows.interval, &self.values)?;
+                    }
+                }
+                Ok(())
+            }
         }
     }
 }
 
-/// A message of collectd.
-#[derive(Default)]
-struct MessagePen {
-    time: u64,
-    severity: Vec<u8>,
-    id: Vec<u8>,
-    message: Vec<u8>,
-}
+impl<'p, R: Receiver> Sink for Lists<'p, R> {
+    type Renderer = Filler<'p>;
 
-impl Visitor for MessagePen {
-    fn uint(&mut self, field: FieldId, value: u64) {
-        if field == message_field::TIME {
-            self.time = value;
-        }
+    const ROWS: bool = true;
+
+    fn renderer(&self) -> Filler<'p> {
+        Filler::new(&self.plan.columns)
     }
 
-    fn text(&mut self, field: FieldId, text: &[u8]) {
-        match field {
-            message_field::SEVERITY => self.severity.extend_from_slice(text),
-            message_field::ID => self.id.extend_from_slice(text),
-            message_field::MESSAGE => self.message.extend_from_slice(text),
-            _ => {}
+    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+        self.plan.columns.looks_at(recording, of, class, field)
+    }
+
+    fn rows(
+        &mut self,
+        run: RowRun<'_>,
+        of: &[AnyRecording],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) -> bool {
+        let of = &of[run.recording];
+        for row in run {
+            self.result = self.send(&row, of);
+            if self.result.is_err() {
+                return false;
+            }
         }
+        true
+    }
+
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
+        Some(&mut self.loss_reporter)
+    }
+}
+
+/// Appends the values of a list, which are variants of the kinds.
+fn read_list(values: &Values<'_>, column: usize, to: &mut Vec<Value>) {
+    let (columns, row) = values.columns();
+    let Some(ColumnData::List { offsets, items }) = columns.get(column).map(|of| &of.data) else {
+        return;
+    };
+    let ColumnData::Struct { members, .. } = &items.data else {
+        return;
+    };
+    for item in offsets[row]..offsets[row + 1] {
+        let kinds = members.iter().enumerate();
+        to.extend(kinds.filter_map(|(kind, member)| {
+            Some(match (kind, member.value(item as usize)) {
+                (0, FieldValue::Uint(value)) => Value::Counter(value),
+                (_, FieldValue::Uint(value)) => Value::Absolute(value),
+                (_, FieldValue::Sint(value)) => Value::Derive(value),
+                (_, FieldValue::Float(value)) => Value::Gauge(value),
+                _ => return None,
+            })
+        }));
+    }
+}
+
+fn text(value: FieldValue<'_>) -> &str {
+    match value {
+        FieldValue::Text(text) => std::str::from_utf8(text).unwrap_or_default(),
+        _ => "",
+    }
+}
+
+fn number(value: FieldValue<'_>) -> CdTime {
+    CdTime::from_ticks(match value {
+        FieldValue::Uint(value) => value,
+        _ => 0,
+    })
+}
+
+fn of_nanos(time: Timestamp) -> Option<CdTime> {
+    CdTime::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(0)).ok()
+}
+
+/// The time of an entry: its own count, unless it was moved on the time line.
+fn aligned(shown: Option<Timestamp>, own: CdTime) -> CdTime {
+    match shown {
+        Some(shown) if own.timestamp() != Some(shown) => of_nanos(shown).unwrap_or(own),
+        _ => own,
     }
 }
 

@@ -15,7 +15,7 @@ use kymo_cpel::recording::Recording as Cpel;
 use kymo_model::{Chunk, Event, Fault, FieldId, Recording, Visitor};
 use kymo_text::{Line, Room, Stamp};
 
-use super::{Assembler, Message, Painter};
+use super::{Message, Renderer, Sink};
 use crate::AnyRecording;
 
 /// The least width of a column.
@@ -122,11 +122,11 @@ impl Plan {
     }
 }
 
-impl Assembler for CpelDump {
-    type Painter = CpelDumpPainter;
+impl Sink for CpelDump {
+    type Renderer = CpelDumpRenderer;
 
-    fn painter(&self) -> CpelDumpPainter {
-        CpelDumpPainter {
+    fn renderer(&self) -> CpelDumpRenderer {
+        CpelDumpRenderer {
             plans: Arc::clone(&self.plans),
             recording: 0,
             clock: Clock::default(),
@@ -146,13 +146,13 @@ impl Assembler for CpelDump {
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) {
-        // Events are handed over as they were painted, and nothing else is shown.
+        // Events are handed over as they were rendered, and nothing else is shown.
     }
 }
 
 /// Writes whole lines.
 #[derive(Debug)]
-pub struct CpelDumpPainter {
+pub struct CpelDumpRenderer {
     plans: Arc<[Plan]>,
     recording: usize,
     clock: Clock,
@@ -204,7 +204,7 @@ impl Clock {
     }
 }
 
-impl Painter for CpelDumpPainter {
+impl Renderer for CpelDumpRenderer {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         if self.recording != recording {
             self.tracks.clear();
@@ -235,7 +235,7 @@ impl Painter for CpelDumpPainter {
                 &own_name
             }
         };
-        event.visit(&mut Pen {
+        event.visit(&mut FieldRenderer {
             time: (&self.clock.head, below),
             name,
             track_width: plan.track_width,
@@ -264,7 +264,7 @@ fn code_name(event: &impl Event) -> Result<Vec<u8>, Fault> {
 
 /// Writes a line. The first number of an event is its track, its first text that
 /// track's name, and the second one what is made of its datum.
-struct Pen<'a> {
+struct FieldRenderer<'a> {
     /// Up to the seconds, and the microseconds after them.
     time: (&'a Stamp, u32),
     name: &'a Cell,
@@ -275,7 +275,7 @@ struct Pen<'a> {
     out: &'a mut Line,
 }
 
-impl Pen<'_> {
+impl FieldRenderer<'_> {
     /// Writes all that comes before the datum, whatever its length, and keeps the cell of the
     /// track where it is short.
     #[cold]
@@ -295,7 +295,7 @@ impl Pen<'_> {
     }
 }
 
-impl Visitor for Pen<'_> {
+impl Visitor for FieldRenderer<'_> {
     #[inline(always)]
     fn uint(&mut self, _field: FieldId, value: u64) {
         self.track.get_or_insert((value, false));

@@ -12,7 +12,7 @@ use kymo_model::{Chunk, Event, Fault, FieldId, Visitor};
 use kymo_text::Line;
 use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
-use super::{Assembler, Message, Painter};
+use super::{Message, Renderer, Sink};
 use crate::AnyRecording;
 
 /// Bytes of the seconds before the point.
@@ -59,11 +59,11 @@ impl ElogDump {
     }
 }
 
-impl Assembler for ElogDump {
-    type Painter = ElogDumpPainter;
+impl Sink for ElogDump {
+    type Renderer = ElogDumpRenderer;
 
-    fn painter(&self) -> ElogDumpPainter {
-        ElogDumpPainter {
+    fn renderer(&self) -> ElogDumpRenderer {
+        ElogDumpRenderer {
             begin: self.begin,
             tags: Arc::clone(&self.tags),
             recording: 0,
@@ -89,13 +89,13 @@ impl Assembler for ElogDump {
 
 /// Writes whole lines.
 #[derive(Debug)]
-pub struct ElogDumpPainter {
+pub struct ElogDumpRenderer {
     begin: Timestamp,
     tags: Arc<[String]>,
     recording: usize,
 }
 
-impl Painter for ElogDumpPainter {
+impl Renderer for ElogDumpRenderer {
     fn chunk(&mut self, recording: usize, _of: &AnyRecording, _chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
         Ok(())
@@ -113,7 +113,7 @@ impl Painter for ElogDumpPainter {
             None => write!(out, "{:>width$} ", "nan", width = SECONDS_WIDTH + 10),
         };
         let tag = self.tags.get(self.recording);
-        event.visit(&mut Pen {
+        event.visit(&mut FieldRenderer {
             tag: tag.map_or("", String::as_str),
             text_begin: None,
             out,
@@ -125,14 +125,14 @@ impl Painter for ElogDumpPainter {
 
 /// Writes what comes after the time. The first text of an event is its track, the last one the
 /// whole text: those between them are arguments, which it has in it.
-struct Pen<'a> {
+struct FieldRenderer<'a> {
     tag: &'a str,
     /// Where what comes after the track begins.
     text_begin: Option<usize>,
     out: &'a mut Line,
 }
 
-impl Visitor for Pen<'_> {
+impl Visitor for FieldRenderer<'_> {
     fn text(&mut self, _field: FieldId, text: &[u8]) {
         let out = &mut *self.out;
         if let Some(begin) = self.text_begin {

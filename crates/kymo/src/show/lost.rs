@@ -11,13 +11,13 @@ use crate::AnyRecording;
 
 /// Tells of losses as warnings.
 #[derive(Debug)]
-pub struct Teller {
+pub struct LossReporter {
     /// How times are shown.
     pub(super) wall: Wall,
     palette: Palette,
 }
 
-impl Teller {
+impl LossReporter {
     /// Without colours; `wall` is how times are shown.
     pub fn new(wall: WallOptions) -> Self {
         Self::with_colors(wall, Palette::NONE)

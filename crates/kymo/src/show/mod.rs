@@ -1,9 +1,9 @@
 //! How recordings are shown as text: pretty, details, JSON lines, CSV, and event logs as VPP's
 //! own programs show them.
 //!
-//! Showing is split in two, so that most of it runs on all cores: a [`Painter`] turns
+//! Showing is split in two, so that most of it runs on all cores: a [`Renderer`] turns
 //! the events of one chunk into text (in any thread, chunks in any order), and an
-//! [`Assembler`] gets all messages in their final order, adds what depends on that
+//! [`Sink`] gets all messages in their final order, adds what depends on that
 //! order, and writes.
 
 pub(crate) mod color;
@@ -22,18 +22,21 @@ pub(crate) mod table;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod times;
 pub(crate) mod wall;
 
 use std::io;
 
-use kymo_model::{Chunk, Event, Fault, Lost};
+use kymo_model::{Chunk, Event, Fault, FieldId, Lost};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
 pub use self::color::Palette;
-pub use self::lost::Teller;
+pub use self::lost::LossReporter;
+pub use self::times::Times;
 pub use self::wall::WallOptions;
 use crate::AnyRecording;
+use crate::pipeline::{RowBuffers, RowRun};
 
 /// What a message tells.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +49,7 @@ pub enum MessageKind {
     LostChunks(Lost),
     /// A chunk begins.
     ChunkBegin,
-    /// An event. Its text was made by a [`Painter`].
+    /// An event. Its text was made by a [`Renderer`].
     Event,
     /// A chunk ends.
     ChunkEnd,
@@ -75,7 +78,7 @@ pub struct Message {
 }
 
 /// Turns the events of chunks into text. There is one for each thread.
-pub trait Painter: Send {
+pub trait Renderer: Send {
     /// A chunk begins: the events that follow are of it.
     ///
     /// # Errors
@@ -89,17 +92,27 @@ pub trait Painter: Send {
     ///
     /// The fault at which decoding of the event stopped.
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault>;
+
+    /// Hands out the columns of the events since it was last asked, where it makes some beside text.
+    fn take_rows(&mut self) -> RowBuffers {
+        RowBuffers::default()
+    }
+
+    /// The bytes of these columns.
+    fn row_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Gets all messages in their final order and appends their final text to `out`, which
 /// the caller writes to standard output from time to time; warnings to `warnings`, which
 /// go to standard error.
-pub trait Assembler {
-    /// What paints the events for it.
-    type Painter: Painter;
+pub trait Sink {
+    /// What renders the events for it.
+    type Renderer: Renderer;
 
-    /// A painter for one more thread.
-    fn painter(&self) -> Self::Painter;
+    /// A renderer for one more thread.
+    fn renderer(&self) -> Self::Renderer;
 
     /// Whether it wants messages that are no events and no losses.
     fn wants_structure(&self) -> bool {
@@ -107,7 +120,7 @@ pub trait Assembler {
     }
 
     /// Whether streams come one after the other, in the order of the recordings, and are not
-    /// merged by time. The text of their events is what painters made of them: no messages tell
+    /// merged by time. The text of their events is what renderers made of them: no messages tell
     /// of them, and many are written at once.
     fn is_by_stream(&self) -> bool {
         false
@@ -126,23 +139,49 @@ pub trait Assembler {
         Ok(())
     }
 
-    /// One event. `text` is what the painter made of it.
+    /// One event. `text` is what the renderer made of it. Who takes [rows](Self::rows) gets none.
     fn event(
         &mut self,
-        message: &Message,
-        of: &[AnyRecording],
-        text: &[u8],
-        out: &mut Line,
-        warnings: &mut Vec<u8>,
-    );
+        _message: &Message,
+        _of: &[AnyRecording],
+        _text: &[u8],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) {
+    }
+
+    /// Whether it takes [rows](Self::rows) instead of events.
+    const ROWS: bool = false;
+
+    /// Whether rows have something of a field.
+    fn looks_at(
+        &self,
+        _recording: usize,
+        _of: &AnyRecording,
+        _class: usize,
+        _field: FieldId,
+    ) -> bool {
+        true
+    }
+
+    /// Rows in their final order, with what renderers made of them. `false` ends the run.
+    fn rows(
+        &mut self,
+        _run: RowRun<'_>,
+        _of: &[AnyRecording],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) -> bool {
+        true
+    }
 
     /// What tells of losses; without it nothing does.
-    fn teller(&mut self) -> Option<&mut Teller> {
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
         None
     }
 
     /// One message: an [event](Self::event), or something else, of which `text` is empty. Of that,
-    /// losses are [told](Self::teller), and nothing becomes of what else there is.
+    /// losses are [told](Self::loss_reporter), and nothing becomes of what else there is.
     #[inline]
     fn message(
         &mut self,
@@ -154,8 +193,8 @@ pub trait Assembler {
     ) {
         if message.kind == MessageKind::Event {
             self.event(message, of, text, out, warnings);
-        } else if let Some(teller) = self.teller() {
-            teller.tell(message, of, warnings);
+        } else if let Some(loss_reporter) = self.loss_reporter() {
+            loss_reporter.tell(message, of, warnings);
         }
     }
 

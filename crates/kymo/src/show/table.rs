@@ -13,6 +13,11 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
+    /// All things, by recording and position.
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = T> {
+        self.rows.into_iter().flatten().flatten()
+    }
+
     /// The thing at a place.
     #[inline]
     pub(crate) fn get(

@@ -1,4 +1,4 @@
-//! Events made of calls, to test painters with.
+//! Events made of calls, to test renderers with.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use kymo_model::FaultReport;
 use tempfile::TempDir;
 
-use super::{Assembler, WallOptions, csv::Csv, details::Details, json::Json, pretty};
+use super::{Sink, Times, WallOptions, csv::Csv, details::Details, json::Json, pretty};
 use crate::pipeline::{self, Everything, Output};
 use crate::{AnyRecording, open};
 
@@ -136,26 +136,19 @@ impl Output for Collected {
 }
 
 /// Text and warnings, with the path of the trace as `DIR`.
-fn show<A: Assembler>(make: impl FnOnce(&[AnyRecording]) -> A) -> (String, String) {
+fn show<A: Sink>(make: impl FnOnce(&[AnyRecording]) -> A) -> (String, String) {
     show_of(trace(), make)
 }
 
-fn show_of<A: Assembler>(
+fn show_of<A: Sink>(
     (dir, recordings): (TempDir, Vec<AnyRecording>),
     make: impl FnOnce(&[AnyRecording]) -> A,
 ) -> (String, String) {
     let mut collected = Collected::default();
-    let mut assembler = make(&recordings);
+    let mut sink = make(&recordings);
     let options = pipeline::Options::default();
     let select = Everything;
-    pipeline::run(
-        &recordings,
-        &select,
-        &options,
-        &mut assembler,
-        &mut collected,
-    )
-    .unwrap();
+    pipeline::run(&recordings, &select, &options, &mut sink, &mut collected).unwrap();
     let path = dir.path().to_str().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap().replace(path, "DIR");
     (text(collected.text), text(collected.warnings))
@@ -189,33 +182,34 @@ fn pretty_text() {
 #[test]
 fn json_lines() {
     let (text, warnings) = show(|_| Json::new(WALL));
-    let expected = r#"{"timestamp":1000000110,"recording":"DIR","kind":"event","trace":"box","stream_class":2,"stream":0,"event":"one","event_class":0,"packet_context":{"cpu_id":5},"common_context":{"id":9},"payload":{"id":1,"tag":{"value":0,"labels":["A","AB"]},"text":"hi, \"you\"","len":2,"list":[7,8]}}
-{"timestamp":1000000310,"recording":"DIR","kind":"event","trace":"box","stream_class":2,"stream":0,"event":"two","event_class":1,"packet_context":{"cpu_id":5},"common_context":{"id":4},"payload":{}}
-{"timestamp":1000000320,"recording":"DIR","kind":"event","trace":"box","stream_class":2,"stream":0,"event":"one","event_class":0,"packet_context":{"cpu_id":5},"common_context":{"id":3},"payload":{"id":2,"tag":{"value":9,"labels":[]},"text":"","len":0,"list":[]}}
+    let expected = r#"{"timestamp":1000000110,"recording":"DIR","kind":"event","schema":1,"trace":"box","stream_class":2,"stream":0,"event":"one","event_class":0,"packet_context":{"cpu_id":5},"common_context":{"id":9},"payload":{"id":1,"tag":{"value":0,"labels":["A","AB"]},"text":"hi, \"you\"","len":2,"list":[7,8]}}
+{"timestamp":1000000310,"recording":"DIR","kind":"event","schema":1,"trace":"box","stream_class":2,"stream":0,"event":"two","event_class":1,"packet_context":{"cpu_id":5},"common_context":{"id":4},"payload":{}}
+{"timestamp":1000000320,"recording":"DIR","kind":"event","schema":1,"trace":"box","stream_class":2,"stream":0,"event":"one","event_class":0,"packet_context":{"cpu_id":5},"common_context":{"id":3},"payload":{"id":2,"tag":{"value":9,"labels":[]},"text":"","len":0,"list":[]}}
 "#;
     assert_eq!(text, expected);
     assert_eq!(warnings, WARNING);
 }
 
 #[test]
-fn csv_lines() {
-    let (text, _) = show(|_| Csv::new(WALL));
-    let expected = r#"1000000110,DIR,event,one,cpu_id=5,common_context.id=9,payload.id=1,tag=0,"text=hi, ""you""",len=2,"list=[7,8]"
-1000000310,DIR,event,two,cpu_id=5,id=4
-1000000320,DIR,event,one,cpu_id=5,common_context.id=3,payload.id=2,tag=9,text=,len=0,list=[]
-"#;
-    assert_eq!(text, expected);
+fn csv_fields() {
+    let (text, _) = show(|_| Csv::new(Times::Iso, WALL));
+    let mut lines = text.lines();
+    let header = "timestamp,recording,kind,name,schema,fields";
+    assert_eq!(lines.next(), Some(header));
+    let first = r#"1970-01-01T00:00:01.000000110Z,DIR,event,one,csv-1,"{""trace"":""box"",""stream_class"":2,""stream"":0,""event"":""one"",""event_class"":0,""packet_context"":{""cpu_id"":5},""common_context"":{""id"":9},""payload"":{""id"":1,""tag"":{""value"":0,""labels"":[""A"",""AB""]},""text"":""hi, \""you\"""",""len"":2,""list"":[7,8]}}""#;
+    assert_eq!(lines.next(), Some(first));
+    assert_eq!(lines.count(), 2);
 }
 
 #[test]
 fn csv_columns() {
-    let (text, _) = show(|recordings| Csv::of_class(WALL, recordings, "one"));
-    let mut lines = text.lines();
-    let header =
-        "timestamp,recording,kind,name,cpu_id,common_context.id,payload.id,tag,text,len,list";
-    assert_eq!(lines.next(), Some(header));
-    let first = "1000000110,DIR,event,one,5,9,1,0,\"hi, \"\"you\"\"\",2,\"[7,8]\"";
-    assert_eq!(lines.next(), Some(first));
+    let (text, _) = show(|recordings| Csv::of_classes(Times::Number, WALL, recordings, |_| true));
+    let expected = r#"timestamp,recording,kind,name,schema,cpu_id,common_context.id,payload.id,tag,text,len,list
+1000000110,DIR,event,one,csv-1,5,9,1,0,"hi, ""you""",2,"[7,8]"
+1000000310,DIR,event,two,csv-1,5,4,,,,,
+1000000320,DIR,event,one,csv-1,5,3,2,9,,0,[]
+"#;
+    assert_eq!(text, expected);
 }
 
 #[test]
@@ -351,12 +345,14 @@ fn what_packet_headers_of_rfc_v1_1_tell_is_shown_as_that_of_contexts_is() {
     assert_eq!(warnings, warning("3 events") + &warning("1 packet"));
 
     let (text, _) = show_of(rfc(), |_| Json::new(WALL));
-    let first = r#"{"timestamp":110,"recording":"DIR","kind":"event","trace":null,"stream_class":0,"stream":3,"event":"entry","event_class":40,"common_context":{"payload_size":3},"payload":{"list":[8,9]}}"#;
+    let first = r#"{"timestamp":110,"recording":"DIR","kind":"event","schema":1,"trace":null,"stream_class":0,"stream":3,"event":"entry","event_class":40,"common_context":{"payload_size":3},"payload":{"list":[8,9]}}"#;
     assert_eq!(text.lines().next(), Some(first));
 
-    let (text, _) = show_of(rfc(), |_| Csv::new(WALL));
-    let first = r#"110,DIR,event,entry,payload_size=3,"list=[8,9]""#;
-    assert_eq!(text.lines().next(), Some(first));
+    let (text, _) = show_of(rfc(), |of| {
+        Csv::of_classes(Times::Number, WALL, of, |_| true)
+    });
+    let first = "110,DIR,event,entry,csv-1,3,\"[8,9]\"";
+    assert_eq!(text.lines().nth(1), Some(first));
 
     let (text, _) = show_of(rfc(), |_| Details::new());
     let class = "Trace class:

@@ -19,7 +19,7 @@ pub struct WallOptions {
 #[derive(Debug)]
 pub(crate) struct Wall {
     options: WallOptions,
-    /// Of local time; `None` where UTC is wanted.
+    /// Of local time, once it was asked for: finding it takes a while.
     zone: Option<TimeZone>,
     /// The second that `stamp` is of.
     second: Option<i64>,
@@ -33,7 +33,7 @@ impl Wall {
     pub(crate) fn new(options: WallOptions) -> Self {
         Self {
             options,
-            zone: (!options.gmt && !options.seconds).then(TimeZone::system),
+            zone: None,
             second: None,
             stamp: Stamp::default(),
             warned: false,
@@ -102,14 +102,17 @@ impl Wall {
     }
 
     /// Writes what precedes the nanoseconds.
-    fn turn(&self, time: Timestamp, second: i64, text: &mut Line) {
+    fn turn(&mut self, time: Timestamp, second: i64, text: &mut Line) {
         if self.options.seconds {
             text.decimal(second.unsigned_abs());
             return text.push_byte(b'.');
         }
-        let local = match &self.zone {
-            Some(zone) => second + i64::from(offset(zone, time)),
-            None => second,
+        let local = match self.options.gmt {
+            true => second,
+            false => {
+                let zone = self.zone.get_or_insert_with(TimeZone::system);
+                second + i64::from(offset(zone, time))
+            }
         };
         if self.options.date {
             let date = date_of_days(local.div_euclid(86_400));

@@ -18,7 +18,7 @@ use crate::class::{
     BitLayout, FieldClass, FieldRef, IntegerStyle, Length as ClassLength, Member, Role, Selector,
     Step, VariantOption,
 };
-use crate::metadata::limits::SPARE_CLASSES;
+use crate::metadata::limits::{SPARE_CLASSES, weight};
 
 /// The structures of the scopes, as far as they are known.
 pub(super) type Roots = [Option<Rc<Type>>; 6];
@@ -99,7 +99,7 @@ impl<'a> Builder<'a> {
     }
 
     fn class(&mut self, class: &'a Type) -> Result<FieldClass, Diagnostic> {
-        self.shared.spend(1, class.span)?;
+        self.shared.spend(weight(self.frames.len()), class.span)?;
         Ok(match &class.class {
             Class::BitArray(layout) => FieldClass::BitArray(*layout),
             Class::BitMap { layout, flags } => FieldClass::BitMap {
@@ -220,6 +220,7 @@ impl<'a> Builder<'a> {
         };
         let targets = self.resolve(location)?;
         for target in &targets {
+            narrow(target, location, "length")?;
             if key(target.class) != Some(Key::Unsigned) {
                 return Err(Diagnostic::error("a length that is no unsigned integer")
                     .at(
@@ -237,6 +238,7 @@ impl<'a> Builder<'a> {
         let targets = self.resolve(location)?;
         let mut known: Option<(Key, Span)> = None;
         for target in &targets {
+            narrow(target, location, "selector")?;
             let Some(key) = key(target.class) else {
                 return Err(
                     Diagnostic::error("a selector that is neither integer nor boolean")
@@ -427,6 +429,25 @@ fn key(class: &Type) -> Option<Key> {
         Class::Integer(Integer { signed: false, .. }) => Some(Key::Unsigned),
         Class::Integer(_) => Some(Key::Signed),
         _ => None,
+    }
+}
+
+/// Refuses a length or selector of more than 64 bits.
+fn narrow(target: &Target<'_>, location: &Location, what: &str) -> Result<(), Diagnostic> {
+    match &target.class.class {
+        Class::Integer(Integer {
+            layout: Some(layout),
+            ..
+        }) if layout.bits > 64 => Err(Diagnostic::error(format!(
+            "a {what} of {} bits",
+            layout.bits
+        ))
+        .at(
+            location.span,
+            "expected the location of a field of at most 64 bits",
+        )
+        .because(target.span, "this is the field")),
+        _ => Ok(()),
     }
 }
 

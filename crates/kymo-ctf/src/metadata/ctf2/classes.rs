@@ -14,7 +14,8 @@ use super::properties::Properties;
 use super::ranges::{different_ranges, flags, mappings, ranges};
 use super::types::{Choice, Class, Field, Fields, Integer, Length, Type};
 use crate::class::{BitLayout, Encoding, Role};
-use crate::metadata::limits::{MAX_DEPTH, Warnings};
+use crate::deep::{MAX_LEVELS, has_room};
+use crate::metadata::limits::{MAX_INTEGER_BITS, Warnings};
 
 /// The largest alignment, in bits: more than any packet needs.
 const MAX_ALIGN: u64 = 1 << 31;
@@ -220,7 +221,10 @@ impl Classes {
                     false => fixed!("preferred-display-base", "mappings", "roles"),
                 };
                 let integer = properties(owner, known)?;
-                let layout = layout(&integer, integer_size)?;
+                let layout = layout(&integer, wide_size)?;
+                if layout.bits > 64 {
+                    narrow(&integer)?;
+                }
                 Class::Integer(self::integer(&integer, Some(layout), signed, warnings)?)
             }
             Is::VarUnsigned | Is::VarSigned => {
@@ -385,10 +389,10 @@ impl Classes {
 
 /// A field class that does not lie too deep; `depth` counts those around it.
 fn checked(class: Rc<Type>, span: Span, depth: usize) -> Result<Rc<Type>, Diagnostic> {
-    if depth + class.height > MAX_DEPTH {
+    if !has_room(depth + class.height) {
         return Err(
             Diagnostic::error("field classes lie too deep within each other")
-                .at(span, format!("expected at most {MAX_DEPTH} levels")),
+                .at(span, format!("expected at most {MAX_LEVELS} levels")),
         );
     }
     Ok(class)
@@ -481,6 +485,27 @@ fn integer_size(size: &Value<'_>) -> Result<u32, Diagnostic> {
         0 => size.expected("at least 1 bit"),
         _ => size.expected("at most 64 bits, which is what is supported"),
     }
+}
+
+fn wide_size(size: &Value<'_>) -> Result<u32, Diagnostic> {
+    match size.unsigned()? {
+        bits @ 1..=MAX_INTEGER_BITS => Ok(bits as u32),
+        0 => size.expected("at least 1 bit"),
+        _ => size.expected(&format!(
+            "at most {MAX_INTEGER_BITS} bits, which is what is supported"
+        )),
+    }
+}
+
+/// Refuses what integers of more than 64 bits cannot have.
+fn narrow(properties: &Properties<'_, '_>) -> Result<(), Diagnostic> {
+    for name in ["mappings", "roles"] {
+        let refuse = |value: &Value<'_>| {
+            value.expected::<()>(&format!("no `{name}` of an integer of more than 64 bits"))
+        };
+        properties.read(name, refuse)?;
+    }
+    Ok(())
 }
 
 fn float_size(size: &Value<'_>) -> Result<u32, Diagnostic> {

@@ -9,8 +9,10 @@ use std::ops::Range;
 
 use kymo_text::diagnostic::Diagnostic;
 
-/// How deep values may lie within each other: a class takes up to three levels.
-const MAX_DEPTH: usize = 256;
+use crate::deep::{MAX_LEVELS, has_room};
+
+/// How many values may lie within each other for each field class that does: one takes up to three.
+const LEVELS_OF_CLASS: usize = 4;
 
 /// How many values a fragment may have: in memory they are larger than their text.
 const MAX_VALUES: usize = 1 << 21;
@@ -135,11 +137,11 @@ impl<'t> Parser<'t> {
             return Err(Diagnostic::error("more values than a fragment may have")
                 .at(start..start + 1, "this one is too much"));
         }
-        if depth >= MAX_DEPTH {
+        if !has_room(depth / LEVELS_OF_CLASS) {
             return Err(
                 Diagnostic::error("values lie too deep within each other").at(
                     start..start + 1,
-                    format!("expected at most {MAX_DEPTH} levels"),
+                    format!("expected at most {} levels", LEVELS_OF_CLASS * MAX_LEVELS),
                 ),
             );
         }

@@ -115,6 +115,9 @@ impl<'a> Resolver<'_, 'a> {
                 .at(location.span, "expected the location of a field")
                 .because(root.span, "looked for in this structure"));
         }
+        // Ways are kept.
+        let steps: usize = found.iter().map(|target| target.path.steps.len()).sum();
+        self.shared.spend(steps / 8, location.span)?;
         for target in &found {
             if !self.comes_before(target) {
                 return Err(Diagnostic::error(format!(

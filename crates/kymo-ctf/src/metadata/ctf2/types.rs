@@ -18,8 +18,8 @@ use crate::class::{BitLayout, Encoding, Role};
 pub(super) struct Type {
     pub(super) class: Class,
     pub(super) span: Span,
-    /// How many field classes lie within each other; never more than [`MAX_DEPTH`](crate::metadata::limits::MAX_DEPTH), so that
-    /// recursion over them is safe.
+    /// How many field classes lie within each other; never more than the stack [has room
+    /// for](crate::deep::has_room), so that recursion over them is safe.
     pub(super) height: usize,
 }
 

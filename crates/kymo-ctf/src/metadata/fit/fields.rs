@@ -1,20 +1,22 @@
 //! Field classes, each as the dialect can hold it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
 use kymo_model::{Base, Scope};
 
 use super::labels::{label_of, labels_of};
-use super::layout::{at_its_unit, end, raise, raise_first, unit};
+use super::layout::{at_its_unit, raise, raise_first, unit};
 use super::log::{FitError, Log, Rule};
 use super::names::Names;
 use crate::class::{
     BitLayout, Dialect, Encoding, FieldClass, FieldPath, FieldRef, IntegerStyle, Length, Member,
     Role, Step, VariantOption,
 };
-use crate::metadata::limits::MAX_DEPTH;
+use crate::deep::{MAX_LEVELS, has_room};
 use crate::metadata::{ctf2, tsdl};
+use crate::units::{self, Extent, at_beginning};
 
 /// Fits the field classes of one scope.
 pub(super) struct Fields<'f, 'a> {
@@ -44,10 +46,10 @@ impl Fields<'_, '_> {
     }
 
     fn class(&mut self, class: &FieldClass, depth: usize) -> Result<FieldClass, FitError> {
-        if depth > MAX_DEPTH {
+        if !has_room(depth) {
             return Err(self.log.error(
                 "field classes lie too deep within each other",
-                &format!("use at most {MAX_DEPTH} levels"),
+                &format!("use at most {MAX_LEVELS} levels"),
             ));
         }
         let is_ctf2 = self.to == Dialect::Ctf2;
@@ -216,16 +218,14 @@ impl Fields<'_, '_> {
     ) -> Result<Vec<Member>, FitError> {
         let mut names = Names::new(members.iter().map(|member| &*member.name));
         let mut fitted: Vec<Member> = Vec::with_capacity(members.len());
-        // Where the member in hand begins, in bits from the beginning of the structure, which is
-        // aligned to `min_align`.
-        let mut offset = Some(0);
+        let mut before = units::Members::new(members, min_align);
         for member in members {
             let name = self.name(&member.name, &mut names);
             let position = fitted.len();
             if let Some(length) = inline(&member.class)
                 && self.to != Dialect::Rfc11
             {
-                let before = self.log.enter(&name);
+                let place = self.log.enter(&name);
                 let of_length = names.free(&format!("{name}_length"));
                 let [length, array] =
                     self.with_length(&of_length, &name, length, &member.class, position, depth)?;
@@ -234,17 +234,24 @@ impl Fields<'_, '_> {
                     attributes: self.attributes(&member.attributes),
                     ..array
                 });
-                self.log.leave(before);
-                offset = None;
+                self.log.leave(place);
+                before.pass(Extent::of(&member.class));
                 continue;
             }
             let placed = match self.to {
+                _ if self.keeps_units() => None,
+                Dialect::Rfc11 if self.from == Dialect::Ctf18 => {
+                    self.without_unit(&name, &member.class, min_align)
+                }
                 Dialect::Rfc11 => None,
-                _ => at_its_unit(&member.class, offset, min_align),
+                _ => at_its_unit(&member.class, &before),
             };
+            match before.padding(&member.class) {
+                Some(padding) => before.pass_bits(&member.class, padding),
+                None => before.pass(Extent::of(&member.class)),
+            }
             let class = placed.as_ref().unwrap_or(&member.class);
             let class = self.part(Some(&name), Step::Child(position), class, depth)?;
-            offset = offset.and_then(|offset| end(&class, offset));
             fitted.push(Member {
                 name,
                 class,
@@ -252,6 +259,28 @@ impl Fields<'_, '_> {
             });
         }
         Ok(fitted)
+    }
+
+    /// Whether bit fields stay what they are: TSDL is read again as TSDL.
+    pub(super) fn keeps_units(&self) -> bool {
+        (self.from, self.to) == (Dialect::Ctf18, Dialect::Ctf18)
+    }
+
+    /// A bit field whose unit would align the structure in RFC v1.1 further than it is, without
+    /// that unit.
+    fn without_unit(
+        &mut self,
+        name: &str,
+        class: &FieldClass,
+        min_align: u32,
+    ) -> Option<FieldClass> {
+        class.layout()?.unit.filter(|unit| *unit > min_align)?;
+        let mut placed = class.clone();
+        placed.layout_mut()?.unit = None;
+        let before = self.log.enter(name);
+        self.log.note(Rule::Unit);
+        self.log.leave(before);
+        Some(placed)
     }
 
     /// A structure: in RFC v1.1 it is aligned as its first member is, or as units are.
@@ -501,8 +530,12 @@ impl Fields<'_, '_> {
                 }
             };
             let step = Step::Child(position);
+            let class = match self.keeps_units() {
+                true => Cow::Borrowed(&option.class),
+                false => at_beginning(&option.class),
+            };
             fitted.push(VariantOption {
-                class: self.part(name.as_deref(), step, &option.class, depth)?,
+                class: self.part(name.as_deref(), step, &class, depth)?,
                 name,
                 when: when.clone(),
             });

@@ -9,9 +9,9 @@ use crate::class::{BitLayout, FieldClass, Member, Role, TraceClass};
 /// `magic` and `session_id`.
 const OF_HEADER: usize = 2;
 
-/// The model with packet headers and packet contexts. The bits of packets stay where there is one
-/// stream class; where there are several, each packet tells its own in 64 bits more, so that what
-/// follows is as aligned as before.
+/// The model with packet headers and packet contexts. Each packet tells the number of its stream, and
+/// where there are several stream classes its own, in 64 bits each, so that what follows is as
+/// aligned as before.
 pub(super) fn split(model: &TraceClass, log: &mut Log) -> TraceClass {
     let mut trace = model.clone();
     let Some(FieldClass::Struct { members, min_align }) = &model.packet_header else {
@@ -22,15 +22,20 @@ pub(super) fn split(model: &TraceClass, log: &mut Log) -> TraceClass {
     log.place.scope = None;
     let (header, context) = members.split_at(members.len().min(OF_HEADER));
     let mut header = header.to_vec();
-    if let ([.., last], true) = (&*header, model.streams.len() > 1)
-        && let Some(layout) = last.class.layout()
-    {
+    if let Some(layout) = header.last().and_then(|last| last.class.layout()) {
         let layout = BitLayout {
             bits: 64,
             ..*layout
         };
-        let number = FieldClass::unsigned(layout, &[Role::StreamClassId]);
-        header.push(Member::new("stream_id", number));
+        let mut number = |name, role| {
+            let class = FieldClass::unsigned(layout, &[role]);
+            header.push(Member::new(name, class));
+        };
+        if model.streams.len() > 1 {
+            number("stream_id", Role::StreamClassId);
+        }
+        // In RFC v1.1, the name of the file tells it.
+        number("stream_instance_id", Role::StreamId);
     }
     let structure = |members: Vec<Member>| {
         Some(FieldClass::Struct {

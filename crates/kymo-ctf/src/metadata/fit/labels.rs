@@ -90,21 +90,41 @@ pub(super) fn apart(
     if options_at.all(|at| count(&options[at].when) > 0 && covered(at) == alone(at)) {
         return Ok(None);
     }
-    let mut beyond = match (signed, bits) {
-        (_, 64..) => None,
-        (true, _) => Some(1u64 << (bits - 1)),
-        (false, _) => Some(1u64 << bits),
-    };
+    let mut beyond = beyond(&apart, signed, bits).into_iter();
     for ranges in apart.iter_mut().filter(|ranges| ranges.is_empty()) {
-        let number = beyond.ok_or(())?;
+        let number = beyond.next().ok_or(())?;
         ranges.push((number, number));
-        beyond = number.checked_add(1);
     }
     let selector = |ranges: Vec<(u64, u64)>| match signed {
         true => Selector::Signed(ranges.iter().map(|&(a, b)| (a as i64, b as i64)).collect()),
         false => Selector::Unsigned(ranges),
     };
     Ok(Some(apart.into_iter().map(selector).collect()))
+}
+
+/// Numbers that a selector of a size in bits does not reach and that select nothing: labels may stand
+/// for numbers which their integer cannot have. As many as there are options, or all that there are.
+fn beyond(options: &[Vec<(u64, u64)>], signed: bool, bits: u32) -> Vec<u64> {
+    let bits = bits.min(64);
+    let number = |bits: u64| match signed {
+        true => i128::from(bits as i64),
+        false => i128::from(bits),
+    };
+    let taken: Vec<_> = (options.iter().flatten())
+        .map(|&(low, high)| (number(low), number(high)))
+        .collect();
+    let (lowest, reached, highest) = match signed {
+        true => {
+            let half = 1i128 << (bits - 1);
+            (i64::MIN.into(), (-half, half - 1), i64::MAX.into())
+        }
+        false => (0, (0, (1i128 << bits) - 1), u64::MAX.into()),
+    };
+    let above = complement(&taken, reached.1 + 1, highest);
+    let below = complement(&taken, lowest, reached.0 - 1);
+    let free = above.into_iter().chain(below);
+    let numbers = free.flat_map(|(low, high)| (low..=high).map(|number| number as u64));
+    numbers.take(options.len()).collect()
 }
 
 /// The label that stands for the same values as a selector.

@@ -55,6 +55,7 @@ impl Fields<'_, '_> {
             }
         }
         if self.to != Dialect::Rfc11
+            && !self.keeps_units()
             && let Some(unit) = layout.unit.take()
             && !(layout.bits <= layout.align && layout.align <= unit)
         {
@@ -109,6 +110,14 @@ impl Fields<'_, '_> {
         {
             self.log.note(Rule::LabelsCleaned);
             style.labels = Some(Arc::new(cleaned));
+        }
+        // TSDL has no enumerations without labels.
+        if self.to == Dialect::Ctf18
+            && (style.labels)
+                .take_if(|labels| labels.mappings().is_empty())
+                .is_some()
+        {
+            self.log.note(Rule::LabelsCleaned);
         }
         if let Some(labels) = &style.labels
             && self.to == Dialect::Rfc11

@@ -53,6 +53,7 @@ pub use self::log::{Change, FitError, Place, Rule};
 use self::fields::Fields;
 use self::log::Log;
 use crate::class::{Dialect, FieldClass, Role, StreamClass, TraceClass};
+use crate::deep;
 
 /// A class model that a dialect can hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +79,15 @@ struct Scopes<'a> {
 ///
 /// Where the dialect has no equal for something: the error names the field and says what to do.
 pub fn fit(model: &TraceClass, dialect: Dialect) -> Result<Fitted, FitError> {
+    deep::with_room(&[model], || fit_here(model, dialect)).unwrap_or_else(|| {
+        Err(Log::default().error(
+            "field classes lie too deep within each other",
+            &format!("use at most {} levels", deep::MAX_LEVELS),
+        ))
+    })
+}
+
+fn fit_here(model: &TraceClass, dialect: Dialect) -> Result<Fitted, FitError> {
     let mut log = Log::default();
     let split;
     let model = match (model.dialect, dialect) {
@@ -254,5 +264,6 @@ impl<'a> Fit<'a> {
 }
 
 fn has_inline(class: &FieldClass) -> bool {
-    fields::inline(class).is_some() || class.parts().into_iter().any(has_inline)
+    let mut classes = class.walk();
+    classes.any(|(_, class)| fields::inline(class).is_some())
 }

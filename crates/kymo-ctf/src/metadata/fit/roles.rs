@@ -63,15 +63,7 @@ pub(super) fn keep_known(
             log.note(Rule::RoleLost(role));
         }
     }
-    if let FieldClass::Integer { style, .. } | FieldClass::VarInteger(style) = class
-        && style.signed
-        && !style.roles.is_empty()
-    {
-        return Err(log.error(
-            "a signed integer with a role",
-            "make it an unsigned one: CTF 2 has roles for no others",
-        ));
-    }
+    refuse_signed(class, log)?;
     for (name, part) in parts_mut(class) {
         let before = name.map(|name| log.enter(&name));
         keep_known(part, scope, has_clock, log)?;
@@ -80,6 +72,21 @@ pub(super) fn keep_known(
         }
     }
     Ok(())
+}
+
+/// Roles are of unsigned integers only, in all dialects.
+fn refuse_signed(class: &FieldClass, log: &Log) -> Result<(), FitError> {
+    match class {
+        FieldClass::Integer { style, .. } | FieldClass::VarInteger(style)
+            if style.signed && !style.roles.is_empty() =>
+        {
+            Err(log.error(
+                "a signed integer with a role",
+                "make it an unsigned one: CTF has roles for no others",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn roles_mut(class: &mut FieldClass) -> Option<&mut Vec<Role>> {
@@ -294,7 +301,7 @@ impl Named<'_> {
         for role in lost {
             self.lose(role, named)?;
         }
-        Ok(())
+        refuse_signed(class, self.log)
     }
 
     /// Tells that a field has lost a role; `other` is what it has.
@@ -348,7 +355,8 @@ impl Named<'_> {
     /// Whether an integer that is no time would be one by its name.
     fn is_taken_for_time(&self, name: &str, class: &FieldClass) -> bool {
         let roles = class.roles();
-        (!self.is_named || matches!(class, FieldClass::Integer { .. }) && self.clocks <= 1)
+        let is_unsigned = matches!(class, FieldClass::Integer { style, .. } if !style.signed);
+        (!self.is_named || is_unsigned && self.clocks <= 1)
             && names::is_time(self.scope, name)
             && !roles.contains(&Role::DefaultClockTimestamp)
             && !roles.contains(&Role::PacketEndTimestamp)

@@ -7,7 +7,7 @@ use kymo_text::diagnostic::Diagnostic;
 
 use super::ast::{Block, Value};
 use crate::metadata::lexer::Span;
-use crate::metadata::limits::Warnings;
+use crate::metadata::limits::{MAX_INTEGER_BITS, Warnings};
 use crate::metadata::tokens::Spanned;
 
 /// The largest alignment or unit, in bits: more than any packet needs.
@@ -131,9 +131,9 @@ pub(super) fn byte_order(value: &Spanned<Value>) -> Result<Option<ByteOrder>, Di
 /// The size of an integer in bits.
 pub(super) fn size(value: &Spanned<Value>) -> Result<u32, Diagnostic> {
     match unsigned(value)? {
-        bits @ 1..=64 => Ok(bits as u32),
+        bits @ 1..=MAX_INTEGER_BITS => Ok(bits as u32),
         bits => Err(Diagnostic::error(format!("integer of {bits} bits"))
-            .at(value.span, "expected 1 to 64 bits")),
+            .at(value.span, format!("expected 1 to {MAX_INTEGER_BITS} bits"))),
     }
 }
 

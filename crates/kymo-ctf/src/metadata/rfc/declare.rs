@@ -11,8 +11,10 @@ use kymo_text::diagnostic::Diagnostic;
 use super::ast::{Block, BlockKind, Value};
 use super::attributes;
 use crate::metadata::lexer::Span;
-use crate::metadata::limits::MAX_DEPTH;
 use crate::metadata::tokens::Spanned;
+
+/// How many ancestors a type may have.
+const MAX_ANCESTORS: usize = 64;
 
 /// What types derive from in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,9 +252,11 @@ impl<'a> Declarations<'a> {
                     if bodies.iter().any(|(b, _)| std::ptr::eq(*b, known.body)) {
                         return Err(circle(name, parent.span, known.span));
                     }
-                    if bodies.len() >= MAX_DEPTH {
-                        return Err(Diagnostic::error("a type with too many ancestors")
-                            .at(parent.span, format!("expected at most {MAX_DEPTH} of them")));
+                    if bodies.len() >= MAX_ANCESTORS {
+                        return Err(Diagnostic::error("a type with too many ancestors").at(
+                            parent.span,
+                            format!("expected at most {MAX_ANCESTORS} of them"),
+                        ));
                     }
                     (body, scope) = (known.body, known.scope);
                     bodies.push((body, scope));

@@ -73,8 +73,11 @@ impl Parser<'_, '_> {
     fn block(&mut self, kind: BlockKind, inner: &[&str]) -> Result<Block, Diagnostic> {
         self.tokens.count()?;
         let span = self.tokens.advance()?.span;
-        self.tokens.enter(span)?;
         let is_type = matches!(kind, BlockKind::Type | BlockKind::AbstractType);
+        // Other blocks are around all types, and few.
+        if is_type {
+            self.tokens.enter(span)?;
+        }
         let name = match is_type && !self.tokens.at(Mark::BraceOpen) {
             true => Some(self.tokens.name("the name of the type")?),
             false => None,
@@ -114,7 +117,9 @@ impl Parser<'_, '_> {
             }
         }
         self.tokens.advance()?;
-        self.tokens.leave();
+        if is_type {
+            self.tokens.leave();
+        }
         Ok(block)
     }
 

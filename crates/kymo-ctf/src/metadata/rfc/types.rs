@@ -13,8 +13,9 @@ use super::attributes;
 use super::declare::{Base, Declaration, Declarations, Found, Lineage, align};
 use super::layout::Alignment;
 use crate::class::{BitLayout, Encoding, FieldClass, IntegerStyle, Length, Member};
+use crate::deep::has_room;
 use crate::metadata::lexer::Span;
-use crate::metadata::limits::{MAX_DEPTH, Warnings, too_deep, too_many_fields};
+use crate::metadata::limits::{Warnings, too_deep, too_many_fields, weight};
 use crate::metadata::tokens::Spanned;
 
 /// A type made a field class.
@@ -120,8 +121,9 @@ impl<'a> Types<'a> {
                 }
                 Found::Declared(at) => {
                     let built = self.declared(at, span)?;
-                    self.spend(built.count, span)?;
-                    if self.depth + built.height > MAX_DEPTH {
+                    let height = self.depth + built.height;
+                    self.spend(built.count.saturating_mul(weight(height)), span)?;
+                    if !has_room(height) {
                         return Err(too_deep(span));
                     }
                     Ok(built)
@@ -188,9 +190,9 @@ impl<'a> Types<'a> {
         scope: usize,
         span: Span,
     ) -> Result<Built, Diagnostic> {
-        self.spend(1, span)?;
+        self.spend(weight(self.depth), span)?;
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        if !has_room(self.depth) {
             return Err(too_deep(span));
         }
         let lineage = self.declarations.lineage(body, scope)?;
@@ -209,7 +211,14 @@ impl<'a> Types<'a> {
                 let (length, _, scope) = self.require(&lineage, "length_type", body.span)?;
                 let built = self.class(length, scope)?;
                 match &built.class {
-                    FieldClass::Integer { style, .. } if !style.signed => {}
+                    FieldClass::Integer { style, layout } if !style.signed && layout.bits <= 64 => {
+                    }
+                    FieldClass::Integer { style, layout } if !style.signed => {
+                        return Err(
+                            Diagnostic::error(format!("a length of {} bits", layout.bits))
+                                .at(length.span, "expected a type of at most 64 bits"),
+                        );
+                    }
                     _ => {
                         return Err(Diagnostic::error(
                             "the length of a sequence is no unsigned integer",
@@ -294,6 +303,12 @@ impl<'a> Types<'a> {
         };
         let order = lineage.read("byte_order", attributes::byte_order)?;
         let labels = match lineage.get("map") {
+            Some((map, ..)) if bits > 64 => {
+                return Err(
+                    Diagnostic::error(format!("enumeration of an integer of {bits} bits"))
+                        .at(map.span, "expected values of at most 64 bits"),
+                );
+            }
             Some((map, ..)) => Some(Arc::new(self.labels(map, bits, signed)?)),
             None if lineage.base == Base::Enum => {
                 return Err(attributes::missing("an enumeration", "map", span));

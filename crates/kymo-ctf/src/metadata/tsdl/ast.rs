@@ -34,7 +34,7 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) enum Entry {
     Attribute(Attribute),
-    Declaration(Declaration),
+    Declaration(Box<Declaration>),
 }
 
 /// `key = value;` or `key := type;`
@@ -61,11 +61,12 @@ pub(super) enum Value {
 /// What declares types.
 #[derive(Debug)]
 pub(super) enum Declaration {
-    /// `typealias TARGET := NAME;`
+    /// `typealias TARGET := NAME[LENGTH];`
     Alias {
         target: TypeSpec,
         declarator: Declarator,
         name: Name,
+        lengths: Vec<Spanned<Value>>,
     },
     /// `typedef TARGET NAME, NAME[LENGTH];`
     Typedef {
@@ -87,7 +88,11 @@ pub(super) struct TypeSpec {
 #[derive(Debug)]
 pub(super) enum TypeKind {
     /// The name of an alias, its words joined by blanks.
-    Alias(String),
+    Alias {
+        name: String,
+        /// Where its words are, where there are several, and that of the field behind them.
+        words: Vec<Span>,
+    },
     Integer(Vec<Attribute>),
     Float(Vec<Attribute>),
     Text(Vec<Attribute>),
@@ -131,7 +136,7 @@ pub(super) enum Member {
     },
 }
 
-/// What stands beside the type: `**name[3][length]`.
+/// What stands beside the type: `**name[3][length]`, `name : 3`.
 #[derive(Debug)]
 pub(super) struct Declarator {
     /// ` *` or ` * const` for every pointer.
@@ -140,6 +145,8 @@ pub(super) struct Declarator {
     pub(super) name: Option<Name>,
     /// The lengths, from the outermost array to the innermost one.
     pub(super) lengths: Vec<Spanned<Value>>,
+    /// The size of a bit field.
+    pub(super) bits: Option<Spanned<Value>>,
     pub(super) span: Span,
 }
 

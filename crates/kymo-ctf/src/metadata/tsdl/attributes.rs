@@ -143,10 +143,9 @@ pub(super) fn word(value: &Spanned<Value>) -> Option<&str> {
 /// A truth value.
 pub(super) fn boolean(value: &Spanned<Value>) -> Result<bool, Diagnostic> {
     match (&value.value, word(value)) {
-        (Value::Integer(number), _) => Ok(*number != 0),
-        (_, Some("true" | "TRUE")) => Ok(true),
-        (_, Some("false" | "FALSE")) => Ok(false),
-        _ => expected(value, "`true` or `false`"),
+        (Value::Integer(1), _) | (_, Some("true" | "TRUE")) => Ok(true),
+        (Value::Integer(0), _) | (_, Some("false" | "FALSE")) => Ok(false),
+        _ => expected(value, "`true`, `false`, 1 or 0"),
     }
 }
 

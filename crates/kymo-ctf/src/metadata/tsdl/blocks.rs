@@ -25,12 +25,12 @@ use crate::metadata::lexer::Span;
 use crate::metadata::limits::{SPARE_CLASSES, Warnings};
 use crate::metadata::uuid_text;
 
-/// Makes a trace of the tree; also returns the warnings.
+/// Makes a trace of the tree; also returns the warnings, which follow those that are known.
 pub(super) fn lower(
     root: &Root,
     text_length: usize,
+    mut warnings: Warnings,
 ) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {
-    let mut warnings = Warnings::default();
     let trace = the_trace(root)?;
     version(trace)?;
     let byte_order = byte_order(trace)?;
@@ -63,7 +63,7 @@ pub(super) fn lower(
         .map(|(name, (at, _))| (name, at))
         .collect();
     let mut lowering = Lowering {
-        types: Types::new(byte_order, names, &environment),
+        types: Types::new(byte_order, names, &environment, text_length + SPARE_CLASSES),
         shared: Shared {
             budget: text_length + SPARE_CLASSES,
             clocks: clocks.len(),
@@ -84,6 +84,9 @@ pub(super) fn lower(
     for block in blocks(root, BlockKind::Event) {
         lowering.event(block)?;
     }
+    let mut roots = Roots::default();
+    roots[Scope::PacketHeader as usize].clone_from(&lowering.header);
+    lowering.close_references(0, &roots, Scope::PacketHeader)?;
     lowering.check(packet_header.as_ref())?;
     let uses_clock = lowering.streams.iter().any(|s| s.class.clock.is_some());
     if clocks.is_empty() && uses_clock {
@@ -357,6 +360,17 @@ impl Lowering<'_> {
         Builder::scope(&mut self.shared, roots, clock, scope, span)
     }
 
+    /// Closes the references since `mark`, which may refer to `roots` up to `last`.
+    fn close_references(
+        &mut self,
+        mark: usize,
+        roots: &Roots,
+        last: Scope,
+    ) -> Result<(), Diagnostic> {
+        let shared = &mut self.shared;
+        self.types.close_references(mark, roots, last, shared)
+    }
+
     /// The `trace` block (§7.2); returns the field class of packet headers.
     fn trace(&mut self, block: &Block) -> Result<Option<FieldClass>, Diagnostic> {
         const KNOWN: [&str; 5] = ["major", "minor", "uuid", "byte_order", "packet.header"];
@@ -375,6 +389,7 @@ impl Lowering<'_> {
     /// A `stream` block.
     fn stream(&mut self, block: &Block) -> Result<(), Diagnostic> {
         const KNOWN: [&str; 4] = ["id", "event.header", "event.context", "packet.context"];
+        let mark = self.types.references.open();
         let (id, structures) = self.types.scoped(|types| {
             let entries = Entries::new(types, block, "a stream", &KNOWN)?;
             let id = entries.attributes.read("id", attributes::unsigned)?;
@@ -400,6 +415,7 @@ impl Lowering<'_> {
                 _ => stream.class.common_context = class,
             }
         }
+        self.close_references(mark, &stream.roots, Scope::CommonContext)?;
         stream.class.clock = stream.clock.map(|(clock, _)| clock);
         if let Some(&first) = self.stream_positions.get(&stream.class.id) {
             let message = format!("two streams with `id` {}", stream.class.id);
@@ -454,6 +470,11 @@ impl Lowering<'_> {
             "context",
             "fields",
         ];
+        if block.entries.is_empty() {
+            return Err(Diagnostic::error("an event of which nothing is said")
+                .at(block.span, "expected `name = \"...\";` in this"));
+        }
+        let mark = self.types.references.open();
         let (entries, context, payload) = self.types.scoped(|types| {
             let entries = Entries::new(types, block, "an event", &KNOWN)?;
             let context = entries.root("context")?;
@@ -492,6 +513,7 @@ impl Lowering<'_> {
         let specific_context = self.scope(&roots, &mut None, Scope::SpecificContext, block.span)?;
         roots[Scope::Payload as usize] = payload;
         let payload = self.scope(&roots, &mut None, Scope::Payload, block.span)?;
+        self.close_references(mark, &roots, Scope::Payload)?;
         let emf_uri = attributes.read("model.emf.uri", attributes::text)?;
         let stream = &mut self.streams[at];
         stream.events.insert(id, block.span);

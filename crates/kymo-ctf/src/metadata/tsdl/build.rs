@@ -1,7 +1,7 @@
 //! From types to field classes: references to fields resolved, roles given.
 //!
-//! A type may be used in many places, and means something else in each of them: `len`
-//! is another field, `timestamp` tells the time in an event's header only. So every use
+//! A type may be used in many places, and means something else in each of them: its `len`
+//! lies elsewhere, `timestamp` tells the time in an event's header only. So every use
 //! makes field classes of its own. How many there may be in all is limited, since types
 //! that use each other twice could make any number out of little text.
 
@@ -11,15 +11,14 @@ use kymo_model::Scope;
 use kymo_text::diagnostic::Diagnostic;
 
 use super::names;
-use super::resolve::{Frame, Resolver, Target};
-use super::types::{Class, Field, Integer, Length, Type};
+use super::resolve::{Frame, Resolver, Target, check_length, check_tag};
+use super::types::{Class, Field, Integer, Length, Reference, Type};
 use crate::class::{
     Encoding, FieldClass, FieldRef, IntegerStyle, Length as ClassLength, Member, Role, Selector,
     Step, VariantOption,
 };
 use crate::metadata::lexer::Span;
-use crate::metadata::limits::{Warnings, too_many_fields};
-use crate::metadata::tokens::Name;
+use crate::metadata::limits::{Warnings, too_many_fields, weight};
 
 /// The structures of the scopes, as far as they are known.
 pub(super) type Roots = [Option<Rc<Type>>; 6];
@@ -135,7 +134,7 @@ impl<'a> Builder<'a> {
     }
 
     fn class(&mut self, class: &'a Type, place: Place<'_>) -> Result<FieldClass, Diagnostic> {
-        self.shared.spend(1, place.span)?;
+        self.shared.spend(weight(self.frames.len()), place.span)?;
         match &class.class {
             Class::Integer(integer) => self.integer(integer, place),
             Class::Float(layout) => Ok(FieldClass::Float(*layout)),
@@ -160,9 +159,7 @@ impl<'a> Builder<'a> {
             Class::Array { element, length } => self.array(class, element, length, place),
             Class::Variant { options, tag } => {
                 let Some(tag) = tag else {
-                    return Err(Diagnostic::error("variant without a tag")
-                        .at(place.span, "expected a variant that says what selects")
-                        .with_help("write `variant <NAME OF AN ENUMERATION FIELD> ...`"));
+                    return Err(super::declare::untagged(place.span));
                 };
                 let (selector, tag) = self.selector(tag)?;
                 let mut classes = Vec::new();
@@ -252,54 +249,37 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn length(&mut self, path: &Name) -> Result<FieldRef, Diagnostic> {
-        let targets = self.resolver().resolve(path)?;
+    fn length(&mut self, reference: &Reference) -> Result<FieldRef, Diagnostic> {
+        let targets = self.resolver().refer(reference)?;
         for target in &targets {
-            match &target.class.class {
-                Class::Integer(integer) if !integer.signed => {}
-                _ => {
-                    return Err(Diagnostic::error(format!(
-                        "`{}` is no unsigned integer",
-                        path.value
-                    ))
-                    .at(path.span, "expected the name of an unsigned integer field")
-                    .because(target.span, "this is the field"));
-                }
-            }
+            check_length(&reference.name, target.class, target.span)?;
         }
         Ok(field_ref(targets))
     }
 
     /// The field that selects a variant's option, and its labels.
-    fn selector(&mut self, path: &Name) -> Result<(FieldRef, &'a Integer), Diagnostic> {
-        let targets = self.resolver().resolve(path)?;
+    fn selector(&mut self, reference: &Reference) -> Result<(FieldRef, &'a Integer), Diagnostic> {
+        let name = &reference.name;
+        let targets = self.resolver().refer(reference)?;
         let mut tag: Option<&Integer> = None;
         for target in &targets {
-            let (Class::Integer(integer), Some(labels)) =
-                (&target.class.class, target.class.labels())
-            else {
-                return Err(
-                    Diagnostic::error(format!("`{}` is no enumeration", path.value))
-                        .at(path.span, "expected the name of an enumeration field")
-                        .because(target.span, "this is the field"),
-                );
-            };
+            let (integer, labels) = check_tag(name, target.class, target.span)?;
             let differs = tag
                 .and_then(|tag| tag.labels.as_ref())
                 .is_some_and(|known| known.labels != labels.labels);
             if differs {
                 return Err(Diagnostic::error(format!(
                     "`{}` may be one of several enumerations",
-                    path.value
+                    name.value
                 ))
-                .at(path.span, "expected enumerations with the same labels")
+                .at(name.span, "expected enumerations with the same labels")
                 .because(target.span, "this one differs"));
             }
             tag = Some(integer);
         }
         match tag {
             Some(tag) => Ok((field_ref(targets), tag)),
-            None => Err(super::resolve::unknown(path)),
+            None => Err(super::resolve::unknown(name)),
         }
     }
 
@@ -322,25 +302,41 @@ impl<'a> Builder<'a> {
 
     fn integer(&mut self, integer: &Integer, place: Place<'_>) -> Result<FieldClass, Diagnostic> {
         let mut roles = Vec::new();
-        if let Some(role) = self.named_role(integer, place) {
-            if integer.signed {
-                return Err(Diagnostic::error(format!(
-                    "`{}` is a signed integer",
-                    place.name.unwrap_or_default()
-                ))
-                .at(place.span, "expected an unsigned integer")
-                .with_help(format!(
-                    "the name tells that the field is {}",
-                    describe(role)
-                )));
-            }
-            roles.push(role);
+        roles.extend(self.named_role(integer, place));
+        let is_begin = self.is_begin(place);
+        let bits = integer.layout.bits;
+        if bits > 64
+            && let Some(role) = (roles.first().copied()).or_else(|| {
+                let is_time = is_begin || self.clock_of(integer, place).is_some();
+                is_time.then_some(Role::DefaultClockTimestamp)
+            })
+        {
+            let name = place.name.unwrap_or_default();
+            return Err(
+                Diagnostic::error(format!("`{name}` is an integer of {bits} bits"))
+                    .at(place.span, "expected at most 64 bits")
+                    .with_help(format!("the field is {}", describe(role))),
+            );
+        }
+        if integer.signed
+            && let Some(role) =
+                (roles.first().copied()).or(is_begin.then_some(Role::DefaultClockTimestamp))
+        {
+            return Err(signed_role(role, place));
         }
         let is_end = roles.contains(&Role::PacketEndTimestamp);
         if let Some(clock) = self.clock_of(integer, place) {
-            self.use_clock(clock)?;
-            if !is_end {
-                roles.push(Role::DefaultClockTimestamp);
+            if integer.signed {
+                self.shared.warnings.push(
+                    Diagnostic::warning("a signed integer is not a time")
+                        .at(place.span, "used as an ordinary field")
+                        .with_help("times are unsigned integers: remove `signed` or `map`"),
+                );
+            } else {
+                self.use_clock(clock)?;
+                if !is_end {
+                    roles.push(Role::DefaultClockTimestamp);
+                }
             }
         }
         Ok(FieldClass::Integer {
@@ -352,6 +348,13 @@ impl<'a> Builder<'a> {
                 roles,
             },
         })
+    }
+
+    /// Whether a field is the time at its packet's beginning.
+    fn is_begin(&self, place: Place<'_>) -> bool {
+        self.scope == Scope::PacketContext
+            && self.frames.len() == 1
+            && place.name == Some(names::BEGIN)
     }
 
     /// The role that a field has by its name.
@@ -420,6 +423,17 @@ fn field_ref(targets: Vec<Target<'_>>) -> FieldRef {
 fn is_uuid(element: &Type, length: &ClassLength) -> bool {
     matches!(&element.class, Class::Integer(integer)
         if integer.layout.bits == 8 && !integer.signed && *length == ClassLength::Static(16))
+}
+
+/// Roles are of unsigned integers only, in all dialects.
+fn signed_role(role: Role, place: Place<'_>) -> Diagnostic {
+    let name = place.name.unwrap_or_default();
+    Diagnostic::error(format!("`{name}` is a signed integer"))
+        .at(place.span, "expected an unsigned integer")
+        .with_help(format!(
+            "the name tells that the field is {}",
+            describe(role)
+        ))
 }
 
 /// What a role says of a field, in an error's help.

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
-use kymo_model::{Base, Labels, Mapping};
+use kymo_model::Base;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::ast::{
-    Attribute, Declaration, Declarator, Enumerator, Member, TypeKind, TypeSpec, Value,
-};
-use super::attributes::{self, Attributes};
-use super::types::{Class, Enumeration, Fields, Integer, Length, Type, compound, leaf};
-use crate::class::{BitLayout, EnvironmentValue};
+use super::ast::{Declaration, Declarator, Enumerator, Member, TypeKind, TypeSpec, Value};
+use super::attributes;
+use super::leaves::bit_field;
+use super::references::{Body, Purpose, References};
+use super::types::{Class, Integer, Length, Type, compound, leaf};
+use crate::class::EnvironmentValue;
 use crate::metadata::lexer::Span;
 use crate::metadata::limits::Warnings;
 use crate::metadata::tokens::{Name, Spanned};
@@ -51,6 +50,9 @@ pub(super) struct Types<'a> {
     environment: HashMap<&'a str, &'a EnvironmentValue>,
     pub(super) warnings: Warnings,
     scopes: Vec<Scope>,
+    pub(super) references: References,
+    /// How many more types may be looked at in search of fields.
+    pub(super) budget: usize,
 }
 
 impl<'a> Types<'a> {
@@ -58,6 +60,7 @@ impl<'a> Types<'a> {
         byte_order: ByteOrder,
         clocks: HashMap<String, usize>,
         environment: &'a [(String, EnvironmentValue)],
+        budget: usize,
     ) -> Self {
         Self {
             byte_order,
@@ -68,6 +71,8 @@ impl<'a> Types<'a> {
                 .collect(),
             warnings: Warnings::default(),
             scopes: vec![Scope::new()],
+            references: References::default(),
+            budget,
         }
     }
 
@@ -97,6 +102,17 @@ impl<'a> Types<'a> {
                 format!("expected {article} {what} that was declared before"),
             )
         })
+    }
+
+    /// Whether the words that are no type are one, the name of a field and what comes behind a
+    /// `;` that is missing.
+    fn missing_semicolon(&self, name: &str, words: &[Span]) -> Option<Diagnostic> {
+        /// No type has a name of more words.
+        const MOST: usize = 8;
+        let mut ends = name.match_indices(' ').map(|(at, _)| at).take(MOST);
+        let count = 1 + ends.position(|end| self.find(Namespace::Alias, &name[..end]).is_some())?;
+        let span = *words.get(count + 1)?;
+        Some(Diagnostic::error("missing `;`").at(span, "expected `;` before this"))
     }
 
     fn register(
@@ -129,15 +145,23 @@ impl<'a> Types<'a> {
                 target,
                 declarator,
                 name,
+                lengths,
             } => {
-                let class = self.declared(target, declarator)?;
+                let element = self.declared(target, declarator)?;
+                let class = self.arrays(element, lengths, name.span)?;
                 self.register(Namespace::Alias, name, class)
             }
             Declaration::Typedef {
                 target,
                 declarators,
-            } => self.declarators(target, declarators, |types, name, class| {
-                types.register(Namespace::Alias, name, class)
+            } => self.declarators(target, declarators, |types, declarator, name, class| {
+                match &declarator.bits {
+                    Some(bits) => Err(Diagnostic::error("bit field that is not a member").at(
+                        bits.span,
+                        "expected a bit field in a structure or variant only",
+                    )),
+                    None => types.register(Namespace::Alias, name, class),
+                }
             }),
         }
     }
@@ -147,7 +171,7 @@ impl<'a> Types<'a> {
         &mut self,
         class: &TypeSpec,
         declarators: &[Declarator],
-        mut take: impl FnMut(&mut Self, &Name, Rc<Type>) -> Result<(), Diagnostic>,
+        mut take: impl FnMut(&mut Self, &Declarator, &Name, Rc<Type>) -> Result<(), Diagnostic>,
     ) -> Result<(), Diagnostic> {
         // A structure with a body must be declared once only, whatever it is used for.
         let mut base = None;
@@ -160,9 +184,9 @@ impl<'a> Types<'a> {
             } else {
                 self.pointer(class, declarator)?
             };
-            let class = self.arrays(element, declarator)?;
+            let class = self.arrays(element, &declarator.lengths, declarator.span)?;
             if let Some(name) = &declarator.name {
-                take(self, name, class)?;
+                take(self, declarator, name, class)?;
             }
         }
         Ok(())
@@ -178,7 +202,7 @@ impl<'a> Types<'a> {
         } else {
             self.pointer(class, declarator)?
         };
-        self.arrays(element, declarator)
+        self.arrays(element, &declarator.lengths, declarator.span)
     }
 
     /// A pointer, which must be declared as an alias; as an integer it is hexadecimal.
@@ -188,7 +212,7 @@ impl<'a> Types<'a> {
         declarator: &Declarator,
     ) -> Result<Rc<Type>, Diagnostic> {
         let base = match &class.kind {
-            TypeKind::Alias(words) => words.clone(),
+            TypeKind::Alias { name, .. } => name.clone(),
             TypeKind::Struct {
                 name: Some(name), ..
             } => format!("struct {}", name.value),
@@ -216,25 +240,29 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// Arrays of `element`, as many as the declarator has lengths.
+    /// Arrays of `element`, as many as there are lengths.
     fn arrays(
         &mut self,
         mut element: Rc<Type>,
-        declarator: &Declarator,
+        lengths: &[Spanned<Value>],
+        span: Span,
     ) -> Result<Rc<Type>, Diagnostic> {
-        for length in declarator.lengths.iter().rev() {
+        for length in lengths.iter().rev() {
             let length = match &length.value {
                 Value::Path(path) => match path.strip_prefix("env.") {
                     Some(entry) => Length::Static(self.environment_length(entry, length.span)?),
-                    None => Length::Field(Spanned {
-                        value: path.clone(),
-                        span: length.span,
-                    }),
+                    None => {
+                        let name = Spanned {
+                            value: path.clone(),
+                            span: length.span,
+                        };
+                        Length::Field(self.reference(&name, Purpose::Length)?)
+                    }
                 },
                 _ => Length::Static(attributes::unsigned(length)?),
             };
             let height = element.height + 1;
-            element = compound(Class::Array { element, length }, height, declarator.span)?;
+            element = compound(Class::Array { element, length }, height, span)?;
         }
         Ok(element)
     }
@@ -255,7 +283,9 @@ impl<'a> Types<'a> {
     /// The type that a specification describes.
     pub(super) fn class(&mut self, class: &TypeSpec) -> Result<Rc<Type>, Diagnostic> {
         match &class.kind {
-            TypeKind::Alias(name) => self.lookup(Namespace::Alias, name, class.span),
+            TypeKind::Alias { name, words } => self
+                .lookup(Namespace::Alias, name, class.span)
+                .map_err(|error| self.missing_semicolon(name, words).unwrap_or(error)),
             TypeKind::Integer(attributes) => self.integer(attributes, class.span),
             TypeKind::Float(attributes) => self.float(attributes, class.span),
             TypeKind::Text(attributes) => self.text(attributes),
@@ -278,108 +308,6 @@ impl<'a> Types<'a> {
         }
     }
 
-    fn integer(&mut self, list: &[Attribute], span: Span) -> Result<Rc<Type>, Diagnostic> {
-        const KNOWN: [&str; 7] = [
-            "signed",
-            "byte_order",
-            "size",
-            "align",
-            "base",
-            "encoding",
-            "map",
-        ];
-        let attributes = Attributes::new(list, "an integer", &KNOWN, &mut self.warnings)?;
-        let bits =
-            attributes.require(
-                "size",
-                ("this integer", span),
-                |size| match attributes::unsigned(size)? {
-                    bits @ 1..=64 => Ok(bits as u32),
-                    bits => Err(Diagnostic::error(format!("integer of {bits} bits"))
-                        .at(size.span, "expected 1 to 64 bits")),
-                },
-            )?;
-        let clock = match attributes.get("map") {
-            Some(map) => self.clock(map)?,
-            None => None,
-        };
-        Ok(leaf(Class::Integer(Integer {
-            layout: self.layout(&attributes, bits)?,
-            signed: attributes
-                .read("signed", attributes::boolean)?
-                .unwrap_or(false),
-            base: attributes
-                .read("base", attributes::base)?
-                .unwrap_or_default(),
-            text: attributes
-                .read("encoding", attributes::encoding)?
-                .unwrap_or(false),
-            clock,
-            labels: None,
-        })))
-    }
-
-    fn layout(&self, attributes: &Attributes<'_>, bits: u32) -> Result<BitLayout, Diagnostic> {
-        let order = attributes.read("byte_order", attributes::byte_order)?;
-        let align = attributes.read("align", attributes::alignment)?;
-        Ok(BitLayout {
-            bits,
-            // Whole bytes lie on bytes, other sizes on bits (§4.1.2).
-            align: align.unwrap_or(if bits.is_multiple_of(8) { 8 } else { 1 }),
-            order: order.flatten().unwrap_or(self.byte_order),
-            reversed: false,
-            unit: None,
-        })
-    }
-
-    /// The clock of `map = clock.NAME.value`.
-    fn clock(&mut self, map: &Spanned<Value>) -> Result<Option<(usize, Span)>, Diagnostic> {
-        let path = attributes::word(map).unwrap_or_default();
-        let name = path
-            .strip_prefix("clock.")
-            .and_then(|path| path.strip_suffix(".value"));
-        let Some(name) = name else {
-            self.warnings.push(
-                Diagnostic::warning("mapped to something that is not the value of a clock")
-                    .at(map.span, "expected `clock.NAME.value`; not used"),
-            );
-            return Ok(None);
-        };
-        match self.clocks.get(name) {
-            Some(&clock) => Ok(Some((clock, map.span))),
-            None => Err(Diagnostic::error(format!("unknown clock `{name}`"))
-                .at(map.span, "expected the name of a `clock` block")),
-        }
-    }
-
-    fn float(&mut self, list: &[Attribute], span: Span) -> Result<Rc<Type>, Diagnostic> {
-        const KNOWN: [&str; 4] = ["exp_dig", "mant_dig", "byte_order", "align"];
-        let owner = "a floating point number";
-        let attributes = Attributes::new(list, owner, &KNOWN, &mut self.warnings)?;
-        let owner = ("this floating point number", span);
-        let exponent = attributes.require("exp_dig", owner, attributes::unsigned)?;
-        let mantissa = attributes.require("mant_dig", owner, attributes::unsigned)?;
-        let bits = match (exponent, mantissa) {
-            (5, 11) => 16,
-            (8, 24) => 32,
-            (11, 53) => 64,
-            (15, 113) => 128,
-            _ => {
-                let message =
-                    format!("no IEEE 754 format has {exponent} and {mantissa} binary digits");
-                let expected = "expected 5 and 11, 8 and 24, 11 and 53, or 15 and 113";
-                return Err(Diagnostic::error(message).at(span, expected));
-            }
-        };
-        Ok(leaf(Class::Float(self.layout(&attributes, bits)?)))
-    }
-
-    fn text(&mut self, list: &[Attribute]) -> Result<Rc<Type>, Diagnostic> {
-        let attributes = Attributes::new(list, "a string", &["encoding"], &mut self.warnings)?;
-        attributes.read("encoding", attributes::encoding)?;
-        Ok(leaf(Class::Text))
-    }
-
     fn structure(
         &mut self,
         span: Span,
@@ -392,8 +320,13 @@ impl<'a> Types<'a> {
             let name = name.map_or("", |name| &name.value);
             return self.lookup(Namespace::Struct, name, span);
         };
-        let (fields, height) = self.fields(body, "this structure")?;
-        let align = align.unwrap_or(1);
+        let (
+            Body {
+                fields, unit_align, ..
+            },
+            height,
+        ) = self.fields(body, true)?;
+        let align = align.unwrap_or(1).max(unit_align);
         let class = compound(Class::Struct { fields, align }, height, span)?;
         if let Some(name) = name {
             self.register(Namespace::Struct, name, class.clone())?;
@@ -408,54 +341,86 @@ impl<'a> Types<'a> {
         tag: Option<&Name>,
         body: Option<&[Member]>,
     ) -> Result<Rc<Type>, Diagnostic> {
-        let class = match body {
-            Some(body) => {
-                let (options, height) = self.fields(body, "this variant")?;
-                let options = Rc::new(options);
-                let tag = tag.cloned();
-                let class = compound(Class::Variant { options, tag }, height, span)?;
-                if let Some(name) = name {
-                    self.register(Namespace::Variant, name, class.clone())?;
-                }
-                return Ok(class);
-            }
-            None => {
-                let name = name.map_or("", |name| &name.value);
-                self.lookup(Namespace::Variant, name, span)?
-            }
+        // What is around the braces selects, whatever is declared in them.
+        let tag = tag
+            .map(|tag| self.reference(tag, Purpose::Tag))
+            .transpose()?;
+        let Some(body) = body else {
+            let name = name.map_or("", |name| &name.value);
+            let class = self.lookup(Namespace::Variant, name, span)?;
+            return Ok(match (&class.class, tag) {
+                // The same options, selected by another field.
+                (Class::Variant { options, .. }, Some(tag)) => Rc::new(Type {
+                    class: Class::Variant {
+                        options: options.clone(),
+                        tag: Some(tag),
+                    },
+                    height: class.height,
+                }),
+                _ => class,
+            });
         };
-        match (&class.class, tag) {
-            // The same options, selected by another field.
-            (Class::Variant { options, .. }, Some(tag)) => Ok(Rc::new(Type {
-                class: Class::Variant {
-                    options: options.clone(),
-                    tag: Some(tag.clone()),
-                },
-                height: class.height,
-            })),
-            _ => Ok(class),
+        let (Body { fields, .. }, height) = self.fields(body, false)?;
+        let options = Rc::new(fields);
+        let class = compound(Class::Variant { options, tag }, height, span)?;
+        if let Some(name) = name {
+            self.register(Namespace::Variant, name, class.clone())?;
         }
+        Ok(class)
     }
 
-    /// The members of a structure or options of a variant, and the height of the whole.
-    fn fields(&mut self, body: &[Member], owner: &str) -> Result<(Fields, usize), Diagnostic> {
+    /// What stands in the braces of a structure or variant, and the height of the whole.
+    fn fields(
+        &mut self,
+        members: &[Member],
+        is_structure: bool,
+    ) -> Result<(Body, usize), Diagnostic> {
+        let owner = match is_structure {
+            true => "this structure",
+            false => "this variant",
+        };
+        self.references.enter(is_structure);
         self.scoped(|types| {
-            let mut fields = Fields::default();
             let mut height = 0;
-            for member in body {
+            for member in members {
                 match member {
                     Member::Declaration(declaration) => types.declare(declaration)?,
                     Member::Fields { class, declarators } => {
-                        types.declarators(class, declarators, |_, name, class| {
-                            height = height.max(class.height);
-                            fields.push(name.clone(), class, owner)
-                        })?;
+                        types.declarators(
+                            class,
+                            declarators,
+                            |types, declarator, name, class| {
+                                height = height.max(class.height);
+                                types.member(owner, declarator, name, class)
+                            },
+                        )?;
                     }
                 }
             }
-            fields.remove_underscores();
-            Ok((fields, height + 1))
+            let mut body = types.references.leave();
+            body.fields.remove_underscores();
+            Ok((body, height + 1))
         })
+    }
+
+    /// Adds a member or option to the body in hand; `owner` is what errors call the whole.
+    fn member(
+        &mut self,
+        owner: &str,
+        declarator: &Declarator,
+        name: &Name,
+        mut class: Rc<Type>,
+    ) -> Result<(), Diagnostic> {
+        let body = &mut self.references.body;
+        if is_untagged(&class) {
+            return Err(untagged(name.span));
+        }
+        if let Some(bits) = &declarator.bits {
+            let (field, unit_align) = bit_field(&class, bits)?;
+            body.unit_align = body.unit_align.max(unit_align);
+            class = field;
+        }
+        body.fields.push(name.clone(), class, owner)
     }
 
     fn enumeration(
@@ -483,6 +448,13 @@ impl<'a> Types<'a> {
                     .at(span, "expected an integer after the colon"),
             );
         };
+        if integer.layout.bits > 64 {
+            return Err(Diagnostic::error(format!(
+                "enumeration of an integer of {} bits",
+                integer.layout.bits
+            ))
+            .at(span, "expected an integer of 1 to 64 bits after the colon"));
+        }
         let labels = self.labels(integer, body)?;
         let class = leaf(Class::Integer(Integer {
             labels: Some(Rc::new(labels)),
@@ -493,66 +465,20 @@ impl<'a> Types<'a> {
         }
         Ok(class)
     }
+}
 
-    fn labels(
-        &mut self,
-        integer: &Integer,
-        body: &[Enumerator],
-    ) -> Result<Enumeration, Diagnostic> {
-        let possible = if integer.signed {
-            -(1i128 << (integer.layout.bits - 1))..1 << (integer.layout.bits - 1)
-        } else {
-            0..1 << integer.layout.bits
-        };
-        let mut mappings: Vec<Mapping> = Vec::new();
-        let mut positions = HashMap::new();
-        let mut next = 0;
-        for enumerator in body {
-            let span = enumerator.label.span;
-            let first = enumerator.first.as_ref().map_or(next, |first| first.value);
-            let last = enumerator.last.as_ref().map_or(first, |last| last.value);
-            if first > last {
-                return Err(Diagnostic::error(format!(
-                    "the range of `{}` ends before it begins",
-                    enumerator.label.value
-                ))
-                .at(
-                    enumerator.last.as_ref().map_or(span, |last| last.span),
-                    format!("expected at least {first}"),
-                ));
-            }
-            if last > i128::from(u64::MAX) {
-                return Err(Diagnostic::error("integer too large")
-                    .at(span, format!("this label would stand for {last}")));
-            }
-            if !possible.contains(&first) || !possible.contains(&last) {
-                self.warnings.push(
-                    Diagnostic::warning(format!(
-                        "label `{}` stands for values that the integer cannot have",
-                        enumerator.label.value
-                    ))
-                    .at(
-                        span,
-                        format!("expected {} to {}", possible.start, possible.end - 1),
-                    ),
-                );
-            }
-            next = last + 1;
-            // Bits, in 64 of them.
-            let range = (first as u64, last as u64);
-            let label: Arc<str> = enumerator.label.value.as_str().into();
-            let at = *positions.entry(label.clone()).or_insert(mappings.len());
-            match mappings.get_mut(at) {
-                Some(mapping) => mapping.ranges.push(range),
-                None => mappings.push(Mapping {
-                    label,
-                    ranges: vec![range],
-                }),
-            }
-        }
-        Ok(Enumeration {
-            labels: Arc::new(Labels::new(integer.signed, mappings)),
-            positions,
-        })
+/// Whether a type is a variant that nothing selects, or an array of such.
+fn is_untagged(class: &Type) -> bool {
+    match &class.class {
+        Class::Variant { tag, .. } => tag.is_none(),
+        Class::Array { element, .. } => is_untagged(element),
+        _ => false,
     }
+}
+
+/// That nothing selects the options of a variant.
+pub(super) fn untagged(span: Span) -> Diagnostic {
+    Diagnostic::error("variant without a tag")
+        .at(span, "expected a variant that says what selects")
+        .with_help("write `variant <NAME OF AN ENUMERATION FIELD> ...`")
 }

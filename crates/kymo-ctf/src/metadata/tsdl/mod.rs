@@ -9,8 +9,10 @@ mod attributes;
 mod blocks;
 mod build;
 mod declare;
+mod leaves;
 pub(super) mod names;
 mod parser;
+mod references;
 mod resolve;
 mod types;
 pub(super) mod write;
@@ -21,8 +23,11 @@ mod tests;
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::TraceClass;
+use crate::metadata::limits::Warnings;
 
 /// Reads metadata; also returns the warnings.
 pub(super) fn parse(text: &str) -> Result<(TraceClass, Vec<Diagnostic>), Diagnostic> {
-    blocks::lower(&parser::parse(text)?, text.len())
+    let mut warnings = Warnings::default();
+    let root = parser::parse(text, &mut warnings)?;
+    blocks::lower(&root, text.len(), warnings)
 }

@@ -5,42 +5,56 @@ use kymo_model::Scope;
 use crate::class::Role;
 use crate::metadata::lexer;
 
-/// The words that no name may be: other readers take them for what they are in the grammar
-/// (§C.1.2).
-const KEYWORDS: [&str; 28] = [
+/// The words of the grammar, which no name may be (§C.1.2).
+const GRAMMAR: [&str; 15] = [
     "align",
     "callsite",
-    "char",
     "clock",
-    "const",
-    "double",
     "enum",
     "env",
     "event",
-    "float",
     "floating_point",
-    "int",
     "integer",
-    "long",
-    "short",
-    "signed",
     "stream",
     "string",
     "struct",
     "trace",
     "typealias",
     "typedef",
-    "unsigned",
     "variant",
+];
+
+/// The words of which names of types are made, such as `unsigned long`: no other name may be one
+/// of them, but not all readers mind.
+const OF_TYPES: [&str; 13] = [
+    "char",
+    "const",
+    "double",
+    "float",
+    "int",
+    "long",
+    "short",
+    "signed",
+    "unsigned",
     "void",
     "_Bool",
     "_Complex",
     "_Imaginary",
 ];
 
+/// Whether a word belongs to the grammar.
+pub(in crate::metadata) fn is_of_grammar(word: &str) -> bool {
+    GRAMMAR.contains(&word)
+}
+
+/// Whether a word is a keyword.
+pub(in crate::metadata) fn is_keyword(word: &str) -> bool {
+    is_of_grammar(word) || OF_TYPES.contains(&word)
+}
+
 /// Whether text is a word of the language that is no keyword.
 pub(in crate::metadata) fn is_name(text: &str) -> bool {
-    lexer::is_word(text) && !KEYWORDS.contains(&text)
+    lexer::is_word(text) && !is_keyword(text)
 }
 
 /// What is declared so that people see `name`: readers remove one leading underscore.
@@ -116,7 +130,7 @@ const ROLES: [(Scope, &str, Role, Reach); 9] = [
         Scope::PacketHeader,
         "stream_id",
         Role::StreamClassId,
-        Reach::Anywhere,
+        Reach::Top,
     ),
     (
         Scope::PacketHeader,

@@ -1,8 +1,9 @@
 //! Types, as they are declared: a tree that shares what is used several times.
 //!
-//! References to fields are still names, since they mean something else wherever a type
-//! is used; [`super::build`] makes field classes of it.
+//! References to fields are still names, each with the fields that it can see where it is
+//! written; [`super::build`] makes field classes of it.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,16 +12,17 @@ use kymo_model::{Base, Labels};
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::class::BitLayout;
+use crate::deep::has_room;
 use crate::metadata::lexer::Span;
-use crate::metadata::limits::{MAX_DEPTH, too_deep};
+use crate::metadata::limits::too_deep;
 use crate::metadata::tokens::Name;
 
 /// A type.
 #[derive(Debug)]
 pub(super) struct Type {
     pub(super) class: Class,
-    /// How many types lie within each other; never more than [`MAX_DEPTH`], so that
-    /// recursion over types is safe.
+    /// How many types lie within each other; never more than the stack [has room for](has_room), so
+    /// that recursion over types is safe.
     pub(super) height: usize,
 }
 
@@ -40,7 +42,7 @@ pub(super) enum Class {
     },
     Variant {
         options: Rc<Fields>,
-        tag: Option<Name>,
+        tag: Option<Rc<Reference>>,
     },
 }
 
@@ -77,12 +79,45 @@ impl Enumeration {
 #[derive(Debug)]
 pub(super) enum Length {
     Static(u64),
-    Field(Name),
+    Field(Rc<Reference>),
+}
+
+/// A name that refers to a field.
+#[derive(Debug)]
+pub(super) struct Reference {
+    pub(super) name: Name,
+    /// The fields that precede the place where the name is written.
+    pub(super) visible: Option<Rc<Visible>>,
+    /// How the field was found, as far as the type was used.
+    pub(super) found: Cell<Found>,
+}
+
+/// How the field of a reference was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Not looked for yet: nothing uses the type.
+    No,
+    /// Where the name is written, or by its scope.
+    There,
+    /// Only where the type is used.
+    AtUse,
+}
+
+/// The fields that precede a place, in a body and in those around it.
+#[derive(Debug)]
+pub(super) struct Visible {
+    /// [`Fields::body`] of the structure or variant.
+    pub(super) body: usize,
+    /// How many of its fields precede the place.
+    pub(super) before: usize,
+    pub(super) around: Option<Rc<Visible>>,
 }
 
 /// The members of a structure or the options of a variant.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
+    /// Tells the pairs of braces of a text apart.
+    pub(super) body: usize,
     fields: Vec<Field>,
     positions: HashMap<String, usize>,
 }
@@ -98,6 +133,18 @@ pub(super) struct Field {
 }
 
 impl Fields {
+    /// No fields yet, of a body of their own.
+    pub(super) fn new(body: usize) -> Self {
+        Self {
+            body,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.fields.len()
+    }
+
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Field> {
         self.fields.iter()
     }
@@ -160,7 +207,7 @@ pub(super) fn leaf(class: Class) -> Rc<Type> {
 
 /// A type with parts; `height` counts it and what lies within.
 pub(super) fn compound(class: Class, height: usize, span: Span) -> Result<Rc<Type>, Diagnostic> {
-    if height > MAX_DEPTH {
+    if !has_room(height) {
         return Err(too_deep(span));
     }
     Ok(Rc::new(Type { class, height }))

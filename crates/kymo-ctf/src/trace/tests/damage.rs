@@ -292,15 +292,51 @@ fn a_chunk_of_another_trace_is_empty() {
 }
 
 #[test]
-fn more_tiny_packets_than_their_bytes_account_for() {
+fn no_number_of_tiny_packets_is_too_large() {
     let metadata = "
         trace { major = 1; minor = 8; byte_order = le; };
         stream { packet.context := struct { u8 packet_size; }; };
         event { fields := struct { u8 x; }; };
     ";
-    let trace = one_file(metadata, vec![8; 200_000]);
-    assert_eq!(codes(&trace), [FaultCode::LengthLimit]);
-    assert_eq!(trace.chunk_count(0), (1 << 17) + 200_000 / 64);
+    let count = 300_000;
+    let packets = (0..count).flat_map(|number| [16, number as u8]);
+    let trace = one_file(metadata, packets.collect());
+    assert_eq!(trace.faults(), []);
+    assert_eq!(trace.chunk_count(0), count);
+    for number in [0, 1 << 17, count - 1] {
+        let value = u64::from(number as u8);
+        assert_eq!(
+            walk(&trace, 0, number),
+            (vec![(u64::MAX, vec![value])], None)
+        );
+    }
+}
+
+/// A packet of one byte can hardly be told in less; but all that it says has little room in it.
+#[test]
+fn the_smallest_packets_take_little_more_memory_than_their_file() {
+    let metadata = "
+        trace { major = 1; minor = 8; byte_order = le; };
+        typealias integer { size = 1; align = 1; map = clock.c.value; } := t1;
+        typealias integer { size = 1; align = 1; } := u1;
+        stream {
+            packet.context := struct {
+                integer { size = 4; align = 1; } packet_size;
+                t1 timestamp_begin; t1 timestamp_end; u1 events_discarded; u1 packet_seq_num;
+            };
+        };
+        event { fields := struct { u8 x; }; };
+    ";
+    let count = 200_000;
+    let mut random: u32 = 1;
+    let packets = (0..count).map(|_| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        8 | (random >> 24) as u8 & 0xf0
+    });
+    let trace = one_file(metadata, packets.collect());
+    assert_eq!(trace.chunk_count(0), count);
+    let memory = trace.streams[0].packets.memory();
+    assert!(memory < 10 * count, "{memory}");
 }
 
 #[test]

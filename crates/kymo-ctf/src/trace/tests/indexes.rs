@@ -100,6 +100,27 @@ fn with_an_index_packets_are_not_touched() {
 }
 
 #[test]
+fn an_index_of_an_unknown_format_is_ignored() {
+    let data = bytes_of(&packets());
+    let scanned = told(&usual(&[("file", data.clone())]));
+    let right = index(&packets(), 1, 0);
+    let mut later = right.clone();
+    later[7] = 2;
+    let other = b"another format, of any length".to_vec();
+    for (index, why) in [(later, "version 2.1"), (other, "begins with 0x616e6f74")] {
+        let trace = indexed(USUAL, data.clone(), index);
+        assert_eq!(trace.faults(), []);
+        assert_eq!(told(&trace), scanned);
+        assert!(trace.files()[0].index.is_none());
+        let [note] = trace.notes() else {
+            panic!("{:?}", trace.notes());
+        };
+        assert!(note.contains(why), "{note}");
+        assert!(note.starts_with("`index/file.idx` is ignored: "), "{note}");
+    }
+}
+
+#[test]
 fn a_wrong_index_is_told_and_done_without() {
     let data = bytes_of(&packets());
     let scanned = told(&usual(&[("file", data.clone())]));
@@ -112,8 +133,8 @@ fn a_wrong_index_is_told_and_done_without() {
     let record = |number: usize, word: usize| 16 + 72 * number + 8 * word + 7;
     let wrong = [
         (vec![], "0 bytes"),
-        (changed(0, 0), "begins with"),
-        (changed(7, 2), "version 2.1"),
+        (right[..2].to_vec(), "2 bytes"),
+        (right[..15].to_vec(), "15 bytes"),
         (changed(15, 56), "records of 56 bytes"),
         (changed(15, 0), "records of 0 bytes"),
         (right[..100].to_vec(), "84 bytes of records"),

@@ -7,13 +7,14 @@ mod indexes;
 mod losses;
 mod merging;
 mod packets;
+mod refresh;
 mod sections;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use kymo_io::Bytes;
-use kymo_model::{Cursor, Event, Fault, FaultCode, FieldId, Recording, Visitor};
+use kymo_model::{Cursor, Event, Fault, FaultCode, FieldId, Recording, Shift, Visitor};
 
 use super::{Directory, Options, StreamFile, Trace};
 use crate::metadata;
@@ -139,9 +140,11 @@ fn directory_of(path: &str, text: &str, files: &[(&str, Vec<u8>)]) -> Directory 
     });
     Directory {
         metadata,
+        metadata_file: (path.join("metadata"), Bytes::from(Vec::new())),
         files: files.collect(),
         path,
         faults: Vec::new(),
+        is_whole: true,
     }
 }
 

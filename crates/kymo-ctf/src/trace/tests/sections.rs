@@ -109,9 +109,11 @@ pub(super) fn rfc(declarations: &str, files: &[(&str, Vec<u8>)]) -> Trace {
     });
     trace(vec![Directory {
         metadata,
+        metadata_file: (path.join("metadata"), Bytes::from(Vec::new())),
         files: files.collect(),
         path,
         faults: Vec::new(),
+        is_whole: true,
     }])
 }
 

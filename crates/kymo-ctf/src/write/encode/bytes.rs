@@ -10,7 +10,7 @@ use crate::decode::op::{BitsOp, BytesOp, Count, Op, Shown};
 impl Encode<'_> {
     /// Puts text or bytes of which only their number is told.
     fn sized(&mut self, at: BytesOp, bytes: &[u8], size: u64) {
-        let begin = self.buffer.aligned(at.align);
+        let begin = self.buffer.aligned(at.align());
         let end = size.checked_mul(8).and_then(|bits| begin.checked_add(bits));
         if self.room(end.unwrap_or(u64::MAX)) {
             self.buffer.put_bytes(begin, bytes);

@@ -5,7 +5,7 @@ mod bytes;
 mod compound;
 mod number;
 
-use kymo_model::{FieldId, Schema, Visitor};
+use kymo_model::{FieldId, Schema, Visitor, Wide};
 
 use self::number::Fixed;
 
@@ -344,7 +344,14 @@ impl<'e> Encode<'e> {
                     };
                 }
                 Op::Clear { slot } => self.scratch.slots[slot as usize] = Slot::default(),
-                Op::Role { .. } | Op::EventClassId | Op::Clock { .. } | Op::Uuid => {}
+                Op::Role { .. } | Op::EventClassId | Op::Clock { .. } | Op::Uuid | Op::Deep => {}
+                Op::Skip { align, bits } => {
+                    let end = self.buffer.aligned(align).saturating_add(bits);
+                    if self.stop.is_some() || !self.room(end) {
+                        return;
+                    }
+                    self.buffer.pos = end;
+                }
                 _ => return,
             }
             self.next += 1;
@@ -456,6 +463,10 @@ impl Visitor for Encode<'_> {
     #[inline]
     fn sint(&mut self, _: FieldId, value: i64) {
         self.number(value as u64, value < 0);
+    }
+
+    fn wide(&mut self, _: FieldId, value: Wide<'_>) {
+        self.write_wide(value);
     }
 
     fn float(&mut self, _: FieldId, value: f64) {
@@ -576,6 +587,7 @@ fn value_field(op: &Op) -> Option<FieldId> {
         Op::VarUint(at) | Op::VarSint(at) | Op::Text(at) => Some(at.field),
         Op::WideText { at, .. } | Op::SizedText { at, .. } | Op::Blob { at, .. } => Some(at.field),
         Op::F128(op) => Some(op.field),
+        Op::Wide(op) => Some(op.field),
         op => Fixed::of(op).map(|fixed| fixed.field),
     }
 }
@@ -586,6 +598,7 @@ fn value_name(op: &Op) -> &'static str {
         Op::VarUint(_) | Op::VarSint(_) => "an integer",
         Op::Text(_) | Op::WideText { .. } | Op::SizedText { .. } => "text",
         Op::Blob { .. } => "a BLOB",
+        Op::Wide(_) => "an integer of more than 64 bits",
         Op::F128(_) => "a floating point number of 128 bits",
         op => match Fixed::of(op).map(|fixed| fixed.shown) {
             Some(Shown::Uint) => "an unsigned integer",

@@ -1,10 +1,10 @@
 //! Numbers: of fixed sizes at any bit, in LEB128, floating point.
 
 use kymo_machine::{ByteOrder, bits};
-use kymo_model::FieldId;
+use kymo_model::{FieldId, Wide};
 
 use super::{Encode, Stop};
-use crate::decode::op::{BitsOp, BytesOp, Op, Shown};
+use crate::decode::op::{BitsOp, BytesOp, Op, Shown, WideOp};
 
 /// How many bytes of LEB128 hold any number.
 const MOST_LEB128: u32 = 10;
@@ -30,7 +30,7 @@ impl Fixed {
         let whole = |at: BytesOp, bits, order, shown| Self {
             field: at.field,
             bits,
-            align: at.align,
+            align: at.align(),
             order,
             reversed: false,
             unit: 0,
@@ -181,6 +181,13 @@ impl Encode<'_> {
             Op::VarSint(at) if negative == ((value as i64) < 0) => {
                 self.leb128(at, value, true, leb128);
             }
+            Op::Wide(op) if op.signed || !negative => {
+                let sign = if negative { u64::MAX } else { 0 };
+                self.wide(&op, |above| if above == 0 { value } else { sign });
+            }
+            Op::Wide(op) => {
+                self.too_large(op.field, value, negative, op.bits.into(), Shown::Uint);
+            }
             Op::VarUint(at) => self.too_large(at.field, value, negative, 64, Shown::Uint),
             Op::VarSint(at) => self.too_large(at.field, value, negative, 64, Shown::Sint),
             _ => self.unexpected("a number"),
@@ -253,7 +260,7 @@ impl Encode<'_> {
 
     /// Writes LEB128, as short as can be or in a number of bytes.
     fn leb128(&mut self, at: BytesOp, value: u64, signed: bool, bytes: Option<u32>) {
-        let begin = self.buffer.aligned(at.align);
+        let begin = self.buffer.aligned(at.align());
         let mut out = [0; MOST_LEB128 as usize];
         let mut rest = value;
         let mut count = 0;
@@ -303,6 +310,56 @@ impl Encode<'_> {
             (true, 64) => self.fixed(&fixed, value.to_bits()),
             _ => self.unexpected("a floating point number"),
         }
+    }
+
+    pub(super) fn write_wide(&mut self, value: Wide<'_>) {
+        if self.stop.is_some() {
+            return;
+        }
+        let Some(&Op::Wide(op)) = self.upcoming() else {
+            return self.unexpected("an integer of more than 64 bits");
+        };
+        let bits = u32::from(op.bits);
+        if (value.bits(), value.is_signed()) != (bits, op.signed) {
+            let kind = |signed| if signed { "signed" } else { "unsigned" };
+            return self.fail(
+                op.field,
+                format!(
+                    "{} integer of {} bits is given, and here is {} one of {bits} bits",
+                    kind(value.is_signed()),
+                    value.bits(),
+                    kind(op.signed)
+                ),
+            );
+        }
+        let bytes = value.bytes();
+        self.wide(&op, |above| {
+            let low_first = bytes.iter().rev().skip(above as usize / 8).take(8);
+            low_first
+                .rev()
+                .fold(0, |part, &byte| part << 8 | u64::from(byte))
+        });
+    }
+
+    /// Puts an integer of more than 64 bits: `part` gives the 64 bits above so many.
+    fn wide(&mut self, op: &WideOp, part: impl Fn(u32) -> u64) {
+        self.last_filled = 0;
+        let Some(fixed) = Fixed::of(&Op::Bits(op.place())) else {
+            return;
+        };
+        let Some(at) = self.place(&fixed, op.bits.into()) else {
+            return;
+        };
+        for piece in op.parts() {
+            let value = part(piece.above) & u64::MAX >> (64 - piece.bits);
+            let value = match op.reversed {
+                true => bits::reverse_bits(value, piece.bits),
+                false => value,
+            };
+            self.buffer.put(at + piece.at, piece.bits, op.order, value);
+        }
+        self.buffer.pos = at + u64::from(op.bits);
+        self.step();
     }
 
     pub(super) fn write_float128(&mut self, value: u128) {

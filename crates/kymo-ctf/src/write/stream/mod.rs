@@ -170,7 +170,9 @@ impl<S: PacketSink> StreamWriter<S> {
 
     /// Writes an event: `ticks` are the full ticks of the stream's clock, where it has one. Its
     /// values are taken in the order of its class. It begins a new packet where it needs one, and
-    /// `fields` may then be asked twice.
+    /// `fields` may then be asked twice: where packets end by themselves and this one is full, and
+    /// where the header of the event has too few bits for its time, but that of a packet has not. A
+    /// packet without events then begins later instead.
     ///
     /// # Errors
     ///
@@ -327,11 +329,8 @@ impl<S: PacketSink> StreamWriter<S> {
             };
             let limit = self.limit(&open);
             let before = self.buffer.mark();
-            let is_late = self.is_beyond_end(&open, ticks);
-            // The beginning of a new packet tells a time that the header of the event cannot tell.
-            let helps_a_packet = open.events > 0
-                && self.ends_packets()
-                && ticks.is_some_and(|ticks| ticks != open.now);
+            let is_late = open.events > 0 && self.is_beyond_end(&open, ticks);
+            let mut is_untold = is_late;
             let encoder = &*self.encoder;
             let told = Told {
                 id: encoder.class.streams[self.stream_class].events[class.event].id,
@@ -346,14 +345,11 @@ impl<S: PacketSink> StreamWriter<S> {
                 limit,
             };
             let lenient = self.options.lenient;
-            let done = match is_late && open.events > 0 {
+            let done = match is_late {
                 true => Err(Stop::Full),
                 false => place
                     .header(self.stream_class, &told, &self.header_members, lenient)
-                    .map_err(|stop| match helps_a_packet {
-                        true => Stop::Full,
-                        false => stop,
-                    })
+                    .inspect_err(|stop| is_untold = matches!(stop, Stop::Error(_)))
                     .and_then(|()| write(place)),
             };
             let done = done.and_then(|(value, keep)| {
@@ -379,13 +375,14 @@ impl<S: PacketSink> StreamWriter<S> {
                     self.buffer.rewind(before);
                     return Ok(value);
                 }
-                Err(Stop::Full) if open.events > 0 && self.ends_packets() => {
-                    self.buffer.rewind(before);
-                    self.end_packet(None)?;
-                }
                 Err(stop) => {
                     self.buffer.rewind(before);
-                    return Err(self.refused(stop));
+                    let is_full = matches!(stop, Stop::Full) && self.ends_packets();
+                    match ticks.filter(|&ticks| is_untold && self.can_begin_at(&open, ticks)) {
+                        Some(ticks) if open.events == 0 => self.begin_again(&open, ticks)?,
+                        None if !is_full || open.events == 0 => return Err(self.refused(stop)),
+                        _ => self.end_packet(None)?,
+                    }
                 }
             }
         }
@@ -395,6 +392,17 @@ impl<S: PacketSink> StreamWriter<S> {
     fn ends_packets(&self) -> bool {
         let of = self.of();
         self.options.packet_bytes.is_some() && (of.has_total || of.has_content)
+    }
+
+    /// Whether another packet that begins with an event could tell its time, which is not told in
+    /// the one in hand.
+    fn can_begin_at(&self, open: &Open, ticks: u64) -> bool {
+        let of = self.of();
+        of.has_begin
+            && match open.events {
+                0 => ticks != open.begin,
+                _ => ticks != open.now && (of.has_total || of.has_content) && self.can_end(),
+            }
     }
 
     /// Where the packet must end, in bits.

@@ -11,7 +11,8 @@ pub struct StreamOptions {
     /// Number of the stream, for packets that tell it.
     pub stream_id: Option<u64>,
     /// A packet ends before it would become larger than this, in bytes, 4096 at least; one event
-    /// may be larger alone. `None` ends packets only where that is [told](super::StreamWriter::end_packet).
+    /// may be larger alone. `None` ends packets only where that is
+    /// [told](super::StreamWriter::end_packet), and where the time of an event needs another packet.
     pub packet_bytes: Option<u64>,
     /// Whether the time may go back, as far as the headers of events can tell so.
     pub any_order: bool,

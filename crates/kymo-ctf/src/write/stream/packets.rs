@@ -62,6 +62,10 @@ impl<S: PacketSink> StreamWriter<S> {
             (None, Dialect::Rfc11) => open.discarded,
             (None, _) => self.discarded,
         };
+        if open.events == 0 && has_clock {
+            // What follows is not earlier.
+            self.last = Some(open.begin);
+        }
         let content_bits = self.buffer.pos;
         let least = open.start.least_bytes.saturating_mul(8).min(MOST_BITS);
         let page = match encoder.class.dialect {
@@ -223,6 +227,25 @@ impl<S: PacketSink> StreamWriter<S> {
                 Err(error)
             }
         }
+    }
+
+    /// Begins the packet in hand, which has no events yet, at another time.
+    pub(super) fn begin_again(&mut self, open: &Open, begin: u64) -> Result<(), WriteError> {
+        let mut again = |begin| {
+            self.open = None;
+            self.buffer.clear();
+            let start = PacketStart {
+                begin: Some(begin),
+                ..open.start
+            };
+            self.open_packet(start, begin)
+        };
+        let begun = again(begin);
+        if begun.is_err() {
+            // It cannot tell that time either, and stays as it was.
+            again(open.begin)?;
+        }
+        begun
     }
 
     /// Ticks of the clock as a reader has them where the packet begins whose head was just written.

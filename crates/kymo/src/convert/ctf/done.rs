@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kymo_model::FaultReport;
 
+use crate::Discarded;
 use crate::report::MOST_FAULTS;
 
 /// Kinds of what could not be written that are told of a stream; there may be one for each event.
@@ -22,6 +23,8 @@ pub(super) struct Done {
     /// in nanoseconds.
     pub(super) early: u64,
     pub(super) untimed: u64,
+    /// What the recorder discarded, of what was looked at.
+    pub(super) discarded: Discarded,
     /// Packets that tell other times or counts than those of the source.
     pub(super) mended: u64,
 }

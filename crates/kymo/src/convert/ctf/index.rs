@@ -1,11 +1,12 @@
 //! Index files for traces that have none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kymo_ctf::decode::PacketHead;
 use kymo_ctf::trace::{Packet, Trace};
 use kymo_ctf::write::{PacketInfo, index};
+use kymo_io::without_compression;
 use kymo_model::{Chunk, Recording};
 
 /// What [`indexes`] makes of a trace.
@@ -61,7 +62,7 @@ pub fn indexes(trace: &Trace) -> Indexes {
         let (Some(directory), Some(name)) = (file.path.parent(), file.path.file_name()) else {
             continue;
         };
-        let mut name = name.to_owned();
+        let mut name = without_compression(Path::new(name)).into_os_string();
         name.push(".idx");
         let bytes = files
             .entry(directory.join("index").join(name))

@@ -1,11 +1,24 @@
 //! The same fields, laid out otherwise: in another byte order, or without alignment.
 
 use kymo_ctf::class::{BitLayout, FieldClass, Length, Role, StreamClass, TraceClass};
+use kymo_ctf::deep;
 use kymo_machine::ByteOrder;
 
 /// Lays out all fields of a trace otherwise. Fields that do not have the native byte order keep
 /// theirs, such as addresses of networks.
 pub(super) fn change(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) {
+    let changed = deep::with_room(&[trace], || {
+        let mut changed = trace.clone();
+        change_here(&mut changed, order, packed);
+        changed
+    });
+    // What is too deep, fitting refuses.
+    if let Some(changed) = changed {
+        *trace = changed;
+    }
+}
+
+fn change_here(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) {
     let native = trace.native_order();
     let to = order.unwrap_or(native);
     if trace.byte_order.is_some() {
@@ -17,10 +30,6 @@ pub(super) fn change(trace: &mut TraceClass, order: Option<ByteOrder>, packed: b
         // Bits of both byte orders cannot share a byte: where it could come to that, all stays
         // aligned.
         packed: packed && has_one_order(class, native, to),
-    };
-    let tells_content = |class: &Option<FieldClass>| {
-        let class = class.as_ref();
-        class.is_some_and(|class| class.has_role(Role::PacketContentLength))
     };
     let by_header = tells_content(&trace.packet_header);
     for stream in &mut trace.streams {
@@ -44,6 +53,12 @@ pub(super) fn change(trace: &mut TraceClass, order: Option<ByteOrder>, packed: b
     }
 }
 
+/// Whether a structure of packets tells where their content ends.
+fn tells_content(class: &Option<FieldClass>) -> bool {
+    let class = class.as_ref();
+    class.is_some_and(|class| class.has_role(Role::PacketContentLength))
+}
+
 /// Gives the times at which packets begin all of their bits. A time that has fewer goes on from the
 /// packet before it, and in CTF 2 from zero.
 pub(super) fn tell_whole_times(trace: &mut TraceClass) {
@@ -53,6 +68,44 @@ pub(super) fn tell_whole_times(trace: &mut TraceClass) {
             tell_any_size(stream);
         }
     }
+}
+
+/// Gives times all of their bits that could not be told where packets and events before them are
+/// left out. Events may keep few bits where another packet can begin with any of them and tell all.
+/// Which stream classes have other events so, a line each.
+pub(super) fn tell_times_apart(trace: &mut TraceClass) -> Vec<String> {
+    tell_whole_times(trace);
+    let by_header = tells_content(&trace.packet_header);
+    let mut lines = Vec::new();
+    for stream in trace.streams.iter_mut().filter(|of| of.clock.is_some()) {
+        let context = stream.packet_context.as_mut();
+        let tells_begin = context.is_some_and(|context| {
+            widen(context, Role::PacketEndTimestamp);
+            context.has_role(Role::DefaultClockTimestamp)
+        });
+        let can_split = tells_begin && (by_header || tells_content(&stream.packet_context));
+        if let Some(header) = &mut stream.event_header
+            && !can_split
+            && most_bits(header, Role::DefaultClockTimestamp).is_some_and(|bits| bits < 64)
+        {
+            widen(header, Role::DefaultClockTimestamp);
+            lines.push(format!(
+                "data stream class {}: times of events have 64 bits, since packets do not tell theirs",
+                stream.id
+            ));
+        }
+    }
+    lines
+}
+
+/// The bits of the largest field that has a role: of a variable-length integer, all of 64.
+fn most_bits(class: &FieldClass, role: Role) -> Option<u32> {
+    let bits = |class: &FieldClass| match class {
+        FieldClass::Integer { layout, .. } => layout.bits,
+        _ => 64,
+    };
+    let having = (class.walk()).filter(|(_, class)| class.roles().contains(&role));
+    having.map(|(_, class)| bits(class)).max()
 }
 
 /// Gives the sizes that packets tell all of their bits: where more lies before the events than in the
@@ -74,6 +127,11 @@ fn widen(class: &mut FieldClass, role: Role) -> bool {
             .iter_mut()
             .map(|member| widen(&mut member.class, role))
             .fold(false, |any, was_narrow| any | was_narrow),
+        FieldClass::Variant { options, .. } => options
+            .iter_mut()
+            .map(|option| widen(&mut option.class, role))
+            .fold(false, |any, was_narrow| any | was_narrow),
+        FieldClass::Optional { content, .. } => widen(content, role),
         _ => false,
     }
 }
@@ -153,14 +211,8 @@ impl How {
 
 /// Whether all bit fields will have one byte order.
 fn has_one_order(class: &FieldClass, native: ByteOrder, to: ByteOrder) -> bool {
-    let is_one = |class: &FieldClass| {
-        class
-            .layout()
-            .is_none_or(|layout| layout.order == native || layout.order == to)
-    };
-    is_one(class)
-        && class
-            .parts()
-            .into_iter()
-            .all(|part| has_one_order(part, native, to))
+    class.walk().all(|(_, class)| {
+        let layout = class.layout();
+        layout.is_none_or(|layout| layout.order == native || layout.order == to)
+    })
 }

@@ -38,6 +38,9 @@ pub(super) struct Mended {
     pub(super) sifted: Sifted,
     /// That it says something else than its index file, if so.
     pub(super) contradiction: Option<Fault>,
+    /// Whether its times contradict its events or those of its neighbours, and nothing shows that
+    /// it stands where it belongs: then nobody knows when its events were.
+    pub(super) is_lost: bool,
 }
 
 /// Goes through the packets of a stream.
@@ -47,6 +50,8 @@ pub(super) struct Mender {
     floor: u64,
     discarded: Option<u64>,
     sequence: Option<u64>,
+    /// What the packet before says its number is.
+    said: Option<u64>,
     /// The counters of its section, once they are needed, where its streams count together.
     section: OnceCell<Option<Section>>,
 }
@@ -84,6 +89,11 @@ impl Mender {
             .and_then(|next| trace.head(next.stream, next.number).ok());
         let next_head = next_head.map(|(head, _)| head);
         let (times, heard, sifted) = self.times(trace, chunk, next.as_ref());
+        let is_lost = match self.is_in_place(head, next_head.as_ref()) {
+            Some(true) => false,
+            Some(false) => times.clock.is_some() || chunk.begin > chunk.end.or(chunk.begin),
+            None => times.clock.is_some(),
+        };
         let mut mended = head.clone();
         let number = |counter: Counter| counter.map(|(number, _)| number);
         let next = |of: fn(&PacketHead) -> Counter| next_head.as_ref().and_then(of);
@@ -107,9 +117,12 @@ impl Mender {
                 .map(|(behind, (_, bits))| (behind, bits));
             mended.discarded = counter(before, head.discarded, behind, 0);
         }
-        (self.sequence, self.discarded) = (number(mended.sequence), number(mended.discarded));
-        let last = heard.last.max(times.end).unwrap_or(0);
-        self.floor = self.floor.max(last);
+        if !is_lost {
+            (self.sequence, self.discarded) = (number(mended.sequence), number(mended.discarded));
+            self.said = number(head.sequence);
+            let last = heard.last.max(times.end).unwrap_or(0);
+            self.floor = self.floor.max(last);
+        }
         let (_, contradiction) = trace.salvage(chunk);
         let is_changed = contradiction.is_some()
             || times.clock.is_some()
@@ -122,7 +135,17 @@ impl Mender {
             whole: heard.is_whole.then_some(heard.events),
             sifted,
             contradiction,
+            is_lost,
         }
+    }
+
+    /// Whether the number of a packet, if it has one, shows that it belongs between its neighbours.
+    fn is_in_place(&self, head: &PacketHead, next: Option<&PacketHead>) -> Option<bool> {
+        let (now, bits) = head.sequence?;
+        let next = next.and_then(|next| next.sequence);
+        let is_behind = self.said.is_none_or(|before| far(before, now, bits) > 0);
+        let is_before = next.is_none_or(|(next, _)| far(now, next, bits) > 0);
+        Some(is_behind && is_before)
     }
 
     /// The counters of all streams of a stream's section, if they count together.
@@ -282,13 +305,18 @@ fn hear(trace: &Trace, chunk: &Chunk, clock: Option<u64>, bounds: Bounds) -> Hea
 /// A counter as it is in a packet, and the bits that it has there.
 type Counter = Option<(u64, u32)>;
 
+/// How far it is from one number of a counter to another, with sign, of as many bits as the counter has.
+fn far(from: u64, to: u64, bits: u32) -> i64 {
+    let unused = 64u32.saturating_sub(bits).min(63);
+    (to.wrapping_sub(from) << unused).cast_signed() >> unused
+}
+
 /// What a counter should say that grows by `step` at least from packet to packet: the same, unless
 /// it leaves the way from the packet before to the next one, and these two agree.
 fn counter(before: Option<u64>, now: Counter, next: Counter, step: u64) -> Counter {
     let (number, bits) = now?;
     let unused = 64u32.saturating_sub(bits).min(63);
-    // How far it is from one to another, with sign, of as many bits as the counter has.
-    let far = |from: u64, to: u64| (to.wrapping_sub(from) << unused).cast_signed() >> unused;
+    let far = |from: u64, to: u64| far(from, to, bits);
     let mask = u64::MAX >> unused;
     let next = next.map(|(next, _)| next);
     let step = step.cast_signed();

@@ -23,6 +23,8 @@ mod seal;
 mod section;
 mod sift;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::io;
@@ -42,10 +44,10 @@ pub use self::index::{Indexes, indexes};
 use self::plan::{Job, Plan};
 use self::seal::Sealing;
 use super::losses::{Loss, Losses};
-use crate::AnyRecording;
 use crate::filter::{Filter, Worker};
 use crate::report::MOST_FAULTS;
 use crate::threads::in_threads;
+use crate::{AnyRecording, Discarded};
 
 /// Makes the random bytes of an encrypted packet, which must not come twice with a key.
 pub type Nonce = fn() -> io::Result<[u8; NONCE_BYTES]>;
@@ -87,6 +89,8 @@ pub struct Written {
     pub changes: Vec<String>,
     /// What could not be written, with how often and why.
     pub refused: Vec<String>,
+    /// What the recorders discarded, which the trace tells too.
+    pub discarded: Discarded,
     /// Packets that tell other times or counts than those of the recording, which were damaged.
     pub mended: u64,
 }
@@ -210,6 +214,7 @@ impl Written {
         self.faults.extend(done.faults);
         self.more_faults += done.more_faults;
         self.mended += done.mended;
+        self.discarded.add(&done.discarded);
         losses.add(Loss::Early, done.early);
         losses.add(Loss::Untimed, done.untimed);
     }

@@ -1,11 +1,15 @@
 //! Class models of recordings that are no traces: of what their schemas tell.
 
+use std::collections::HashSet;
+
+use kymo_cpel::file::{Section, kind};
+use kymo_cpel::recording::Datum;
 use kymo_ctf::class::{
     Dialect, Encoding, EventRecordClass, FieldClass, FieldPath, FieldRef, IntegerStyle, Length,
     Member, Role, Selector, Step, StreamClass, TraceClass, VariantOption,
 };
 use kymo_machine::ByteOrder;
-use kymo_model::{EventClass, FieldId, Kind, Recording, Schema, Scope};
+use kymo_model::{Base, EventClass, FieldId, Kind, Recording, Schema, Scope};
 
 use super::plan::{header, layout_of, number};
 use crate::AnyRecording;
@@ -91,11 +95,11 @@ fn stream(
     context.push(number("events_discarded", 64, &[Role::DiscardedEvents]));
     context.push(number("packet_seq_num", 64, &[Role::PacketSequenceNumber]));
     let classes = of.event_classes().iter();
-    let of_stream = classes.filter(|class| class.stream_class == number_of);
-    let events = of_stream
-        .enumerate()
-        .map(|(id, class)| event(class, id as u64, how));
-    let events: Vec<_> = events.collect();
+    let of_stream: Vec<_> = classes
+        .filter(|class| class.stream_class == number_of)
+        .collect();
+    let events = of_stream.iter().zip(event_ids(&of_stream));
+    let events: Vec<_> = events.map(|(class, id)| event(class, id, how)).collect();
     // What all classes of a stream have is its own.
     let first = of
         .event_classes()
@@ -110,6 +114,53 @@ fn stream(
         events,
         ..StreamClass::default()
     }
+}
+
+/// The numbers of event classes: their own, such as the codes of an event log, where 32 bits hold
+/// them and no other class has them, and else the first ones that are free.
+fn event_ids(classes: &[&EventClass]) -> Vec<u64> {
+    let mut used = HashSet::new();
+    let own: Vec<Option<u64>> = classes
+        .iter()
+        .map(|class| Some(class.id).filter(|&id| u32::try_from(id).is_ok() && used.insert(id)))
+        .collect();
+    let mut free = 0..;
+    own.into_iter()
+        .map(|own| {
+            own.or_else(|| free.find(|&id| used.insert(id)))
+                .unwrap_or(0)
+        })
+        .collect()
+}
+
+/// What a trace does not hold of a recording, for people.
+pub(super) fn dropped(of: &AnyRecording) -> Vec<String> {
+    let AnyRecording::Cpel(log) = of else {
+        return Vec::new();
+    };
+    let definitions = log.definitions();
+    let formats = (0..definitions.events.len()).filter(|&class| match log.datum(class) {
+        Datum::Format(format) => format != b"%s",
+        Datum::None | Datum::Bad(_) => false,
+    });
+    let is_unknown = |section: &&Section| kind::name(section.kind).is_none();
+    let date = log.header().map_or(0, |header| header.date);
+    [
+        ("formats of datums", formats.count()),
+        ("symbols", definitions.symbols.len()),
+        (
+            "sections of unknown types",
+            log.sections().iter().filter(is_unknown).count(),
+        ),
+        ("the date of the file", usize::from(date != 0)),
+    ]
+    .into_iter()
+    .filter(|&(_, count)| count > 0)
+    .map(|(what, count)| match count {
+        1 if what.starts_with("the ") => format!("{what} is dropped"),
+        _ => format!("{what} are dropped: {count}"),
+    })
+    .collect()
 }
 
 fn event(class: &EventClass, id: u64, how: How) -> EventRecordClass {
@@ -159,6 +210,7 @@ impl Maker<'_> {
         match &of.kind {
             Kind::Uint { bits, base, labels } => integer(*bits, false, *base, labels),
             Kind::Sint { bits, base, labels } => integer(*bits, true, *base, labels),
+            Kind::Wide { bits, signed } => integer(*bits, *signed, Base::Hexadecimal, &None),
             Kind::Float { bits } => FieldClass::Float(layout_of(*bits, self.how.order)),
             Kind::Bool { bits } => FieldClass::Bool(layout_of(*bits, self.how.order)),
             Kind::BitArray { bits } => FieldClass::BitArray(layout_of(*bits, self.how.order)),
@@ -210,7 +262,7 @@ impl Maker<'_> {
     fn member(&mut self, name: &str, field: FieldId, members: &mut Vec<Member>) {
         let of = self.schema.field(field);
         let told = |what: &str, bits| number(&format!("{name}_{what}"), bits, self.how.order, &[]);
-        let teller = match of.kind {
+        let loss_reporter = match of.kind {
             _ if !self.how.tells_beside => None,
             Kind::Array { length: Some(_) } => None,
             Kind::Array { length: None } | Kind::Blob => Some(told("length", 32)),
@@ -218,8 +270,8 @@ impl Maker<'_> {
             Kind::Variant => Some(told("kind", 8)),
             _ => None,
         };
-        members.extend(teller);
-        let teller = FieldRef {
+        members.extend(loss_reporter);
+        let loss_reporter = FieldRef {
             targets: vec![FieldPath {
                 scope: self.path.scope,
                 steps: {
@@ -230,17 +282,17 @@ impl Maker<'_> {
             }],
         };
         self.path.steps.push(Step::Child(members.len()));
-        let class = self.told(field, teller);
+        let class = self.told(field, loss_reporter);
         self.path.steps.pop();
         members.push(Member::new(name, class));
     }
 
     /// The class of a field of which another one may have to tell.
-    fn told(&mut self, field: FieldId, teller: FieldRef) -> FieldClass {
+    fn told(&mut self, field: FieldId, loss_reporter: FieldRef) -> FieldClass {
         let of = self.schema.field(field);
         let children = of.children.clone();
-        let counted = |teller| match self.how.tells_beside {
-            true => Length::Dynamic(teller),
+        let counted = |loss_reporter| match self.how.tells_beside {
+            true => Length::Dynamic(loss_reporter),
             false => {
                 let layout = layout_of(32, self.how.order);
                 Length::Inline(Box::new(FieldClass::unsigned(layout, &[])))
@@ -250,20 +302,20 @@ impl Maker<'_> {
             Kind::Array { length } => FieldClass::Array {
                 length: match length {
                     Some(length) => Length::Static(length),
-                    None => counted(teller),
+                    None => counted(loss_reporter),
                 },
                 element: Box::new(self.part(Step::Element, children.first())),
                 min_align: 1,
                 roles: Vec::new(),
             },
             Kind::Blob => FieldClass::Blob {
-                length: counted(teller),
+                length: counted(loss_reporter),
                 media_type: "application/octet-stream".to_owned(),
                 roles: Vec::new(),
             },
             Kind::Optional => FieldClass::Optional {
                 content: Box::new(self.part(Step::Content, children.first())),
-                selector: teller,
+                selector: loss_reporter,
                 when: Selector::Unsigned(vec![(1, 1)]),
             },
             Kind::Variant => FieldClass::Variant {
@@ -276,7 +328,7 @@ impl Maker<'_> {
                         when: Selector::Unsigned(vec![(option as u64 + 1, option as u64 + 1)]),
                     })
                     .collect(),
-                selector: teller,
+                selector: loss_reporter,
             },
             _ => self.class(field),
         }

@@ -80,12 +80,21 @@ impl<'r> Plan<'r> {
                 });
             }
             layout::change(&mut class, options.order, options.packed);
-            if (class.dialect == Dialect::Ctf2) != (options.dialect == Dialect::Ctf2) {
-                layout::tell_whole_times(&mut class);
+            // In CTF 2, the time of a packet does not go on from the packet before it either.
+            let is_other = (class.dialect == Dialect::Ctf2) != (options.dialect == Dialect::Ctf2);
+            let is_cut = !filter.wants_all(recording) || !of.faults().is_empty();
+            if options.dialect == Dialect::Rfc11 {
+                if is_other {
+                    layout::tell_whole_times(&mut class);
+                }
+            } else if is_other || is_cut {
+                changes.extend(layout::tell_times_apart(&mut class));
             }
             let fitted = fit(&class, options.dialect)?;
-            changes.extend(fitted.changes.iter().map(|change| match which.len() {
-                1 => change.to_string(),
+            let fitted_changes = fitted.changes.iter().map(ToString::to_string);
+            let of_recording = model::dropped(of).into_iter().chain(fitted_changes);
+            changes.extend(of_recording.map(|change| match which.len() {
+                1 => change,
                 _ => format!("{}: {change}", of.path().display()),
             }));
             parts.push((recording, of, fitted.model));

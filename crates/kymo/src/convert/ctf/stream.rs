@@ -5,7 +5,7 @@ use kymo_ctf::decode::{PACKET_MAGIC, PacketHead};
 use kymo_ctf::secure;
 use kymo_ctf::trace::{Packet, Trace};
 use kymo_ctf::write::{PacketInfo, PacketStart, StreamWriter, Token, WriteError};
-use kymo_model::{Chunk, Cursor, Event, Fault, FieldId, Recording};
+use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FieldId, Recording};
 use kymo_time::Timestamp;
 
 mod events;
@@ -62,6 +62,7 @@ pub(super) fn write(
             if let Some(before) = before.take() {
                 scribe.empty(&before, &chunk)?;
             }
+            scribe.done.discarded.add_chunk(&chunk);
             scribe.chunk(&chunk)?;
         } else {
             scribe.all_copied = false;
@@ -187,6 +188,22 @@ impl Scribe<'_, '_> {
         self.fault(chunk, None, fault);
     }
 
+    /// A packet that is left out since nobody knows when its events were.
+    fn misplaced(&mut self, chunk: &Chunk) {
+        let fault = Fault::new(FaultCode::NotMonotonic, 0, chunk.begin.unwrap_or_default());
+        let of = self.job.of;
+        self.done.fault(|| {
+            let mut report = of.report(chunk, None, fault);
+            report.message =
+                "the times of the packet contradict those around it, and its number does \
+                not show that it belongs between them: it is left out"
+                    .to_owned();
+            report
+        });
+        self.missing = self.missing.wrapping_add(1);
+        self.all_copied = false;
+    }
+
     /// A packet of a trace.
     fn packet(&mut self, trace: &Trace, chunk: &Chunk, lost_events: u64) -> Result<(), WriteError> {
         let Some(packet) = trace.packet(chunk.stream, chunk.number) else {
@@ -204,6 +221,10 @@ impl Scribe<'_, '_> {
             Some(mender) if !self.in_nanos => Some(mender.next(trace, chunk, &head)),
             _ => None,
         };
+        if mended.as_ref().is_some_and(|mended| mended.is_lost) {
+            self.misplaced(chunk);
+            return Ok(());
+        }
         let is_changed = mended.as_ref().is_some_and(|mended| mended.is_changed) || is_other;
         self.done.mended += u64::from(is_changed && self.options.repairs);
         let judged = match &mended {
@@ -253,8 +274,12 @@ impl Scribe<'_, '_> {
         }
         self.is_apart = judged.is_apart;
         self.begin(trace, chunk, begin, told, lost_events)?;
+        let number = self.writer.sequence();
         let clock = times.and_then(|times| times.clock).unwrap_or(packet.clock);
         self.trace_events(trace, chunk, cursor, &judged.sifted, clock)?;
+        // Times of its events may have needed several packets.
+        let more = self.writer.sequence().wrapping_sub(number);
+        self.renumbered = self.renumbered.wrapping_add(more);
         if is_cut {
             // It is cut: what is not there are events, as far as anybody knows.
             self.count_damage();
@@ -293,6 +318,7 @@ impl Scribe<'_, '_> {
             && has_time
             && self.options.packet_bytes.is_none()
             && self.damaged == 0
+            && (self.renumbered == 0 || head.sequence.is_none())
             && bytes.len() as u64 * 8 == packet.total_bits
             && head
                 .content_bits

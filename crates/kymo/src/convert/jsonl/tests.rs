@@ -35,7 +35,7 @@ impl Output for Collected {
 fn lines(file: &[u8]) -> Vec<u8> {
     let log = Log::new(Path::new("x"), file.to_vec().into(), &Options::default());
     let of = [AnyRecording::Cpel(log.expect("it has a header"))];
-    let mut lines = Jsonl::new(WallOptions::default());
+    let mut lines = Jsonl::new(Times::Number, WallOptions::default());
     let mut out = Collected(Vec::new());
     pipeline::run(
         &of,
@@ -86,7 +86,7 @@ fn wrong_lines_are_told() {
             1,
             "no line before tells of the CPEL file (`\"cpel\":\"file\"`); hint: `kymo convert",
         ),
-        (vec![file, event], 2, 1, "section 0 is none of events"),
+        (vec![file, event], 2, 1, "section 0 does not hold events"),
         (
             vec![file, "", "{\"recording\":\"a\",\"ticks\":1.5}"],
             3,

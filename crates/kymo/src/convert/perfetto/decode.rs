@@ -1,57 +1,12 @@
-//! A decoder of traces for tests, written apart from the encoder.
+//! Traces as text, for tests.
 
 use std::collections::BTreeMap;
 
-/// A field of a message.
-#[derive(Debug)]
-pub(super) struct Field<'a> {
-    pub(super) number: u32,
-    pub(super) wire: Wire<'a>,
-}
-
-#[derive(Debug)]
-pub(super) enum Wire<'a> {
-    Varint(u64),
-    Fixed64(u64),
-    Bytes(&'a [u8]),
-}
+use kymo_perfetto::proto::{Field, Fields, Wire};
 
 /// The fields of a message.
-pub(super) fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
-    let mut fields = Vec::new();
-    while !bytes.is_empty() {
-        let key = varint(&mut bytes);
-        let wire = match key & 7 {
-            0 => Wire::Varint(varint(&mut bytes)),
-            1 => Wire::Fixed64(u64::from_le_bytes(take(&mut bytes, 8).try_into().unwrap())),
-            2 => {
-                let length = varint(&mut bytes);
-                Wire::Bytes(take(&mut bytes, usize::try_from(length).unwrap()))
-            }
-            other => panic!("wire type {other}"),
-        };
-        let number = u32::try_from(key >> 3).unwrap();
-        fields.push(Field { number, wire });
-    }
-    fields
-}
-
-fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
-    let (taken, rest) = bytes.split_at(count);
-    *bytes = rest;
-    taken
-}
-
-fn varint(bytes: &mut &[u8]) -> u64 {
-    let mut value = 0u64;
-    for place in 0.. {
-        let byte = take(bytes, 1)[0];
-        value |= u64::from(byte & 0x7f).checked_shl(place * 7).unwrap();
-        if byte < 0x80 {
-            break;
-        }
-    }
-    value
+fn fields(bytes: &[u8]) -> Vec<Field<'_>> {
+    Fields::new(bytes).map(Result::unwrap).collect()
 }
 
 /// Fields of a message by their numbers; numbers that come again are an error of the test.
@@ -79,7 +34,7 @@ impl<'a> Message<'a> {
     fn uint(&self, number: u32) -> Option<u64> {
         self.one(number).map(|wire| match wire {
             Wire::Varint(value) | Wire::Fixed64(value) => *value,
-            Wire::Bytes(_) => panic!("field {number} is no number"),
+            _ => panic!("field {number} is no number"),
         })
     }
 

@@ -1,41 +1,21 @@
-//! Names that are told once and then called by number.
+//! The names of events and fields.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_model::{FieldId, Kind, Recording, Schema, Scope};
-use kymo_text::Line;
+use kymo_perfetto::{NameTable, Names, PerfettoWriter};
 
-use super::{message, proto};
 use crate::AnyRecording;
 use crate::filter::name_of;
+use crate::show::Message;
 use crate::show::packet::PacketFields;
-
-/// Numbers of names, from 1 on; 0 is that of none.
-#[derive(Debug, Default)]
-struct Numbers {
-    of: HashMap<Arc<str>, u64>,
-    names: Vec<Arc<str>>,
-}
-
-impl Numbers {
-    fn number(&mut self, name: &str) -> u64 {
-        if let Some(&number) = self.of.get(name) {
-            return number;
-        }
-        let name: Arc<str> = name.into();
-        self.names.push(Arc::clone(&name));
-        let number = self.names.len() as u64;
-        self.of.insert(name, number);
-        number
-    }
-}
 
 /// The names of all events and fields of some recordings.
 #[derive(Debug)]
-pub(super) struct Names {
-    events: Numbers,
-    fields: Numbers,
+pub(super) struct FieldNames {
+    /// Those that are written.
+    pub(super) names: Arc<Names>,
     /// By recording and class, the number of its name and those of its fields.
     classes: Vec<Vec<(u64, Arc<[u64]>)>>,
     /// By recording and stream, the numbers of the packets' fields.
@@ -50,16 +30,17 @@ pub(super) struct Names {
     pub(super) end: u64,
 }
 
-impl Names {
+impl FieldNames {
     pub(super) fn new(of: &[AnyRecording]) -> Self {
-        let (mut events, mut fields) = (Numbers::default(), Numbers::default());
+        let mut names = Names::default();
+        let (events, fields) = (&mut names.events, &mut names.annotations);
         let mut classes = Vec::with_capacity(of.len());
         let mut packets: Vec<Vec<Arc<[u64]>>> = Vec::with_capacity(of.len());
         for recording in of {
             let known = recording.event_classes().iter();
             let known = known.map(|class| {
                 let scopes = !recording.is_log();
-                let of_fields = numbers(&class.schema, scopes, |_| false, &mut fields);
+                let of_fields = numbers(&class.schema, scopes, |_| false, fields);
                 (events.number(name_of(class)), of_fields)
             });
             classes.push(known.collect());
@@ -69,7 +50,7 @@ impl Names {
             let streams = streams.map(|(position, stream)| {
                 let of_fields = shared.entry(stream.class).or_insert_with(|| {
                     let PacketFields { schema, hidden, .. } = PacketFields::of(recording, position);
-                    numbers(&schema, true, |field| hidden[field], &mut fields)
+                    numbers(&schema, true, |field| hidden[field], fields)
                 });
                 Arc::clone(of_fields)
             });
@@ -81,10 +62,9 @@ impl Names {
             flags: fields.number("flags"),
             event_class: fields.number("event_class"),
             end: fields.number("end"),
-            events,
-            fields,
             classes,
             packets,
+            names: Arc::new(names),
         }
     }
 
@@ -111,7 +91,7 @@ fn numbers(
     schema: &Schema,
     scopes: bool,
     is_hidden: impl Fn(usize) -> bool,
-    names: &mut Numbers,
+    names: &mut NameTable,
 ) -> Arc<[u64]> {
     let mut numbers: Vec<u64> = Vec::with_capacity(schema.fields().len());
     for (position, field) in schema.fields().iter().enumerate() {
@@ -147,54 +127,38 @@ fn scope_before(schema: &Schema, field: FieldId) -> Option<Scope> {
     (scope != Scope::Payload).then_some(scope)
 }
 
-/// Which names have been told.
+/// Which names events have had with them.
 #[derive(Debug)]
-pub(super) struct Told {
-    names: Arc<Names>,
-    events: Vec<bool>,
-    fields: Vec<bool>,
-    /// By recording, for each class and each stream whether all its names have been.
+pub(super) struct Announced {
+    names: Arc<FieldNames>,
+    /// By recording, for each class and each stream whether all its names were.
     classes: Vec<Vec<bool>>,
     streams: Vec<Vec<bool>>,
-    interned: Line,
 }
 
-impl Told {
-    pub(super) fn new(names: Arc<Names>) -> Self {
-        let told = |count: usize| vec![false; count];
+impl Announced {
+    pub(super) fn new(names: Arc<FieldNames>) -> Self {
+        let none = |count: usize| vec![false; count];
         let classes = names.classes.iter();
         let streams = names.packets.iter();
         Self {
-            events: told(names.events.names.len()),
-            fields: told(names.fields.names.len()),
-            classes: classes.map(|classes| told(classes.len())).collect(),
-            streams: streams.map(|streams| told(streams.len())).collect(),
+            classes: classes.map(|classes| none(classes.len())).collect(),
+            streams: streams.map(|streams| none(streams.len())).collect(),
             names,
-            interned: Line::new(),
         }
     }
 
-    /// Gets ready what an event needs [interned](Self::interned): mostly nothing.
+    /// Lets the next event have the names with it that it needs: mostly none.
     #[inline]
-    pub(super) fn before(&mut self, recording: usize, stream: usize, class: usize) {
-        self.interned.clear();
-        let class_told = std::mem::replace(&mut self.classes[recording][class], true);
-        let stream_told = std::mem::replace(&mut self.streams[recording][stream], true);
-        if !class_told || !stream_told {
-            self.tell(recording, stream, class);
+    pub(super) fn before(&mut self, message: &Message, writer: &mut PerfettoWriter) {
+        let (recording, stream, class) = (message.recording, message.stream, message.class);
+        let class_done = std::mem::replace(&mut self.classes[recording][class], true);
+        let stream_done = std::mem::replace(&mut self.streams[recording][stream], true);
+        if class_done && stream_done {
+            return;
         }
-    }
-
-    /// The interned data that the event needs before it.
-    pub(super) fn interned(&self) -> &[u8] {
-        self.interned.as_bytes()
-    }
-
-    #[cold]
-    fn tell(&mut self, recording: usize, stream: usize, class: usize) {
         let names = &self.names;
-        let out = &mut self.interned;
-        let event = names.event(recording, class);
+        writer.announce_event(names.event(recording, class));
         let fields = names.fields(recording, class).iter();
         let fields = fields.chain(names.packet_fields(recording, stream));
         let of_all = [
@@ -204,31 +168,8 @@ impl Told {
             &names.event_class,
             &names.end,
         ];
-        let fields = fields.chain(of_all);
-        intern(
-            message::EVENT_NAMES,
-            event,
-            &names.events,
-            &mut self.events,
-            out,
-        );
-        for &number in fields {
-            let told = &mut self.fields;
-            intern(message::ANNOTATION_NAMES, number, &names.fields, told, out);
+        for &number in fields.chain(of_all) {
+            writer.announce_annotation(number);
         }
     }
-}
-
-/// Appends a name unless it has been told.
-fn intern(field: u32, number: u64, names: &Numbers, told: &mut [bool], out: &mut Line) {
-    let Some(place) = (number as usize).checked_sub(1) else {
-        return;
-    };
-    if std::mem::replace(&mut told[place], true) {
-        return;
-    }
-    let at = proto::begin(field, out);
-    proto::uint(message::IID, number, out);
-    proto::bytes(message::INTERNED_NAME, names.names[place].as_bytes(), out);
-    proto::end(at, out);
 }

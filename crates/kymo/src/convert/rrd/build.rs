@@ -1,9 +1,13 @@
 //! From counts to the bytes of a file, through the engine.
+//!
+//! The engine gets an update for each step that has events, and one for each gap between them, whose
+//! rows it writes at once: so the time it takes follows the events.
 
 use std::collections::HashSet;
 
-use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::convert::convert;
 use kymo_rrd::engine::{Definition, Measurement, Rrd, Sample, Smoothing, create};
+use kymo_rrd::model::{Database, SourceKind};
 use kymo_rrd::{Source, Time, portable};
 use kymo_text::Line;
 
@@ -23,7 +27,7 @@ pub(super) fn build(
     if let Some((rows, sources)) = cells.too_large() {
         return Err(MakeError::Values { rows, sources });
     }
-    let rows = options.rows.unwrap_or(last - met + 1);
+    let (rows, _) = cells.size();
     let first = met.max((last + 1).saturating_sub(rows));
     let mut order: Vec<usize> = (0..names.len()).collect();
     order.sort_by(|&a, &b| names[a].cmp(&names[b]));
@@ -49,7 +53,9 @@ pub(super) fn build(
     let smoothing = Smoothing::default();
     let definition = Definition::parse(seconds(first)?, step.into(), &texts, &smoothing);
     let database = create(&definition.map_err(|error| file(&error))?, |_, _| 0);
-    let database = database.map_err(|error| file(&error))?;
+    let mut database = database.map_err(|error| file(&error))?;
+    // A gap is one update, which has to count whatever its length.
+    set_heartbeat(&mut database, u64::from(step).saturating_mul(rows));
     let made = portable::create(&database, None, &portable::Options::default(), Vec::new());
     let made = made.map_err(|error| file(&error))?.into_storage();
     let mut rrd = Rrd::open(made).map_err(|error| file(&error))?;
@@ -60,11 +66,16 @@ pub(super) fn build(
         places[source] = place;
     }
     let mut readings = vec![Line::new(); names.len()];
-    for number in first..=last {
+    let mut next = first;
+    for number in cells.steps_from(first) {
         for reading in &mut readings {
             reading.clear();
             reading.push(if function.is_none() { b"0" } else { b"U" });
         }
+        if number > next {
+            update(&mut rrd, seconds(number)?, &readings)?;
+        }
+        next = number + 1;
         for (source, result) in cells.of_step(number) {
             let reading = &mut readings[places[source as usize]];
             // The sum of an average can be too large for a number.
@@ -73,28 +84,37 @@ pub(super) fn build(
                 reading.shortest(result, 64);
             }
         }
-        let values: Vec<_> = readings
-            .iter()
-            .map(|reading| Measurement::Text(reading.as_bytes()))
-            .collect();
-        let time = seconds(number + 1)?;
-        let sample = Sample {
-            time,
-            values: &values,
-        };
-        rrd.update(&sample).map_err(|error| file(&error))?;
+        update(&mut rrd, seconds(next)?, &readings)?;
     }
     let bytes = rrd.into_storage();
-    let bytes = match options.target {
-        Target::Portable => bytes,
-        target => {
-            let source = Source::open(&bytes, None).map_err(|error| file(&error))?;
-            convert(&source, target)
-                .map_err(|error| file(&error))?
-                .bytes
-        }
-    };
+    let mut source = Source::open(&bytes, None).map_err(|error| file(&error))?;
+    set_heartbeat(&mut source.database, step.into());
+    let bytes = convert(&source, options.target)
+        .map_err(|error| file(&error))?
+        .bytes;
     Ok(Made { bytes, sources })
+}
+
+fn update(rrd: &mut Rrd<Vec<u8>>, time: Time, readings: &[Line]) -> Result<(), MakeError> {
+    let values: Vec<_> = readings
+        .iter()
+        .map(|reading| Measurement::Text(reading.as_bytes()))
+        .collect();
+    let sample = Sample {
+        time,
+        values: &values,
+    };
+    rrd.update(&sample)
+        .map_err(|error| MakeError::File(error.to_string()))
+}
+
+/// Sets the seconds without a reading after which values are unknown.
+fn set_heartbeat(database: &mut Database, seconds: u64) {
+    for source in &mut database.sources {
+        if let SourceKind::Measured { heartbeat, .. } = &mut source.kind {
+            *heartbeat = seconds;
+        }
+    }
 }
 
 /// Names of data sources: each with what it stands for.

@@ -122,7 +122,7 @@ impl Cells {
     }
 
     /// The rows and the data sources of a database that holds it all.
-    fn size(&self) -> (u64, u64) {
+    pub(super) fn size(&self) -> (u64, u64) {
         let (first, last) = self.span.unwrap_or((0, 0));
         (
             self.most.unwrap_or(last - first + 1),
@@ -152,6 +152,19 @@ impl Cells {
     pub(super) fn span(&mut self) -> Option<(u64, u64)> {
         self.close();
         self.span
+    }
+
+    /// The steps from a number on that have events.
+    pub(super) fn steps_from(&self, first: u64) -> impl Iterator<Item = u64> {
+        let mut before = None;
+        let steps = self.kept.range((first, 0)..).map(|(&(step, _), _)| step);
+        steps.filter(move |&step| before.replace(step) != Some(step))
+    }
+
+    /// How many values of the database are of events.
+    pub(super) fn filled(&mut self) -> u64 {
+        self.close();
+        self.kept.len() as u64
     }
 
     /// What becomes of the events of a step, by data source.

@@ -3,7 +3,7 @@
 //!
 //! * A row of time T has the events from T - step on, and before T.
 //! * There is a data source for each name of events that were met, or for each
-//!   [track](super::MarkOptions::track). Its name has what is allowed in names of data sources;
+//!   [track](super::TrackOptions::track). Its name has what is allowed in names of data sources;
 //!   [`Made::sources`] tells what each stands for.
 //! * Counts are the number of events, 0 where there was none. Values are the average, minimum,
 //!   maximum or last one of a step, unknown where there was none; infinite ones and NaNs count as
@@ -20,18 +20,21 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kymo_model::{Chunk, Event, Fault, Recording, Value};
+use kymo_model::{FieldId, Recording};
 use kymo_rrd::convert::Target;
 use kymo_text::Line;
 
 use self::cells::Cells;
+use super::binding::{TrackBinding, UnknownField};
 use super::losses::{Loss, Losses};
-use super::marks::{Marks, Porter, UnknownField};
 use super::timeline::Timeline;
 use crate::AnyRecording;
-use crate::carried::Carried;
 use crate::filter::{FieldNames, name_of};
-use crate::show::{Assembler, Message, Painter, Teller, WallOptions};
+use crate::pipeline::{Row, RowRun};
+use crate::show::table::Table;
+use crate::show::{LossReporter, Sink, WallOptions};
+use crate::timeline::Filler;
+use crate::tracks::number_of;
 
 /// No database is made with more values.
 pub const MOST_VALUES: u64 = 1 << 27;
@@ -85,9 +88,9 @@ impl RrdOptions {
     /// # Errors
     ///
     /// A field that no event has.
-    pub fn marks(&self, of: &[AnyRecording]) -> Result<Marks, UnknownField> {
+    pub fn binding(&self, of: &[AnyRecording]) -> Result<TrackBinding, UnknownField> {
         let value = self.value.as_ref().map(|(field, _)| field);
-        Marks::of_value("--value", self.track.as_ref(), value, of)
+        TrackBinding::of_value("--value", self.track.as_ref(), true, value, of)
     }
 }
 
@@ -139,47 +142,115 @@ impl fmt::Display for MakeError {
 
 impl std::error::Error for MakeError {}
 
+/// A database of which hardly any values are of events is reported from this size on.
+const LARGE: u64 = 16 << 20;
+/// As hardly any counts one of so many.
+const SPARSE: u64 = 100;
+
+/// How large a database will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its rows.
+    pub rows: u64,
+    /// Its data sources.
+    pub sources: u64,
+    /// Values that are of events; all others are 0 or unknown.
+    pub filled: u64,
+}
+
+impl Extent {
+    /// Bytes of all values.
+    pub fn bytes(&self) -> u64 {
+        self.rows.saturating_mul(self.sources).saturating_mul(8)
+    }
+
+    /// Whether it is large, and nearly empty: a step that does not suit the recording, or a stray
+    /// time in it, make such a database.
+    pub fn is_mostly_empty(&self) -> bool {
+        self.bytes() >= LARGE && self.filled < self.bytes() / 8 / SPARSE
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rows,
+            sources,
+            filled,
+        } = self;
+        let megabytes = self.bytes() / 1_000_000;
+        let plural = if *sources == 1 { "" } else { "s" };
+        write!(
+            f,
+            "the database takes {megabytes} MB: {rows} rows of {sources} data source{plural}, in which \
+             {filled} values are of events"
+        )
+    }
+}
+
 /// Counts events. What the recorders lost is told as warnings.
 #[derive(Debug)]
 pub struct Rrd<'m> {
     options: RrdOptions,
-    marks: &'m Marks,
+    binding: &'m TrackBinding,
     losses: Arc<Losses>,
-    teller: Teller,
+    loss_reporter: LossReporter,
     timeline: Timeline<'m>,
     /// What data sources stand for.
     names: Vec<String>,
     /// The data source of each name of an event.
     of_name: HashMap<Arc<str>, u32>,
+    /// The same by recording and class.
+    of_class: Table<Option<u32>>,
     /// The data source of each track.
-    of_track: HashMap<usize, u32>,
+    of_track: Vec<Option<u32>>,
     cells: Cells,
 }
 
 impl<'m> Rrd<'m> {
-    /// Counts events of some recordings, which the [marks](RrdOptions::marks) are bound to; `wall`
+    /// Counts events of some recordings, which the [binding](RrdOptions::binding) was made for; `wall`
     /// is how times are shown in warnings.
-    pub fn new(options: RrdOptions, marks: &'m Marks, wall: WallOptions) -> Self {
+    pub fn new(
+        of: &[AnyRecording],
+        options: RrdOptions,
+        binding: &'m TrackBinding,
+        wall: WallOptions,
+    ) -> Self {
         let losses = Arc::new(Losses::default());
         Self {
-            timeline: Timeline::new(marks, Arc::clone(&losses)),
+            timeline: Timeline::new(of, binding, Arc::clone(&losses)),
             cells: Cells::new(
                 options.value.as_ref().map(|(_, function)| *function),
                 options.rows,
             ),
             options,
-            marks,
+            binding,
             losses,
-            teller: Teller::new(wall),
+            loss_reporter: LossReporter::new(wall),
             names: Vec::new(),
             of_name: HashMap::new(),
-            of_track: HashMap::new(),
+            of_class: Table::default(),
+            of_track: Vec::new(),
         }
     }
 
     /// What the database cannot hold.
     pub fn losses(&self) -> &Arc<Losses> {
         &self.losses
+    }
+
+    /// How large the file will be; `None` if it cannot be made.
+    pub fn extent(&mut self) -> Option<Extent> {
+        self.cells.span()?;
+        if self.cells.too_large().is_some() {
+            return None;
+        }
+        let (rows, sources) = self.cells.size();
+        Some(Extent {
+            rows,
+            sources,
+            filled: self.cells.filled(),
+        })
     }
 
     /// Makes the file.
@@ -196,118 +267,88 @@ impl<'m> Rrd<'m> {
     }
 
     /// Counts an event, or takes its value.
-    fn count(&mut self, message: &Message, of: &[AnyRecording], text: &[u8]) {
-        if self.names.len() > MOST_SOURCES {
-            // No file is made.
-            return;
-        }
-        let mut carried = Carried::new(text);
-        let place = self.timeline.place(message, of, &mut carried);
-        let class = self.marks.class(message.recording, message.class);
+    #[inline]
+    fn count(&mut self, row: &Row<'_>, of: &[AnyRecording]) {
+        let message = &row.message;
+        let track = self.options.track.is_some();
+        let track = track.then(|| self.timeline.place(row, of).track);
         let value = match &self.options.value {
             None => 0.0,
             Some(_) => {
-                if class.counters.is_empty() {
+                let Some(value) = self.binding.value(row) else {
                     return;
-                }
-                let Some(value) = number(carried.next()) else {
+                };
+                let Some(value) = number_of(value).filter(|value| value.is_finite()) else {
                     return self.losses.add(Loss::NoValue, 1);
                 };
                 value
             }
         };
-        let Some(seconds) = message
-            .time
-            .and_then(|time| u64::try_from(time.split().0).ok())
-        else {
+        let seconds = message.time.map(|time| time.split().0);
+        let Some(seconds) = seconds.and_then(|seconds| u64::try_from(seconds).ok()) else {
             return self.losses.add(Loss::UntimedForRows, 1);
         };
-        let source = match self.options.track {
-            Some(_) => {
-                let name = || self.timeline.track(place.track).name.clone();
-                source(&mut self.of_track, place.track, &mut self.names, name)
-            }
-            None => {
-                let class = &of[message.recording].event_classes()[message.class];
-                let name = || name_of(class).to_string();
-                match &class.name {
-                    Some(known) if self.of_name.contains_key(known) => self.of_name[known],
-                    _ => {
-                        let key = name_of(class).into();
-                        source(&mut self.of_name, key, &mut self.names, name)
-                    }
-                }
-            }
+        let source = match track {
+            Some(track) => self.of_track.get(track).copied().flatten(),
+            None => *self.of_class.get(message.recording, message.class, || None),
         };
+        let source = source.unwrap_or_else(|| self.source(row, of, track));
         self.cells
             .add(seconds / u64::from(self.options.step), source, value);
     }
-}
 
-/// The data source of a key, which is a new one where the key is.
-fn source<K: std::hash::Hash + Eq>(
-    of: &mut HashMap<K, u32>,
-    key: K,
-    names: &mut Vec<String>,
-    name: impl FnOnce() -> String,
-) -> u32 {
-    *of.entry(key).or_insert_with(|| {
-        names.push(name());
-        names.len() as u32 - 1
-    })
-}
-
-/// A value as a finite number.
-fn number(value: Value<'_>) -> Option<f64> {
-    let number = match value {
-        Value::Uint(value) | Value::Bits(value) => value as f64,
-        Value::Sint(value) => value as f64,
-        Value::Bool(value) => f64::from(u8::from(value)),
-        Value::Float(value) => value,
-        _ => return None,
-    };
-    number.is_finite().then_some(number)
-}
-
-impl<'m> Assembler for Rrd<'m> {
-    type Painter = RrdPainter<'m>;
-
-    fn painter(&self) -> RrdPainter<'m> {
-        RrdPainter {
-            porter: self.marks.porter(),
+    /// The data source of an event whose track or class is new.
+    #[cold]
+    fn source(&mut self, row: &Row<'_>, of: &[AnyRecording], track: Option<usize>) -> u32 {
+        let next = self.names.len() as u32;
+        if let Some(track) = track {
+            self.names.push(self.timeline.track(track).name.clone());
+            self.of_track
+                .resize(self.of_track.len().max(track + 1), None);
+            self.of_track[track] = Some(next);
+            return next;
         }
+        let (recording, class) = (row.message.recording, row.message.class);
+        let name: Arc<str> = name_of(&of[recording].event_classes()[class]).into();
+        let source = *self.of_name.entry(Arc::clone(&name)).or_insert(next);
+        if source == next {
+            self.names.push(name.to_string());
+        }
+        *self.of_class.get(recording, class, || None) = Some(source);
+        source
+    }
+}
+
+impl<'m> Sink for Rrd<'m> {
+    type Renderer = Filler<'m>;
+
+    const ROWS: bool = true;
+
+    fn renderer(&self) -> Filler<'m> {
+        Filler::with_raw_texts(self.binding.plan())
     }
 
-    #[inline]
-    fn event(
+    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+        self.binding.plan().looks_at(recording, of, class, field)
+    }
+
+    fn rows(
         &mut self,
-        message: &Message,
+        run: RowRun<'_>,
         of: &[AnyRecording],
-        text: &[u8],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
-    ) {
-        self.count(message, of, text);
+    ) -> bool {
+        for row in run {
+            // Of more data sources no file is made.
+            if self.names.len() <= MOST_SOURCES {
+                self.count(&row, of);
+            }
+        }
+        true
     }
 
-    fn teller(&mut self) -> Option<&mut Teller> {
-        Some(&mut self.teller)
-    }
-}
-
-/// Reads the values that are needed of events.
-#[derive(Debug)]
-pub struct RrdPainter<'m> {
-    porter: Porter<'m>,
-}
-
-impl Painter for RrdPainter<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.porter.chunk(recording, of, chunk)
-    }
-
-    #[inline]
-    fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        self.porter.carry(event, out)
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
+        Some(&mut self.loss_reporter)
     }
 }

@@ -207,6 +207,7 @@ impl RecordingInfo {
             AnyRecording::Cpel(of) => Self::Log(LogInfo::of_cpel(of)),
             AnyRecording::Elog(of) => Self::Log(LogInfo::of_elog(of)),
             AnyRecording::Metrics(of) => Self::Metrics(MetricsInfo::new(of)),
+            AnyRecording::Perfetto(of) => Self::Log(LogInfo::of_perfetto(of)),
         }
     }
 
@@ -425,6 +426,7 @@ fn kind_name(schema: &Schema, id: FieldId) -> Option<String> {
     Some(match &schema.field(id).kind {
         Kind::Uint { bits, labels, .. } => labelled(format!("u{bits}"), labels.is_some()),
         Kind::Sint { bits, labels, .. } => labelled(format!("i{bits}"), labels.is_some()),
+        Kind::Wide { bits, signed } => format!("{}{bits}", if *signed { 'i' } else { 'u' }),
         Kind::Float { bits } => format!("f{bits}"),
         Kind::Bool { .. } => "bool".to_string(),
         Kind::BitArray { bits } => format!("bits {bits}"),

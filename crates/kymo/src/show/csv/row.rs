@@ -1,9 +1,9 @@
 //! The cells of an event: those of its packet, and its own.
 
-use kymo_model::{Event, Fault};
+use kymo_model::Fault;
 use kymo_text::Line;
 
-use super::pen::Pen;
+use super::field_renderer::CellRenderer;
 use super::plan::{Column, Plan};
 use crate::show::packet::{PacketFields, Visible};
 use crate::show::table::Table;
@@ -40,7 +40,7 @@ impl Row {
         recording: usize,
         stream: usize,
         fields: impl FnOnce() -> PacketFields,
-        visit: impl FnOnce(&mut Visible<'_, Pen<'_>>) -> Result<(), Fault>,
+        visit: impl FnOnce(&mut Visible<'_, CellRenderer<'_>>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         self.packet.clear();
         self.stack.clear();
@@ -55,8 +55,8 @@ impl Row {
             }
         });
         self.columns.clone_from(&packet.columns);
-        let mut pen = self.packet.pen(&packet.plan, &mut self.stack);
-        packet.fields.visit(&mut pen, visit)
+        let mut field_renderer = self.packet.field_renderer(&packet.plan, &mut self.stack);
+        packet.fields.visit(&mut field_renderer, visit)
     }
 
     /// The columns of the packet.
@@ -64,17 +64,18 @@ impl Row {
         &self.columns
     }
 
-    /// Takes the cells of an event of the packet. `false` where they are more than so many bytes.
-    pub(crate) fn event<E: Event>(
+    /// Takes the cells of an event of the packet, which `visit` decodes. `false` where they are more than so
+    /// many bytes.
+    pub(crate) fn event(
         &mut self,
-        event: &E,
         plan: &Plan,
         most: usize,
+        visit: impl FnOnce(&mut CellRenderer<'_>) -> Result<(), Fault>,
     ) -> Result<bool, Fault> {
         self.event.clear();
         self.stack.clear();
         self.event.text.bound(most);
-        event.visit(&mut self.event.pen(plan, &mut self.stack))?;
+        visit(&mut self.event.field_renderer(plan, &mut self.stack))?;
         Ok(!self.event.text.is_cut())
     }
 
@@ -93,8 +94,12 @@ impl Cells {
         self.ends.clear();
     }
 
-    fn pen<'a>(&'a mut self, plan: &'a Plan, stack: &'a mut Vec<bool>) -> Pen<'a> {
-        Pen::new(plan, &mut self.text, stack, &mut self.ends)
+    fn field_renderer<'a>(
+        &'a mut self,
+        plan: &'a Plan,
+        stack: &'a mut Vec<bool>,
+    ) -> CellRenderer<'a> {
+        CellRenderer::new(plan, &mut self.text, stack, &mut self.ends)
     }
 
     fn get(&self, cell: usize) -> Option<&[u8]> {

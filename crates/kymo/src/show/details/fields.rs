@@ -1,6 +1,7 @@
 //! Writes the values of fields, one a line.
 
-use kymo_model::{Base, FieldId, Kind, Schema, Scope, Visitor};
+use crate::show::json::wide;
+use kymo_model::{Base, FieldId, Kind, Schema, Scope, Visitor, Wide};
 use kymo_text::{Binary128, Line, Stamp};
 
 /// How the fields of a schema are written, by [`FieldId`].
@@ -90,14 +91,14 @@ const fn scope_name(scope: Scope) -> &'static str {
 }
 
 /// Writes the fields of one class.
-pub(super) struct Pen<'a> {
+pub(super) struct FieldRenderer<'a> {
     pub(super) line: &'a mut Line,
     pub(super) plan: &'a Plan,
     /// Of each array that is open, how many elements were written.
     pub(super) counters: &'a mut Vec<u64>,
 }
 
-impl<'a> Pen<'a> {
+impl<'a> FieldRenderer<'a> {
     fn start(&mut self, field: FieldId) -> &'a FieldPlan {
         let plan = &self.plan.fields[field.index()];
         self.line.stamp(&plan.before);
@@ -127,7 +128,7 @@ impl<'a> Pen<'a> {
     }
 }
 
-impl Visitor for Pen<'_> {
+impl Visitor for FieldRenderer<'_> {
     fn uint(&mut self, field: FieldId, value: u64) {
         let plan = self.start(field);
         self.line.push_byte(b' ');
@@ -138,6 +139,12 @@ impl Visitor for Pen<'_> {
         let plan = self.start(field);
         self.line.push(if value < 0 { b" -" } else { b" " });
         self.number(plan.base, value.unsigned_abs());
+    }
+
+    fn wide(&mut self, field: FieldId, value: Wide<'_>) {
+        self.start(field);
+        self.line.push_byte(b' ');
+        wide(value, self.line);
     }
 
     fn float(&mut self, field: FieldId, value: f64) {
@@ -235,12 +242,12 @@ mod tests {
     fn every_kind_of_field() {
         let event = testing::every_kind();
         let mut line = Line::new();
-        let mut pen = Pen {
+        let mut field_renderer = FieldRenderer {
             line: &mut line,
             plan: &Plan::new(&event.class.schema, &[]),
             counters: &mut Vec::new(),
         };
-        testing::play(&event.calls, &mut pen);
+        testing::play(&event.calls, &mut field_renderer);
         let expected = "  Common context:\n    vpid: -7\n  Payload:\n    hex: -0x1\n    oct: -01\n    \
             bin: 0x5\n    f: -99.629997\n    q: 1\n    b: Yes\n    bits: 0xe9ab\n    map: 0x11\n    \
             s: a\"b\n\n    blob: Length 2:\n      00 ff\n    empty: Empty\n    one: 0\n    two: 0x0\n    \

@@ -1,6 +1,8 @@
 //! Writes what the metadata of a trace says.
 
 use kymo_ctf::class::{Dialect, EnvironmentValue, EventRecordClass, Role, StreamClass, TraceClass};
+use kymo_ctf::deep;
+use kymo_text::Line;
 use kymo_time::{Clock, Origin};
 
 use super::text::Text;
@@ -8,6 +10,17 @@ use super::{attributes, classes};
 
 /// Writes a trace class and all that is in it.
 pub(super) fn trace_class(class: &TraceClass, text: &mut Text) {
+    let indent = text.indent;
+    let written = deep::with_room(&[class], || {
+        let line = Line::new();
+        let mut text = Text { line, indent };
+        all_of_trace_class(class, &mut text);
+        text.line.as_bytes().to_vec()
+    });
+    text.line.push(&written.unwrap_or_default());
+}
+
+fn all_of_trace_class(class: &TraceClass, text: &mut Text) {
     text.push("Trace class");
     if class.streams.is_empty() && class.attributes.is_empty() {
         return text.newline();

@@ -11,13 +11,13 @@ use kymo_ctf::trace::Trace;
 use kymo_model::{Chunk, Event, EventClass, Fault, Lost, Recording, StreamInfo};
 use kymo_text::Line;
 
-use self::fields::{Pen, Plan};
+use self::fields::{FieldRenderer, Plan};
 use self::metadata::Times;
 use self::text::Text;
 use super::facts::stream_id;
 use super::packet::PacketFields;
 use super::table::Table;
-use super::{Assembler, Message, MessageKind, Painter};
+use super::{Message, MessageKind, Renderer, Sink};
 use crate::AnyRecording;
 
 /// Puts blocks together.
@@ -107,12 +107,14 @@ impl Details {
         let Some(chunk) = of.chunk(message.stream, message.chunk) else {
             return;
         };
-        let mut pen = Pen {
+        let mut field_renderer = FieldRenderer {
             line: &mut self.text.line,
             plan,
             counters: &mut Vec::new(),
         };
-        let shown = fields.visit(&mut pen, |visitor| of.visit_packet(&chunk, visitor));
+        let shown = fields.visit(&mut field_renderer, |visitor| {
+            of.visit_packet(&chunk, visitor)
+        });
         if shown.is_err() {
             // The pipeline reports it; what was read before it is shown.
             self.text.newline();
@@ -133,11 +135,11 @@ impl Details {
     }
 }
 
-impl Assembler for Details {
-    type Painter = DetailsPainter;
+impl Sink for Details {
+    type Renderer = DetailsRenderer;
 
-    fn painter(&self) -> DetailsPainter {
-        DetailsPainter::default()
+    fn renderer(&self) -> DetailsRenderer {
+        DetailsRenderer::default()
     }
 
     fn wants_structure(&self) -> bool {
@@ -210,7 +212,7 @@ impl Assembler for Details {
 
 /// Writes events: what comes after the line with their stream.
 #[derive(Debug, Default)]
-pub struct DetailsPainter {
+pub struct DetailsRenderer {
     recording: usize,
     classes: Table<ClassPlan>,
     counters: Vec<u64>,
@@ -238,7 +240,7 @@ impl ClassPlan {
     }
 }
 
-impl Painter for DetailsPainter {
+impl Renderer for DetailsRenderer {
     fn chunk(&mut self, recording: usize, _of: &AnyRecording, _chunk: &Chunk) -> Result<(), Fault> {
         self.recording = recording;
         Ok(())
@@ -249,7 +251,7 @@ impl Painter for DetailsPainter {
         let class = self.classes.get(self.recording, event.class_index(), make);
         self.counters.clear();
         out.push(&class.header);
-        event.visit(&mut Pen {
+        event.visit(&mut FieldRenderer {
             line: out,
             plan: &class.plan,
             counters: &mut self.counters,

@@ -1,7 +1,7 @@
 //! Events as JSON, one object a line.
 //!
 //! ```json
-//! {"timestamp":NS,"recording":"PATH","kind":"event","trace":"NAME","stream_class":0,
+//! {"timestamp":NS,"recording":"PATH","kind":"event","schema":1,"trace":"NAME","stream_class":0,
 //!  "stream":0,"event":"NAME","event_class":0,"packet_context":{},"common_context":{},
 //!  "specific_context":{},"payload":{}}
 //! ```
@@ -9,7 +9,7 @@
 //! A sample, which is a row of an archive of a round-robin database, is
 //!
 //! ```json
-//! {"timestamp":NS,"recording":"PATH","kind":"sample","archive":"AVERAGE/300","archive_index":0,
+//! {"timestamp":NS,"recording":"PATH","kind":"sample","schema":1,"archive":"AVERAGE/300","archive_index":0,
 //!  "payload":{"SOURCE":1.5}}
 //! ```
 //!
@@ -18,8 +18,8 @@
 //! An event of an event log (CPEL, elog, Gist) has no scopes:
 //!
 //! ```json
-//! {"timestamp":NS,"recording":"PATH","kind":"event","track":0,"track_name":"NAME","event":"NAME",
-//!  "event_class":0,"datum":5,"text":"TEXT"}
+//! {"timestamp":NS,"recording":"PATH","kind":"event","schema":1,"track":0,"track_name":"NAME",
+//!  "event":"NAME","event_class":0,"datum":5,"text":"TEXT"}
 //! ```
 //!
 //! Those of elog have, in place of the datum, their arguments as `arg0`, `arg1` and so on.
@@ -27,11 +27,14 @@
 //! A list of values of collectd is
 //!
 //! ```json
-//! {"timestamp":NS,"recording":"PATH","kind":"sample","cdtime":N,"interval":N,
-//!  "id":"host/plugin-instance/type-instance","values":[["GAUGE",1.5]],"security":"none"}
+//! {"timestamp":NS,"recording":"PATH","kind":"sample","schema":1,"cdtime":N,
+//!  "interval":N,"id":"host/plugin-instance/type-instance","values":[["GAUGE",1.5]],"security":"none"}
 //! ```
 //!
 //! and a message, which is an `event`, has `severity` and `message` in place of interval and values.
+//!
+//! `schema` changes when keys get another meaning or place, or go; new keys may be added without. Lines always
+//! begin with `timestamp`, `recording` and `kind`. [`Times`] says what a timestamp is.
 //!
 //! * A scope that an event does not have is left out. What is not known is `null`: the
 //!   time of an event without a clock, the name of a trace or event, the number of a stream.
@@ -45,40 +48,51 @@
 //! * Of text that is not UTF-8, each wrong byte `NN` is `\udcNN` (as Python's
 //!   `surrogateescape`), so that nothing is lost.
 
-mod pen;
+mod field_renderer;
 mod plan;
 
 use kymo_model::{Chunk, Event, EventClass, Fault, Recording};
 use kymo_text::Line;
 
-pub(crate) use self::pen::{FlatPen, Pen, float, float128};
+pub(crate) use self::field_renderer::{FieldRenderer, FlatFieldRenderer, float, float128, wide};
 pub(crate) use self::plan::Plan;
 use self::plan::key;
 use super::packet::{PacketFields, Visible};
 use super::table::Table;
-use super::{Assembler, Message, Painter, Teller, WallOptions};
+use super::times::TimeText;
+use super::{LossReporter, Message, Renderer, Sink, Times, WallOptions};
 use crate::{AnyRecording, EntryKind};
+
+/// The version of the keys.
+const SCHEMA: &[u8] = b",\"schema\":1";
 
 /// Puts lines together. What was lost is told as warnings.
 #[derive(Debug)]
 pub struct Json {
-    teller: Teller,
+    loss_reporter: LossReporter,
+    times: TimeText,
 }
 
 impl Json {
-    /// Lines of JSON; `wall` is how times are shown in warnings.
+    /// Lines of JSON with times as numbers; `wall` is how times are shown in warnings.
     pub fn new(wall: WallOptions) -> Self {
+        Self::with_times(Times::Number, wall)
+    }
+
+    /// The same with times of another kind, which are in the time zone of `wall`.
+    pub fn with_times(times: Times, wall: WallOptions) -> Self {
         Self {
-            teller: Teller::new(wall),
+            loss_reporter: LossReporter::new(wall),
+            times: TimeText::new(times, wall),
         }
     }
 }
 
-impl Assembler for Json {
-    type Painter = JsonPainter;
+impl Sink for Json {
+    type Renderer = JsonRenderer;
 
-    fn painter(&self) -> JsonPainter {
-        JsonPainter::new()
+    fn renderer(&self) -> JsonRenderer {
+        JsonRenderer::new()
     }
 
     #[inline]
@@ -92,20 +106,25 @@ impl Assembler for Json {
     ) {
         out.push(b"{\"timestamp\":");
         match message.time {
+            Some(time) if self.times.is_text() => {
+                out.push_byte(b'"');
+                self.times.write(time, out);
+                out.push_byte(b'"');
+            }
             Some(time) => out.signed(time.as_nanos()),
             None => out.push(b"null"),
         }
         out.push(text);
     }
 
-    fn teller(&mut self) -> Option<&mut Teller> {
-        Some(&mut self.teller)
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
+        Some(&mut self.loss_reporter)
     }
 }
 
 /// Writes what comes after the time.
 #[derive(Debug)]
-pub struct JsonPainter {
+pub struct JsonRenderer {
     classes: Table<ClassPlan>,
     streams: Table<StreamPlan>,
     recording: usize,
@@ -115,6 +134,8 @@ pub struct JsonPainter {
     /// The packet context.
     packet: Line,
     stack: Vec<bool>,
+    /// Whether only what follows the schema is written.
+    is_cell: bool,
 }
 
 /// How the entries of a recording are laid out.
@@ -158,7 +179,7 @@ struct ClassPlan {
     plan: Plan,
 }
 
-impl JsonPainter {
+impl JsonRenderer {
     /// What lines end with.
     pub(crate) const END: &[u8] = b"}\n";
 
@@ -171,6 +192,15 @@ impl JsonPainter {
             head: Line::new(),
             packet: Line::new(),
             stack: Vec::new(),
+            is_cell: false,
+        }
+    }
+
+    /// One that writes what follows the schema, as an object beginning with a comma: `,"event":"NAME"}`.
+    pub(crate) fn cell() -> Self {
+        Self {
+            is_cell: true,
+            ..Self::new()
         }
     }
 
@@ -179,7 +209,7 @@ impl JsonPainter {
         recording: usize,
         stream: usize,
         plan: impl FnOnce() -> StreamPlan,
-        visit: impl FnOnce(&mut Visible<'_, Pen<'_>>) -> Result<(), Fault>,
+        visit: impl FnOnce(&mut Visible<'_, FieldRenderer<'_>>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         self.recording = recording;
         self.head.clear();
@@ -187,25 +217,28 @@ impl JsonPainter {
         self.stack.clear();
         let plan = self.streams.get(recording, stream, plan);
         self.head.push(&plan.header);
-        let mut pen = Pen {
+        let mut field_renderer = FieldRenderer {
             line: &mut self.packet,
             plan: &plan.plan,
             stack: &mut self.stack,
         };
-        plan.fields.visit(&mut pen, visit)
+        plan.fields.visit(&mut field_renderer, visit)
     }
 }
 
 impl StreamPlan {
-    fn new(of: &AnyRecording, stream: usize) -> Self {
+    fn new(of: &AnyRecording, stream: usize, is_cell: bool) -> Self {
         let info = &of.streams()[stream];
         let mut line = Line::new();
-        line.push(b",");
-        key("recording", &mut line);
-        line.json_string(of.path().as_os_str().as_encoded_bytes());
-        line.push(b",");
-        key("kind", &mut line);
-        line.json_string(of.entry_kind(stream).as_str().as_bytes());
+        if !is_cell {
+            line.push(b",");
+            key("recording", &mut line);
+            line.json_string(of.path().as_os_str().as_encoded_bytes());
+            line.push(b",");
+            key("kind", &mut line);
+            line.json_string(of.entry_kind(stream).as_str().as_bytes());
+            line.push(SCHEMA);
+        }
         match Form::of(of, stream) {
             Form::Flat | Form::Metrics => {}
             Form::Sample => {
@@ -268,13 +301,14 @@ fn text_or_null(text: Option<&str>, line: &mut Line) {
     }
 }
 
-impl Painter for JsonPainter {
+impl Renderer for JsonRenderer {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.form = Form::of(of, chunk.stream);
+        let is_cell = self.is_cell;
         self.start(
             recording,
             chunk.stream,
-            || StreamPlan::new(of, chunk.stream),
+            || StreamPlan::new(of, chunk.stream, is_cell),
             |visitor| of.visit_packet(chunk, visitor),
         )
     }
@@ -288,14 +322,14 @@ impl Painter for JsonPainter {
         out.push(self.head.as_bytes());
         out.push(&class.header);
         out.push(self.packet.as_bytes());
-        let mut pen = Pen {
+        let mut field_renderer = FieldRenderer {
             line: out,
             plan: &class.plan,
             stack: &mut self.stack,
         };
         match form {
-            Form::Flat | Form::Metrics => event.visit(&mut FlatPen(pen))?,
-            Form::Event | Form::Sample => event.visit(&mut pen)?,
+            Form::Flat | Form::Metrics => event.visit(&mut FlatFieldRenderer(field_renderer))?,
+            Form::Event | Form::Sample => event.visit(&mut field_renderer)?,
         }
         out.push(Self::END);
         Ok(())
@@ -311,17 +345,17 @@ mod tests {
 
     #[test]
     fn every_kind_of_field() {
-        let mut painter = JsonPainter::new();
+        let mut renderer = JsonRenderer::new();
         let (schema, calls) = testing::packet();
         let fields = PacketFields::new(schema, |field| field == testing::SIZE_FIELD);
         let plan = || StreamPlan::with_header(b",\"kind\":\"event\"", fields);
-        let visit = |visitor: &mut Visible<'_, Pen<'_>>| {
+        let visit = |visitor: &mut Visible<'_, FieldRenderer<'_>>| {
             testing::play(&calls, visitor);
             Ok(())
         };
-        painter.start(0, 0, plan, visit).unwrap();
+        renderer.start(0, 0, plan, visit).unwrap();
         let mut text = Line::new();
-        painter.event(&testing::every_kind(), &mut text).unwrap();
+        renderer.event(&testing::every_kind(), &mut text).unwrap();
         let mut out = Line::new();
         let message = Message {
             kind: MessageKind::Event,

@@ -10,21 +10,21 @@
 //! cannot show at all, several recordings that are not all traces, have their paths before the
 //! host.
 
+mod field_renderer;
 mod options;
-mod pen;
 mod plan;
 
 use kymo_model::{Chunk, Event, EventClass, Fault, Recording, Scope};
 use kymo_text::{Line, Stamp, visible};
 use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
-use self::pen::Pen;
+use self::field_renderer::FieldRenderer;
 use self::plan::Plan;
 use super::color::Palette;
 use super::facts::Facts;
 use super::packet::{PacketFields, Visible};
 use super::table::Table;
-use super::{Assembler, Message, Painter, Teller};
+use super::{LossReporter, Message, Renderer, Sink};
 use crate::AnyRecording;
 
 pub use self::options::{Fields, Names, Options, UnknownItem};
@@ -37,7 +37,7 @@ pub struct Pretty {
     /// Whether times are written as `[TIME] (+DELTA) `, without names and colours.
     usual: bool,
     /// Shows times, those of losses too.
-    teller: Teller,
+    loss_reporter: LossReporter,
     /// Time of the event before, in nanoseconds or cycles; all ones before the first one.
     last: u64,
     /// Time between the last two events; all ones where not known yet.
@@ -54,7 +54,7 @@ impl Pretty {
                 && options.colors.is_none()
                 && !options.cycles
                 && options.delta,
-            teller: Teller::with_colors(options.wall, palette),
+            loss_reporter: LossReporter::with_colors(options.wall, palette),
             options,
             last: u64::MAX,
             delta: u64::MAX,
@@ -70,7 +70,7 @@ impl Pretty {
         let delta = now.wrapping_sub(self.last);
         (self.last, self.delta) = (now, delta);
         line.push_byte(b'[');
-        let nanos = self.teller.wall.begin(time, line, warnings);
+        let nanos = self.loss_reporter.wall.begin(time, line, warnings);
         line.compose(|room| {
             room.nanos(nanos);
             // Events nearly always follow each other within a second.
@@ -109,7 +109,7 @@ impl Pretty {
             line.padded(ticks, 20);
             Some(ticks)
         } else {
-            self.teller.wall.write(time, line, warnings);
+            self.loss_reporter.wall.write(time, line, warnings);
             time.map(|time| time.as_nanos() as u64)
         };
         // The time since an event is not known where one of the two is not.
@@ -155,11 +155,11 @@ impl Pretty {
     }
 }
 
-impl Assembler for Pretty {
-    type Painter = PrettyPainter;
+impl Sink for Pretty {
+    type Renderer = PrettyRenderer;
 
-    fn painter(&self) -> PrettyPainter {
-        PrettyPainter {
+    fn renderer(&self) -> PrettyRenderer {
+        PrettyRenderer {
             options: self.options.clone(),
             palette: self.palette,
             classes: Table::default(),
@@ -170,7 +170,7 @@ impl Assembler for Pretty {
             chunk: 0,
             packet: Line::new(),
             stack: Vec::new(),
-            indexes: pen::indexes(),
+            indexes: field_renderer::indexes(),
         }
     }
 
@@ -193,14 +193,14 @@ impl Assembler for Pretty {
         out.push(text);
     }
 
-    fn teller(&mut self) -> Option<&mut Teller> {
-        Some(&mut self.teller)
+    fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
+        Some(&mut self.loss_reporter)
     }
 }
 
 /// Writes what comes after the time.
 #[derive(Debug)]
-pub struct PrettyPainter {
+pub struct PrettyRenderer {
     options: Options,
     palette: Palette,
     classes: Table<ClassPlan>,
@@ -234,7 +234,7 @@ struct ClassPlan {
     plan: Plan,
 }
 
-impl PrettyPainter {
+impl PrettyRenderer {
     /// Makes the text of the packet context, and notes what class plans need to know.
     fn start(
         &mut self,
@@ -242,7 +242,7 @@ impl PrettyPainter {
         stream: usize,
         has_clock: bool,
         fields: impl FnOnce() -> PacketFields,
-        visit: impl FnOnce(&mut Visible<'_, Pen<'_>>) -> Result<(), Fault>,
+        visit: impl FnOnce(&mut Visible<'_, FieldRenderer<'_>>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         self.recording = recording;
         self.chunk += 1;
@@ -266,18 +266,18 @@ impl PrettyPainter {
             has_clock,
             has_packet: fields.shown,
         };
-        let mut pen = Pen {
+        let mut field_renderer = FieldRenderer {
             line: &mut self.packet,
             plan,
             stack: &mut self.stack,
             indexes: &self.indexes,
             reset: self.palette.reset,
         };
-        fields.visit(&mut pen, visit)
+        fields.visit(&mut field_renderer, visit)
     }
 }
 
-impl Painter for PrettyPainter {
+impl Renderer for PrettyRenderer {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.facts.get(recording, 0, || Facts::of(of));
         self.start(
@@ -306,7 +306,7 @@ impl Painter for PrettyPainter {
             class.begin_chunk(self.chunk, &self.packet);
         }
         out.stamp(&class.begin);
-        event.visit(&mut Pen {
+        event.visit(&mut FieldRenderer {
             line: out,
             plan: &class.plan,
             stack: &mut self.stack,

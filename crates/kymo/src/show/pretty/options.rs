@@ -57,7 +57,7 @@ pub struct UnknownItem {
 
 impl fmt::Display for UnknownItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is none of {}", self.item, self.known.join(", "))
+        write!(f, "`{}` is not one of {}", self.item, self.known.join(", "))
     }
 }
 

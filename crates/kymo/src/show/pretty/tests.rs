@@ -2,11 +2,11 @@ use super::*;
 use crate::show::MessageKind;
 use crate::show::testing::{self, every_kind};
 
-/// What a painter makes of an event with a field of every kind, and the text of its time.
+/// What a renderer makes of an event with a field of every kind, and the text of its time.
 fn show(options: Options) -> String {
     let mut pretty = Pretty::new(options);
-    let mut painter = pretty.painter();
-    painter.facts.get(0, 0, || Facts {
+    let mut renderer = pretty.renderer();
+    renderer.facts.get(0, 0, || Facts {
         path: "some/trace".into(),
         name: Some("vm/ust".into()),
         hostname: Some("vm".into()),
@@ -16,13 +16,13 @@ fn show(options: Options) -> String {
     });
     let (schema, calls) = testing::packet();
     let fields = || PacketFields::new(schema, |field| field == testing::SIZE_FIELD);
-    let visit = |visitor: &mut Visible<'_, Pen<'_>>| {
+    let visit = |visitor: &mut Visible<'_, FieldRenderer<'_>>| {
         testing::play(&calls, visitor);
         Ok(())
     };
-    painter.start(0, 0, true, fields, visit).unwrap();
+    renderer.start(0, 0, true, fields, visit).unwrap();
     let mut text = Line::new();
-    painter.event(&every_kind(), &mut text).unwrap();
+    renderer.event(&every_kind(), &mut text).unwrap();
     let mut out = Line::new();
     for nanos in [0, 1_000_000_007] {
         let message = Message {

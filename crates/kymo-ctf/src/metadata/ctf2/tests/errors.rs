@@ -11,7 +11,7 @@ fn error(text: &str) -> String {
 
 /// Message, labels, and what is in the text at the first of them.
 pub(super) fn brief(text: &str) -> String {
-    let Err(error) = super::super::parse(text) else {
+    let Err(error) = crate::deep::retry(|| super::super::parse(text)) else {
         panic!("accepted: {text}");
     };
     let labels: Vec<_> = error.spans.iter().map(|span| &*span.label).collect();

@@ -427,3 +427,38 @@ fn roles() {
         "{message}"
     );
 }
+
+#[test]
+fn integers_of_more_than_64_bits_are_values_only() {
+    let wide = |more: &str| {
+        format!(
+            r#"{{"type": "fixed-length-unsigned-integer", "length": 65, "byte-order": "big-endian"{more}}}"#
+        )
+    };
+    let plain = wide("");
+    let text = r#"{"type": "dynamic-length-string", "length-field-location": {"path": ["n"]}}"#;
+    let optional = format!(
+        r#"{{"type": "optional", "field-class": {U8}, "selector-field-location": {{"path": ["n"]}}, "selector-field-ranges": [[1, 1]]}}"#
+    );
+    for (members, expected) in [
+        (
+            &[("n", &*wide(r#", "mappings": {"a": [[1, 1]]}"#))][..],
+            "expected no `mappings` of an integer of more than 64 bits",
+        ),
+        (
+            &[("n", &*wide(r#", "roles": ["event-record-class-id"]"#))],
+            "expected no `roles` of an integer of more than 64 bits",
+        ),
+        (&[("n", &*plain), ("t", text)], "a length of 65 bits"),
+        (
+            &[("n", &*plain), ("o", &*optional)],
+            "a selector of 65 bits",
+        ),
+    ] {
+        let found = payload(members);
+        assert!(found.starts_with(expected), "{found}");
+    }
+    let larger = wide("").replace("65", "4097");
+    let found = payload(&[("n", &*larger)]);
+    assert!(found.starts_with("expected at most 4096 bits"), "{found}");
+}

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use crate::deep;
+
 use super::super::json::{self, Kind};
 use super::super::parse;
 use super::errors::brief;
@@ -17,7 +19,7 @@ fn values_do_not_nest_without_end() {
         let message = brief(&format!("\u{1e}{deep}"));
         assert!(
             message
-                .starts_with("values lie too deep within each other: expected at most 256 levels"),
+                .starts_with("values lie too deep within each other: expected at most 8192 levels"),
             "{message}"
         );
     }
@@ -34,11 +36,11 @@ fn field_classes_do_not_nest_without_end() {
         );
         event(&[], &structure(&[("x", &class)]))
     };
-    assert!(parse(&nested(62)).is_ok());
-    let message = brief(&nested(63));
+    assert!(deep::retry(|| parse(&nested(2048))).is_ok());
+    let message = brief(&nested(2049));
     assert!(
         message.starts_with(
-            "field classes lie too deep within each other: expected at most 64 levels"
+            "field classes lie too deep within each other: expected at most 2048 levels"
         ),
         "{message}"
     );
@@ -59,7 +61,7 @@ fn aliases(count: usize, class: impl Fn(&str) -> String) -> Vec<String> {
 
 #[test]
 fn aliases_do_not_nest_without_end() {
-    let aliases = aliases(64, |inner| {
+    let aliases = aliases(2050, |inner| {
         format!(r#"{{"type": "static-length-array", "length": 1, "element-field-class": {inner}}}"#)
     });
     let fragments: Vec<_> = aliases.iter().map(|alias| &**alias).collect();

@@ -410,6 +410,42 @@ fn bit_fields_stay_in_their_units() {
 }
 
 #[test]
+fn bit_fields_of_tsdl_stay_in_their_units() {
+    let model = |align| {
+        tsdl(&format!(
+            "typealias integer {{ size = 16; align = {align}; }} := word; word a : 12; word b : 5;"
+        ))
+    };
+    let aligned = "{a: u12le@1/16, b: u5le@1/16}@16";
+    let placed = "{a: u12le@1, b: u5le@16}@16";
+    for (dialect, expected) in [
+        (Dialect::Ctf18, aligned),
+        (Dialect::Rfc11, aligned),
+        (Dialect::Ctf2, placed),
+    ] {
+        let (fitted, _) = fitted(&model(16), dialect);
+        assert_eq!(payload(&fitted.model), expected);
+        assert!(!fitted.changes.iter().any(|change| change.rule.recodes()));
+    }
+    // In RFC v1.1, the unit would align the structure.
+    let (fitted, _) = fitted(&model(8), Dialect::Rfc11);
+    assert_eq!(payload(&fitted.model), "{a: u12le@8, b: u5le@1}");
+    let told = "event record class `e`, `payload.b`: the bit field may cross its unit".to_owned();
+    assert!(changes(&fitted).contains(&told), "{:?}", changes(&fitted));
+}
+
+#[test]
+fn enumerations_of_tsdl_have_labels() {
+    let class = format!("{U8}, \"mappings\": {{}}");
+    let (shown, changes) = becomes(&class, Dialect::Ctf18);
+    assert_eq!(shown, "{f: u8le@8}");
+    assert_eq!(
+        changes,
+        ["labels that cannot be written are left out or changed"]
+    );
+}
+
+#[test]
 fn what_is_there_or_not_is_a_sequence() {
     let text = "\"type\": \"null-terminated-string\"";
     let optional = |class: &str| {
@@ -477,6 +513,49 @@ fn overlapping_labels_select_one_option() {
         "{s: u8le@8 a=[(0, 9)] b=[(5, 20)], \
          v: <Payload.0>(a[(0, 9)]: u8le@8, b[(10, 20)]: u16le@8, c[(256, 256)]: text)}"
     );
+}
+
+#[test]
+fn options_that_nothing_selects_have_numbers_of_their_own() {
+    // `b` never counts, and the labels stand for numbers that no 2 bits have.
+    for (signed, labels, expected) in [
+        (
+            false,
+            "a = 0 ... 4, b = 1, c = 5",
+            vec![
+                "Unsigned([(0, 4)])",
+                "Unsigned([(6, 6)])",
+                "Unsigned([(5, 5)])",
+            ],
+        ),
+        (
+            true,
+            "a = -2 ... 2, b = 0, c = 3",
+            vec!["Signed([(-2, 2)])", "Signed([(4, 4)])", "Signed([(3, 3)])"],
+        ),
+        (
+            true,
+            "a = -2 ... 9223372036854775807, b = 0, c = -3",
+            vec![
+                "Signed([(-2, 9223372036854775807)])",
+                "Signed([(-9223372036854775808, -9223372036854775808)])",
+                "Signed([(-3, -3)])",
+            ],
+        ),
+    ] {
+        let model = tsdl(&format!(
+            "enum : integer {{ size = 2; signed = {signed}; }} {{ {labels} }} tag;
+             variant <tag> {{ string a; string b; string c; }} v;"
+        ));
+        let (fitted, _) = fitted(&model, Dialect::Ctf2);
+        let payload = fitted.model.streams[0].events[0].payload.as_ref().unwrap();
+        let parts = payload.parts();
+        let FieldClass::Variant { options, .. } = parts[1] else {
+            panic!("{payload:?}");
+        };
+        let when: Vec<_> = options.iter().map(|o| format!("{:?}", o.when)).collect();
+        assert_eq!(when, expected);
+    }
 }
 
 #[test]

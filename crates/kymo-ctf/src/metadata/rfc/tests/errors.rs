@@ -22,16 +22,17 @@ fn brief(text: &str) -> String {
 
 #[test]
 fn the_culprit_is_shown_with_what_was_expected() {
-    let text = "trace { major = 1; minor = 1; }\ntype t {\n\tparent = integer;\n\tsize = 65;\n}\n";
+    let text =
+        "trace { major = 1; minor = 1; }\ntype t {\n\tparent = integer;\n\tsize = 4097;\n}\n";
     let error = super::super::parse(text, ByteOrder::Big).unwrap_err();
     assert_eq!(
         error.render("metadata", text, false),
         "\
-error: integer of 65 bits
+error: integer of 4097 bits
  --> metadata:4:9
   |
-4 |     size = 65;
-  |            ^^ expected 1 to 64 bits"
+4 |     size = 4097;
+  |            ^^^^ expected 1 to 4096 bits"
     );
 }
 
@@ -150,7 +151,18 @@ fn every_error_names_what_was_found_and_what_was_expected() {
         ),
         (
             of_type("parent = integer; size = 0;"),
-            "integer of 0 bits: expected 1 to 64 bits",
+            "integer of 0 bits: expected 1 to 4096 bits",
+        ),
+        (
+            of_type("parent = enum; size = 65; map = { { 1, A } };"),
+            "enumeration of an integer of 65 bits: expected values of at most 64 bits",
+        ),
+        (
+            of_type(
+                "parent = sequence; length_type = type { parent = integer; size = 65; }; \
+                 elem_type = uint;",
+            ),
+            "a length of 65 bits: expected a type of at most 64 bits",
         ),
         (
             of_type("parent = integer; size = -1;"),
@@ -367,7 +379,7 @@ fn little_text_does_not_make_much_of_anything() {
     );
     // Arrays within arrays, by name and written out; where the innermost one comes first, each is
     // known when it is used.
-    let chain: Vec<String> = (0..100)
+    let chain: Vec<String> = (0..2100)
         .map(|i| {
             let inner = i + 1;
             format!("type t{i} {{ parent = array; length = 1; elem_type = t{inner}; }} ")
@@ -375,8 +387,8 @@ fn little_text_does_not_make_much_of_anything() {
         .collect();
     let reversed: String = chain.iter().rev().cloned().collect();
     for text in [
-        format!("{LEAST}{}type t100 {{ parent = uint; }}", chain.concat()),
-        format!("{LEAST}type t100 {{ parent = uint; }}{reversed}"),
+        format!("{LEAST}{}type t2100 {{ parent = uint; }}", chain.concat()),
+        format!("{LEAST}type t2100 {{ parent = uint; }}{reversed}"),
         format!(
             "{LEAST}type t {{ parent = array; length = 1; elem_type = {} uint {} }}",
             "type { parent = array; length = 1; elem_type = ".repeat(100_000),
@@ -385,7 +397,7 @@ fn little_text_does_not_make_much_of_anything() {
     ] {
         assert_eq!(
             brief(&text),
-            "types lie too deep within each other: expected at most 64 levels"
+            "types lie too deep within each other: expected at most 2048 levels"
         );
     }
     // Structures that double.

@@ -2,26 +2,33 @@
 //!
 //! The grammar is C's, in which only a table of the declared types tells whether the
 //! `b` of `a b;` is a type or a field. TSDL is simpler: the last word before `;`, `,`
-//! or `[` is always the field. So no table is needed, and keywords can be field names.
+//! or `[` is always the field. So no table is needed.
 
 mod types;
 
 use kymo_text::diagnostic::Diagnostic;
 
 use super::ast::{Attribute, Block, BlockKind, Entry, Root, Value};
+use super::names;
 use crate::metadata::lexer::{Kind, Mark, Span};
-use crate::metadata::tokens::{Spanned, Tokens};
+use crate::metadata::limits::Warnings;
+use crate::metadata::tokens::{Name, Spanned, Tokens};
 
-/// Parses a whole text.
-pub(super) fn parse(text: &str) -> Result<Root, Diagnostic> {
+/// Parses a whole text; what is odd is added to the warnings.
+pub(super) fn parse(text: &str, warnings: &mut Warnings) -> Result<Root, Diagnostic> {
     Parser {
         tokens: Tokens::new(text)?,
+        warnings,
+        met_keyword: false,
     }
     .root()
 }
 
 struct Parser<'a> {
     tokens: Tokens<'a>,
+    warnings: &'a mut Warnings,
+    /// Whether a keyword was met as a name: once is enough to say.
+    met_keyword: bool,
 }
 
 impl Parser<'_> {
@@ -32,7 +39,7 @@ impl Parser<'_> {
                                 declaration of a type";
         let mut root = Root::default();
         loop {
-            if self.tokens.eat(Mark::Semicolon)? {
+            if self.stray_semicolon()? {
                 continue;
             }
             if self.tokens.current.kind == Kind::End {
@@ -56,6 +63,7 @@ impl Parser<'_> {
             let span = self.tokens.advance()?.span;
             let open = self.tokens.expect(Mark::BraceOpen)?;
             let entries = self.entries(open)?;
+            self.tokens.expect(Mark::Semicolon)?;
             root.blocks.push(Block {
                 kind,
                 span,
@@ -67,7 +75,7 @@ impl Parser<'_> {
     fn entries(&mut self, open: Span) -> Result<Vec<Entry>, Diagnostic> {
         let mut entries = Vec::new();
         loop {
-            if self.tokens.eat(Mark::Semicolon)? {
+            if self.stray_semicolon()? {
                 continue;
             }
             if self.tokens.current.kind != Kind::Word {
@@ -75,7 +83,7 @@ impl Parser<'_> {
                 return Ok(entries);
             }
             entries.push(if self.at_declaration() {
-                Entry::Declaration(self.declaration()?)
+                Entry::Declaration(Box::new(self.declaration()?))
             } else {
                 Entry::Attribute(self.attribute()?)
             });
@@ -122,7 +130,7 @@ impl Parser<'_> {
         let open = self.tokens.expect(Mark::BraceOpen)?;
         let mut attributes = Vec::new();
         loop {
-            if self.tokens.eat(Mark::Semicolon)? {
+            if self.stray_semicolon()? {
                 continue;
             }
             if self.tokens.current.kind != Kind::Word {
@@ -131,6 +139,38 @@ impl Parser<'_> {
             }
             attributes.push(self.attribute()?);
         }
+    }
+
+    /// Passes a `;` that ends nothing.
+    fn stray_semicolon(&mut self) -> Result<bool, Diagnostic> {
+        let span = self.tokens.current.span;
+        let is_stray = self.tokens.eat(Mark::Semicolon)?;
+        if is_stray {
+            self.warnings
+                .push(Diagnostic::warning("`;` ends nothing").at(span, "ignored"));
+        }
+        Ok(is_stray)
+    }
+
+    /// The name of a field or type.
+    fn name(&mut self, expected: &str) -> Result<Name, Diagnostic> {
+        let name = self.tokens.name(expected)?;
+        self.refuse_keyword(&name)?;
+        Ok(name)
+    }
+
+    /// Refuses words of the grammar as names, and warns of those that are in names of types.
+    fn refuse_keyword(&mut self, name: &Name) -> Result<(), Diagnostic> {
+        if names::is_of_grammar(&name.value) {
+            return Err(keyword(name));
+        }
+        if names::is_keyword(&name.value) && !std::mem::replace(&mut self.met_keyword, true) {
+            self.warnings.push(
+                Diagnostic::warning(format!("`{}` is a keyword", name.value))
+                    .at(name.span, "used as a name; other readers refuse it"),
+            );
+        }
+        Ok(())
     }
 
     // Values.
@@ -161,4 +201,14 @@ impl Parser<'_> {
             _ => Err(self.tokens.unexpected(expected)),
         }
     }
+}
+
+/// That a keyword stands where a name is expected.
+fn keyword(name: &Name) -> Diagnostic {
+    Diagnostic::error(format!("`{}` is a keyword", name.value))
+        .at(name.span, "expected a name")
+        .with_help(format!(
+            "write `_{}`: readers remove the underscore of a field",
+            name.value
+        ))
 }

@@ -2,11 +2,13 @@
 
 use kymo_text::diagnostic::Diagnostic;
 
-use super::super::ast::{Declaration, Declarator, Enumerator, Member, TypeKind, TypeSpec};
-use super::Parser;
+use super::super::ast::{Declaration, Declarator, Enumerator, Member, TypeKind, TypeSpec, Value};
+use super::super::names;
+use super::{Parser, keyword};
+use crate::deep::has_room;
 use crate::metadata::lexer::{Kind, Mark, Span};
-use crate::metadata::limits::{MAX_DEPTH, too_deep};
-use crate::metadata::tokens::Name;
+use crate::metadata::limits::too_deep;
+use crate::metadata::tokens::{Name, Spanned};
 
 impl Parser<'_> {
     /// Whether a declaration begins here; an attribute may bear the name of a keyword.
@@ -25,10 +27,13 @@ impl Parser<'_> {
                 let target = self.unnamed_type()?;
                 let declarator = self.declarator(None, false)?;
                 self.tokens.expect(Mark::Assign)?;
+                let mut name = self.alias_name()?;
+                let lengths = self.lengths(&mut name.span)?;
                 Declaration::Alias {
                     target,
                     declarator,
-                    name: self.alias_name()?,
+                    name,
+                    lengths,
                 }
             }
             Some("typedef") => {
@@ -48,6 +53,16 @@ impl Parser<'_> {
     /// The name of an alias: several words, and asterisks.
     fn alias_name(&mut self) -> Result<Name, Diagnostic> {
         let mut name = self.words("the name of the alias")?;
+        let words = match name.value.split_once(' ') {
+            Some(("struct" | "variant" | "enum", words)) => words,
+            _ => &name.value,
+        };
+        if let Some(word) = words.split(' ').find(|word| names::is_of_grammar(word)) {
+            return Err(keyword(&Name {
+                value: word.to_owned(),
+                span: name.span,
+            }));
+        }
         let (pointers, end) = self.pointers()?;
         name.value.push_str(&pointers);
         name.span = name.span.to(end);
@@ -88,7 +103,10 @@ impl Parser<'_> {
         let words = self.words("a type")?;
         Ok(TypeSpec {
             span: words.span,
-            kind: TypeKind::Alias(words.value),
+            kind: TypeKind::Alias {
+                name: words.value,
+                words: Vec::new(),
+            },
         })
     }
 
@@ -116,10 +134,16 @@ impl Parser<'_> {
         while self.tokens.current.kind == Kind::Word {
             words.push(self.tokens.name("a name")?);
         }
+        let spans = match words.len() {
+            0..=2 => Vec::new(),
+            _ => words.iter().map(|word| word.span).collect(),
+        };
         let name = if self.tokens.at(Mark::Star) {
             None
         } else if words.len() > 1 {
-            words.pop()
+            let name = words.pop();
+            name.iter().try_for_each(|name| self.refuse_keyword(name))?;
+            name
         } else {
             return Err(self.tokens.unexpected("a name after the type"));
         };
@@ -127,7 +151,10 @@ impl Parser<'_> {
         let alias: Vec<_> = words.into_iter().map(|word| word.value).collect();
         let class = TypeSpec {
             span,
-            kind: TypeKind::Alias(alias.join(" ")),
+            kind: TypeKind::Alias {
+                name: alias.join(" "),
+                words: spans,
+            },
         };
         Ok((class, name))
     }
@@ -142,7 +169,7 @@ impl Parser<'_> {
             None => {
                 let (pointers, _) = self.pointers()?;
                 let name = if named {
-                    Some(self.tokens.name("a name")?)
+                    Some(self.name("a name")?)
                 } else {
                     None
                 };
@@ -150,28 +177,36 @@ impl Parser<'_> {
             }
         };
         let mut span = name.as_ref().map_or(start, |name| name.span);
-        let mut lengths = Vec::new();
-        while self.tokens.at(Mark::SquareOpen) {
-            let open = self.tokens.advance()?.span;
-            lengths.push(self.value("a number or the name of a field")?);
-            span = span.to(self.tokens.expect_close(Mark::SquareClose, open)?);
-            if lengths.len() > MAX_DEPTH {
-                return Err(too_deep(span));
+        let lengths = self.lengths(&mut span)?;
+        let bits = match self.tokens.eat(Mark::Colon)? {
+            true if lengths.is_empty() => Some(self.value("a size in bits")?),
+            true => {
+                return Err(Diagnostic::error("array of bit fields")
+                    .at(span, "expected `;`, or a bit field without `[...]`"));
             }
-        }
-        if self.tokens.at(Mark::Colon) {
-            return Err(
-                Diagnostic::error("bit fields in the style of C are not part of CTF")
-                    .at(self.tokens.current.span, "expected `;`")
-                    .with_help("write `integer { size = ...; align = 1; } name;`"),
-            );
-        }
+            false => None,
+        };
         Ok(Declarator {
             pointers,
             name,
             lengths,
+            bits,
             span,
         })
+    }
+
+    /// `[3][length]`; extends the place of what they belong to.
+    fn lengths(&mut self, span: &mut Span) -> Result<Vec<Spanned<Value>>, Diagnostic> {
+        let mut lengths = Vec::new();
+        while self.tokens.at(Mark::SquareOpen) {
+            let open = self.tokens.advance()?.span;
+            lengths.push(self.value("a number or the name of a field")?);
+            *span = span.to(self.tokens.expect_close(Mark::SquareClose, open)?);
+            if !has_room(lengths.len()) {
+                return Err(too_deep(*span));
+            }
+        }
+        Ok(lengths)
     }
 
     /// A type that begins with a keyword of its own; `None` where an alias stands.
@@ -221,7 +256,7 @@ impl Parser<'_> {
 
     fn structure(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
         let name = self.type_name()?;
-        let body = self.members()?;
+        let body = self.members()?.map(|(body, _)| body);
         let at_align =
             self.tokens.word() == Some("align") && self.tokens.next_at(&[Mark::ParenOpen]);
         let align = if body.is_some() && at_align {
@@ -242,7 +277,7 @@ impl Parser<'_> {
         })
     }
 
-    fn variant(&mut self, keyword: Span) -> Result<TypeSpec, Diagnostic> {
+    fn variant(&mut self, span: Span) -> Result<TypeSpec, Diagnostic> {
         let name = self.type_name()?;
         let tag = if self.tokens.at(Mark::Less) {
             let open = self.tokens.advance()?.span;
@@ -252,12 +287,19 @@ impl Parser<'_> {
         } else {
             None
         };
-        let body = self.members()?;
+        let body = match self.members()? {
+            Some((body, close)) if !body.iter().any(is_field) => {
+                return Err(Diagnostic::error("variant without options")
+                    .at(close, "expected an option")
+                    .because(span, "this is the variant"));
+            }
+            body => body.map(|(body, _)| body),
+        };
         if name.is_none() && body.is_none() {
             return Err(self.tokens.unexpected("the name of a variant or `{`"));
         }
         Ok(TypeSpec {
-            span: name.as_ref().map_or(keyword, |name| keyword.to(name.span)),
+            span: name.as_ref().map_or(span, |name| span.to(name.span)),
             kind: TypeKind::Variant { name, tag, body },
         })
     }
@@ -265,24 +307,25 @@ impl Parser<'_> {
     /// The name after `struct`, `variant` or `enum`, if there is one.
     fn type_name(&mut self) -> Result<Option<Name>, Diagnostic> {
         match self.tokens.current.kind {
-            Kind::Word => self.tokens.name("a name").map(Some),
+            Kind::Word => self.name("a name").map(Some),
             _ => Ok(None),
         }
     }
 
-    fn members(&mut self) -> Result<Option<Vec<Member>>, Diagnostic> {
+    /// What stands in braces, where there are any, and the place of the closing one.
+    fn members(&mut self) -> Result<Option<(Vec<Member>, Span)>, Diagnostic> {
         if !self.tokens.at(Mark::BraceOpen) {
             return Ok(None);
         }
         let open = self.tokens.advance()?.span;
         let mut members = Vec::new();
         loop {
-            if self.tokens.eat(Mark::Semicolon)? {
+            if self.stray_semicolon()? {
                 continue;
             }
             if self.tokens.current.kind != Kind::Word {
-                self.tokens.expect_close(Mark::BraceClose, open)?;
-                return Ok(Some(members));
+                let close = self.tokens.expect_close(Mark::BraceClose, open)?;
+                return Ok(Some((members, close)));
             }
             if matches!(self.tokens.word(), Some("typealias" | "typedef")) {
                 let declaration = self.declaration()?;
@@ -292,6 +335,7 @@ impl Parser<'_> {
             let (class, name) = match self.own_type()? {
                 // A structure, variant or enumeration may be declared without a field.
                 Some(class) if class.is_named_body() && self.tokens.at(Mark::Semicolon) => {
+                    self.tokens.advance()?;
                     members.push(Member::Declaration(Declaration::Named(class)));
                     continue;
                 }
@@ -333,7 +377,7 @@ impl Parser<'_> {
     fn enumerators(&mut self, open: Span) -> Result<Vec<Enumerator>, Diagnostic> {
         let mut enumerators = Vec::new();
         loop {
-            if self.tokens.at(Mark::BraceClose) {
+            if self.tokens.at(Mark::BraceClose) && !enumerators.is_empty() {
                 self.tokens.advance()?;
                 return Ok(enumerators);
             }
@@ -341,7 +385,7 @@ impl Parser<'_> {
             let label = if self.tokens.current.kind == Kind::Quoted {
                 self.tokens.quoted()?
             } else {
-                self.tokens.name("a label or `}`")?
+                self.label()?
             };
             let first = if self.tokens.eat(Mark::Equal)? {
                 Some(self.tokens.integer()?)
@@ -362,4 +406,20 @@ impl Parser<'_> {
             }
         }
     }
+
+    /// A label that is a word: babeltrace2 reads keywords, too.
+    fn label(&mut self) -> Result<Name, Diagnostic> {
+        let label = self.tokens.name("a label")?;
+        if names::is_keyword(&label.value) {
+            self.warnings.push(
+                Diagnostic::warning(format!("label `{}` is a keyword", label.value))
+                    .at(label.span, "expected quotes around it"),
+            );
+        }
+        Ok(label)
+    }
+}
+
+fn is_field(member: &Member) -> bool {
+    matches!(member, Member::Fields { .. })
 }

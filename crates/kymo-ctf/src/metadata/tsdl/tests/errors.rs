@@ -120,13 +120,15 @@ fn grammar() {
             "u8;",
             "expected a name after the type, found `;`: expected a name after the type",
         ),
+        ("u8 a b;", "missing `;`: expected `;` before this"),
+        ("u8 a\n u8 b;", "missing `;`: expected `;` before this"),
         (
-            "u8 a b;",
-            "unknown type `u8 a`: expected a type that was declared before",
+            "nope a b;",
+            "unknown type `nope a`: expected a type that was declared before",
         ),
         (
-            "u8 a : 3;",
-            "bit fields in the style of C are not part of CTF: expected `;`",
+            "u8 a : 9;",
+            "bit field of 9 bits in a unit of 8: expected 1 to 8 bits",
         ),
         (
             "u8 a[];",
@@ -179,7 +181,7 @@ fn grammar() {
         ),
         (
             "enum : u8 { 1 } a;",
-            "expected a label or `}`, found `1`: expected a label or `}`",
+            "expected a label, found `1`: expected a label",
         ),
         ("enum : u8 a;", "expected `{`, found `;`: expected `{`"),
         ("string s = 3;", "expected `;`, found `=`: expected `;`"),
@@ -205,11 +207,11 @@ fn attributes_of_types() {
         ),
         (
             "integer { size = 0; }",
-            "integer of 0 bits: expected 1 to 64 bits",
+            "integer of 0 bits: expected 1 to 4096 bits",
         ),
         (
-            "integer { size = 65; }",
-            "integer of 65 bits: expected 1 to 64 bits",
+            "integer { size = 4097; }",
+            "integer of 4097 bits: expected 1 to 4096 bits",
         ),
         (
             "integer { size = -8; }",
@@ -233,13 +235,13 @@ fn attributes_of_types() {
         ),
         (
             "integer { size = 8; signed = \"true\"; }",
-            "expected `true` or `false`, found quoted \
-          text: expected `true` or `false`",
+            "expected `true`, `false`, 1 or 0, found quoted \
+          text: expected `true`, `false`, 1 or 0",
         ),
         (
             "integer { size = 8; signed = maybe; }",
-            "expected `true` or `false`, found `maybe`: \
-          expected `true` or `false`",
+            "expected `true`, `false`, 1 or 0, found `maybe`: \
+          expected `true`, `false`, 1 or 0",
         ),
         (
             "integer { size = 8; byte_order = middle; }",
@@ -363,9 +365,9 @@ fn declarations_of_types() {
 
 #[test]
 fn references() {
-    let number = "is no unsigned integer: expected the name of an unsigned integer field; \
+    let number = "is not an unsigned integer: expected the name of an unsigned integer field; \
                   this is the field";
-    let label = "is no enumeration: expected the name of an enumeration field; \
+    let label = "is not an enumeration: expected the name of an enumeration field; \
                  this is the field";
     for (fields, expected) in [
         ("u8 a[a];", "unknown field `a`: expected a field that comes before this one; \
@@ -532,7 +534,7 @@ fn blocks() {
 
 #[test]
 fn types_do_not_lie_too_deep() {
-    let deep = "types lie too deep within each other: expected at most 64 levels";
+    let deep = "types lie too deep within each other: expected at most 2048 levels";
     assert_eq!(field_error(&"struct { ".repeat(100_000)), deep);
     assert_eq!(
         field_error(&format!("u8 a{};", "[1]".repeat(100_000))),
@@ -541,11 +543,11 @@ fn types_do_not_lie_too_deep() {
     assert_eq!(
         field_error(&format!(
             "typedef u8 t0{0}; typedef t0 t1{0};",
-            "[1]".repeat(40)
+            "[1]".repeat(1030)
         )),
         deep
     );
-    let chain: String = (1..100)
+    let chain: String = (1..2100)
         .map(|i| format!("struct s{i} {{ struct s{} x; }};", i - 1))
         .collect();
     assert_eq!(
@@ -585,4 +587,81 @@ fn warnings_are_as_many_as_one_can_read() {
     let attributes: String = (0..1000).map(|i| format!("a{i} = 1; ")).collect();
     let text = format!("{TRACE}event {{ name = e; {attributes} }};");
     assert_eq!(super::warnings(&text).len(), 100);
+}
+
+#[test]
+fn fields_with_a_role_are_unsigned() {
+    let block = |header: &str, context: &str, event: &str| {
+        format!(
+            "trace {{ major = 1; minor = 8; byte_order = le;
+                      packet.header := struct {{ {header} }}; }};
+             clock {{ name = c; }};
+             stream {{ packet.context := struct {{ {context} }};
+                       event.header := struct {{ {event} }}; }};"
+        )
+    };
+    let declared =
+        |name: &str, map: &str| format!("integer {{ size = 32; signed = true; {map} }} {name};");
+    let refused = |text: &str, name: &str| {
+        let expected = format!("`{name}` is a signed integer: expected an unsigned integer");
+        assert_eq!(brief(text), expected);
+    };
+    for map in ["", "map = clock.c.value;"] {
+        for name in ["magic", "stream_id", "stream_instance_id"] {
+            refused(&block(&declared(name, map), "", ""), name);
+        }
+        for name in [
+            "packet_size",
+            "content_size",
+            "timestamp_begin",
+            "timestamp_end",
+            "events_discarded",
+            "packet_seq_num",
+        ] {
+            refused(&block("", &declared(name, map), ""), name);
+        }
+        refused(&block("", "", &declared("id", map)), "id");
+        let nested = format!("struct {{ {} }} v;", declared("id", map));
+        refused(&block("", "", &nested), "id");
+    }
+}
+
+#[test]
+fn integers_of_more_than_64_bits_are_values_only() {
+    let wide = "integer { size = 65; }";
+    for (fields, expected) in [
+        (
+            format!("enum : {wide} {{ A }} e;"),
+            "enumeration of an integer of 65 bits: expected an integer of 1 to 64 bits after the \
+             colon",
+        ),
+        (
+            format!("{wide} n; u8 a[n];"),
+            "a length of 65 bits: expected the name of an integer of at most 64 bits; this is the \
+             field",
+        ),
+    ] {
+        assert_eq!(field_error(&fields), expected, "{fields}");
+    }
+    for (stream, expected) in [
+        (
+            format!("packet.context := struct {{ {wide} packet_size; }};"),
+            "`packet_size` is an integer of 65 bits: expected at most 64 bits",
+        ),
+        (
+            format!("event.header := struct {{ {wide} id; }};"),
+            "`id` is an integer of 65 bits: expected at most 64 bits",
+        ),
+        (
+            format!("event.header := struct {{ {wide} timestamp; }};"),
+            "`timestamp` is an integer of 65 bits: expected at most 64 bits",
+        ),
+        (
+            "event.header := struct { integer { size = 65; map = clock.c.value; } x; };".to_owned(),
+            "`x` is an integer of 65 bits: expected at most 64 bits",
+        ),
+    ] {
+        let text = format!("{TRACE}clock {{ name = c; }}; stream {{ {stream} }};");
+        assert_eq!(brief(&text), expected, "{stream}");
+    }
 }

@@ -1,6 +1,9 @@
 //! What TSDL means, construct by construct.
 
+mod declarators;
 mod errors;
+mod references;
+mod strictness;
 
 use kymo_time::Origin;
 
@@ -138,14 +141,6 @@ fn inner_scopes_hide_outer_ones() {
 }
 
 #[test]
-fn keywords_are_names_of_fields() {
-    assert_eq!(
-        fields("u8 event; u8 string; integer { size = 8; } int; string align; u8 struct[event];"),
-        "{event: u8le@8, string: u8le@8, int: u8le@8, align: text, struct: [u8le@8; Payload.0]}"
-    );
-}
-
-#[test]
 fn one_underscore_is_removed() {
     assert_eq!(
         fields("u8 _a; u8 __b; u8 c; u8 _c; u8 _; u8 __;"),
@@ -158,9 +153,8 @@ fn one_underscore_is_removed() {
 #[test]
 fn labels_count_on() {
     assert_eq!(
-        fields("enum : u8 { A, \"B b\" = 5, C, D = 10 ... 12, E, A = 0x20, } a; enum : u8 { } b;"),
-        "{a: u8le@8 A=[(0, 0), (32, 32)] B b=[(5, 5)] C=[(6, 6)] D=[(10, 12)] E=[(13, 13)], \
-         b: u8le@8}"
+        fields("enum : u8 { A, \"B b\" = 5, C, D = 10 ... 12, E, A = 0x20, } a;"),
+        "{a: u8le@8 A=[(0, 0), (32, 32)] B b=[(5, 5)] C=[(6, 6)] D=[(10, 12)] E=[(13, 13)]}"
     );
     assert_eq!(
         fields("typealias i8 := int; enum { N = -2, M, Z, R = -128...-100, } a;"),
@@ -333,6 +327,43 @@ fn names_tell_roles() {
     assert_eq!(class.streams[0].clock, Some(0));
     assert_eq!(class.clocks[0].name.as_deref(), Some("default"));
     assert_eq!(class.clocks[0].frequency, 1_000_000_000);
+}
+
+#[test]
+fn names_in_structures_tell_no_roles() {
+    let text = "trace { major = 1; minor = 8; byte_order = le; packet.header := struct {
+             struct { u32 magic; u8 uuid[16]; u32 stream_id; u32 stream_instance_id; } x;
+         }; };
+         typealias integer { size = 8; } := u8;
+         typealias integer { size = 32; } := u32;
+         stream { packet.context := struct { struct {
+             u32 packet_size; u32 content_size; u32 timestamp_end;
+             u32 events_discarded; u32 packet_seq_num;
+         } x; }; };";
+    let class = trace(text);
+    let roles = |class: &Option<crate::class::FieldClass>| {
+        let text = show(class.as_ref().unwrap());
+        text.contains("Id") || text.contains("Packet") || text.contains("Events")
+    };
+    assert!(!roles(&class.packet_header));
+    assert!(!roles(&class.streams[0].packet_context));
+}
+
+#[test]
+fn signed_integers_are_not_times() {
+    let text = "trace { major = 1; minor = 8; byte_order = le; };
+         clock { name = c; };
+         typealias integer { size = 8; signed = true; map = clock.c.value; } := t;
+         typealias integer { size = 8; signed = true; } := i8;
+         stream { packet.context := struct { t other; };
+             event.header := struct { i8 timestamp; t another; }; };";
+    let class = trace(text);
+    assert_eq!(class.streams[0].clock, None);
+    assert_eq!(
+        show(class.streams[0].event_header.as_ref().unwrap()),
+        "{timestamp: i8le@8, another: i8le@8}"
+    );
+    assert_eq!(warnings(text), ["a signed integer is not a time"; 3]);
 }
 
 #[test]

@@ -92,7 +92,13 @@ impl<'a> Printer<'a> {
             self.class(element, of)?;
         }
         self.frames.truncate(depth);
-        self.text.end(&format!(" {name}{lengths};"));
+        let bits = match element.layout().filter(|layout| layout.unit.is_some()) {
+            None => String::new(),
+            // TSDL has no arrays of bit fields.
+            Some(_) if !lengths.is_empty() => return Err(unlike()),
+            Some(layout) => format!(" : {}", layout.bits),
+        };
+        self.text.end(&format!(" {name}{lengths}{bits};"));
         Ok(())
     }
 
@@ -164,8 +170,10 @@ impl<'a> Printer<'a> {
     /// The attributes that an integer and a floating point number have, as far as they are not
     /// the default.
     fn layout(&mut self, layout: &BitLayout) {
-        let BitLayout { bits, align, .. } = layout;
-        self.text.push(&format!("size = {bits}; align = {align}; "));
+        // A bit field is declared with the type of its unit.
+        let size = layout.unit.unwrap_or(layout.bits);
+        self.text
+            .push(&format!("size = {size}; align = {}; ", layout.align));
         self.byte_order(layout);
     }
 

@@ -1,0 +1,79 @@
+//! `kymo index --summary`.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use kymo::timeline::{Cache, IndexOptions, Timeline, default_directory};
+use kymo_model::Recording;
+use kymo_text::visible;
+
+use crate::args::ctf::Index;
+use crate::open::{index_key, inputs, total_bytes};
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Makes summaries, and keeps them in the cache.
+pub(crate) fn run(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let inputs = inputs(&args.input, false, terminal)?;
+    let style = inputs.style();
+    let mut outcome = inputs.outcome;
+    let mut options = IndexOptions::default();
+    let key = index_key(&args.input);
+    let directory = args.cache.clone().or_else(default_directory);
+    match (args.no_cache, directory, key) {
+        (true, ..) => {}
+        (_, _, None) => terminal.warning(
+            "summaries of recordings that are opened with a key are not kept in the cache",
+        ),
+        (_, None, _) => terminal
+            .warning("cannot keep summaries: neither XDG_CACHE_HOME nor HOME is an absolute path"),
+        (_, Some(directory), Some(key)) => {
+            options.cache = Some(Cache::new(directory));
+            options.opened = key;
+        }
+    }
+    terminal.begin_progress(total_bytes(&inputs.recordings));
+    for recording in inputs.recordings {
+        let path = recording.path().display().to_string();
+        for fault in recording.faults() {
+            terminal.fault(fault);
+            outcome = Outcome::Damage;
+        }
+        let begin = Instant::now();
+        let index = Timeline::new(vec![recording]).index(options.clone());
+        let mut told = 0;
+        while !index.wait_for(Duration::from_millis(50)) {
+            let read = index.bytes_read();
+            terminal.advance(read - told);
+            told = read;
+        }
+        terminal.advance(index.bytes_read() - told);
+        let Some(state) = index.wait().pop() else {
+            continue;
+        };
+        let path = visible(&path);
+        if let Some(problem) = &state.problem {
+            terminal.warning(format_args!("{path}: {problem}"));
+        }
+        if state.bytes == 0 {
+            outcome = Outcome::Damage;
+            continue;
+        }
+        let mut line = format!(
+            "{path}: {} rows on {} tracks, {} bytes ({:.2} a row)",
+            style.count(state.rows),
+            style.count(state.tracks as u64),
+            style.count(state.bytes),
+            state.bytes as f64 / state.rows.max(1) as f64
+        );
+        // Nothing is written to a string in vain.
+        let _ = match (state.read, state.rows) {
+            (0, 1..) => write!(line, ", unchanged"),
+            (read, rows) if read < rows => write!(line, ", {} new rows read", style.count(read)),
+            _ => Ok(()),
+        };
+        let _ = writeln!(line, ", {:.3} s", begin.elapsed().as_secs_f64());
+        terminal.write(line.as_bytes())?;
+    }
+    terminal.end_progress();
+    Ok(outcome)
+}

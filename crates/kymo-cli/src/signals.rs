@@ -1,0 +1,66 @@
+//! Signals: no temporary file outlives the program, and a limit of file sizes is an error like others.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+
+use nix::sys::signal::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+/// Has a file that would be larger than `ulimit -f` allows fail with an error, where a signal would end
+/// the program. Programs that this one starts do not inherit that.
+pub(crate) fn fail_at_size_limit() {
+    // What a handler does is not asked: that there is one is enough. Without it, the program ends as it did.
+    let _ = signal_hook::flag::register(Signal::SIGXFSZ as i32, Arc::new(AtomicBool::new(false)));
+}
+
+/// Has the signals that end the program remove its temporary files first.
+///
+/// Nothing is done before there is one. Commands that answer signals in their own way must not ask for
+/// this.
+pub(crate) fn remove_temporaries() {
+    kymo_io::before_temporaries(watch);
+}
+
+/// Waits in a thread for signals that end the program. Without the thread, it ends as it did.
+fn watch() {
+    let (ready, is_ready) = channel();
+    let wait = move || {
+        let signals = Signals::new(ending());
+        // The other end is there until it is told.
+        let _ = ready.send(());
+        let Ok(mut signals) = signals else {
+            return;
+        };
+        for signal in signals.forever() {
+            // As long as this lives, the other threads neither go on nor tell what they miss.
+            let _removed = kymo_io::remove_temporaries();
+            // The program ends by the signal, as whoever started it expects.
+            let _ = emulate_default_handler(signal);
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".into());
+    if thread.spawn(wait).is_ok() {
+        let _ = is_ready.recv();
+    }
+}
+
+/// The signals that end the program: whoever started it may have had some of them ignored, as `nohup`
+/// does.
+pub(crate) fn ending() -> Vec<i32> {
+    let ignored = ignored();
+    let is_heard = |signal: &i32| ignored & (1 << (signal - 1)) == 0;
+    [SIGHUP, SIGINT, SIGTERM]
+        .into_iter()
+        .filter(is_heard)
+        .collect()
+}
+
+/// A bit for each signal that is ignored, where the system tells them.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.map_or(0, |bits| u64::from_str_radix(bits.trim(), 16).unwrap_or(0))
+}

@@ -1,0 +1,258 @@
+//! A directory with the indexes of recordings.
+
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use kymo_io::{Access, Bytes, Replace};
+
+use crate::Index;
+use crate::pack::{Reader, put_number, put_signed};
+
+/// All indexes together are so many bytes at most.
+const MOST_BYTES: u64 = 10 << 30;
+
+/// What the names of indexes end with.
+const ENDING: &str = "kymoidx";
+
+/// What was begun and not ended so long ago, nobody ends any more.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// What a file was when it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// When it was changed, in nanoseconds from 1970.
+    modified: i64,
+}
+
+impl FileState {
+    /// The state of a regular file; `None` of everything else, and where files have no numbers.
+    pub fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        let (device, inode) = kymo_io::file_id(&metadata).filter(|_| metadata.is_file())?;
+        Some(Self {
+            device,
+            inode,
+            size: metadata.len(),
+            modified: modified(&metadata)?,
+        })
+    }
+
+    /// Whether it may have become what another state is by appending.
+    fn may_grow_to(&self, now: &Self) -> bool {
+        now.size > self.size || self == now
+    }
+}
+
+fn modified(metadata: &Metadata) -> Option<i64> {
+    let time = metadata.modified().ok()?;
+    let nanos = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => i128::try_from(since.as_nanos()).ok()?,
+        Err(before) => -i128::try_from(before.duration().as_nanos()).ok()?,
+    };
+    i64::try_from(nanos).ok()
+}
+
+/// What an index is of: the files that were read, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The files of the recording, in any order that is always the same.
+    pub files: Vec<FileState>,
+    /// Whatever else decides what is read from them.
+    pub options: Vec<u8>,
+}
+
+impl Key {
+    /// The key as it stands in [`Meta::key`](crate::Meta::key).
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_number(&mut bytes, self.options.len() as u64);
+        bytes.extend(&self.options);
+        for file in &self.files {
+            put_number(&mut bytes, file.device);
+            put_number(&mut bytes, file.inode);
+            put_number(&mut bytes, file.size);
+            put_signed(&mut bytes, file.modified);
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let length = reader.number().ok()?;
+        let options = reader.bytes(length).ok()?.to_vec();
+        let mut files = Vec::new();
+        while !reader.0.is_empty() {
+            files.push(FileState {
+                device: reader.number().ok()?,
+                inode: reader.number().ok()?,
+                size: reader.number().ok()?,
+                modified: reader.signed().ok()?,
+            });
+        }
+        Some(Self { files, options })
+    }
+
+    /// Whether this key may become another one when files grow.
+    fn may_grow_to(&self, now: &Self) -> bool {
+        let pairs = || self.files.iter().zip(&now.files);
+        self.options == now.options
+            && self.files.len() == now.files.len()
+            && pairs().all(|(old, new)| (old.device, old.inode) == (new.device, new.inode))
+            && pairs().all(|(old, new)| old.may_grow_to(new))
+    }
+
+    /// The name of its index: the same while the files are the same, whatever is in them.
+    fn file_name(&self) -> String {
+        let mut bytes = self.options.clone();
+        for file in &self.files {
+            bytes.extend(file.device.to_le_bytes());
+            bytes.extend(file.inode.to_le_bytes());
+        }
+        // FNV-1a. Two recordings with one name take turns, since the whole key is compared.
+        let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        format!("{hash:016x}.{ENDING}")
+    }
+}
+
+/// What a cache has of a recording.
+#[derive(Debug)]
+pub enum Cached {
+    /// Its index.
+    Whole(Index),
+    /// The index of what its files were before they grew, if they did no more than that.
+    Older(Index),
+}
+
+/// A directory of indexes. It may be used by several programs at once, and whatever is in it, nothing fails:
+/// what cannot be used is as good as absent.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    directory: PathBuf,
+    most: u64,
+}
+
+/// Where indexes are kept if nothing else is said: `kymo/index` in the user's directory of caches
+/// (`XDG_CACHE_HOME`, or else `.cache` in `HOME`).
+pub fn default_directory() -> Option<PathBuf> {
+    let absolute = |name: &str| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(caches.join("kymo/index"))
+}
+
+impl Cache {
+    /// A cache in a directory, which need not be there.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            most: MOST_BYTES,
+        }
+    }
+
+    /// The same with another limit than 10 GB of all indexes together.
+    #[must_use]
+    pub fn with_limit(self, most: u64) -> Self {
+        Self { most, ..self }
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where the index of a recording is, if it has one.
+    pub fn path(&self, key: &Key) -> PathBuf {
+        self.directory.join(key.file_name())
+    }
+
+    /// What it has of a recording.
+    pub fn get(&self, key: &Key) -> Option<Cached> {
+        kymo_io::private_directory(&self.directory, false).ok()?;
+        let path = self.path(key);
+        if !kymo_io::is_own_file(&path) {
+            return None;
+        }
+        let index = Index::open(Bytes::open(&path, Access::Random).ok()?).ok()?;
+        // A damaged one is rebuilt, and never extended.
+        index.check().ok()?;
+        let known = Key::from_bytes(&index.meta().key)?;
+        let found = match (known == *key, known.may_grow_to(key)) {
+            (true, _) => Cached::Whole(index),
+            (false, true) => Cached::Older(index),
+            (false, false) => return None,
+        };
+        // It is used: others go first. Where that cannot be noted, it goes earlier.
+        if let Ok(file) = std::fs::File::options().write(true).open(&path) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Some(found)
+    }
+
+    /// Keeps the index of a recording, and returns where. Those that were not used for the longest time are
+    /// removed for it.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be made or belongs to somebody else, or the index is larger than all may be; those of
+    /// writing.
+    pub fn put(&self, key: &Key, index: &[u8]) -> io::Result<PathBuf> {
+        let length = index.len() as u64;
+        if length > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        kymo_io::private_directory(&self.directory, true)?;
+        self.make_room(length, &key.file_name());
+        let path = self.path(key);
+        let how = Replace {
+            follow: false,
+            // Half of a file is found by its checksums.
+            sync: false,
+            ..Replace::NEW
+        };
+        kymo_io::replace(&path, how, |file| file.write_all(index))?;
+        Ok(path)
+    }
+
+    /// Removes indexes until one more of so many bytes has room. What cannot be removed stays.
+    fn make_room(&self, length: u64, new: &str) {
+        let Ok(entries) = std::fs::read_dir(&self.directory) else {
+            return;
+        };
+        let now = SystemTime::now();
+        let mut all = Vec::new();
+        let mut used = length;
+        for entry in entries.flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            let used_at = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            let age = now.duration_since(used_at).unwrap_or_default();
+            if kymo_io::is_beside(&name) && metadata.is_file() && age > ABANDONED {
+                let _ = std::fs::remove_file(&path);
+            } else if path.extension() == Some(OsStr::new(ENDING)) && name != new {
+                used = used.saturating_add(metadata.len());
+                all.push((used_at, path, metadata.len()));
+            }
+        }
+        all.sort();
+        for (_, path, length) in all {
+            if used <= self.most {
+                return;
+            }
+            if std::fs::remove_file(&path).is_ok() {
+                used = used.saturating_sub(length);
+            }
+        }
+    }
+}

@@ -1,0 +1,768 @@
+//! Columns that are filled while events are decoded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::column::{Column, ColumnData, ColumnType, DataType};
+use super::deep::{self, Part, Text};
+use crate::targets::{Elements, Targets};
+use crate::{FieldId, Kind, Labels, Pick, Schema, Value, Visitor, Wide};
+
+/// Where the values of a column come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnSource {
+    /// A field, with all that is in it; of several, the first one that an event has: options of a
+    /// variant may have members of the same name.
+    Fields(Vec<Pick>),
+    /// The labels of the value of an enumeration, or the flags of a bit map.
+    Labels(Pick),
+    /// Nothing: rows have no value unless somebody [puts](Columns::put) one.
+    None,
+}
+
+/// A column that is wanted of the events of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedColumn {
+    /// Its name and type.
+    pub column: ColumnType,
+    /// Where its values come from.
+    pub source: ColumnSource,
+}
+
+/// The type of the column that holds a field with all that is in it. What is in more than 32 structures,
+/// variants and arrays is one JSON text.
+pub fn column_type(schema: &Schema, field: FieldId) -> DataType {
+    nested_type(schema, field, 0)
+}
+
+fn nested_type(schema: &Schema, field: FieldId, level: usize) -> DataType {
+    if deep::is_text(schema, field, level) {
+        return DataType::Text;
+    }
+    let of = schema.field(field);
+    let named = |(position, &child): (usize, &FieldId)| ColumnType {
+        name: match &schema.field(child).name {
+            Some(name) => Arc::clone(name),
+            None => position.to_string().into(),
+        },
+        data_type: nested_type(schema, child, level + 1),
+    };
+    let only_child = |level| {
+        let child = of.children.first();
+        child.map(|&child| nested_type(schema, child, level))
+    };
+    match &of.kind {
+        Kind::Uint { bits, .. } | Kind::BitArray { bits } | Kind::BitMap { bits, .. } => {
+            DataType::integer(*bits, false).unwrap_or(DataType::Uint64)
+        }
+        Kind::Sint { bits, .. } => DataType::integer(*bits, true).unwrap_or(DataType::Int64),
+        Kind::Wide { bits, .. } => DataType::FixedBinary(bits.div_ceil(8) as usize),
+        Kind::Float { bits: ..=32 } => DataType::Float32,
+        Kind::Float { .. } => DataType::Float64,
+        Kind::Bool { .. } => DataType::Bool,
+        Kind::Text => DataType::Text,
+        Kind::Blob => DataType::Binary,
+        Kind::Struct | Kind::Variant => {
+            DataType::Struct(of.children.iter().enumerate().map(named).collect())
+        }
+        Kind::Array { .. } => DataType::List(Arc::new(ColumnType {
+            name: "item".into(),
+            data_type: only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
+        })),
+        Kind::Optional => only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
+    }
+}
+
+/// The type of a column of [labels](ColumnSource::Labels); `None` of a field without any.
+pub fn labels_type(schema: &Schema, field: FieldId) -> Option<DataType> {
+    let texts: Arc<[Arc<str>]> = match &schema.field(field).kind {
+        Kind::Uint {
+            labels: Some(labels),
+            ..
+        }
+        | Kind::Sint {
+            labels: Some(labels),
+            ..
+        } => labels
+            .mappings()
+            .iter()
+            .map(|mapping| Arc::clone(&mapping.label))
+            .collect(),
+        Kind::BitMap { flags, .. } => flags.iter().map(|flag| Arc::clone(&flag.name)).collect(),
+        _ => return None,
+    };
+    Some(DataType::List(Arc::new(ColumnType {
+        name: "item".into(),
+        data_type: DataType::Dictionary(texts),
+    })))
+}
+
+/// The columns of all fields of a class but those of its event header, which says class and time: the
+/// members of the payload by their names, those of contexts with their scope before them where names
+/// clash, and for each enumeration and bit map a column of its labels.
+pub fn all_columns(schema: &Schema) -> Vec<WantedColumn> {
+    use crate::Scope;
+    let scopes = [
+        (Scope::Payload, "payload"),
+        (Scope::SpecificContext, "specific_context"),
+        (Scope::CommonContext, "context"),
+    ];
+    let mut wanted: Vec<WantedColumn> = Vec::new();
+    let mut taken: HashMap<Arc<str>, ()> = HashMap::new();
+    for (scope, prefix) in scopes {
+        let Some(root) = schema.root(scope) else {
+            continue;
+        };
+        let members = match schema.field(root).kind {
+            Kind::Struct => schema.field(root).children.clone(),
+            _ => vec![root],
+        };
+        for field in members {
+            let name = schema.field(field).name.as_deref().unwrap_or(prefix);
+            let mut name: Arc<str> = name.into();
+            while taken.contains_key(&name) {
+                name = format!("{prefix}.{name}").into();
+            }
+            taken.insert(Arc::clone(&name), ());
+            let pick = Pick::from(field);
+            if let Some(data_type) = labels_type(schema, field) {
+                let name: Arc<str> = format!("{name}.labels").into();
+                taken.insert(Arc::clone(&name), ());
+                wanted.push(WantedColumn {
+                    column: ColumnType { name, data_type },
+                    source: ColumnSource::Labels(pick.clone()),
+                });
+            }
+            wanted.push(WantedColumn {
+                column: ColumnType {
+                    name,
+                    data_type: column_type(schema, field),
+                },
+                source: ColumnSource::Fields(vec![pick]),
+            });
+        }
+    }
+    wanted
+}
+
+/// Where the value of a field goes.
+#[derive(Clone, Debug)]
+struct Target {
+    /// The column, and the way to it through members and items.
+    path: Vec<Step>,
+    /// The labels of the value, and not the value.
+    labels: Option<Labeled>,
+    /// Whether it is a column, of which each row has one value at most: the first.
+    is_column: bool,
+    /// What it is in a text, which goes there when it is whole.
+    part: Option<Part>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Column(usize),
+    Member(usize),
+    Items,
+}
+
+/// What has labels.
+#[derive(Clone, Debug)]
+enum Labeled {
+    Values(Arc<Labels>),
+    /// The bits of each flag.
+    Flags(Vec<u64>),
+}
+
+/// Columns that are filled from the events of one class: a [`Visitor`] whose values become rows.
+///
+/// A row begins where the one before has [ended](Self::end_row). A column that got no value in a row is
+/// null there.
+///
+/// ```
+/// use kymo_model::batch::{Columns, all_columns};
+/// use kymo_model::{Base, Kind, Schema, Scope, Value, Visitor};
+///
+/// let mut schema = Schema::new();
+/// let payload = schema.push_root(Scope::Payload, Kind::Struct);
+/// let size = Kind::Uint { bits: 16, base: Base::Decimal, labels: None };
+/// let size = schema.push_child(payload, Some("size".into()), size);
+///
+/// let mut columns = Columns::new(&schema, &all_columns(&schema));
+/// for value in [60, 1500] {
+///     columns.uint(size, value);
+///     columns.end_row();
+/// }
+/// assert_eq!(columns.value(0, 1), Value::Uint(1500));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    columns: Vec<Column>,
+    rows: usize,
+    targets: Targets<Target>,
+    /// For each field: 0, or 1 above the position of the one column that has its value, at most once in an event,
+    /// and nothing else of the event.
+    direct: Vec<u32>,
+    /// Number of columns that were filled so in the row in hand.
+    filled: usize,
+    replaced: u64,
+    /// Whether texts stay as they are.
+    raw: bool,
+    /// Texts of what is nested deeply, in the making.
+    deep: Vec<Text>,
+}
+
+impl Columns {
+    /// Columns of the events of a class with this schema.
+    ///
+    /// # Panics
+    ///
+    /// If a field is not of this schema.
+    pub fn new(schema: &Schema, wanted: &[WantedColumn]) -> Self {
+        let mut columns = Self {
+            columns: Vec::with_capacity(wanted.len()),
+            targets: Targets::new(schema),
+            direct: vec![0; schema.fields().len()],
+            ..Self::default()
+        };
+        for (position, of) in wanted.iter().enumerate() {
+            columns.columns.push(Column::new(&of.column.data_type));
+            let path = vec![Step::Column(position)];
+            match &of.source {
+                ColumnSource::None => {}
+                ColumnSource::Fields(picks) => {
+                    for pick in picks {
+                        let elements = columns.targets.elements(schema, pick);
+                        columns.add(schema, (pick.field, 0), path.clone(), &elements, true);
+                    }
+                }
+                ColumnSource::Labels(pick) => {
+                    let elements = columns.targets.elements(schema, pick);
+                    let labels = match &schema.field(pick.field).kind {
+                        Kind::Uint { labels, .. } | Kind::Sint { labels, .. } => {
+                            labels.clone().map(Labeled::Values)
+                        }
+                        Kind::BitMap { flags, .. } => Some(Labeled::Flags(
+                            flags.iter().map(crate::Flag::bits).collect(),
+                        )),
+                        _ => None,
+                    };
+                    let target = Target {
+                        path,
+                        labels,
+                        is_column: true,
+                        part: None,
+                    };
+                    columns.targets.push(pick.field, elements, target);
+                }
+            }
+        }
+        for (position, of) in wanted.iter().enumerate() {
+            if let ColumnSource::Fields(picks) = &of.source
+                && let [pick] = &picks[..]
+                && is_single(schema, pick.field)
+                && columns.targets.hits(pick.field).count() == 1
+            {
+                columns.direct[pick.field.index()] = position as u32 + 1;
+            }
+        }
+        columns
+    }
+
+    /// Lets the values of a field, and of all that is in it, go to a place.
+    fn add(
+        &mut self,
+        schema: &Schema,
+        (field, level): (FieldId, usize),
+        path: Vec<Step>,
+        elements: &Elements,
+        is_column: bool,
+    ) {
+        if deep::is_text(schema, field, level) {
+            for (field, part) in deep::parts(schema, field, self.deep.len()) {
+                let target = Target {
+                    path: path.clone(),
+                    labels: None,
+                    is_column,
+                    part: Some(part),
+                };
+                self.targets.push(field, elements.clone(), target);
+            }
+            self.deep.push(Text::default());
+            return;
+        }
+        let of = schema.field(field);
+        for (position, &child) in of.children.iter().enumerate() {
+            let mut path = path.clone();
+            let mut is_child_column = false;
+            match of.kind {
+                Kind::Struct | Kind::Variant => path.push(Step::Member(position)),
+                Kind::Array { .. } => path.push(Step::Items),
+                // What it holds has its place.
+                _ => is_child_column = is_column,
+            }
+            self.add(schema, (child, level + 1), path, elements, is_child_column);
+        }
+        let target = Target {
+            path,
+            labels: None,
+            is_column,
+            part: None,
+        };
+        self.targets.push(field, elements.clone(), target);
+    }
+
+    /// Keeps the bytes of texts as they are, UTF-8 or not: for those who look at the values themselves and hand
+    /// out no columns.
+    #[must_use]
+    pub fn with_raw_texts(mut self) -> Self {
+        self.raw = true;
+        self
+    }
+
+    /// The columns, in the order in which they were wanted. All have as many rows once a row has ended.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The columns, without a copy.
+    pub fn into_columns(self) -> Vec<Column> {
+        self.columns
+    }
+
+    /// The fields that it looks at: those of the columns, and those that tell which of their elements are
+    /// meant. Sorted.
+    pub fn fields(&self) -> Vec<FieldId> {
+        self.targets.fields()
+    }
+
+    /// Number of rows that have ended.
+    #[inline]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many texts had something that is not UTF-8, which was replaced by U+FFFD.
+    pub fn replaced(&self) -> u64 {
+        self.replaced
+    }
+
+    /// The value of a column in a row.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    #[inline]
+    pub fn value(&self, column: usize, row: usize) -> Value<'_> {
+        self.columns[column].value(row)
+    }
+
+    /// Gives the row in hand a value that is in no field of the event, unless it has one.
+    #[inline]
+    pub fn put(&mut self, column: usize, value: Value<'_>) {
+        let column = &mut self.columns[column];
+        if column.len() > self.rows {
+            return;
+        }
+        self.filled += 1;
+        match value {
+            Value::Uint(value) | Value::Bits(value) => column.push_uint(value),
+            Value::Sint(value) => column.push_sint(value),
+            Value::Float(value) => column.push_float(value),
+            Value::Bool(value) => column.push_bool(value),
+            Value::Text(text) if self.raw => column.push_raw_text(text),
+            Value::Text(text) => self.replaced += u64::from(column.push_text(text)),
+            Value::Blob(bytes) => column.push_bytes(bytes),
+            Value::Missing | Value::Array(_) | Value::Compound => column.push_null(),
+        }
+    }
+
+    /// Ends the row in hand: columns that got no value are null.
+    #[inline]
+    pub fn end_row(&mut self) {
+        self.rows += 1;
+        if std::mem::take(&mut self.filled) == self.columns.len() {
+            return;
+        }
+        for column in &mut self.columns {
+            if column.len() < self.rows {
+                column.push_null();
+            }
+        }
+    }
+
+    /// Forgets the row in hand, of which an event has given values before it turned out to be
+    /// damaged or not wanted.
+    pub fn drop_row(&mut self) {
+        self.deep.iter_mut().for_each(Text::clear);
+        self.truncate(self.rows);
+    }
+
+    /// Keeps the first rows only.
+    pub fn truncate(&mut self, rows: usize) {
+        self.filled = 0;
+        self.rows = self.rows.min(rows);
+        let rows = self.rows;
+        self.columns
+            .iter_mut()
+            .for_each(|column| column.truncate(rows));
+    }
+
+    /// Hands out the columns, and goes on without rows. What was [replaced](Self::replaced) counts on.
+    pub fn take(&mut self) -> Vec<Column> {
+        let empty = self.columns.iter().map(Column::empty_like).collect();
+        self.rows = 0;
+        std::mem::replace(&mut self.columns, empty)
+    }
+
+    /// Exchanges the rows for others, of columns of the same types: so that events of several classes can
+    /// fill the same columns.
+    pub fn swap_rows(&mut self, columns: &mut Vec<Column>, rows: &mut usize) {
+        std::mem::swap(&mut self.columns, columns);
+        std::mem::swap(&mut self.rows, rows);
+    }
+
+    /// The bytes that the columns hold.
+    pub fn byte_size(&self) -> usize {
+        self.columns.iter().map(Column::byte_size).sum()
+    }
+
+    /// Lets a value go to the columns that its field has by `push`, and to texts by `write`.
+    #[inline(always)]
+    fn at(
+        &mut self,
+        field: FieldId,
+        push: impl Fn(&mut Column, &Option<Labeled>) -> u64,
+        write: impl Fn(&mut Text),
+    ) {
+        let direct = self.direct.get(field.index()).copied().unwrap_or(0) as usize;
+        if let Some(column) = self.columns.get_mut(direct.wrapping_sub(1)) {
+            self.filled += 1;
+            self.replaced += push(column, &None);
+        } else if self.targets.has(field) {
+            self.targets.count(field);
+            self.act(field, push, |text, part| text.value(part, &write));
+        }
+    }
+
+    /// Does something to all columns that a field has, which was counted, and to the texts that it is in.
+    #[inline]
+    fn act(
+        &mut self,
+        field: FieldId,
+        push: impl Fn(&mut Column, &Option<Labeled>) -> u64,
+        write: impl Fn(&mut Text, &Part),
+    ) {
+        for target in self.targets.hits(field) {
+            if let Some(part) = &target.part {
+                write(&mut self.deep[part.text], part);
+                continue;
+            }
+            let column = go(&mut self.columns, &target.path);
+            if !target.is_column || column.len() == self.rows {
+                self.replaced += push(column, &target.labels);
+            }
+        }
+    }
+
+    /// Begins a compound, which is counted, in the texts that it is in.
+    #[inline]
+    fn begin(&mut self, field: FieldId, bracket: &[u8]) {
+        self.targets.count(field);
+        if !self.deep.is_empty() {
+            self.act(field, |_, _| 0, |text, part| text.begin(part, bracket));
+        }
+    }
+
+    /// Ends what wraps a value in the texts that it is in; a text never begins with it.
+    fn end_text(&mut self, field: FieldId) {
+        let wrapped = |text: &mut Text, _: &Part| {
+            text.end(b"");
+        };
+        self.act(field, |_, _| 0, wrapped);
+    }
+
+    /// Ends a compound in all columns that it is in. A text that is whole goes to its column.
+    fn end(&mut self, field: FieldId, bracket: &[u8]) {
+        for target in self.targets.hits(field) {
+            let mut deep = match &target.part {
+                Some(part) => Some(&mut self.deep[part.text]),
+                None => None,
+            };
+            if deep.as_mut().is_some_and(|text| !text.end(bracket)) {
+                continue;
+            }
+            let column = go(&mut self.columns, &target.path);
+            if !target.is_column || column.len() == self.rows {
+                match &deep {
+                    Some(text) => {
+                        column.push_text(text.line.as_bytes());
+                        self.replaced += text.replaced;
+                    }
+                    None => column.end_compound(),
+                }
+            }
+            if let Some(text) = deep {
+                text.clear();
+            }
+        }
+    }
+}
+
+/// Whether a field has nothing in it, and comes at most once in an event.
+fn is_single(schema: &Schema, field: FieldId) -> bool {
+    let parent = |&field: &FieldId| schema.field(field).parent;
+    let mut outer = std::iter::successors(parent(&field), parent);
+    let is_array = |field: FieldId| matches!(schema.field(field).kind, Kind::Array { .. });
+    schema.field(field).children.is_empty() && !is_array(field) && !outer.any(is_array)
+}
+
+/// Goes the way to a column.
+#[inline]
+fn go<'c>(columns: &'c mut [Column], path: &[Step]) -> &'c mut Column {
+    let Some((&Step::Column(first), rest)) = path.split_first() else {
+        unreachable!("paths begin with a column");
+    };
+    let mut column = &mut columns[first];
+    for step in rest {
+        column = match (step, &mut column.data) {
+            (&Step::Member(member), ColumnData::Struct { members, .. }) => &mut members[member],
+            (Step::Items, ColumnData::List { items, .. }) => items,
+            _ => unreachable!("a path follows the type of its column"),
+        };
+    }
+    column
+}
+
+/// Appends the labels of a value.
+fn push_labels(column: &mut Column, labels: &Labeled, bits: u64) {
+    if let ColumnData::List { items, .. } = &mut column.data {
+        match labels {
+            Labeled::Values(labels) => {
+                for key in labels.positions(bits) {
+                    items.push_key(key as u32);
+                }
+            }
+            Labeled::Flags(flags) => {
+                for (key, flag) in flags.iter().enumerate() {
+                    if bits & flag != 0 {
+                        items.push_key(key as u32);
+                    }
+                }
+            }
+        }
+    }
+    column.end_compound();
+}
+
+impl Column {
+    /// A column of the same type, without rows.
+    pub fn empty_like(&self) -> Self {
+        let data = match &self.data {
+            ColumnData::FixedBinary { size, .. } => Self::new(&DataType::FixedBinary(*size)).data,
+            ColumnData::Dictionary { texts, .. } => {
+                Self::new(&DataType::Dictionary(Arc::clone(texts))).data
+            }
+            ColumnData::List { items, .. } => ColumnData::List {
+                offsets: vec![0],
+                items: Box::new(items.empty_like()),
+            },
+            ColumnData::Struct { members, .. } => ColumnData::Struct {
+                len: 0,
+                members: members.iter().map(Self::empty_like).collect(),
+            },
+            ColumnData::Bool(_) => Self::new(&DataType::Bool).data,
+            ColumnData::Uint8(_) => ColumnData::Uint8(Vec::new()),
+            ColumnData::Uint16(_) => ColumnData::Uint16(Vec::new()),
+            ColumnData::Uint32(_) => ColumnData::Uint32(Vec::new()),
+            ColumnData::Uint64(_) => ColumnData::Uint64(Vec::new()),
+            ColumnData::Int8(_) => ColumnData::Int8(Vec::new()),
+            ColumnData::Int16(_) => ColumnData::Int16(Vec::new()),
+            ColumnData::Int32(_) => ColumnData::Int32(Vec::new()),
+            ColumnData::Int64(_) => ColumnData::Int64(Vec::new()),
+            ColumnData::Float32(_) => ColumnData::Float32(Vec::new()),
+            ColumnData::Float64(_) => ColumnData::Float64(Vec::new()),
+            ColumnData::Text(_) => Self::new(&DataType::Text).data,
+            ColumnData::Binary(_) => Self::new(&DataType::Binary).data,
+        };
+        Self {
+            data,
+            validity: None,
+        }
+    }
+}
+
+impl Visitor for Columns {
+    #[inline]
+    fn wants(&self, field: FieldId) -> bool {
+        self.targets.has(field)
+    }
+
+    #[inline]
+    fn uint(&mut self, field: FieldId, value: u64) {
+        self.at(
+            field,
+            |column, labels| {
+                match labels {
+                    None => column.push_uint(value),
+                    Some(labels) => push_labels(column, labels, value),
+                }
+                0
+            },
+            |text| text.line.decimal(value),
+        );
+    }
+
+    #[inline]
+    fn sint(&mut self, field: FieldId, value: i64) {
+        self.at(
+            field,
+            |column, labels| {
+                match labels {
+                    None => column.push_sint(value),
+                    Some(labels) => push_labels(column, labels, value as u64),
+                }
+                0
+            },
+            |text| text.line.signed(value),
+        );
+    }
+
+    fn wide(&mut self, field: FieldId, value: Wide<'_>) {
+        self.at(
+            field,
+            |column, _| {
+                match column.data {
+                    ColumnData::Text(_) => column.push_text(value.to_string().as_bytes()),
+                    _ => {
+                        column.push_bytes(value.bytes());
+                        false
+                    }
+                }
+                .into()
+            },
+            |text| text.string(value.to_string().as_bytes()),
+        );
+    }
+
+    #[inline]
+    fn float(&mut self, field: FieldId, value: f64) {
+        self.at(
+            field,
+            |column, _| {
+                column.push_float(value);
+                0
+            },
+            |text| match value.is_finite() {
+                true => text.line.shortest(value, 64),
+                false => text.line.push(b"null"),
+            },
+        );
+    }
+
+    #[inline]
+    fn float128(&mut self, field: FieldId, bits: u128) {
+        self.float(field, crate::select::narrow_float128(bits));
+    }
+
+    #[inline]
+    fn boolean(&mut self, field: FieldId, value: bool) {
+        self.at(
+            field,
+            |column, _| {
+                column.push_bool(value);
+                0
+            },
+            |text| text.line.push(if value { b"true" } else { b"false" }),
+        );
+    }
+
+    #[inline]
+    fn bits(&mut self, field: FieldId, value: u64) {
+        self.uint(field, value);
+    }
+
+    #[inline]
+    fn text(&mut self, field: FieldId, text: &[u8]) {
+        // Texts that nobody asks for are decoded all the same: their length is in them.
+        if !self.targets.has(field) {
+            return;
+        }
+        let raw = self.raw;
+        self.at(
+            field,
+            |column, _| match raw {
+                true => {
+                    column.push_raw_text(text);
+                    0
+                }
+                false => u64::from(column.push_text(text)),
+            },
+            |of| of.string(text),
+        );
+    }
+
+    #[inline]
+    fn blob(&mut self, field: FieldId, bytes: &[u8]) {
+        self.at(
+            field,
+            |column, _| {
+                column.push_bytes(bytes);
+                0
+            },
+            |text| {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                text.string(digits.as_bytes());
+            },
+        );
+    }
+
+    // An array is counted where it begins; what it is becomes known where it ends.
+    #[inline]
+    fn begin_array(&mut self, field: FieldId, _length: u64) {
+        self.begin(field, b"[");
+    }
+
+    #[inline]
+    fn begin_struct(&mut self, field: FieldId) {
+        self.begin(field, b"{");
+    }
+
+    #[inline]
+    fn begin_variant(&mut self, field: FieldId, _selected: u32, _selector: u64) {
+        self.begin(field, b"");
+    }
+
+    fn begin_optional(&mut self, field: FieldId, present: bool, _selector: u64) {
+        match present {
+            true => self.begin(field, b""),
+            false => {
+                self.targets.count(field);
+                let null = |text: &mut Text, part: &Part| text.begin(part, b"null");
+                let push = |column: &mut Column, _: &Option<Labeled>| {
+                    column.push_null();
+                    0
+                };
+                self.act(field, push, null);
+            }
+        }
+    }
+
+    // What it holds has ended its column already, and an absent one was null.
+    fn end_optional(&mut self, field: FieldId) {
+        if !self.deep.is_empty() {
+            self.end_text(field);
+        }
+    }
+
+    fn end_struct(&mut self, field: FieldId) {
+        self.end(field, b"}");
+    }
+
+    fn end_array(&mut self, field: FieldId) {
+        self.end(field, b"]");
+    }
+
+    fn end_variant(&mut self, field: FieldId) {
+        self.end(field, b"");
+    }
+}

@@ -1,0 +1,260 @@
+//! Rows and columns: the events of recordings as tables.
+//!
+//! A [`Batch`] is a number of rows: for each, what identifies it, when it was, what it is, and the
+//! values of chosen fields as columns. Buffers are in Apache Arrow's layout (columnar format 1.5), and can be
+//! moved out without a copy. [`Columns`] are filled while events are decoded.
+//!
+//! * An enumeration is two columns: `f` with the number, `f.labels` with the list of its labels.
+//! * Structures are structures; of a variant each option is a member, of which one has a value; arrays
+//!   are lists; an optional is what it holds, or null.
+//! * Texts are UTF-8; what is invalid in them is replaced by U+FFFD and counted.
+//! * Floating point numbers of 128 bits are rounded to 64.
+
+mod bitmap;
+mod build;
+mod column;
+mod deep;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kymo_time::Timestamp;
+
+pub use self::bitmap::Bitmap;
+pub use self::build::{ColumnSource, Columns, WantedColumn, all_columns, column_type, labels_type};
+pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
+use crate::Lost;
+
+/// What identifies a row, whatever is asked for and with whichever options: stable while the recording is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowId {
+    /// Position of the recording.
+    pub recording: u32,
+    /// Position of the stream in its recording.
+    pub stream: u32,
+    /// Position of the chunk in its stream.
+    pub chunk: u64,
+    /// Position in the chunk.
+    pub number: u64,
+}
+
+/// A row without its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowHead {
+    /// What identifies it.
+    pub id: RowId,
+    /// Position of its event class in its recording.
+    pub class: u32,
+    /// When it was, on the common line.
+    pub time: Option<Timestamp>,
+    /// When it was, in ticks of its stream's clock.
+    pub ticks: Option<u64>,
+}
+
+/// Something that is no event, and where it is among the rows.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Notice {
+    /// The number of rows of the batch before it.
+    pub before: usize,
+    /// Position of the recording.
+    pub recording: u32,
+    /// Position of the stream.
+    pub stream: u32,
+    /// What it is.
+    pub kind: NoticeKind,
+}
+
+/// What is no event.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum NoticeKind {
+    /// Events were lost.
+    LostEvents(Lost),
+    /// Chunks were lost.
+    LostChunks(Lost),
+    /// Damage was met and skipped.
+    Fault(Arc<crate::FaultReport>),
+}
+
+/// Rows in the order of a query: heads, and columns of one schema.
+///
+/// Column `n` is described by `schema()[n]`.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    schema: Arc<[ColumnType]>,
+    ids: Vec<RowId>,
+    classes: Vec<u32>,
+    times: Column,
+    ticks: Column,
+    columns: Vec<Column>,
+    notices: Vec<Notice>,
+    replaced: u64,
+}
+
+impl Batch {
+    /// No rows, of a schema.
+    pub fn new(schema: Arc<[ColumnType]>) -> Self {
+        let columns = schema.iter().map(|of| Column::new(&of.data_type)).collect();
+        Self {
+            schema,
+            ids: Vec::new(),
+            classes: Vec::new(),
+            times: Column::new(&DataType::Int64),
+            ticks: Column::new(&DataType::Uint64),
+            columns,
+            notices: Vec::new(),
+            replaced: 0,
+        }
+    }
+
+    /// What the columns are.
+    pub fn schema(&self) -> &Arc<[ColumnType]> {
+        &self.schema
+    }
+
+    /// Number of rows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// What identifies each row.
+    pub fn ids(&self) -> &[RowId] {
+        &self.ids
+    }
+
+    /// The position of each row's event class in its recording.
+    pub fn classes(&self) -> &[u32] {
+        &self.classes
+    }
+
+    /// When each row was: nanoseconds on the common line, null where no time is known or it does not fit.
+    pub fn times(&self) -> &Column {
+        &self.times
+    }
+
+    /// When each row was, in ticks of its stream's clock; null where the stream has no clock.
+    pub fn ticks(&self) -> &Column {
+        &self.ticks
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The column with a name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        let position = self.schema.iter().position(|of| *of.name == *name)?;
+        self.columns.get(position)
+    }
+
+    /// What came between the rows and is no event.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// How many texts had something that is not UTF-8, which was replaced by U+FFFD.
+    pub fn replaced(&self) -> u64 {
+        self.replaced
+    }
+
+    /// The head of a row.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn head(&self, row: usize) -> RowHead {
+        let time = match self.times.value(row) {
+            crate::Value::Sint(nanos) => Some(Timestamp::from_nanos(nanos)),
+            _ => None,
+        };
+        let ticks = match self.ticks.value(row) {
+            crate::Value::Uint(ticks) => Some(ticks),
+            _ => None,
+        };
+        RowHead {
+            id: self.ids[row],
+            class: self.classes[row],
+            time,
+            ticks,
+        }
+    }
+
+    /// Appends the heads of rows. Their columns are to be [appended](Self::append_columns), before the batch
+    /// is read.
+    pub fn push_heads(&mut self, heads: impl ExactSizeIterator<Item = RowHead> + Clone) {
+        let is_timed = heads.clone().all(|head| head.time.is_some());
+        let has_ticks = heads.clone().all(|head| head.ticks.is_some());
+        self.ids.extend(heads.clone().map(|head| head.id));
+        self.classes.extend(heads.clone().map(|head| head.class));
+        let time = |head: RowHead| head.time.map(Timestamp::as_nanos);
+        self.times.extend_i64(heads.clone().map(time), is_timed);
+        self.ticks
+            .extend_u64(heads.map(|head| head.ticks), has_ticks);
+    }
+
+    /// Appends rows of columns of the same schema.
+    ///
+    /// # Panics
+    ///
+    /// If the columns are of another schema, or have not all of these rows.
+    pub fn append_columns(&mut self, columns: &[Column], rows: Range<usize>) {
+        for (to, from) in self.columns.iter_mut().zip(columns) {
+            to.append(from, rows.clone());
+        }
+    }
+
+    /// Adds a notice behind the last row.
+    pub fn push_notice(&mut self, recording: u32, stream: u32, kind: NoticeKind) {
+        self.notices.push(Notice {
+            before: self.ids.len(),
+            recording,
+            stream,
+            kind,
+        });
+    }
+
+    /// The same rows and notices from the last to the first.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        let mut reversed = Self::new(Arc::clone(&self.schema));
+        let rows = self.len();
+        reversed.push_heads((0..rows).map(|row| self.head(rows - 1 - row)));
+        for row in (0..rows).rev() {
+            reversed.append_columns(&self.columns, row..row + 1);
+        }
+        let notices = self.notices.iter().rev().map(|notice| Notice {
+            before: rows - notice.before.min(rows),
+            ..notice.clone()
+        });
+        reversed.notices.extend(notices);
+        reversed.replaced = self.replaced;
+        reversed
+    }
+
+    /// Counts texts that had something replaced.
+    pub fn add_replaced(&mut self, texts: u64) {
+        self.replaced += texts;
+    }
+
+    /// The columns of times, ticks and values, without a copy.
+    pub fn into_columns(self) -> (Column, Column, Vec<Column>) {
+        (self.times, self.ticks, self.columns)
+    }
+
+    /// The bytes that the columns hold.
+    pub fn byte_size(&self) -> usize {
+        let head = size_of::<RowId>() + size_of::<u32>() + 2 * size_of::<u64>();
+        self.len() * head + self.columns.iter().map(Column::byte_size).sum::<usize>()
+    }
+}

@@ -1,0 +1,154 @@
+//! The table of formats of which each file is a recording.
+//!
+//! A file is opened by the format that is surest of it. A data stream file of a CTF trace says nothing of
+//! its format: it is one if the metadata is beside it, unless a format of this table is surer than
+//! [`UNSURE`].
+
+use std::path::Path;
+
+use kymo_collectd::recording::{Options as MetricsOptions, Recording as Metrics, is_recording};
+use kymo_cpel::elog::Recording as Elog;
+use kymo_cpel::json;
+use kymo_cpel::probe::{Kind, Likeness};
+use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
+use kymo_io::{Bytes, without_compression};
+use kymo_rrd::recording::{OpenError as DatabaseError, Recording as Database};
+
+use super::{Error, Options};
+use crate::AnyRecording;
+
+/// How sure a format is of a file, from 1 to 100.
+type Score = u8;
+
+/// Formats that are no surer than this come after the traces whose metadata is beside a file.
+pub(super) const UNSURE: Score = 35;
+
+/// What opening a file gives.
+type Opened = Result<AnyRecording, Error>;
+
+/// A format of which each file is a recording.
+#[derive(Debug)]
+pub(super) struct FileFormat {
+    /// The endings of the names of its files, for which directories are searched.
+    pub(super) endings: &'static [&'static str],
+    /// How sure it is that content is of this format. The path is asked for its ending only.
+    pub(super) probe: fn(&[u8], &Path) -> Option<Score>,
+    /// Opens the content of a file.
+    pub(super) open: fn(&Path, Bytes, &Options) -> Opened,
+    /// Opens a file itself, where others may change it meanwhile.
+    pub(super) open_file: Option<fn(&Path, &Options) -> Opened>,
+}
+
+/// All of them. Of formats that are equally sure the first one is taken.
+pub(super) static FORMATS: [FileFormat; 4] = [
+    FileFormat {
+        endings: &["rrd"],
+        probe: |bytes, _| kymo_rrd::is_database(bytes).then_some(100),
+        open: |path, bytes, options| {
+            let opened = Database::new(path, bytes, options.machine);
+            opened.map(AnyRecording::Rrd).map_err(|error| {
+                Error::Database(DatabaseError::Wrong {
+                    path: path.to_path_buf(),
+                    error: Box::new(error),
+                })
+            })
+        },
+        open_file: Some(|path, options| {
+            let opened = Database::open(path, options.machine);
+            opened.map(AnyRecording::Rrd).map_err(Error::Database)
+        }),
+    },
+    FileFormat {
+        endings: &["pftrace", "perfetto-trace"],
+        probe: |bytes, path| kymo_perfetto::probe(bytes, path).map(|found| found.score),
+        open: |path, bytes, _| {
+            let opened = kymo_perfetto::Recording::from_bytes(path, &bytes);
+            opened.map(AnyRecording::Perfetto).map_err(Error::Perfetto)
+        },
+        open_file: None,
+    },
+    FileFormat {
+        endings: &["cpel", "elog", "gist"],
+        probe: |bytes, path| match kymo_cpel::probe::probe(bytes) {
+            Some(Likeness::Whole(_)) => Some(90),
+            _ if json::begins(bytes) => Some(90),
+            // It may be damaged where its name says what it is: else it could be taken for datagrams.
+            _ if kind_by_name(path).is_some() => Some(40),
+            Some(Likeness::Beginning(_)) => Some(10),
+            None => None,
+        },
+        open: open_log,
+        open_file: None,
+    },
+    FileFormat {
+        endings: &[],
+        probe: |bytes, _| is_recording(bytes).then_some(20),
+        open: |path, bytes, options| {
+            let options = MetricsOptions {
+                keys: options.keys.clone(),
+            };
+            let opened = Metrics::new(path, &bytes, &options);
+            opened.map(AnyRecording::Metrics).map_err(Error::Metrics)
+        },
+        open_file: None,
+    },
+];
+
+/// The format of which the ending of a file's name is, compressed or not.
+pub(super) fn by_name(path: &Path) -> Option<&'static FileFormat> {
+    let plain = without_compression(path);
+    let ending = plain.extension()?.to_str()?;
+    FORMATS
+        .iter()
+        .find(|format| format.endings.contains(&ending))
+}
+
+/// The format that is surest of a file, and how sure it is.
+pub(super) fn by_content(bytes: &[u8], path: &Path) -> Option<(Score, &'static FileFormat)> {
+    let mut surest: Option<(Score, &'static FileFormat)> = None;
+    for format in &FORMATS {
+        if let Some(score) = (format.probe)(bytes, path)
+            && surest.is_none_or(|(known, _)| known < score)
+        {
+            surest = Some((score, format));
+        }
+    }
+    surest
+}
+
+/// The kind of event log that the name of a file says.
+fn kind_by_name(path: &Path) -> Option<Kind> {
+    match without_compression(path).extension()?.to_str()? {
+        "cpel" => Some(Kind::Cpel),
+        "elog" => Some(Kind::Elog),
+        "gist" => Some(Kind::Gist),
+        _ => None,
+    }
+}
+
+/// Opens an event log, or the JSON lines that one was converted to.
+fn open_log(path: &Path, bytes: Bytes, options: &Options) -> Opened {
+    let wrong = |error: &dyn ToString| Error::Log(LogError::wrong(path, &error.to_string()));
+    let (bytes, kind) = match kymo_cpel::probe::probe(&bytes) {
+        _ if json::begins(&bytes) => {
+            let log = json::read(&bytes).map_err(|error| wrong(&error))?;
+            (log.into(), Kind::Cpel)
+        }
+        Some(Likeness::Whole(kind) | Likeness::Beginning(kind)) => (bytes, kind),
+        None => (bytes, kind_by_name(path).unwrap_or(Kind::Cpel)),
+    };
+    let options = LogOptions {
+        clock: options.clock,
+    };
+    match kind {
+        Kind::Cpel => Cpel::new(path, bytes, &options)
+            .map(AnyRecording::Cpel)
+            .map_err(|error| wrong(&error)),
+        Kind::Gist => Cpel::gist(path, bytes, &options)
+            .map(AnyRecording::Cpel)
+            .map_err(|error| wrong(&error)),
+        Kind::Elog => Elog::new(path, bytes)
+            .map(AnyRecording::Elog)
+            .map_err(|error| wrong(&error)),
+    }
+}

@@ -1,0 +1,364 @@
+//! Answers of indexes beside counted rows.
+
+use std::path::Path;
+
+use kymo_index::{Bin, Cache};
+use kymo_model::EntryKind;
+use kymo_time::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+
+fn open(path: &Path) -> Timeline {
+    let opened = crate::open::open(&[path.to_path_buf()], &crate::open::Options::default());
+    assert!(opened.errors.is_empty(), "{:?}", opened.errors);
+    Timeline::new(opened.recordings)
+}
+
+fn window(begin: i64, end: i64) -> Window {
+    Window {
+        begin: Timestamp::from_nanos(begin),
+        end: Timestamp::from_nanos(end),
+    }
+}
+
+/// Sums follow the tree; all else is the same.
+fn assert_same(mut found: Summary, mut expected: Summary) {
+    let bins = |summary: &Summary| -> Vec<Bin> {
+        let tracks = summary.tracks.iter();
+        tracks
+            .flat_map(|of| of.bins.iter().map(|(_, bin)| bin.clone()))
+            .collect()
+    };
+    for (found, expected) in bins(&found).iter().zip(bins(&expected)) {
+        if let (Some(found), Some(expected)) = (&found.values, &expected.values) {
+            let size = expected.count as f64 * expected.max.abs().max(expected.min.abs());
+            let is_near = (found.sum - expected.sum).abs() <= 1e-12 * size;
+            let is_same = found.sum.to_bits() == expected.sum.to_bits();
+            assert!(
+                is_near || is_same || !size.is_finite(),
+                "{found:?} {expected:?}"
+            );
+        }
+    }
+    for of in found.tracks.iter_mut().chain(&mut expected.tracks) {
+        for values in of
+            .bins
+            .iter_mut()
+            .filter_map(|(_, bin)| bin.values.as_mut())
+        {
+            values.sum = 0.0;
+        }
+    }
+    let names = |summary: &Summary| -> Vec<String> {
+        let tracks = summary.tracks.iter();
+        tracks
+            .map(|of| format!("{} {}", of.recording, of.track.path))
+            .collect()
+    };
+    assert_eq!(names(&found), names(&expected));
+    for (found, expected) in found.tracks.iter().zip(&expected.tracks) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found, expected);
+}
+
+/// Asks the same of the index and of the rows, for the whole and for parts, coarse and fine.
+fn compare(timeline: &Timeline, parts: &[(f64, f64, usize)]) {
+    let all = timeline.summary_of_rows(Window::ALL, None, 1);
+    assert!(all.is_exact());
+    assert_same(timeline.summary(Window::ALL, None, 1), all.clone());
+    let bins = || all.tracks.iter().flat_map(|of| &of.bins);
+    let (Some(first), Some(last)) = (
+        bins().map(|(_, bin)| bin.first).min(),
+        bins().map(|(_, bin)| bin.last).max(),
+    ) else {
+        return;
+    };
+    for &(begin, end, width) in parts {
+        let length = last.abs_diff(first) as f64;
+        let at = |part: f64| first.saturating_add((length * part) as i64);
+        let range = window(at(begin).min(at(end)), at(begin).max(at(end)));
+        assert_same(
+            timeline.summary(range, None, width),
+            timeline.summary_of_rows(range, None, width),
+        );
+        let some: Vec<(usize, TrackPath)> = all
+            .tracks
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .map(|of| (of.recording, of.track.path.clone()))
+            .collect();
+        assert_same(
+            timeline.summary(range, Some(&some), width),
+            timeline.summary_of_rows(range, Some(&some), width),
+        );
+    }
+}
+
+const PARTS: [(f64, f64, usize); 6] = [
+    (0.0, 1.0, 1),
+    (0.0, 1.0, 300),
+    (-0.5, 2.0, 37),
+    (0.3, 0.6, 1000),
+    (0.5, 0.5001, 100),
+    (0.9, 1.0, 5000),
+];
+
+#[test]
+fn recordings_of_all_formats_have_the_summaries_of_their_rows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut looked_at = 0;
+    for folder in [
+        "../../examples/lttng-small",
+        "../../examples/lttng-discarded",
+        "../../examples/rfc-small",
+        "../kymo-cpel/tests/data",
+        "../kymo-rrd/tests/data/SYN-arm-fpa",
+        "../kymo-perfetto/tests/traces",
+    ] {
+        let folder = root.join(folder);
+        let opened = crate::open::open(&[folder], &crate::open::Options::default());
+        for recording in opened.recordings {
+            // So fine that much would have to be counted.
+            let path = recording.path().to_path_buf();
+            looked_at += 1;
+            println!("{}", path.display());
+            compare(&Timeline::new(vec![recording]), &PARTS);
+        }
+    }
+    assert!(looked_at > 10, "{looked_at}");
+}
+
+#[test]
+fn several_recordings_are_told_apart() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let paths = ["lttng-small", "lttng-discarded"].map(|name| root.join(name));
+    let opened = crate::open::open(&paths, &crate::open::Options::default());
+    compare(&Timeline::new(opened.recordings), &PARTS);
+}
+
+/// A trace of Chrome: slices within slices, whole ones, counters.
+fn chrome() -> impl Strategy<Value = String> {
+    let event = (0..6_u8, 0..4_u32, 0..3000_u64, 0..500_u64, -50..50_i32);
+    prop::collection::vec(event, 0..400).prop_map(|events| {
+        let mut time = 0;
+        let lines = events.into_iter().map(|(kind, thread, step, long, value)| {
+            // Now and then several at once.
+            time += step.saturating_sub(1000);
+            let head = format!(
+                "\"pid\":1,\"tid\":{thread},\"ts\":{}.{:03}",
+                time / 1000,
+                time % 1000
+            );
+            match kind {
+                0 | 1 => format!("{{\"ph\":\"B\",\"name\":\"a{long}\",{head}}}"),
+                2 => format!("{{\"ph\":\"E\",{head}}}"),
+                3 => format!("{{\"ph\":\"X\",\"name\":\"x\",\"dur\":{long},{head}}}"),
+                4 => format!(
+                    "{{\"ph\":\"C\",\"name\":\"c\",\"args\":{{\"v\":{value}.25,\"w\":1}},{head}}}"
+                ),
+                _ => format!("{{\"ph\":\"i\",\"name\":\"i\",{head}}}"),
+            }
+        });
+        format!("[{}]", lines.collect::<Vec<_>>().join(",\n"))
+    })
+}
+
+/// Events of a stream of a trace: time and class, in packets.
+type Packets = Vec<Vec<(u64, u8)>>;
+
+fn metadata() -> String {
+    let mut text = String::from(
+        "/* CTF 1.8 */
+        typealias integer { size = 64; align = 8; signed = false; } := u64;
+        trace { major = 1; minor = 8; byte_order = le; };
+        clock { name = c; freq = 1000000000; };
+        typealias integer { size = 64; align = 8; signed = false; map = clock.c.value; } := tick;
+        stream {
+            packet.context := struct { u64 content_size; u64 packet_size; };
+            event.header := struct { integer { size = 8; align = 8; signed = false; } id; tick timestamp; };
+        };\n",
+    );
+    for class in 0..100 {
+        text += &format!("event {{ name = e{class}; id = {class}; fields := struct {{ }}; }};\n");
+    }
+    text
+}
+
+fn packet(events: &[(u64, u8)]) -> Vec<u8> {
+    let bits = (16 + 9 * events.len() as u64) * 8;
+    let mut bytes = [bits.to_le_bytes(), bits.to_le_bytes()].concat();
+    for (time, class) in events {
+        bytes.push(*class);
+        bytes.extend(time.to_le_bytes());
+    }
+    bytes
+}
+
+/// Streams of packets, in which time goes back here and there.
+fn packets() -> impl Strategy<Value = Vec<Packets>> {
+    let step =
+        prop_oneof![6 => 0..50_i64, 3 => 0..100_000_i64, 1 => -300..0_i64, 1 => 0..1_i64 << 40];
+    let packets = prop::collection::vec(
+        (
+            prop::collection::vec((step, 0..100_u8), 1..150),
+            any::<bool>(),
+        ),
+        1..8,
+    );
+    let back = any::<bool>();
+    prop::collection::vec((packets, back), 1..4).prop_map(|streams| {
+        let streams = streams.into_iter().map(|(packets, goes_back)| {
+            let mut time = 1_000_000_i64;
+            let packets = packets.into_iter().map(|(events, _)| {
+                let events = events.into_iter().map(|(step, class)| {
+                    time += if goes_back { step } else { step.max(0) };
+                    (time as u64, class)
+                });
+                events.collect()
+            });
+            packets.collect()
+        });
+        streams.collect()
+    })
+}
+
+fn write(folder: &Path, streams: &[Packets], skip: usize) {
+    use std::io::Write;
+    if skip == 0 {
+        std::fs::write(folder.join("metadata"), metadata()).unwrap();
+    }
+    for (number, packets) in streams.iter().enumerate() {
+        let path = folder.join(format!("stream{number}"));
+        let mut file = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        for events in packets.iter().skip(skip) {
+            file.write_all(&packet(events)).unwrap();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn slices_and_counters(text in chrome(), begin in 0.0..1.0, end in 0.0..1.0, width in 1..400_usize) {
+        let path = Path::new("x.json");
+        let recording = kymo_perfetto::Recording::from_bytes(path, text.as_bytes());
+        if let Ok(recording) = recording {
+            let timeline = Timeline::new(vec![AnyRecording::Perfetto(recording)]);
+            compare(&timeline, &[(0.0, 1.0, width), (begin, end, width), (0.0, 1.0, 2)]);
+        }
+    }
+
+    #[test]
+    fn traces_that_go_back_and_grow(
+        streams in packets(),
+        begin in 0.0..1.0,
+        end in 0.0..1.0,
+        width in 1..400_usize,
+        keep in 1..8_usize,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("trace");
+        std::fs::create_dir(&trace).unwrap();
+        let parts = [(0.0, 1.0, width), (begin, end, width), (begin, begin + 0.01, width)];
+        let options = || IndexOptions {
+            cache: Some(Cache::new(folder.path().join("cache"))),
+            ..IndexOptions::default()
+        };
+        let first: Vec<Packets> = streams.iter().map(|of| of[..keep.min(of.len())].to_vec()).collect();
+        write(&trace, &first, 0);
+        compare(&open(&trace), &parts);
+        let built = open(&trace).index(options());
+        let [state] = &built.wait()[..] else { panic!() };
+        prop_assert!(state.kept.is_some(), "{:?}", state);
+        let again = open(&trace).index(options()).wait();
+        prop_assert_eq!(again[0].read, 0);
+        prop_assert_eq!(again[0].rows, state.rows);
+        write(&trace, &streams, keep);
+        let grown = open(&trace);
+        let index = grown.index(options());
+        index.wait();
+        for (begin, end, width) in [(0, i64::MAX, 1), (0, i64::MAX, width), (1_000_000, 1_040_000, width)] {
+            let range = window(begin, end);
+            assert_same(index.summary(range, None, width), grown.summary_of_rows(range, None, width));
+        }
+    }
+}
+
+#[test]
+fn only_what_is_new_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    std::fs::create_dir(&trace).unwrap();
+    let events = |from: u64| {
+        (from..from + 100)
+            .map(|time| (1000 * time, 1))
+            .collect::<Vec<_>>()
+    };
+    write(&trace, &[vec![events(0), events(100)]], 0);
+    let options = || IndexOptions {
+        cache: Some(Cache::new(folder.path().join("cache"))),
+        ..IndexOptions::default()
+    };
+    let state = |options: IndexOptions| open(&trace).index(options).wait().remove(0);
+    assert_eq!((state(options()).read, state(options()).read), (200, 0));
+    write(&trace, &[vec![events(0), events(100), events(200)]], 2);
+    let grown = state(options());
+    assert_eq!((grown.rows, grown.read), (300, 100));
+    // Opened in another way, it is another index.
+    let other = IndexOptions {
+        opened: b"other".to_vec(),
+        ..options()
+    };
+    assert_eq!(state(other).read, 300);
+    // A damaged one is made anew.
+    let kept = grown.kept.unwrap();
+    let mut bytes = std::fs::read(&kept).unwrap();
+    let end = bytes.len() - 40;
+    bytes[end] ^= 1;
+    std::fs::write(&kept, bytes).unwrap();
+    assert_eq!(state(options()).read, 300);
+    // Where nothing can be kept, all else works.
+    let nowhere = IndexOptions {
+        cache: Some(Cache::new(trace.join("metadata/cache"))),
+        ..IndexOptions::default()
+    };
+    let state = state(nowhere);
+    assert!(state.kept.is_none() && state.problem.is_some());
+    assert_eq!(state.rows, 300);
+}
+
+#[test]
+fn estimates_are_marked_and_end() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
+    let timeline = open(&root);
+    let shared = Shared {
+        timeline: timeline.clone(),
+        options: IndexOptions::default(),
+        done: Mutex::default(),
+        changed: Condvar::new(),
+        stop: AtomicBool::new(false),
+        rows: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+    };
+    let grid = Grid::new(i64::MIN, i64::MAX, 1);
+    let mut summary = Summary::new(&grid);
+    shared.estimate(0, None, &grid, &mut summary);
+    assert!(!summary.is_exact());
+    assert_eq!(summary.tracks.len(), 2);
+    let exact = timeline.summary(Window::ALL, None, 1);
+    assert!(exact.is_exact());
+    for (guess, exact) in summary.tracks.iter().zip(&exact.tracks) {
+        assert_eq!(guess.track, exact.track);
+        assert_eq!(guess.track.kind, EntryKind::Event);
+        let (guess, exact) = (guess.bins[0].1.count, exact.bins[0].1.count);
+        assert!(exact / 3 < guess && guess < exact * 3, "{guess} {exact}");
+    }
+}

@@ -1,0 +1,318 @@
+//! Which columns the events of each class fill, and from which fields.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use kymo_model::batch::{
+    self, ColumnSource, ColumnType, DataType, WantedColumn, all_columns, column_type,
+};
+use kymo_model::{EventClass, FieldId, Recording, Schema};
+
+use super::{Columns, Shape};
+use crate::AnyRecording;
+use crate::filter::{Fields, FilterError, Source, Wish};
+
+/// The columns of the events of one class.
+#[derive(Debug, Default)]
+pub(crate) struct ClassPlan {
+    /// What its events fill.
+    pub(super) wanted: Vec<WantedColumn>,
+    /// Columns whose value is in no field of the event, and where it is.
+    pub(super) others: Vec<(usize, Vec<Source>)>,
+    /// The fields that they come from, and those that tell which of their elements are meant; sorted.
+    pub(super) fields: OnceLock<Vec<FieldId>>,
+    /// Of each value that the class was asked for by name, the columns that may have it.
+    positions: Vec<Range<usize>>,
+    /// The first of the columns of fields that were [added](RowPlan::with_fields).
+    first_added: usize,
+    /// Its own schema; that of the whole plan where all classes share one.
+    pub(super) schema: Arc<[ColumnType]>,
+}
+
+/// The columns of all classes of all recordings.
+#[derive(Debug, Default)]
+pub(crate) struct RowPlan {
+    pub(super) classes: Vec<Vec<ClassPlan>>,
+    /// Whether all classes fill the same columns.
+    pub(super) is_mixed: bool,
+    /// The schema that all share.
+    pub(super) schema: Arc<[ColumnType]>,
+    /// What tells of packets, where fields are asked for by name.
+    pub(super) fields: Option<Fields>,
+}
+
+impl RowPlan {
+    pub(super) fn new(
+        recordings: &[AnyRecording],
+        columns: &Columns,
+        shape: Shape,
+    ) -> Result<Self, FilterError> {
+        let mut plan = Self {
+            is_mixed: shape == Shape::Mixed,
+            ..Self::default()
+        };
+        if let Columns::Named(names) = columns {
+            let wish = Wish {
+                names,
+                required: true,
+            };
+            plan.add_named(recordings, &[wish], |_, _| Some(vec![0]), false)
+                .map_err(|(_, error)| error)?;
+        } else {
+            let classes = |of: &AnyRecording| match columns {
+                Columns::All => (0..of.event_classes().len())
+                    .map(|class| ClassPlan::all(of, class))
+                    .collect(),
+                _ => of
+                    .event_classes()
+                    .iter()
+                    .map(|_| ClassPlan::default())
+                    .collect(),
+            };
+            plan.classes = recordings.iter().map(classes).collect();
+        }
+        plan.finish();
+        Ok(plan)
+    }
+
+    /// For each class the values of the wishes of which `asked` gives the positions, in their own types: a
+    /// value that may be of several types has a column of each. Integers of more than 64 bits are text.
+    ///
+    /// # Errors
+    ///
+    /// No class that is asked has a field of a required wish; with the position of that wish.
+    pub(crate) fn of_wishes(
+        recordings: &[AnyRecording],
+        wishes: &[Wish<'_>],
+        asked: impl Fn(usize, usize) -> Option<Vec<usize>>,
+    ) -> Result<Self, (usize, FilterError)> {
+        let mut plan = Self::default();
+        plan.add_named(recordings, wishes, asked, true)?;
+        let classes = plan.classes.iter_mut().flatten();
+        for wanted in classes.flat_map(|class| &mut class.wanted) {
+            wide_as_text(&mut wanted.column);
+        }
+        plan.finish();
+        Ok(plan)
+    }
+
+    /// The columns that may have value number `index` of those that a class was asked for: the first one that has
+    /// it counts. None if the class does not have it.
+    pub(crate) fn columns(&self, recording: usize, class: usize, index: usize) -> Range<usize> {
+        let positions = self.classes[recording][class].positions.get(index);
+        positions.cloned().unwrap_or_default()
+    }
+
+    /// Adds a column for a field of a class, and returns its position.
+    pub(crate) fn add_field(
+        &mut self,
+        (recording, of): (usize, &AnyRecording),
+        class: usize,
+        field: FieldId,
+    ) -> usize {
+        let plan = &mut self.classes[recording][class];
+        plan.wanted
+            .push(of_field(&of.event_classes()[class].schema, field));
+        plan.wanted.len() - 1
+    }
+
+    /// The same, and behind these columns one for each of some fields of each class.
+    pub(crate) fn with_fields(
+        mut self,
+        recordings: &[AnyRecording],
+        fields: impl Fn(usize, usize) -> Vec<FieldId>,
+    ) -> Self {
+        self.classes.resize_with(recordings.len(), Vec::new);
+        for (recording, of) in recordings.iter().enumerate() {
+            let classes = &mut self.classes[recording];
+            classes.resize_with(of.event_classes().len(), ClassPlan::default);
+            for (class, plan) in classes.iter_mut().enumerate() {
+                plan.first_added = plan.wanted.len();
+                let schema = &of.event_classes()[class].schema;
+                for field in fields(recording, class) {
+                    let mut wanted = of_field(schema, field);
+                    wide_as_text(&mut wanted.column);
+                    plan.wanted.push(wanted);
+                }
+            }
+        }
+        self
+    }
+
+    /// The first of the columns of the fields that were [added](Self::with_fields) to a class.
+    #[inline]
+    pub(crate) fn first_added(&self, recording: usize, class: usize) -> usize {
+        self.classes[recording][class].first_added
+    }
+
+    /// Whether a column of a class has something of a field.
+    pub(crate) fn looks_at(
+        &self,
+        recording: usize,
+        of: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        let plan = &self.classes[recording][class];
+        let fields = plan.fields.get_or_init(|| {
+            let schema = &of.event_classes()[class].schema;
+            batch::Columns::new(schema, &plan.wanted).fields()
+        });
+        fields.binary_search(&field).is_ok()
+    }
+
+    /// For each class the values of some of its fields, in their own types.
+    pub(super) fn of_fields(
+        recordings: &[AnyRecording],
+        fields: impl Fn(&AnyRecording, usize) -> Vec<FieldId>,
+    ) -> Self {
+        let mut plan = Self::default();
+        for of in recordings {
+            let classes = of.event_classes().iter().enumerate();
+            let classes = classes.map(|(class, event)| {
+                let fields = fields(of, class).into_iter();
+                let wanted = fields.map(|field| of_field(&event.schema, field));
+                ClassPlan {
+                    wanted: wanted.collect(),
+                    ..ClassPlan::default()
+                }
+            });
+            plan.classes.push(classes.collect());
+        }
+        plan.finish();
+        plan
+    }
+
+    /// Adds the columns of all classes that are asked for by name.
+    fn add_named(
+        &mut self,
+        recordings: &[AnyRecording],
+        wishes: &[Wish<'_>],
+        asked: impl Fn(usize, usize) -> Option<Vec<usize>>,
+        own_types: bool,
+    ) -> Result<(), (usize, FilterError)> {
+        let fields = Fields::new(recordings, wishes, &asked)?;
+        let names = |wish: usize| wishes[wish].names.iter();
+        for (recording, of) in recordings.iter().enumerate() {
+            let classes = (0..of.event_classes().len()).map(|class| {
+                let mut plan = ClassPlan::default();
+                let asked = asked(recording, class).unwrap_or_default();
+                for (index, name) in asked.into_iter().flat_map(names).enumerate() {
+                    let columns = fields.columns((recording, of), class, index, own_types);
+                    let first = plan.wanted.len();
+                    plan.positions.push(first..first + columns.len());
+                    for (data_type, picks, others) in columns {
+                        if !others.is_empty() {
+                            plan.others.push((plan.wanted.len(), others));
+                        }
+                        plan.wanted.push(WantedColumn {
+                            column: ColumnType {
+                                name: name.into(),
+                                data_type,
+                            },
+                            source: match picks.is_empty() {
+                                true => ColumnSource::None,
+                                false => ColumnSource::Fields(picks),
+                            },
+                        });
+                    }
+                }
+                plan
+            });
+            self.classes.push(classes.collect());
+        }
+        self.fields = Some(fields);
+        Ok(())
+    }
+
+    /// Makes the schemas of the columns that the classes have.
+    fn finish(&mut self) {
+        if !self.is_mixed {
+            for class in self.classes.iter_mut().flatten() {
+                class.schema = class.wanted.iter().map(|of| of.column.clone()).collect();
+            }
+            return;
+        }
+        // In the order in which names are first met.
+        let mut types: Vec<ColumnType> = Vec::new();
+        let mut places: HashMap<Arc<str>, usize> = HashMap::new();
+        for wanted in self
+            .classes
+            .iter()
+            .flatten()
+            .flat_map(|class| &class.wanted)
+        {
+            let ColumnType { name, data_type } = &wanted.column;
+            match places.get(name) {
+                Some(&place) => {
+                    let known = &mut types[place].data_type;
+                    *known = known.widest(data_type);
+                }
+                None => {
+                    places.insert(Arc::clone(name), types.len());
+                    types.push(wanted.column.clone());
+                }
+            }
+        }
+        self.schema = types.into();
+        for class in self.classes.iter_mut().flatten() {
+            let mut wanted: Vec<_> = self
+                .schema
+                .iter()
+                .map(|column| WantedColumn {
+                    column: column.clone(),
+                    source: ColumnSource::None,
+                })
+                .collect();
+            let place = |of: &WantedColumn| places[&of.column.name];
+            for (column, _) in &mut class.others {
+                *column = place(&class.wanted[*column]);
+            }
+            for of in class.wanted.drain(..) {
+                let to = &mut wanted[place(&of)];
+                // What is a compound in one class and something else in another has no value of both.
+                let is_compound =
+                    matches!(of.column.data_type, DataType::List(_) | DataType::Struct(_));
+                if !is_compound || to.column.data_type == of.column.data_type {
+                    to.source = of.source;
+                }
+            }
+            class.wanted = wanted;
+            class.schema = Arc::clone(&self.schema);
+        }
+    }
+}
+
+/// The fields of a class that have names: those of rows of databases are their data sources.
+pub(crate) fn named_fields(class: &EventClass) -> impl Iterator<Item = FieldId> {
+    let fields = class.schema.fields().iter().zip(0..);
+    fields.filter_map(|(field, position)| field.name.is_some().then_some(FieldId(position)))
+}
+
+/// Makes a column of integers of more than 64 bits one of texts, for those who look at single values.
+fn wide_as_text(column: &mut ColumnType) {
+    if matches!(column.data_type, DataType::FixedBinary(_)) {
+        column.data_type = DataType::Text;
+    }
+}
+
+/// The column of a field.
+fn of_field(schema: &Schema, field: FieldId) -> WantedColumn {
+    WantedColumn {
+        column: ColumnType {
+            name: schema.path(field).into(),
+            data_type: column_type(schema, field),
+        },
+        source: ColumnSource::Fields(vec![field.into()]),
+    }
+}
+
+impl ClassPlan {
+    fn all(of: &AnyRecording, class: usize) -> Self {
+        Self {
+            wanted: all_columns(&of.event_classes()[class].schema),
+            ..Self::default()
+        }
+    }
+}

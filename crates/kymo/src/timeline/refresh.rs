@@ -1,0 +1,139 @@
+//! Recordings that change while they are open.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kymo_model::{Change, Recording, RefreshError, Refreshed, RowPlace, Shift};
+
+use super::{Places, Timeline};
+use crate::AnyRecording;
+use crate::open::{self, Opened, Options};
+
+/// The paths that a timeline was opened from, where recordings may appear.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    paths: Vec<PathBuf>,
+    options: Options,
+    shifts: Vec<Shift>,
+}
+
+impl Watched {
+    /// The paths of what was opened with some options.
+    pub fn new(paths: &[PathBuf], options: &Options, opened: &Opened) -> Self {
+        Self {
+            paths: paths.to_vec(),
+            options: options.clone(),
+            shifts: opened.shifts.clone(),
+        }
+    }
+}
+
+/// What a refresh has found.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Of each recording, by its position. Those that are new come behind the others.
+    pub recordings: Vec<Refreshed>,
+    /// Recordings that have changed and cannot be read now. They are as they were; ask again.
+    pub errors: Vec<RefreshError>,
+}
+
+impl Changes {
+    /// Whether no recording has changed.
+    pub fn is_empty(&self) -> bool {
+        self.recordings.iter().all(Refreshed::is_empty)
+    }
+
+    /// Where the rows begin that were added or replaced, for a [query](super::Query::from).
+    pub fn places(&self) -> Places {
+        let mut places = Places::at_end();
+        for (recording, refreshed) in self.recordings.iter().enumerate() {
+            for of in &refreshed.changes {
+                if let Change::Appended { from } | Change::Replaced { from } = of.change {
+                    let place = places.get(recording, of.stream).min(from);
+                    places.set(recording, of.stream, place);
+                }
+            }
+        }
+        places
+    }
+}
+
+/// Rows of an earlier query are still being read, or the timeline was cloned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InUse;
+
+impl fmt::Display for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot refresh a timeline while its rows are being read")
+    }
+}
+
+impl std::error::Error for InUse {}
+
+impl Timeline {
+    /// The same timeline, which looks for new recordings at a [refresh](Self::refresh), too.
+    #[must_use]
+    pub fn watching(self, watched: Watched) -> Self {
+        Self {
+            watched: Some(watched),
+            ..self
+        }
+    }
+
+    /// Reads what was added to its recordings since they were opened or refreshed, and nothing else. A row keeps
+    /// its [identity](super::RowId), a recording, a stream and an event class its position, unless a change
+    /// says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The recordings are in use. What is wrong with one of them is among the [changes](Changes::errors).
+    pub fn refresh(&mut self) -> Result<Changes, InUse> {
+        // It is of what there was.
+        self.index = Arc::default();
+        let recordings = Arc::get_mut(&mut self.recordings).ok_or(InUse)?;
+        let mut appeared = open::Appeared::default();
+        if let Some(Watched { paths, options, .. }) = &self.watched {
+            appeared = open::appeared(paths, options, recordings);
+        }
+        let mut changes = Changes::default();
+        for (position, of) in recordings.iter_mut().enumerate() {
+            let parts = appeared.directories.iter().any(|(of, _)| *of == position);
+            let refreshed = match of {
+                AnyRecording::Ctf(trace) if parts => {
+                    let (own, others) = std::mem::take(&mut appeared.directories)
+                        .into_iter()
+                        .partition(|(of, _)| *of == position);
+                    appeared.directories = others;
+                    let own: Vec<_> = own;
+                    trace.refresh_with(own.into_iter().map(|(_, part)| part).collect())
+                }
+                of => of.refresh(),
+            };
+            changes.recordings.push(refreshed.unwrap_or_else(|error| {
+                changes.errors.push(error);
+                Refreshed::default()
+            }));
+        }
+        for (mut of, input) in appeared.recordings {
+            let shifts = self.watched.as_ref().map(|watched| &watched.shifts);
+            let shift = shifts.and_then(|shifts| shifts.get(input)).copied();
+            if let Err(error) = of.shift(shift.unwrap_or_default()) {
+                changes.errors.push(RefreshError::new(of.path(), &error));
+                continue;
+            }
+            let mut refreshed = Refreshed {
+                has_other_classes: true,
+                ..Refreshed::default()
+            };
+            for stream in 0..of.streams().len() {
+                let from = RowPlace::default();
+                refreshed.push(stream, Change::Appended { from });
+            }
+            changes.recordings.push(refreshed);
+            recordings.push(of);
+        }
+        Ok(changes)
+    }
+}

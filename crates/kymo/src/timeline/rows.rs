@@ -1,0 +1,304 @@
+//! Rows: events decoded to columns by any thread, merged by time.
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use kymo_model::batch::{Batch, NoticeKind, RowHead, RowId};
+use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId};
+use kymo_text::Line;
+use kymo_time::Timestamp;
+
+use super::ahead::Ahead;
+use super::{Bound, Direction, Filler, RowPlan, backwards};
+use crate::AnyRecording;
+use crate::pipeline::{self, NO_TIME, Output, RowBuffers, RowRun, Select, Span};
+use crate::show::table::Table;
+use crate::show::{Message, MessageKind, Renderer, Sink};
+
+/// A batch has some of these bytes at most, beside one row.
+const MOST_BYTES: usize = 8 << 20;
+
+/// The rows of a query, batch by batch; made by [`Timeline::rows`](super::Timeline::rows).
+///
+/// A thread works ahead by two batches, and ends when this is dropped.
+#[derive(Debug)]
+pub struct Rows(Ahead<Batch>);
+
+impl Rows {
+    pub(super) fn spawn(recordings: Arc<Vec<AnyRecording>>, bound: Bound) -> io::Result<Self> {
+        let work = move |sender: SyncSender<Batch>| {
+            let mut take = |batch| match sender.send(batch) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            };
+            run(&recordings, &bound, &mut take);
+        };
+        Ahead::spawn(work).map(Self)
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Batch;
+
+    fn next(&mut self) -> Option<Batch> {
+        self.0.next()
+    }
+}
+
+/// Hands over the rows of a query in batches.
+pub(super) fn run(
+    recordings: &[AnyRecording],
+    bound: &Bound,
+    take: &mut dyn FnMut(Batch) -> ControlFlow<()>,
+) {
+    let filter = &&bound.filter;
+    let (plan, options, batch_rows) = (&bound.plan, &bound.options, bound.batch_rows);
+    let span = Span {
+        select: filter,
+        from: bound.from.as_ref(),
+        to: None,
+    };
+    match (bound.direction, &bound.from) {
+        (Direction::Forwards, None) => {
+            run_plan(recordings, filter, plan, options, batch_rows, take);
+        }
+        (Direction::Forwards, Some(_)) => {
+            run_plan(recordings, &span, plan, options, batch_rows, take);
+        }
+        (Direction::Backwards, _) => backwards::run(recordings, &span, bound, take),
+    }
+}
+
+/// The same for any choice of events and any plan.
+pub(super) fn run_plan<S: Select>(
+    recordings: &[AnyRecording],
+    select: &S,
+    plan: &RowPlan,
+    options: &pipeline::Options,
+    batch_rows: usize,
+    take: &mut dyn FnMut(Batch) -> ControlFlow<()>,
+) {
+    let faults = RefCell::default();
+    let mut gatherer = Gatherer {
+        plan,
+        faults: &faults,
+        batches: Table::default(),
+        batch_rows,
+        take,
+        is_done: false,
+    };
+    let mut output = Faults(&faults);
+    // Its output takes everything.
+    let _ = pipeline::run(recordings, select, options, &mut gatherer, &mut output);
+    gatherer.finish_all();
+}
+
+/// Keeps faults until they are put between the rows.
+struct Faults<'a>(&'a RefCell<Vec<Arc<FaultReport>>>);
+
+impl Output for Faults<'_> {
+    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
+        self.0.borrow_mut().push(Arc::new(fault.clone()));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Fills columns from the events of chunks, in one thread, and keeps their numbers.
+pub(super) struct RowRenderer<'a> {
+    filler: Filler<'a>,
+    numbers: Vec<u64>,
+}
+
+impl<'a> RowRenderer<'a> {
+    pub(super) fn new(plan: &'a RowPlan) -> Self {
+        Self {
+            filler: Filler::new(plan),
+            numbers: Vec::new(),
+        }
+    }
+}
+
+impl Renderer for RowRenderer<'_> {
+    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+        self.filler.chunk(recording, of, chunk)
+    }
+
+    #[inline]
+    fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
+        self.filler.event(event)?;
+        self.numbers.push(event.number());
+        Ok(())
+    }
+
+    fn take_rows(&mut self) -> RowBuffers {
+        RowBuffers {
+            numbers: std::mem::take(&mut self.numbers),
+            ..self.filler.take()
+        }
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.filler.byte_size() + self.numbers.len() * 8
+    }
+}
+
+/// Puts rows together to batches.
+struct Gatherer<'a> {
+    plan: &'a RowPlan,
+    faults: &'a RefCell<Vec<Arc<FaultReport>>>,
+    /// By recording and class; in the mixed shape the first one is for all.
+    batches: Table<Batch>,
+    batch_rows: usize,
+    take: &'a mut dyn FnMut(Batch) -> ControlFlow<()>,
+    is_done: bool,
+}
+
+impl Gatherer<'_> {
+    fn batch(&mut self, recording: usize, class: usize) -> &mut Batch {
+        let plan = self.plan;
+        let (place, schema) = match plan.is_mixed {
+            true => ((0, 0), &plan.schema),
+            false => ((recording, class), &plan.classes[recording][class].schema),
+        };
+        self.batches
+            .get(place.0, place.1, || Batch::new(Arc::clone(schema)))
+    }
+
+    /// Hands over a batch that is full. `false` ends the run.
+    fn hand_over(&mut self, recording: usize, class: usize) -> bool {
+        let batch_rows = self.batch_rows;
+        let batch = self.batch(recording, class);
+        let rows = batch.len();
+        // Its size is not looked at after every few rows.
+        if rows >= batch_rows || rows.is_multiple_of(64) && batch.byte_size() >= MOST_BYTES {
+            let empty = Batch::new(Arc::clone(batch.schema()));
+            let full = std::mem::replace(batch, empty);
+            self.is_done = (self.take)(full).is_break();
+        }
+        !self.is_done
+    }
+
+    /// Puts what is no row behind the rows that came before it, in the batch of this class.
+    fn notice(&mut self, recording: usize, stream: usize, kind: NoticeKind) {
+        let batch = self.batch(recording, 0);
+        batch.push_notice(recording as u32, stream as u32, kind);
+    }
+
+    fn take_faults(&mut self, recording: usize, stream: usize) {
+        let faults = std::mem::take(&mut *self.faults.borrow_mut());
+        for fault in faults {
+            self.notice(recording, stream, NoticeKind::Fault(fault));
+        }
+    }
+
+    /// Hands over all that is left, in the order of recordings and classes.
+    fn finish_all(&mut self) {
+        self.take_faults(0, 0);
+        let left = std::mem::take(&mut self.batches).into_iter();
+        for batch in left.filter(|batch| !batch.is_empty() || !batch.notices().is_empty()) {
+            if self.is_done {
+                return;
+            }
+            self.is_done = (self.take)(batch).is_break();
+        }
+    }
+}
+
+impl<'a> Sink for Gatherer<'a> {
+    type Renderer = RowRenderer<'a>;
+
+    const ROWS: bool = true;
+
+    fn renderer(&self) -> RowRenderer<'a> {
+        RowRenderer::new(self.plan)
+    }
+
+    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+        self.plan.looks_at(recording, of, class, field)
+    }
+
+    fn message(
+        &mut self,
+        message: &Message,
+        _of: &[AnyRecording],
+        _text: &[u8],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) {
+        let kind = match message.kind {
+            MessageKind::LostEvents(lost) => NoticeKind::LostEvents(lost),
+            MessageKind::LostChunks(lost) => NoticeKind::LostChunks(lost),
+            _ => return,
+        };
+        self.notice(message.recording, message.stream, kind);
+    }
+
+    fn rows(
+        &mut self,
+        run: RowRun<'_>,
+        _of: &[AnyRecording],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) -> bool {
+        if !self.faults.borrow().is_empty() {
+            self.take_faults(run.recording, run.stream);
+        }
+        let head = |position: usize| {
+            let entry = &run.entries[position];
+            RowHead {
+                id: RowId {
+                    recording: run.recording as u32,
+                    stream: run.stream as u32,
+                    chunk: run.chunk as u64,
+                    number: run.buffers.numbers[run.first + position],
+                },
+                class: entry.class,
+                time: (entry.time != NO_TIME).then_some(Timestamp::from_nanos(entry.time)),
+                ticks: run.has_clock.then_some(entry.ticks),
+            }
+        };
+        let mut next = 0;
+        while next < run.entries.len() {
+            // Rows that have their columns one after the other: in the mixed shape all, else those of a class.
+            let class = run.entries[next].class as usize;
+            let is_mixed = self.plan.is_mixed;
+            let room = self.batch_rows - self.batch(run.recording, class).len();
+            let left = &run.entries[next..];
+            let left = &left[..left.len().min(room)];
+            let is_same = |entry: &&pipeline::Entry| entry.class as usize == class;
+            let count = match is_mixed {
+                true => left.len(),
+                false => left.iter().take_while(is_same).count(),
+            };
+            let first = match is_mixed {
+                true => run.first + next,
+                false => run.classes[class].taken,
+            };
+            let key = if is_mixed { 0 } else { class };
+            let columns = run.columns(key);
+            let batch = self.batch(run.recording, class);
+            batch.push_heads((next..next + count).map(head));
+            batch.append_columns(columns, first..first + count);
+            if run.first + next == 0 {
+                batch.add_replaced(run.buffers.replaced);
+            }
+            run.classes[class].taken += count;
+            next += count;
+            if !self.hand_over(run.recording, class) {
+                return false;
+            }
+        }
+        true
+    }
+}
