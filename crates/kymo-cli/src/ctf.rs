@@ -8,7 +8,8 @@ use kymo::AnyRecording;
 use kymo::convert::ctf::{self, CtfError, CtfOptions, Written};
 use kymo::filter::{Filter, Query};
 use kymo_ctf::class::Dialect;
-use kymo_ctf::secure::Protection;
+use kymo_ctf::repair;
+use kymo_ctf::secure::{Nonce, Protection};
 use kymo_ctf::write::WriteError;
 use kymo_io::Replace;
 use kymo_model::Recording;
@@ -64,7 +65,7 @@ pub(crate) fn convert(
 }
 
 /// How packets are to be secured; `None` where they are not.
-fn protection(args: &Convert) -> Option<(Protection, ctf::Nonce)> {
+fn protection(args: &Convert) -> Option<(Protection, Nonce)> {
     let is_wanted = args.encrypt || args.compress.is_some() || args.checksum.is_some();
     is_wanted.then(|| {
         let protection = Protection {
@@ -77,7 +78,7 @@ fn protection(args: &Convert) -> Option<(Protection, ctf::Nonce)> {
                 .map(|file| file.key.clone()),
             checksum: args.checksum.map(Into::into).unwrap_or_default(),
         };
-        (protection, kymo_io::random as ctf::Nonce)
+        (protection, kymo_io::random as Nonce)
     })
 }
 
@@ -175,7 +176,7 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
             outcome = Outcome::Damage;
             continue;
         }
-        let indexes = ctf::indexes(trace);
+        let indexes = repair::indexes(trace);
         for path in &indexes.damaged {
             terminal.error(format_args!(
                 "{}: it is damaged, so no index is written for it; `kymo repair` saves what is whole",

@@ -27,6 +27,7 @@ mod state;
 mod storage;
 mod tar;
 mod temporary;
+mod threads;
 mod tree;
 mod walk;
 #[cfg(not(target_family = "wasm"))]
@@ -50,6 +51,7 @@ pub use state::{Changed, FileState, Watch};
 pub use storage::{ReadAt, Storage, Window};
 pub use tar::{Archive, MOST_MEMBERS, is_tar};
 pub use temporary::{RemovedTemporaries, Temporaries, before_temporaries, remove_temporaries};
+pub use threads::in_threads;
 pub use tree::{STANDARD_INPUT, Tree};
 pub use walk::{Entry, EntryKind, absolute, list};
 #[cfg(not(target_family = "wasm"))]

@@ -20,7 +20,6 @@ pub mod send;
 pub mod show;
 #[cfg(test)]
 mod testing;
-mod threads;
 pub mod timeline;
 mod tracks;
 

@@ -16,6 +16,7 @@ mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
 
 use kymo_machine::ByteOrder;
 
@@ -23,6 +24,9 @@ pub use self::cipher::NONCE_BYTES;
 pub use self::key::{Key, KeyError};
 
 use crate::metadata::rfc::{HEADER_BYTES, PacketHeader};
+
+/// Makes the random bytes of an encrypted packet, which must not be used twice with one key.
+pub type Nonce = fn() -> io::Result<[u8; NONCE_BYTES]>;
 
 /// Sealed packets have a multiple of so many bytes: the RFC aligns packets to pages.
 pub const PAGE: usize = 4096;

@@ -17,6 +17,8 @@ mod error;
 mod fields;
 mod head;
 pub mod index;
+pub mod layout;
+mod seal;
 mod sink;
 mod stream;
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub use self::encoder::{Encoder, EventId};
 pub use self::error::WriteError;
 pub use self::fields::Fields;
 pub use self::head::Members;
+pub use self::seal::Sealing;
 pub use self::sink::{PacketInfo, PacketSink, StreamSink};
 pub use self::stream::{PacketStart, RawEvent, StreamOptions, StreamWriter};
 pub use self::trace::{FileStream, StreamFile, TraceOptions, TraceWriter};

@@ -2,7 +2,7 @@
 
 use kymo_model::{Chunk, Recording};
 
-use crate::threads::in_threads;
+use kymo_io::in_threads;
 
 /// How recordings are gone through.
 #[derive(Clone, Copy)]

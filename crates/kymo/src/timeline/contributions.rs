@@ -19,8 +19,8 @@ use super::rows::RowRenderer;
 use crate::AnyRecording;
 use crate::pipeline::{self, NO_TIME, Output, RowRun, Select};
 use crate::show::Sink;
-use crate::threads::in_threads;
 use crate::tracks::{number_of, text_of};
+use kymo_io::in_threads;
 use kymo_text::Line;
 
 type Map<K, V> = HashMap<K, V, RandomState>;

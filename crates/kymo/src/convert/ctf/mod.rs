@@ -12,45 +12,32 @@
 //! whether the events of a stream are in order of time, and `sift` which are not.
 
 mod done;
-mod index;
-mod layout;
-mod mend;
 mod model;
 mod nested;
-mod order;
 mod plan;
-mod seal;
-mod section;
-mod sift;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::io;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use kymo_ctf::class::Dialect;
 use kymo_ctf::metadata::fit::FitError;
-use kymo_ctf::secure::{NONCE_BYTES, Protection};
-use kymo_ctf::write::{StreamWriter, TraceOptions, TraceWriter, WriteError};
+use kymo_ctf::secure::{Nonce, Protection};
+use kymo_ctf::write::{Sealing, StreamWriter, TraceOptions, TraceWriter, WriteError};
 use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
 use self::done::Done;
-pub use self::index::{Indexes, indexes};
 use self::plan::{Job, Plan};
-use self::seal::Sealing;
 use super::losses::{Loss, Losses};
 use crate::filter::{Filter, Worker};
 use crate::report::MOST_FAULTS;
-use crate::threads::in_threads;
 use crate::{AnyRecording, Discarded};
-
-/// Makes the random bytes of an encrypted packet, which must not come twice with a key.
-pub type Nonce = fn() -> io::Result<[u8; NONCE_BYTES]>;
+use kymo_io::in_threads;
 
 /// How a trace is written.
 #[derive(Clone, Debug)]

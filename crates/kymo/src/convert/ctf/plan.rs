@@ -7,12 +7,12 @@ use std::sync::Arc;
 use kymo_ctf::class::{BitLayout, Dialect, FieldClass, Member, Role, StreamClass, TraceClass};
 use kymo_ctf::metadata::fit::fit;
 use kymo_ctf::trace::Trace;
-use kymo_ctf::write::{Agreement, EventId, StreamOptions, WriteError};
+use kymo_ctf::write::{Agreement, EventId, StreamOptions, WriteError, layout};
 use kymo_machine::ByteOrder;
 use kymo_model::Recording;
 use kymo_time::{Clock, Origin};
 
-use super::{CtfError, CtfOptions, layout, model};
+use super::{CtfError, CtfOptions, model};
 use crate::AnyRecording;
 use crate::filter::Filter;
 use crate::pipeline::{Select, compare_recordings};
@@ -79,16 +79,16 @@ impl<'r> Plan<'r> {
                     (&filter).wants_class(recording, of, event)
                 });
             }
-            layout::change(&mut class, options.order, options.packed);
+            layout::lay_out(&mut class, options.order, options.packed);
             // In CTF 2, the time of a packet does not go on from the packet before it either.
             let is_other = (class.dialect == Dialect::Ctf2) != (options.dialect == Dialect::Ctf2);
             let is_cut = !filter.wants_all(recording) || !of.faults().is_empty();
             if options.dialect == Dialect::Rfc11 {
                 if is_other {
-                    layout::tell_whole_times(&mut class);
+                    layout::widen_begins(&mut class);
                 }
             } else if is_other || is_cut {
-                changes.extend(layout::tell_times_apart(&mut class));
+                changes.extend(layout::widen_times(&mut class));
             }
             let fitted = fit(&class, options.dialect)?;
             let fitted_changes = fitted.changes.iter().map(ToString::to_string);
@@ -353,7 +353,7 @@ fn merged(
             .clock
             .and_then(|clock| clocks[part].get(clock).copied());
         if models[part].packet_header != trace.packet_header {
-            layout::tell_any_size(&mut stream);
+            layout::widen_sizes(&mut stream);
         }
         trace.streams.push(stream);
     }

@@ -2,20 +2,18 @@
 
 use kymo_ctf::class::Dialect;
 use kymo_ctf::decode::{PACKET_MAGIC, PacketHead};
+use kymo_ctf::repair::{Judged, Mender, Order, packet_info};
 use kymo_ctf::secure;
 use kymo_ctf::trace::{Packet, Trace};
-use kymo_ctf::write::{PacketInfo, PacketStart, StreamWriter, Token, WriteError};
+use kymo_ctf::write::{PacketInfo, PacketStart, Sealing, StreamWriter, Token, WriteError};
 use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FieldId, Recording};
 use kymo_time::Timestamp;
 
 mod events;
 
+use super::CtfOptions;
 use super::done::Done;
-use super::mend::Mender;
-use super::order::{Judged, Order};
 use super::plan::{Job, Plan, Source};
-use super::seal::Sealing;
-use super::{CtfOptions, index};
 use crate::filter::{Filter, Worker};
 
 /// Writes the chosen events of a stream.
@@ -243,7 +241,7 @@ impl Scribe<'_, '_> {
                 stream_class_id: self.plan.model.streams[self.job.stream_class].id,
                 stream_id: self.job.options.stream_id,
                 events,
-                ..index::told(chunk, &packet, &head)
+                ..packet_info(chunk, &packet, &head)
             };
             self.done.events += events;
             self.is_begun = true;

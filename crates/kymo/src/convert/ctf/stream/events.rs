@@ -1,13 +1,13 @@
 //! Writes the events of a packet: their bits where these are the same, else their values.
 
 use kymo_ctf::class::Dialect;
+use kymo_ctf::repair::Sifted;
 use kymo_ctf::trace::{ChunkCursor, Trace};
 use kymo_ctf::write::{Encode, EventId, RawEvent, WriteError};
 use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, Recording, Scope};
 
 use super::Scribe;
 use crate::convert::ctf::nested::Nested;
-use crate::convert::ctf::sift::Sifted;
 use crate::filter::name_of;
 
 impl Scribe<'_, '_> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// makes a part and does `work` on it for every number it takes, which are in order. `work` tells
 /// whether later numbers still matter; those before are always worked on. Where the system has no
 /// more threads, those that there are do the work. The parts come in no particular order.
-pub(crate) fn in_threads<P: Send>(
+pub fn in_threads<P: Send>(
     count: usize,
     threads: usize,
     new_part: impl Fn() -> P + Sync,

@@ -1,25 +1,25 @@
 //! Whether the events of a stream are in the order of time, where packets are kept as they are.
 
-use kymo_ctf::trace::Trace;
+use crate::trace::Trace;
 use kymo_model::{Chunk, Cursor, Event, Recording};
 
 use super::sift::{self, Sifted, Span};
 
 /// The events of a packet.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub struct Judged {
     /// How many there are, where all of them are good.
-    pub(super) whole: Option<u64>,
+    pub whole: Option<u64>,
     /// What is left of them, where not all are good.
-    pub(super) sifted: Sifted,
+    pub sifted: Sifted,
     /// Whether the packet says itself that it begins before the events of the packet before, which
     /// opening has told: its events are where it says.
-    pub(super) is_apart: bool,
+    pub is_apart: bool,
 }
 
 /// Goes through the packets of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub struct Order {
     /// Ticks of the last good event so far.
     last: u64,
 }
@@ -29,7 +29,7 @@ impl Order {
     /// packet before to it, or from it to the next one: there it is this packet that is wrong only if
     /// an event of it is beyond the packet's end. Events that are beyond it and go nowhere back count as
     /// wrong only if some of them come back when others are left out: else it may be the end that is.
-    pub(super) fn next(&mut self, trace: &Trace, chunk: &Chunk) -> Judged {
+    pub fn next(&mut self, trace: &Trace, chunk: &Chunk) -> Judged {
         let apart = chunk.begin.filter(|&begin| begin < self.last);
         let floor = apart.unwrap_or(self.last);
         let mut judged = Judged {

@@ -5,7 +5,7 @@
 //! for a while. So as few events are taken for wrong as can be, such that the others are in order and
 //! within the packet.
 
-use kymo_ctf::trace::{ChunkCursor, Trace};
+use crate::trace::{ChunkCursor, Trace};
 use kymo_model::{Chunk, Cursor, Event, Nothing, Recording};
 
 /// With so many different numbers of events left out the way goes on, from the least one: wrong times
@@ -17,15 +17,17 @@ const MOST_STEPS: usize = 1 << 20;
 
 /// What is left of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sifted {
+pub struct Sifted {
     /// Numbers of the events that are out of order, ascending.
-    pub(super) untimely: Vec<u64>,
-    /// How many events are good, and the times of the first and the last one of them.
-    pub(super) events: u64,
-    pub(super) first: Option<u64>,
-    pub(super) last: Option<u64>,
+    pub untimely: Vec<u64>,
+    /// How many events are good.
+    pub events: u64,
+    /// Ticks of the first good event.
+    pub first: Option<u64>,
+    /// Ticks of the last good event.
+    pub last: Option<u64>,
     /// Where it ends in the middle.
-    pub(super) end: Option<u64>,
+    pub end: Option<u64>,
 }
 
 /// Times between which the events of a packet are.

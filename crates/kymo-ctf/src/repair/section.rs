@@ -1,7 +1,7 @@
 //! The counters of a section of RFC v1.1 whose streams count together: what a damaged one should say,
 //! the packets of all its streams tell.
 
-use kymo_ctf::trace::Trace;
+use crate::trace::Trace;
 use kymo_model::Recording;
 
 /// One packet in so many may have the number of another one, by damage, where streams count together:

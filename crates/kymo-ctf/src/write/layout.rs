@@ -1,15 +1,15 @@
 //! The same fields, laid out otherwise: in another byte order, or without alignment.
 
-use kymo_ctf::class::{BitLayout, FieldClass, Length, Role, StreamClass, TraceClass};
-use kymo_ctf::deep;
+use crate::class::{BitLayout, FieldClass, Length, Role, StreamClass, TraceClass};
+use crate::deep;
 use kymo_machine::ByteOrder;
 
 /// Lays out all fields of a trace otherwise. Fields that do not have the native byte order keep
 /// theirs, such as addresses of networks.
-pub(super) fn change(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) {
+pub fn lay_out(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) {
     let changed = deep::with_room(&[trace], || {
         let mut changed = trace.clone();
-        change_here(&mut changed, order, packed);
+        lay_out_here(&mut changed, order, packed);
         changed
     });
     // What is too deep, fitting refuses.
@@ -18,7 +18,7 @@ pub(super) fn change(trace: &mut TraceClass, order: Option<ByteOrder>, packed: b
     }
 }
 
-fn change_here(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) {
+fn lay_out_here(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) {
     let native = trace.native_order();
     let to = order.unwrap_or(native);
     if trace.byte_order.is_some() {
@@ -61,11 +61,11 @@ fn tells_content(class: &Option<FieldClass>) -> bool {
 
 /// Gives the times at which packets begin all of their bits. A time that has fewer goes on from the
 /// packet before it, and in CTF 2 from zero.
-pub(super) fn tell_whole_times(trace: &mut TraceClass) {
+pub fn widen_begins(trace: &mut TraceClass) {
     for stream in &mut trace.streams {
         let context = stream.packet_context.as_mut();
         if context.is_some_and(|context| widen(context, Role::DefaultClockTimestamp)) {
-            tell_any_size(stream);
+            widen_sizes(stream);
         }
     }
 }
@@ -73,8 +73,8 @@ pub(super) fn tell_whole_times(trace: &mut TraceClass) {
 /// Gives times all of their bits that could not be told where packets and events before them are
 /// left out. Events may keep few bits where another packet can begin with any of them and tell all.
 /// Which stream classes have other events so, a line each.
-pub(super) fn tell_times_apart(trace: &mut TraceClass) -> Vec<String> {
-    tell_whole_times(trace);
+pub fn widen_times(trace: &mut TraceClass) -> Vec<String> {
+    widen_begins(trace);
     let by_header = tells_content(&trace.packet_header);
     let mut lines = Vec::new();
     for stream in trace.streams.iter_mut().filter(|of| of.clock.is_some()) {
@@ -110,7 +110,7 @@ fn most_bits(class: &FieldClass, role: Role) -> Option<u32> {
 
 /// Gives the sizes that packets tell all of their bits: where more lies before the events than in the
 /// recording, few bits could not tell the size of a packet with a single event.
-pub(super) fn tell_any_size(stream: &mut StreamClass) {
+pub fn widen_sizes(stream: &mut StreamClass) {
     if let Some(context) = &mut stream.packet_context {
         widen(context, Role::PacketTotalLength);
         widen(context, Role::PacketContentLength);

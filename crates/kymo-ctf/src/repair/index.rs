@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kymo_ctf::decode::PacketHead;
-use kymo_ctf::trace::{Packet, Trace};
-use kymo_ctf::write::{PacketInfo, index};
+use crate::decode::PacketHead;
+use crate::trace::{Packet, Trace};
+use crate::write::{PacketInfo, index};
 use kymo_io::without_compression;
 use kymo_model::{Chunk, Recording};
 
@@ -46,7 +46,7 @@ pub fn indexes(trace: &Trace) -> Indexes {
             let record = PacketInfo {
                 stream_class_id: info.class,
                 stream_id: head.stream_id,
-                ..told(&chunk, &packet, &head)
+                ..packet_info(&chunk, &packet, &head)
             };
             records.insert((packet.file, packet.offset), record);
         }
@@ -73,7 +73,7 @@ pub fn indexes(trace: &Trace) -> Indexes {
 }
 
 /// What a packet tells of itself, of whatever stream it is.
-pub(super) fn told(chunk: &Chunk, packet: &Packet, head: &PacketHead) -> PacketInfo {
+pub fn packet_info(chunk: &Chunk, packet: &Packet, head: &PacketHead) -> PacketInfo {
     let number = |told: Option<(u64, u32)>| told.map_or(0, |(number, _)| number);
     PacketInfo {
         total_bits: packet.total_bits,

@@ -4,12 +4,11 @@ use std::io;
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 
-use kymo_ctf::secure::{self, Protection};
-use kymo_ctf::write::{PacketInfo, PacketSink, StreamFile};
+use super::{PacketInfo, PacketSink, StreamFile};
+use crate::secure::{self, Nonce, Protection};
 use kymo_machine::ByteOrder;
 
-use super::Nonce;
-use crate::threads::in_threads;
+use kymo_io::in_threads;
 
 /// The bytes of packets that wait to be sealed together, beyond which no more are waited for.
 const MOST_WAITING: usize = 8 << 20;
@@ -19,7 +18,7 @@ const FOR_EACH: usize = 4;
 
 /// Seals the packets of a stream.
 #[derive(Debug)]
-pub(super) struct Sealing {
+pub struct Sealing {
     file: StreamFile,
     /// How packets are sealed; none are without it.
     how: Option<(Protection, Nonce)>,
@@ -30,7 +29,8 @@ pub(super) struct Sealing {
 }
 
 impl Sealing {
-    pub(super) fn new(
+    /// For a stream file in which packets have a byte order; `threads` seal them.
+    pub fn new(
         file: StreamFile,
         how: Option<(Protection, Nonce)>,
         order: ByteOrder,
@@ -47,7 +47,11 @@ impl Sealing {
     }
 
     /// Seals and writes what waits, and hands on what is not yet written.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// A packet cannot be sealed, or the file cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
         self.seal()?;
         self.file.flush()
     }

@@ -8,9 +8,9 @@
 
 use std::cell::OnceCell;
 
-use kymo_ctf::class::Dialect;
-use kymo_ctf::decode::PacketHead;
-use kymo_ctf::trace::{ChunkCursor, Trace};
+use crate::class::Dialect;
+use crate::decode::PacketHead;
+use crate::trace::{ChunkCursor, Trace};
 use kymo_model::{Chunk, Cursor, Event, Fault, Nothing, Recording};
 
 use super::section::Section;
@@ -18,34 +18,38 @@ use super::sift::{self, Sifted, Span};
 
 /// Ticks of the clock that a packet should tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Times {
+pub struct Times {
     /// What the events' clock goes on from, where that is not what the packet says.
-    pub(super) clock: Option<u64>,
-    pub(super) begin: Option<u64>,
-    pub(super) end: Option<u64>,
+    pub clock: Option<u64>,
+    /// The time at which it begins.
+    pub begin: Option<u64>,
+    /// The time at which it ends.
+    pub end: Option<u64>,
 }
 
 /// A packet, as it should be.
 #[derive(Clone, Debug)]
-pub(super) struct Mended {
-    pub(super) head: PacketHead,
-    pub(super) times: Times,
+pub struct Mended {
+    /// Its header and context.
+    pub head: PacketHead,
+    /// Its times.
+    pub times: Times,
     /// Whether something of it is not what the packet says.
-    pub(super) is_changed: bool,
+    pub is_changed: bool,
     /// The number of its events, where all of them are good.
-    pub(super) whole: Option<u64>,
+    pub whole: Option<u64>,
     /// What is left of its events, where not all of them are good.
-    pub(super) sifted: Sifted,
+    pub sifted: Sifted,
     /// That it says something else than its index file, if so.
-    pub(super) contradiction: Option<Fault>,
+    pub contradiction: Option<Fault>,
     /// Whether its times contradict its events or those of its neighbours, and nothing shows that
     /// it stands where it belongs: then nobody knows when its events were.
-    pub(super) is_lost: bool,
+    pub is_lost: bool,
 }
 
 /// Goes through the packets of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Mender {
+pub struct Mender {
     /// Ticks at which the packet before ends.
     floor: u64,
     discarded: Option<u64>,
@@ -82,7 +86,7 @@ const MOST_TRIED: u64 = 1 << 24;
 
 impl Mender {
     /// What the next packet should say; `head` is what it says.
-    pub(super) fn next(&mut self, trace: &Trace, chunk: &Chunk, head: &PacketHead) -> Mended {
+    pub fn next(&mut self, trace: &Trace, chunk: &Chunk, head: &PacketHead) -> Mended {
         let next = trace.chunk(chunk.stream, chunk.number + 1);
         let next_head = next
             .as_ref()
@@ -230,7 +234,7 @@ impl Mender {
 
 impl Times {
     /// The events of the packet, at the times that they should have.
-    pub(super) fn cursor<'t>(&self, trace: &'t Trace, chunk: &Chunk) -> ChunkCursor<'t> {
+    pub fn cursor<'t>(&self, trace: &'t Trace, chunk: &Chunk) -> ChunkCursor<'t> {
         cursor(trace, chunk, self.clock)
     }
 }
