@@ -15,11 +15,13 @@ mod lock;
 #[cfg(not(target_family = "wasm"))]
 mod map;
 pub mod net;
+pub mod path;
 #[cfg(target_os = "linux")]
 mod places;
 mod private;
 mod process;
 mod random;
+mod reason;
 mod replace;
 mod shared;
 mod spool;
@@ -44,6 +46,7 @@ pub use private::{is_own_file, private_directory};
 pub use process::monotonic_nanos;
 pub use process::{Process, cpu_times, most_open_files, thread_id};
 pub use random::random;
+pub use reason::reason;
 pub use replace::{NewFile, Replace, create_directories, is_beside, replace};
 pub use shared::Shared;
 pub use spool::{SPOOL_LIMIT, Spool};

@@ -3,6 +3,12 @@
 use std::fmt;
 use std::io;
 
+use kymo_io::path::shown;
+pub(crate) use kymo_io::reason;
+use kymo_rrd::engine::FileError;
+
+use crate::open::cannot_open;
+
 /// Why a command did not do its work. Its exit status is 1.
 #[derive(Debug)]
 pub enum Failure {
@@ -19,6 +25,18 @@ impl Failure {
     }
 }
 
+/// What rrdtool says of a file that cannot be worked on, where it says something.
+pub(crate) fn of_file(name: &[u8], error: &FileError) -> Failure {
+    match error {
+        FileError::Open(error) => match error.kind() {
+            io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
+            _ => cannot_open(name, error),
+        },
+        FileError::Database(error) => Failure::new(format!("'{}': {error}", shown(name))),
+        FileError::Unlock(error) => Failure::new(format!("'{}': {}", shown(name), reason(error))),
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -29,12 +47,3 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// The message of the operating system, without the number that Rust puts behind it.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match (error.raw_os_error(), text.rfind(" (os error ")) {
-        (Some(_), Some(end)) => text[..end].to_owned(),
-        _ => text,
-    }
-}

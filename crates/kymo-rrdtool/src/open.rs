@@ -1,9 +1,8 @@
 //! Files that are read.
 
 use std::io;
-use std::path::Path;
 
-use kymo_io::{Access, Bytes, Compression, Locking};
+use kymo_io::{Access, Bytes, Locking};
 use kymo_machine::Machine;
 use kymo_rrd::Source;
 use kymo_rrd::fault::Error;
@@ -97,20 +96,6 @@ fn whole(word: &[u8], bytes: Bytes) -> Result<Bytes, Failure> {
         Some(damage) => Err(Failure::new(format!("'{}': {damage}", shown(word)))),
         None => Ok(content.bytes),
     }
-}
-
-/// Whether a file is compressed, and so can be read, but not updated.
-pub(crate) fn is_compressed(path: &Path) -> bool {
-    let begin = Bytes::open(path, Access::Random);
-    begin.is_ok_and(|bytes| Compression::detect(&bytes).is_some())
-}
-
-/// Why a compressed file is not updated.
-pub(crate) fn no_update() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::Unsupported,
-        "a compressed file cannot be updated: decompress it first",
-    )
 }
 
 /// What rrdtool says of a file that cannot be opened.

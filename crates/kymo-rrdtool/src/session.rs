@@ -5,10 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kymo_io::{Locking, NewFile};
 use kymo_machine::Machine;
+use kymo_rrd::engine::Files;
 use kymo_rrd::convert::Target;
 
 use crate::daemon::Client;
-use crate::files::Files;
 use crate::times::Clock;
 use crate::{Failure, LocalZone};
 

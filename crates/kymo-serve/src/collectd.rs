@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kymo_collectd::TypesDb;
-use kymo_rrdtool::reason;
+use kymo_io::reason;
 use kymo_time::CdTime;
 
 use crate::config;

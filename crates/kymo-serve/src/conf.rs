@@ -9,7 +9,7 @@ use std::time::Duration;
 use kymo_collectd::config::{self, Argument, Item};
 use kymo_collectd::network::{PORT, SIZES, Security};
 use kymo_io::net::Address;
-use kymo_rrdtool::reason;
+use kymo_io::reason;
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::collectd::Options;

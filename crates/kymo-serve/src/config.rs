@@ -130,7 +130,7 @@ impl Config {
     /// One that cannot be read, or says what is not known: as a message that begins with its path.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("'{}': {}", path.display(), kymo_rrdtool::reason(&error)))?;
+            .map_err(|error| format!("'{}': {}", path.display(), kymo_io::reason(&error)))?;
         Self::parse(&text).map_err(|problem| format!("'{}': {problem}", path.display()))
     }
 

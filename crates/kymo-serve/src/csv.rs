@@ -10,9 +10,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use kymo_collectd::Value;
-use kymo_rrd::xml::Zone;
-use kymo_rrdtool::LocalZone;
 use kymo_time::{CdTime, Date, date_of_days};
 
 /// How files are written.
@@ -136,10 +136,11 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// The local day of a time, counted from 1970-01-01.
 fn day_of(time: CdTime) -> i64 {
-    static ZONE: OnceLock<LocalZone> = OnceLock::new();
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
     let seconds = time.split().0 as i64;
-    let zone = ZONE.get_or_init(LocalZone::new);
-    (seconds + i64::from(zone.at(seconds).offset)).div_euclid(DAY)
+    let zone = ZONE.get_or_init(TimeZone::system);
+    let known = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    (seconds + i64::from(zone.to_offset(known).seconds())).div_euclid(DAY)
 }
 
 #[cfg(test)]

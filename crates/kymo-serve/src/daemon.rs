@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use kymo_io::most_open_files;
 use kymo_io::net::Address;
-use kymo_rrdtool::reason;
+use kymo_io::reason;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};

@@ -67,7 +67,7 @@ fn lines(directory: Option<&OsString>) -> ExitCode {
     if let Some(directory) = directory
         && let Err(error) = std::env::set_current_dir(directory)
     {
-        let reason = kymo_rrdtool::reason(&error);
+        let reason = kymo_io::reason(&error);
         let directory = Path::new(directory).display();
         let _ = writeln!(io::stderr(), "ERROR: chdir {directory} {reason}");
         // As rrdtool does: the number of the error.

@@ -162,7 +162,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let bytes =
         Bytes::open(&there, Access::Random).map_err(|error| open::cannot_open(file, &error))?;
     if Compression::detect(&bytes).is_some() {
-        return Err(open::cannot_open(file, &open::no_update()));
+        return Err(open::cannot_open(file, &kymo_rrd::engine::no_update()));
     }
     let whole = Source::complete(&bytes).map_err(damaged)?;
     let source = Source::open(&whole, machine(words)?).map_err(damaged)?;

@@ -155,7 +155,7 @@ fn take(
     let files = &mut session.files;
     files
         .with(file, machine, locking, |rrd| line.take(rrd, readings, rows))
-        .map_err(|error| error.told(file))?
+        .map_err(|error| crate::failure::of_file(file, &error))?
 }
 
 /// What a command line says beside its readings.

@@ -234,7 +234,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
                 self.commit();
                 match self.shared.store.forget(&path) {
                     Ok(_) => self.done("Gone!"),
-                    Err(error) => self.refuse(kymo_rrdtool::reason(&error)),
+                    Err(error) => self.refuse(kymo_io::reason(&error)),
                 }
             }
             Kind::Info => self.info(&path),

@@ -49,7 +49,7 @@ impl Databases {
                 io::ErrorKind::NotFound => format!("No such file: {shown}"),
                 io::ErrorKind::InvalidInput => format!("Not a regular file: {shown}"),
                 _ => {
-                    let reason = kymo_rrdtool::reason(&error);
+                    let reason = kymo_io::reason(&error);
                     format!("RRD Error: '{shown}': {reason}")
                 }
             }

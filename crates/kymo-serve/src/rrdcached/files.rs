@@ -6,12 +6,13 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use kymo_io::reason;
 use kymo_io::{Access, Bytes, Locking, lock_to_read};
 use kymo_rrd::engine::{Fetched, Wanted, fetch};
 use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::{Form, Source, Value};
 use kymo_rrdtool::times::EARLIEST;
-use kymo_rrdtool::{Defaults, Failure, Place, Session, reason, run};
+use kymo_rrdtool::{Defaults, Failure, Place, Session, run};
 use kymo_text::Line;
 
 use super::commands::Command;

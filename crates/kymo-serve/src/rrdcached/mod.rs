@@ -173,7 +173,7 @@ struct Batch {
 
 /// What is said where the journal does not take something.
 fn not_in_journal(error: &io::Error) -> String {
-    let reason = kymo_rrdtool::reason(error);
+    let reason = kymo_io::reason(error);
     format!("the journal cannot be written: {reason}")
 }
 

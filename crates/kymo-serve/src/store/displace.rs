@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use foldhash::HashMap;
 use kymo_io::NewFile;
-use kymo_rrdtool::reason;
+use kymo_io::reason;
 
 use super::database::Place;
 use super::{Database, Group, Store, records};

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
 use foldhash::HashSet;
+use kymo_io::reason;
 use kymo_io::{Access, Bytes};
-use kymo_rrdtool::reason;
 
 use super::upkeep::carry_over;
 use super::{Record, Store, path_of, records};

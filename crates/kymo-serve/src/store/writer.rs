@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use kymo_io::{Locking, Shared};
 use kymo_rrd::Time;
+use kymo_rrd::engine::{FileError, Files};
 use kymo_rrd::engine::{Rrd, Sample, UpdateError, UpdateOptions};
 use kymo_rrd::portable::Durability;
-use kymo_rrdtool::{FileError, Files};
 
 use super::database::Place;
 use super::update::records;

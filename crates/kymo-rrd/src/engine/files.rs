@@ -4,14 +4,11 @@ use std::fmt;
 use std::io;
 
 use foldhash::{HashMap, HashMapExt};
-use kymo_io::{Locking, Shared};
+use kymo_io::path::path;
+use kymo_io::{Access, Bytes, Compression, Locking, Shared, reason};
 use kymo_machine::Machine;
-use kymo_rrd::engine::{Kinds, Rrd, StoreError};
 
-use crate::Failure;
-use crate::failure::reason;
-use crate::open::{self, cannot_open};
-use crate::path::{path, shown};
+use super::{Kinds, Rrd, StoreError};
 
 /// Why a file cannot be worked on.
 #[derive(Debug)]
@@ -22,20 +19,6 @@ pub enum FileError {
     Database(StoreError),
     /// Its lock cannot be ended.
     Unlock(io::Error),
-}
-
-impl FileError {
-    /// What rrdtool says of it, where it says something.
-    pub(crate) fn told(&self, word: &[u8]) -> Failure {
-        match self {
-            Self::Open(error) => match error.kind() {
-                io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
-                _ => cannot_open(word, error),
-            },
-            Self::Database(error) => Failure::new(format!("'{}': {error}", shown(word))),
-            Self::Unlock(error) => Failure::new(format!("'{}': {}", shown(word), reason(error))),
-        }
-    }
 }
 
 impl fmt::Display for FileError {
@@ -52,7 +35,7 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// Databases that stay open for the next update, by the words that told them. Nothing is locked
+/// Databases that stay open for the next update, by the names that they were given. Nothing is locked
 /// between updates, and what others have done meanwhile is seen: that they have changed a file, or
 /// put another in its place.
 #[derive(Debug)]
@@ -69,7 +52,7 @@ pub struct Files {
 /// A file that is open.
 #[derive(Debug)]
 struct Open {
-    word: Vec<u8>,
+    name: Vec<u8>,
     /// The machine that was told.
     machine: Option<&'static Machine>,
     rrd: Rrd<Shared>,
@@ -105,18 +88,18 @@ impl Files {
     /// Where it cannot be opened or locked, or is no database or a damaged one.
     pub fn with<T>(
         &mut self,
-        word: &[u8],
+        name: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
         work: impl FnOnce(&mut Rrd<Shared>) -> T,
     ) -> Result<T, FileError> {
-        let place = match self.places.get(word).copied() {
-            Some(place) if self.renew(place, word, machine, locking)? => place,
+        let place = match self.places.get(name).copied() {
+            Some(place) if self.renew(place, name, machine, locking)? => place,
             Some(place) => {
                 self.remove(place);
-                self.open(word, machine, locking)?
+                self.open(name, machine, locking)?
             }
-            None => self.open(word, machine, locking)?,
+            None => self.open(name, machine, locking)?,
         };
         let rrd = &mut self.files[place].rrd;
         let done = work(rrd);
@@ -134,7 +117,7 @@ impl Files {
     fn renew(
         &mut self,
         place: usize,
-        word: &[u8],
+        name: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
     ) -> Result<bool, FileError> {
@@ -142,7 +125,7 @@ impl Files {
         if open.machine != machine {
             return Ok(false);
         }
-        let locked = open.rrd.storage_mut().lock_at(&path(word), locking);
+        let locked = open.rrd.storage_mut().lock_at(&path(name), locking);
         if !locked.map_err(FileError::Open)? {
             return Ok(false);
         }
@@ -153,7 +136,7 @@ impl Files {
     /// Opens and locks a file, and tells its place.
     fn open(
         &mut self,
-        word: &[u8],
+        name: &[u8],
         machine: Option<&'static Machine>,
         locking: Locking,
     ) -> Result<usize, FileError> {
@@ -164,18 +147,19 @@ impl Files {
             let place = (self.random >> 33) as usize % self.files.len();
             self.remove(place);
         }
-        let file = Shared::open_locked(&path(word), locking);
+        let file = Shared::open_locked(&path(name), locking);
         let file = file.map_err(FileError::Open)?;
-        let rrd = Rrd::open_among(file, machine, &mut self.kinds).map_err(|error| {
-            match open::is_compressed(&path(word)) {
-                true => FileError::Open(open::no_update()),
-                false => FileError::Database(error),
-            }
-        })?;
+        let rrd =
+            Rrd::open_among(file, machine, &mut self.kinds).map_err(
+                |error| match is_compressed(&path(name)) {
+                    true => FileError::Open(no_update()),
+                    false => FileError::Database(error),
+                },
+            )?;
         let place = self.files.len();
-        self.places.insert(word.to_vec(), place);
+        self.places.insert(name.to_vec(), place);
         self.files.push(Open {
-            word: word.to_vec(),
+            name: name.to_vec(),
             machine,
             rrd,
         });
@@ -184,11 +168,25 @@ impl Files {
 
     fn remove(&mut self, place: usize) {
         let closed = self.files.swap_remove(place);
-        self.places.remove(&closed.word);
+        self.places.remove(&closed.name);
         if let Some(moved) = self.files.get(place)
-            && let Some(its) = self.places.get_mut(&moved.word)
+            && let Some(its) = self.places.get_mut(&moved.name)
         {
             *its = place;
         }
     }
+}
+
+/// Whether a file is compressed, and so can be read, but not updated.
+fn is_compressed(path: &std::path::Path) -> bool {
+    let begin = Bytes::open(path, Access::Random);
+    begin.is_ok_and(|bytes| Compression::detect(&bytes).is_some())
+}
+
+/// Why a compressed file is not updated.
+pub fn no_update() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "a compressed file cannot be updated: decompress it first",
+    )
 }
