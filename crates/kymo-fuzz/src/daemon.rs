@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 use kymo_serve::collectd;
 use kymo_serve::conf;
 use kymo_serve::config::Config;

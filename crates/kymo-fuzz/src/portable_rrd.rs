@@ -1,7 +1,7 @@
 //! Portable RRDs.
 
 use kymo_rrd::Value;
-use kymo_rrd::portable::{self, Durability, Error, File};
+use kymo_rrd::file::portable::{self, Durability, Error, File};
 
 /// A portable RRD, as it is and with the right checksums: looking at it and opening it agree,
 /// and what can be opened can be updated.

@@ -1,11 +1,11 @@
 //! Round-robin databases.
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Measurement, Rrd, Sample};
-use kymo_rrd::native::File;
-use kymo_rrd::xml::{self, DumpOptions, Numbers, RestoreOptions, Utc, restore};
-use kymo_rrd::{Form, Source, Time, check};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::native::File;
+use kymo_rrd::text::xml::{self, DumpOptions, Numbers, RestoreOptions, Utc, restore};
+use kymo_rrd::{Form, Source, Time, file::check};
 
 /// A database of any form, as it is found to be and as some machine would have written it,
 /// which the length of the input tells: what is opened is converted without loss, what is

@@ -1,10 +1,10 @@
 //! The words that command lines of round-robin databases are made of.
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{self, Definition, Measurement, Rrd, Sample, Smoothing};
+use kymo_rrd::file::convert::{Target, convert};
 use kymo_rrd::rpn::{Numbers, Program, Series, Stack, Surroundings, Variable};
-use kymo_rrd::{Database, Source, Time, portable};
+use kymo_rrd::{Database, Source, Time, file::portable};
 use kymo_rrdtool::LocalZone;
 use kymo_rrdtool::times::{Clock, TimeSpec, duration, scaled};
 

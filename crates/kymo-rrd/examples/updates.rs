@@ -9,9 +9,9 @@ use std::path::Path;
 
 use kymo_io::{Locking, Shared};
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Definition, Measurement, Rrd, Sample, Smoothing, create};
-use kymo_rrd::{Source, Time, portable};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::{Source, Time, file::portable};
 
 /// Seconds of a data point, which are those between updates too.
 const STEP: i64 = 300;

@@ -21,7 +21,7 @@ use kymo_model::{
 };
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
-use crate::rows::{FloatOrder, Grid, Row};
+use crate::model::rows::{FloatOrder, Grid, Row};
 use crate::{Database, Form, Rows, Source, fault};
 
 /// Rows of a chunk: so many are worked on in one go.

@@ -5,8 +5,8 @@ use kymo_rrd::engine::{
     Definition, Measurement, Rrd, Sample, Smoothing, TemplateError, UpdateError, UpdateOptions,
     Wanted, create, fetch,
 };
-use kymo_rrd::native::write;
-use kymo_rrd::{Database, Source, Time, portable};
+use kymo_rrd::file::native::write;
+use kymo_rrd::{Database, Source, Time, file::portable};
 
 const START: i64 = 1_000_000_000;
 

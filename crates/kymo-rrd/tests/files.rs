@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Definition, Smoothing, create};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::native::{Confidence, File, Header};
 use kymo_rrd::model::{ArchiveKind, ArchiveLink, Reading, SourceKind};
-use kymo_rrd::native::{Confidence, File, Header};
 use kymo_rrd::rpn::{Node, Operator};
-use kymo_rrd::{Form, Source, Time, Value, portable};
+use kymo_rrd::{Form, Source, Time, Value, file::portable};
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
@@ -337,13 +337,13 @@ fn old_versions_have_whole_seconds() {
         database.version = 1;
         database.state.last_update = Time::from_seconds(1_234_567_890);
         let machine = layout.structs().machine;
-        let old = kymo_rrd::native::write(&database, &file.rows, machine).expect("holds it");
+        let old = kymo_rrd::file::native::write(&database, &file.rows, machine).expect("holds it");
         assert!(old.len() < bytes.len(), "{name}");
         let again = File::open(&old, None).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(again.header.database, database, "{name}");
         // With microseconds the version must be one that has them.
         database.state.last_update = Time::from_micros(5, 500_000).unwrap();
-        let new = kymo_rrd::native::write(&database, &file.rows, machine).expect("holds it");
+        let new = kymo_rrd::file::native::write(&database, &file.rows, machine).expect("holds it");
         let new = File::open(&new, None).expect("a database").header.database;
         assert_eq!(new.version, 3);
         assert_eq!(new.state.last_update, database.state.last_update);

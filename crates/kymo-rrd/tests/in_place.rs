@@ -7,12 +7,12 @@ use std::rc::Rc;
 use kymo_io::faults::Recorder;
 use kymo_io::{ReadAt, Storage};
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{
     Definition, Kinds, Measurement, Rrd, Sample, Smoothing, StoreError, UpdateError, UpdateOptions,
     create,
 };
-use kymo_rrd::{Time, native, portable};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::{Time, file::native, file::portable};
 use proptest::prelude::*;
 use proptest::{collection, option, sample};
 

@@ -1,9 +1,9 @@
 //! The portable form as one of the forms that files are opened in and converted to.
 
 use kymo_machine::Machine;
-use kymo_rrd::check::check;
-use kymo_rrd::convert::{Target, convert};
-use kymo_rrd::portable::{self, Options, Record};
+use kymo_rrd::file::check::check;
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::portable::{self, Options, Record};
 use kymo_rrd::{Form, Source, Time};
 
 const FILES: [&[u8]; 4] = [

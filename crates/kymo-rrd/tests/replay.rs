@@ -1,8 +1,8 @@
 //! Databases that rrdtool has made and updated: the same updates give the same files.
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Measurement, Rrd, Sample, UpdateOptions, time};
+use kymo_rrd::file::convert::{Target, convert};
 use kymo_rrd::{Source, Value};
 
 /// A database before and after updates.

@@ -1,15 +1,15 @@
 //! Dumps and the texts of `info`, against those of rrdtool 1.7.2 on the machines themselves.
 
 use kymo_machine::{Machine, Width};
-use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::native::File;
+use kymo_rrd::model::rows::{FloatOrder, Grid};
 use kymo_rrd::model::{ArchiveKind, DataSource, Slot, SourceKind, SourceState};
-use kymo_rrd::native::File;
-use kymo_rrd::rows::{FloatOrder, Grid};
 use kymo_rrd::rpn::{Node, Operator, Program};
-use kymo_rrd::xml::{
+use kymo_rrd::text::xml::{
     DumpOptions, Header, LocalTime, Numbers, RestoreOptions, Restored, Utc, Zone, dump, restore,
 };
-use kymo_rrd::{Database, Rows, Text, Time, Value, info};
+use kymo_rrd::{Database, Rows, Text, Time, Value, text::info};
 use proptest::prelude::*;
 
 /// A file, its dump and its info.

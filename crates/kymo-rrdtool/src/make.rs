@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 use std::io::{self, Write};
 
 use kymo_io::{NewFile, Replace};
-use kymo_rrd::convert::{Conversion, Target};
+use kymo_rrd::file::convert::{Conversion, Target};
 use kymo_rrd::{Form, Source};
 
 use crate::failure::reason;

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kymo_io::{Locking, NewFile};
 use kymo_machine::Machine;
 use kymo_rrd::engine::Files;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 
 use crate::daemon::Client;
 use crate::times::Clock;

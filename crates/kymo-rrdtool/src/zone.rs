@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use kymo_rrd::xml::{LocalTime, Zone};
+use kymo_rrd::text::xml::{LocalTime, Zone};
 
 /// The zone that the environment names: that of `TZ`, or else of the system. It is looked up when
 /// it is needed, since most commands do without.

@@ -122,7 +122,7 @@ fn files_of_every_machine_are_made() {
         assert!(detection.alike.contains(&machine), "{}", machine.name());
     }
     place.ok(&format!("{CREATE} --format portable"));
-    assert!(kymo_rrd::portable::is_portable(&place.bytes("a.rrd")));
+    assert!(kymo_rrd::file::portable::is_portable(&place.bytes("a.rrd")));
 }
 
 #[cfg(unix)]

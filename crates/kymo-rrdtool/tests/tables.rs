@@ -3,8 +3,8 @@
 
 use kymo_machine::Machine;
 use kymo_rrd::engine::{Definition, Measurement, Rrd, Sample, Smoothing, create};
-use kymo_rrd::native::write;
-use kymo_rrd::{Time, portable};
+use kymo_rrd::file::native::write;
+use kymo_rrd::{Time, file::portable};
 use kymo_rrdtool::{Defaults, LocalZone, Session, run};
 use proptest::prelude::*;
 use tempfile::TempDir;

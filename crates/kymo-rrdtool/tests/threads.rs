@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kymo_io::{Locking, Shared};
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Definition, Measurement, Rrd, Sample, Smoothing, UpdateError, create};
-use kymo_rrd::{Source, Time, portable};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::{Source, Time, file::portable};
 
 const START: i64 = 1_000_000_000;
 const THREADS: usize = 24;

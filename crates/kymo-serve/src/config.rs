@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use kymo_io::net::Address;
 use kymo_machine::Machine;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 use toml::de::DeTable;
 
 use crate::{journal, rrdcached};

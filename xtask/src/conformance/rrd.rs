@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use kymo_machine::{ByteOrder, Machine};
-use kymo_rrd::convert::{Target, convert};
-use kymo_rrd::native::{Confidence, File};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::native::{Confidence, File};
 use kymo_rrd::{Form, Source, Value};
 
 use super::{Setting, Verdict, cases};

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use kymo_machine::Machine;
 use kymo_rrd::Source;
-use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::file::convert::{Target, convert};
 
 use super::{Setting, Verdict, cases};
 use crate::Outcome;

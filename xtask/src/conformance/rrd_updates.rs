@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use kymo_machine::{Machine, Width};
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Definition, Rrd, Smoothing, create};
-use kymo_rrd::{Database, Source, Time, native, portable};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::{Database, Source, Time, file::native, file::portable};
 
 use super::{Setting, Verdict, cases};
 use crate::Outcome;

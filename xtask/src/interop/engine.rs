@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{
     Definition, Measurement, Rrd, Sample, Smoothing, UpdateOptions, Wanted, create, fetch, time,
 };
-use kymo_rrd::{Database, Source, Time, native, portable};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::{Database, Source, Time, file::native, file::portable};
 
 use super::Counts;
 use crate::Outcome;
@@ -445,7 +445,8 @@ pub(crate) fn update(rrd: &mut Rrd<Vec<u8>>, line: &[impl AsRef<str>]) -> Result
             })
         })
         .collect();
-    let samples = samples.map_err(|error: kymo_rrd::numbers::NumberError| error.to_string())?;
+    let samples =
+        samples.map_err(|error: kymo_rrd::text::numbers::NumberError| error.to_string())?;
     match rrd.update_all(&samples, &UpdateOptions::default()) {
         Ok(_) => Ok(()),
         Err((_, error)) => Err(error.to_string()),

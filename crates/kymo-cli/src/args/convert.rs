@@ -9,7 +9,7 @@ use kymo::filter::FieldNames;
 use kymo_cpel::clock::LEAST_PER_SECOND;
 use kymo_ctf::secure;
 use kymo_machine::ByteOrder;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 
 use super::{Input, Selection, Times, Work};
 

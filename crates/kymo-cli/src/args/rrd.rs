@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgGroup, Args, Subcommand, ValueHint};
 use kymo_machine::Machine;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 
 use super::machine::find;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 
 /// Take metrics and keep them in round-robin databases
 ///

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kymo_rrd::check::{self, Report};
 use kymo_rrd::fault::Finding;
-use kymo_rrd::{Source, is_database, portable, rrd4j};
+use kymo_rrd::file::check::{self, Report};
+use kymo_rrd::{Source, file::portable, file::rrd4j, is_database};
 use kymo_text::{Line, visible};
 
 use super::files::{Searched, in_order};

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use kymo_io::{Access, Bytes, Compression, Replace, file_id, is_same_file, replace};
-use kymo_rrd::convert::{Conversion, Target};
+use kymo_rrd::file::convert::{Conversion, Target};
 use kymo_rrd::{Form, Source, is_database};
 use kymo_text::visible;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 use kymo_rrdtool::{Defaults, Failure, Session, find, knows, makes_databases, run, target, usage};
 
 use crate::config;

@@ -6,12 +6,12 @@
 use std::fmt;
 
 use super::create::{Definition, Season, Smoothing};
-use crate::duration::{duration, scaled};
 use crate::model::{
     Archive, ArchiveKind, ArchiveLink, Consolidation, DataSource, Reading, Scratch, SourceKind,
 };
-use crate::numbers::{self, NumberError};
 use crate::rpn::{ComputeError, Program, place_of};
+use crate::text::duration::{duration, scaled};
+use crate::text::numbers::{self, NumberError};
 use crate::{Text, Time, Value};
 
 /// Why a text defines nothing, in rrdtool's words.

@@ -20,10 +20,10 @@ use super::plan::{Meter, Plan, Role, Source};
 use super::points::{Point, Span};
 use super::rows::{self, Cut, UnderWay};
 use super::{Measurement, Sample, Template};
-use crate::judge::LATEST;
+use crate::file::native::structs::{SLOT, SLOTS};
+use crate::file::native::{CodingKind, Definitions, InPlace, Numbers, Parts};
+use crate::model::judge::LATEST;
 use crate::model::{Consolidation, Scratch};
-use crate::native::structs::{SLOT, SLOTS};
-use crate::native::{CodingKind, Definitions, InPlace, Numbers, Parts};
 
 /// A native file's definitions, for updates of the direct way.
 #[derive(Clone, Debug)]

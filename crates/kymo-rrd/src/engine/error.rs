@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 
 use crate::fault;
-use crate::numbers::NumberError;
 use crate::rpn::EvaluateError;
-use crate::{Text, Time, portable};
+use crate::text::numbers::NumberError;
+use crate::{Text, Time, file::portable};
 
 /// Why a file cannot be read or written.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! The rows of a stretch of time.
 
 use crate::Rows;
+use crate::model::rows::Row;
 use crate::model::{Archive, ArchiveKind, Database};
-use crate::rows::Row;
 use crate::rpn::{MAX_ROWS, Series};
 
 /// What is asked for.

@@ -8,7 +8,7 @@ use kymo_machine::Machine;
 
 use super::Engine;
 use super::direct::Direct;
-use crate::native::{Definitions, MOST_HEADERS};
+use crate::file::native::{Definitions, MOST_HEADERS};
 
 /// Definitions of native files, made ready for updates, for the files that are opened next: of those that
 /// a program has open, nearly all have one of a few definitions. So the second file of a kind is opened
@@ -103,9 +103,9 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::{Target, convert};
     use crate::engine::{Definition, Rrd, Smoothing, create};
-    use crate::{Time, portable};
+    use crate::file::convert::{Target, convert};
+    use crate::{Time, file::portable};
 
     /// A file of so many archives of so many rows.
     fn file(archives: usize, rows: usize) -> Vec<u8> {
@@ -156,7 +156,7 @@ mod tests {
         assert!(kinds.kinds.is_empty(), "its times may have 64 bits");
         let known = file(2, 3);
         let mut odd = known.clone();
-        let header = crate::native::Header::examine(&known, None).unwrap();
+        let header = crate::file::native::Header::examine(&known, None).unwrap();
         let micros = header.layout.micros().unwrap();
         // As some programs leave it: no damage, but not usual.
         odd[micros..micros + 8].copy_from_slice(&i64::from(i32::MAX).to_le_bytes());

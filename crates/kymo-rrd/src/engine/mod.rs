@@ -8,7 +8,7 @@
 //! ```
 //! use kymo_rrd::engine::{Measurement, Rrd, Sample};
 //! use kymo_rrd::engine::{Definition, Smoothing, create};
-//! use kymo_rrd::{Time, portable};
+//! use kymo_rrd::{Time, file::portable};
 //!
 //! let start = Time::from_seconds(999_999_900);
 //! let texts = ["DS:load:GAUGE:600:U:U", "RRA:AVERAGE:0.5:1:10"];
@@ -36,6 +36,7 @@ mod error;
 mod fetch;
 mod files;
 mod kinds;
+pub mod modify;
 mod plan;
 mod points;
 mod reading;
@@ -64,7 +65,7 @@ pub use written::Written;
 use std::sync::Arc;
 
 use crate::fault::Error;
-use crate::judge::LATEST;
+use crate::model::judge::LATEST;
 use crate::model::{Database, Scratch, State};
 use crate::{Time, Value};
 use plan::{Plan, Role};

@@ -1,9 +1,9 @@
 //! From readings to what they add to a data point.
 
 use super::ReadingProblem;
+use crate::file::native::structs::LAST_READING;
 use crate::model::Reading;
-use crate::native::structs::LAST_READING;
-use crate::numbers::{self, NumberError};
+use crate::text::numbers::{self, NumberError};
 
 /// A reading as it is given to an update.
 ///

@@ -10,9 +10,9 @@ use super::direct::Direct;
 use super::kinds::{Kind, Kinds};
 use super::written::{Noted, Written};
 use super::{Applied, Change, Engine, Sample, StoreError, Template, TemplateError, UpdateError};
+use crate::file::native::{self, InPlace};
+use crate::file::portable::{self, Durability, Update};
 use crate::model::{Database, State};
-use crate::native::{self, InPlace};
-use crate::portable::{self, Durability, Update};
 use crate::{Time, Value};
 
 /// A database that is open for updates, in a file of any form.

@@ -4,9 +4,9 @@ use std::fmt;
 
 use super::{Measurement, UpdateError};
 use crate::Time;
+use crate::file::native::structs::LAST_READING;
 use crate::model::State;
-use crate::native::structs::LAST_READING;
-use crate::numbers::{self, NumberError};
+use crate::text::numbers::{self, NumberError};
 
 /// What was measured at a moment.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use kymo_time::{Date, date_of_days};
 
 use super::evaluate::{EvaluateError, Machine, sort};
 use super::{Node, Operator, Program, Stack};
-use crate::xml::{LocalTime, Zone};
+use crate::text::xml::{LocalTime, Zone};
 
 const DAY: i64 = 86_400;
 

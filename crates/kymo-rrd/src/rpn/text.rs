@@ -6,7 +6,7 @@ use kymo_text::Line;
 
 use super::{Node, Operator, Program};
 use crate::model::DataSource;
-use crate::{Value, numbers};
+use crate::{Value, text::numbers};
 
 /// Why a text is no program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Databases that are made up.
 
 use kymo_machine::FloatOrder;
+use kymo_rrd::model::rows::Grid;
 use kymo_rrd::model::*;
-use kymo_rrd::rows::Grid;
 use kymo_rrd::rpn::{Node, Operator, Program};
 use kymo_rrd::{Database, Rows, Text, Time, Value};
 use proptest::prelude::*;

@@ -6,10 +6,10 @@ mod updates;
 
 use database::Made;
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
-use kymo_rrd::native::structs::SLOT;
-use kymo_rrd::native::{Confidence, File, Header, write};
-use kymo_rrd::{Form, Rows, Source, Value, check};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::native::structs::SLOT;
+use kymo_rrd::file::native::{Confidence, File, Header, write};
+use kymo_rrd::{Form, Rows, Source, Value, file::check};
 use proptest::prelude::*;
 
 fn machines() -> impl Strategy<Value = &'static Machine> {

@@ -1,13 +1,13 @@
 //! Changes of databases that are made up: they are the same whatever machine's file is changed.
 
 use kymo_machine::{Machine, Width};
-use kymo_rrd::convert::{Target, convert};
-use kymo_rrd::engine::{Measurement, Rrd, Sample, Smoothing};
-use kymo_rrd::model::Reading;
-use kymo_rrd::modify::{
+use kymo_rrd::engine::modify::{
     Changed, Length, ModifyError, Parameter, Reshaping, Resize, Setting, resize,
 };
-use kymo_rrd::native::{Patch, write};
+use kymo_rrd::engine::{Measurement, Rrd, Sample, Smoothing};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::native::{Patch, write};
+use kymo_rrd::model::Reading;
 use kymo_rrd::{Source, Time, Value};
 use proptest::prelude::*;
 

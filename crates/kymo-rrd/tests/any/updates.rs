@@ -1,10 +1,10 @@
 //! Updates of databases that are made up.
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::{Target, convert};
 use kymo_rrd::engine::{Measurement, Rrd, Sample, UpdateError, UpdateOptions};
+use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::native::write;
 use kymo_rrd::model::ArchiveKind;
-use kymo_rrd::native::write;
 use kymo_rrd::{Database, Source, Time, Value};
 use proptest::prelude::*;
 

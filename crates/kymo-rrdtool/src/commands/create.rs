@@ -2,9 +2,9 @@
 
 use kymo_io::Locking;
 use kymo_machine::{Machine, Width};
-use kymo_rrd::convert::Target;
+use kymo_rrd::engine::modify::{Filling, Giver};
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
-use kymo_rrd::modify::{Filling, Giver};
+use kymo_rrd::file::convert::Target;
 use kymo_rrd::{Form, Source, Time};
 
 use super::{FIRST_ROW, FORMAT, MACHINE, define, format, machine};

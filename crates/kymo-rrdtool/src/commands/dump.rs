@@ -6,7 +6,7 @@ use std::path::Path;
 
 use kymo_io::{Replace, replace};
 use kymo_machine::{Machine, Width};
-use kymo_rrd::xml::{self, DumpOptions, Header, Numbers};
+use kymo_rrd::text::xml::{self, DumpOptions, Header, Numbers};
 use kymo_rrd::{Form, Source};
 
 use super::{DAEMON, MACHINE, WAIT, locking, machine};

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use kymo_io::Bytes;
 use kymo_machine::Width;
-use kymo_rrd::convert::{Target, convert};
+use kymo_rrd::engine::modify::{Filling, Giver};
 use kymo_rrd::engine::{Defined, Definition, Measurement, Origin, Rrd, Sample, Smoothing};
+use kymo_rrd::file::convert::{Target, convert};
 use kymo_rrd::model::SourceKind;
-use kymo_rrd::modify::{Filling, Giver};
-use kymo_rrd::{Form, Source, Text, Time, numbers, rrd4j};
+use kymo_rrd::{Form, Source, Text, Time, file::rrd4j, text::numbers};
 
 use super::{FIRST_ROW, FORMAT, define, format};
 use crate::csv::{Table, time};

@@ -47,7 +47,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         |session, source| {
             let header_size = source.rows.grid(0).map_or(0, |grid| grid.offset);
             let mut out = Line::new();
-            kymo_rrd::info::info(&source.database, file, header_size, &mut out);
+            kymo_rrd::text::info::info(&source.database, file, header_size, &mut out);
             session.write(out.as_bytes())
         },
     )

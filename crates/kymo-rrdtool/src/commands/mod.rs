@@ -18,8 +18,8 @@ mod xport;
 
 use kymo_io::Locking;
 use kymo_machine::Machine;
-use kymo_rrd::convert::Target;
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
+use kymo_rrd::file::convert::Target;
 
 use crate::options::{Command, Opt, Words, emptied};
 use crate::path::shown;

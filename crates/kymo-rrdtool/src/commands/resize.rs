@@ -1,6 +1,6 @@
 //! `resize`: archives of more or fewer rows.
 
-use kymo_rrd::modify::{Resize, resize};
+use kymo_rrd::engine::modify::{Resize, resize};
 
 use super::{MACHINE, WAIT, locking, machine};
 use crate::make::{self, Existing};

@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 
 use kymo_io::{Bytes, Replace, replace};
-use kymo_rrd::convert::convert;
-use kymo_rrd::xml::{RestoreOptions, restore};
+use kymo_rrd::file::convert::convert;
+use kymo_rrd::text::xml::{RestoreOptions, restore};
 
 use super::{FORMAT, format};
 use crate::failure::reason;

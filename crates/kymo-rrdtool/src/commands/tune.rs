@@ -4,12 +4,12 @@ use std::io;
 
 use kymo_io::{Access, Bytes, Compression, Shared, Storage};
 use kymo_machine::Width;
-use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Smoothing;
+use kymo_rrd::engine::modify::{Changed, Length, Parameter, Reshaping, Setting};
+use kymo_rrd::file::convert::Target;
+use kymo_rrd::file::native::Patch;
 use kymo_rrd::model::Reading;
-use kymo_rrd::modify::{Changed, Length, Parameter, Reshaping, Setting};
-use kymo_rrd::native::Patch;
-use kymo_rrd::{Source, Value, numbers};
+use kymo_rrd::{Source, Value, text::numbers};
 
 use super::{MACHINE, WAIT, locking, machine};
 use crate::failure::reason;

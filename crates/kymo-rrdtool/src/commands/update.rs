@@ -7,8 +7,8 @@ use kymo_rrd::engine::{
     self, Measurement, ReadingProblem, Rrd, Sample, Template, TemplateError, UpdateError,
     UpdateOptions, Written,
 };
-use kymo_rrd::numbers::{self, NumberError};
-use kymo_rrd::portable::Durability;
+use kymo_rrd::file::portable::Durability;
+use kymo_rrd::text::numbers::{self, NumberError};
 use kymo_rrd::{Database, Time};
 use kymo_text::Line;
 use memchr::memchr;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::rpn::{Numbers, Program, Summary};
-use kymo_rrd::{ExpressionError, numbers};
+use kymo_rrd::{ExpressionError, text::numbers};
 
 use super::words::Word;
 use super::{Bounds, check};

@@ -16,7 +16,7 @@ mod tests;
 
 use std::fmt;
 
-pub use kymo_rrd::duration::{DurationError, duration, scaled};
+pub use kymo_rrd::text::duration::{DurationError, duration, scaled};
 
 /// Ten years after 1970, in seconds: rrdtool asks for nothing older, and takes smaller numbers for
 /// dates.

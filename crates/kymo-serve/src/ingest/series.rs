@@ -396,7 +396,7 @@ mod tests {
             writers: 1,
             open_files: 4,
             most_pending: 1 << 20,
-            target: kymo_rrd::convert::Target::Portable,
+            target: kymo_rrd::file::convert::Target::Portable,
             journal: None,
             log: Arc::new(|_| {}),
         };

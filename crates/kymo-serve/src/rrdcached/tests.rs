@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kymo_machine::Machine;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 
 use super::{Client, Rrdcached};
 use crate::journal;

@@ -7,9 +7,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 
 use kymo_io::{NewFile, Replace, create_directories};
-use kymo_rrd::convert::Conversion;
+use kymo_rrd::engine::modify::Changed;
 use kymo_rrd::engine::{Definition, create};
-use kymo_rrd::modify::Changed;
+use kymo_rrd::file::convert::Conversion;
 use kymo_rrd::{Form, Time};
 
 use super::{Store, path_of, records};

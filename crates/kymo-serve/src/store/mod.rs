@@ -30,8 +30,8 @@ use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use kymo_io::{Shared, create_directories};
 use kymo_rrd::Time;
-use kymo_rrd::convert::Target;
 use kymo_rrd::engine::Rrd;
+use kymo_rrd::file::convert::Target;
 
 use crate::journal::{self, Journal};
 use crate::log_limiter::LogLimiter;

@@ -6,7 +6,7 @@
 
 use kymo_collectd::Value;
 use kymo_rrd::engine::{self, Measurement};
-use kymo_rrd::{Time, numbers};
+use kymo_rrd::{Time, text::numbers};
 use kymo_time::CdTime;
 use memchr::memchr;
 

@@ -14,7 +14,7 @@ use kymo_io::{Locking, Shared};
 use kymo_rrd::Time;
 use kymo_rrd::engine::{FileError, Files};
 use kymo_rrd::engine::{Rrd, Sample, UpdateError, UpdateOptions};
-use kymo_rrd::portable::Durability;
+use kymo_rrd::file::portable::Durability;
 
 use super::database::Place;
 use super::update::records;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use kymo_collectd::TypesDb;
 use kymo_collectd::network::Security;
 use kymo_machine::Machine;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 use kymo_serve::definitions::Definitions;
 use kymo_serve::forward::Forwarder;
 use kymo_serve::ingest::{Databases, Ingest, Options};

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use kymo_collectd::Value;
 use kymo_machine::Machine;
-use kymo_rrd::convert::Target;
 use kymo_rrd::engine::{Definition, Smoothing};
+use kymo_rrd::file::convert::Target;
 use kymo_rrd::{Source, Time};
 use kymo_serve::journal;
 use kymo_serve::store::{Flushed, Group, Options, Readings, Refused, Store, Timing, Update};

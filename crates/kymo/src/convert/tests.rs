@@ -8,7 +8,7 @@ use kymo_ctf::class::Dialect;
 use kymo_machine::{ByteOrder, Machine};
 use kymo_model::{FaultReport, Recording};
 use kymo_rrd::Source;
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 use kymo_rrd::model::Scratch;
 use tempfile::TempDir;
 

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::{collection, option, sample};
 
 use super::*;
-use crate::convert::{Target, convert};
 use crate::engine::{Definition, Measurement, Smoothing, create};
+use crate::file::convert::{Target, convert};
 use crate::{Source, Time};
 
 const START: i64 = 1_000_000_007;

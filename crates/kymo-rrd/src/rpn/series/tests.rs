@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::rpn::Numbers;
-use crate::xml::Utc;
+use crate::text::xml::Utc;
 
 const U: f64 = f64::NAN;
 

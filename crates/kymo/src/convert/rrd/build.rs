@@ -5,10 +5,10 @@
 
 use std::collections::HashSet;
 
-use kymo_rrd::convert::convert;
 use kymo_rrd::engine::{Definition, Measurement, Rrd, Sample, Smoothing, create};
+use kymo_rrd::file::convert::convert;
 use kymo_rrd::model::{Database, SourceKind};
-use kymo_rrd::{Source, Time, portable};
+use kymo_rrd::{Source, Time, file::portable};
 use kymo_text::Line;
 
 use super::cells::Cells;

@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kymo_model::{FieldId, Recording};
-use kymo_rrd::convert::Target;
+use kymo_rrd::file::convert::Target;
 use kymo_text::Line;
 
 use self::cells::Cells;
