@@ -424,7 +424,7 @@ pub(crate) struct Work {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Work")]
 pub(crate) struct Threads {
-    /// Work with N threads; as many as there are processors unless told otherwise.
+    /// Number of threads [default: all cores].
     ///
     /// The output does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

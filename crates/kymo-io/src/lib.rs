@@ -54,7 +54,7 @@ pub use state::{Changed, FileState, Watch};
 pub use storage::{ReadAt, Storage, Window};
 pub use tar::{Archive, MOST_MEMBERS, is_tar};
 pub use temporary::{RemovedTemporaries, Temporaries, before_temporaries, remove_temporaries};
-pub use threads::in_threads;
+pub use threads::{in_order, in_threads};
 pub use tree::{STANDARD_INPUT, Tree};
 pub use walk::{Entry, EntryKind, absolute, list};
 #[cfg(not(target_family = "wasm"))]

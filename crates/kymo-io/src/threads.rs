@@ -1,6 +1,8 @@
 //! Work in several threads.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 /// Works on all numbers below `count` in up to so many threads, the caller's included: each thread
 /// makes a part and does `work` on it for every number it takes, which are in order. `work` tells
@@ -42,6 +44,47 @@ pub fn in_threads<P: Send>(
     })
 }
 
+/// Works on jobs in up to so many threads, and takes what became of them in the order of the jobs.
+///
+/// # Errors
+///
+/// Those of taking, which end the work.
+pub fn in_order<J: Sync, D: Send, E>(
+    jobs: &[J],
+    threads: usize,
+    work: impl Fn(&J) -> D + Sync,
+    mut take: impl FnMut(usize, D) -> Result<(), E>,
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            let sender = sender.clone();
+            let (next, work) = (&next, &work);
+            scope.spawn(move || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(number) else { break };
+                    if sender.send((number, work(job))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut taken = 0;
+        for (number, done) in receiver {
+            waiting.insert(number, done);
+            while let Some(done) = waiting.remove(&taken) {
+                take(taken, done)?;
+                taken += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +105,24 @@ mod tests {
             }
         }
         assert_eq!(in_threads(0, 3, || 1, |_, _| true), [1]);
+    }
+
+    #[test]
+    fn what_became_of_jobs_is_taken_in_their_order() {
+        let jobs: Vec<u64> = (0..200).collect();
+        for threads in [0, 1, 3] {
+            let mut taken = Vec::new();
+            let done = in_order(
+                &jobs,
+                threads,
+                |job| job * 2,
+                |number, done| {
+                    taken.push(done);
+                    if number == 150 { Err(number) } else { Ok(()) }
+                },
+            );
+            assert_eq!(done, Err(150));
+            assert!(taken.iter().copied().eq((0..=150).map(|job| job * 2)));
+        }
     }
 }

@@ -1,15 +1,13 @@
 //! What can be written behind `kymo rrd`.
 
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgGroup, Args, Subcommand, ValueHint};
 use kymo_machine::Machine;
 use kymo_rrd::file::convert::Target;
 
+use super::Threads;
 use super::machine::find;
-
-const MOST_THREADS: NonZeroU16 = NonZeroU16::new(1024).expect("it is not zero");
 
 /// Work on round-robin databases, with rrdtool's commands and others
 ///
@@ -100,9 +98,8 @@ pub(crate) struct Convert {
     #[arg(long)]
     pub(crate) no_sync: bool,
 
-    /// Work with N threads; as many as there are processors unless told otherwise.
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroU16>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
 }
 
 /// Check whether databases are whole
@@ -132,9 +129,8 @@ pub(crate) struct Check {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Number of threads [default: all cores].
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroU16>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
 }
 
 /// Write what can be kept of a damaged database to another file
@@ -161,13 +157,6 @@ pub(crate) struct Repair {
     /// The machine that wrote the file, where it is not found or found wrong.
     #[arg(long, value_name = "MACHINE", value_parser = find)]
     pub(crate) machine: Option<&'static Machine>,
-}
-
-fn threads(text: &str) -> Result<NonZeroU16, String> {
-    match text.parse() {
-        Ok(threads) if threads <= MOST_THREADS => Ok(threads),
-        _ => Err(format!("expected a number from 1 to {MOST_THREADS}")),
-    }
 }
 
 pub(super) fn target(name: &str) -> Result<Target, String> {

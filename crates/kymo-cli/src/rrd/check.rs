@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use kymo_io::in_order;
 use kymo_rrd::fault::Finding;
 use kymo_rrd::file::check::{self, Report};
 use kymo_rrd::{Source, file::portable, file::rrd4j, is_database};
 use kymo_text::{Line, visible};
 
-use super::files::{Searched, in_order};
+use super::files::Searched;
 use super::{open, read, tell, whole, write_new};
 use crate::args::rrd::{Check, Repair};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -97,7 +98,7 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
         terminal.advance(job.bytes);
         done
     };
-    in_order(&jobs, args.threads, work, |number, done| {
+    in_order(&jobs, args.threads.count(), work, |number, done| {
         match done {
             Ok(Done::Judged { is_damaged, text }) => {
                 match is_damaged {
@@ -112,7 +113,7 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
                 tell(&jobs[number].path, error, terminal);
             }
         }
-        Ok(())
+        Ok::<(), io::Error>(())
     })?;
     terminal.end_progress();
     // What there is of single files is known without.

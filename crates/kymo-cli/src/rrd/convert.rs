@@ -4,12 +4,11 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
-use kymo_io::{Access, Bytes, Compression, Replace, file_id, is_same_file, replace};
+use kymo_io::{Access, Bytes, Compression, Replace, file_id, in_order, is_same_file, replace};
 use kymo_rrd::file::convert::{Conversion, Target};
 use kymo_rrd::{Form, Source, is_database};
 use kymo_text::visible;
 
-use super::files::in_order;
 use super::plan::{Job, Plan};
 use super::tell;
 use crate::args::rrd::Convert;
@@ -53,13 +52,13 @@ pub(super) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         terminal.advance(job.bytes);
         done
     };
-    in_order(&jobs, args.threads, work, |number, done| {
+    in_order(&jobs, args.threads.count(), work, |number, done| {
         let job = &jobs[number];
         let done = match (done, job.first()) {
             (Ok(Done::Waits), Some(first)) => link(job, &jobs[first], tally.outputs[first], args),
             (done, _) => done,
         };
-        Ok(tally.add(job, done, args, terminal)?)
+        tally.add(job, done, args, terminal)
     })?;
     terminal.end_progress();
     // What became of a single file is known without.

@@ -1,15 +1,12 @@
 //! Files below directories, and work on many of them.
 
-use std::collections::{BTreeMap, HashSet};
-use std::num::NonZeroU16;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 use kymo_io::{EntryKind, is_beside, list};
 
 use super::tell;
-use crate::terminal::{Failure, Terminal};
+use crate::terminal::Terminal;
 
 /// Directories that were searched, by their real paths: links may lead there again.
 #[derive(Debug, Default)]
@@ -58,49 +55,4 @@ impl Searched {
 /// The path without links, of what exists.
 pub(super) fn real(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
-}
-
-/// Works on jobs in several threads, and takes what became of them in the order of the jobs.
-///
-/// # Errors
-///
-/// Those of taking, which end the work.
-pub(super) fn in_order<J: Sync, D: Send>(
-    jobs: &[J],
-    threads: Option<NonZeroU16>,
-    work: impl Fn(&J) -> D + Sync,
-    mut take: impl FnMut(usize, D) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let threads = match threads {
-        Some(threads) => u16::from(threads).into(),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(jobs.len()) {
-            let sender = sender.clone();
-            let (next, work) = (&next, &work);
-            scope.spawn(move || {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(number) else { break };
-                    if sender.send((number, work(job))).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut waiting = BTreeMap::new();
-        let mut taken = 0;
-        for (number, done) in receiver {
-            waiting.insert(number, done);
-            while let Some(done) = waiting.remove(&taken) {
-                take(taken, done)?;
-                taken += 1;
-            }
-        }
-        Ok(())
-    })
 }
