@@ -260,6 +260,11 @@ impl Index {
         &self.meta
     }
 
+    /// The same, and nothing else of it.
+    pub fn into_meta(self) -> Meta {
+        self.meta
+    }
+
     /// The file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -73,6 +73,8 @@ pub struct OpenAt {
     pub time: i64,
     /// The slices, each track's outermost first.
     pub slices: Vec<OpenSlice>,
+    /// Numbers of tracks, and how many slices more are open within those: too many to be kept.
+    pub dropped: Vec<(u32, u64)>,
 }
 
 /// A slice that is open.
@@ -80,8 +82,10 @@ pub struct OpenAt {
 pub struct OpenSlice {
     /// Number of its track.
     pub track: u32,
-    /// When it began; `None` if it is not known where, since too many were open.
-    pub began: Option<(i64, RowId)>,
+    /// When it began.
+    pub began: i64,
+    /// The row that began it.
+    pub row: RowId,
 }
 
 pub(crate) fn put_meta(out: &mut Vec<u8>, meta: &Meta) {
@@ -113,12 +117,15 @@ pub(crate) fn put_meta(out: &mut Vec<u8>, meta: &Meta) {
         put_number(out, at.slices.len() as u64);
         for slice in &at.slices {
             put_number(out, slice.track.into());
-            put_optional(out, slice.began.map(|(began, _)| began));
-            if let Some((_, row)) = slice.began {
-                put_number(out, row.stream.into());
-                put_number(out, row.chunk);
-                put_number(out, row.number);
-            }
+            put_signed(out, slice.began);
+            put_number(out, slice.row.stream.into());
+            put_number(out, slice.row.chunk);
+            put_number(out, slice.row.number);
+        }
+        put_number(out, at.dropped.len() as u64);
+        for &(track, count) in &at.dropped {
+            put_number(out, track.into());
+            put_number(out, count);
         }
     }
 }
@@ -140,7 +147,7 @@ pub(crate) fn meta(reader: &mut Reader<'_>) -> Result<Meta, Damaged> {
         faults: reader.number()?,
         chunks: list(reader, 1, |reader| reader.number())?,
         counts: list(reader, 4, counts)?,
-        open: list(reader, 2, open_at)?,
+        open: list(reader, 3, open_at)?,
     })
 }
 
@@ -181,21 +188,18 @@ fn counts(reader: &mut Reader<'_>) -> Result<ChunkCounts, Damaged> {
 fn open_at(reader: &mut Reader<'_>) -> Result<OpenAt, Damaged> {
     Ok(OpenAt {
         time: reader.signed()?,
-        slices: list(reader, 2, |reader| {
-            let track = reader.small()?;
-            let began = match optional(reader)? {
-                None => None,
-                Some(began) => Some((
-                    began,
-                    RowId {
-                        recording: 0,
-                        stream: reader.small()?,
-                        chunk: reader.number()?,
-                        number: reader.number()?,
-                    },
-                )),
-            };
-            Ok(OpenSlice { track, began })
+        slices: list(reader, 5, |reader| {
+            Ok(OpenSlice {
+                track: reader.small()?,
+                began: reader.signed()?,
+                row: RowId {
+                    recording: 0,
+                    stream: reader.small()?,
+                    chunk: reader.number()?,
+                    number: reader.number()?,
+                },
+            })
         })?,
+        dropped: list(reader, 2, |reader| Ok((reader.small()?, reader.number()?)))?,
     })
 }

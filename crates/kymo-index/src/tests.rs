@@ -109,16 +109,12 @@ fn write(rows: &[&[Row]], split: usize) -> Index {
         counts: counts(),
         open: vec![OpenAt {
             time: -9,
-            slices: vec![
-                OpenSlice {
-                    track: 7,
-                    began: Some((-10, id(70))),
-                },
-                OpenSlice {
-                    track: 7,
-                    began: None,
-                },
-            ],
+            slices: vec![OpenSlice {
+                track: 7,
+                began: -10,
+                row: id(70),
+            }],
+            dropped: vec![(7, 3)],
         }],
     };
     loop {
