@@ -472,6 +472,7 @@ pub(crate) struct Info {
 /// With the times of the first and the last event, how many there are a second, and the bytes
 /// they take. The rates of classes are for the
 /// duration of all events that are counted, those of streams for the duration of the stream's.
+/// If `kymo index --summary` has counted the events of a trace, they are not decoded again.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -498,6 +499,14 @@ pub(crate) struct Stats {
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Directory with the summaries of `kymo index --summary` [default: `kymo/index` in XDG_CACHE_HOME or ~/.cache].
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with = "no_cache")]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// Count all events again, even if a summary has their number.
+    #[arg(long)]
+    pub(crate) no_cache: bool,
 
     // Behind it, options would be under its heading.
     #[command(flatten)]

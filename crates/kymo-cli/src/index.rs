@@ -1,35 +1,51 @@
 //! `kymo index --summary`.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kymo::timeline::{Cache, IndexOptions, Timeline, default_directory};
 use kymo_model::Recording;
 use kymo_text::visible;
 
+use crate::args::Input;
 use crate::args::ctf::Index;
 use crate::open::{index_key, inputs, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Where indexes of recordings that are opened this way are kept, and why they are not.
+pub(crate) fn cached(
+    input: &Input,
+    directory: Option<&Path>,
+    no_cache: bool,
+) -> (IndexOptions, Option<&'static str>) {
+    let mut options = IndexOptions::default();
+    let directory = directory.map(Path::to_path_buf).or_else(default_directory);
+    let problem = match (no_cache, directory, index_key(input)) {
+        (true, ..) => None,
+        (_, _, None) => {
+            Some("summaries of recordings that are opened with a key are not kept in the cache")
+        }
+        (_, None, _) => {
+            Some("cannot keep summaries: neither XDG_CACHE_HOME nor HOME is an absolute path")
+        }
+        (_, Some(directory), Some(key)) => {
+            options.cache = Some(Cache::new(directory));
+            options.opened = key;
+            None
+        }
+    };
+    (options, problem)
+}
 
 /// Makes summaries, and keeps them in the cache.
 pub(crate) fn run(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure> {
     let inputs = inputs(&args.input, false, terminal)?;
     let style = inputs.style();
     let mut outcome = inputs.outcome;
-    let mut options = IndexOptions::default();
-    let key = index_key(&args.input);
-    let directory = args.cache.clone().or_else(default_directory);
-    match (args.no_cache, directory, key) {
-        (true, ..) => {}
-        (_, _, None) => terminal.warning(
-            "summaries of recordings that are opened with a key are not kept in the cache",
-        ),
-        (_, None, _) => terminal
-            .warning("cannot keep summaries: neither XDG_CACHE_HOME nor HOME is an absolute path"),
-        (_, Some(directory), Some(key)) => {
-            options.cache = Some(Cache::new(directory));
-            options.opened = key;
-        }
+    let (options, problem) = cached(&args.input, args.cache.as_deref(), args.no_cache);
+    if let Some(problem) = problem {
+        terminal.warning(problem);
     }
     terminal.begin_progress(total_bytes(&inputs.recordings));
     for recording in inputs.recordings {
@@ -53,6 +69,22 @@ pub(crate) fn run(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure>
         let path = visible(&path);
         if let Some(problem) = &state.problem {
             terminal.warning(format_args!("{path}: {problem}"));
+        }
+        for fault in &state.faults {
+            terminal.fault(fault);
+        }
+        if state.more_faults > 0 {
+            let count = style.count(state.more_faults);
+            let what = match state.faults.is_empty() {
+                true => "known faults",
+                false => "more faults",
+            };
+            terminal.warning(format_args!(
+                "{path}: {count} {what}; `kymo check` lists them"
+            ));
+        }
+        if !state.faults.is_empty() || state.more_faults > 0 {
+            outcome = Outcome::Damage;
         }
         if state.bytes == 0 {
             outcome = Outcome::Damage;

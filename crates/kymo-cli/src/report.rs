@@ -2,9 +2,11 @@
 
 use crate::analysis;
 use crate::args;
+use crate::index;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes, whole_inputs};
 use crate::terminal::{Failure, Outcome, Terminal};
 use kymo::report::{Check, Info, Options, Stats};
+use kymo::timeline::KnownCounts;
 
 /// Tells what recordings are.
 pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Failure> {
@@ -27,8 +29,10 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(&inputs, &filter, terminal);
+    let (cached, _) = index::cached(&args.input, args.cache.as_deref(), args.no_cache);
+    let known = KnownCounts::new(&inputs.recordings, &cached);
     let mut stats = with_progress(terminal, &inputs, &args.work, |options| {
-        Stats::new(&inputs.recordings, &filter, options)
+        Stats::with_counts(&inputs.recordings, &filter, options, &known)
     });
     if let Some(top) = args.top {
         stats.keep_top(top);

@@ -104,6 +104,53 @@ fn whole_packets_stay_as_they_are() {
     good(&["index", "--force", text(&copy)]);
 }
 
+/// With a summary, with one that is for other times, and without: counts are the same, and faults are reported.
+#[test]
+fn stats_and_faults_are_the_same_with_a_summary() {
+    let home = home();
+    let trace = home.path().join("trace");
+    good(&["convert", text(&example("lttng-small")), "-o", text(&trace)]);
+    let (cache, nowhere) = (home.path().join("cache"), home.path().join("nowhere"));
+    let run = |args: &[&str]| {
+        let run = kymo(&[args, &[text(&trace)]].concat());
+        let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (run.status.code(), lines(&run.stdout), lines(&run.stderr))
+    };
+    let shift = format!("{}=-3ms", text(&trace));
+    let same = || {
+        let end = ["--begin", "1970-01-01", "--clock-gmt"];
+        for args in [&[][..], &["--json"], &["--offset", &shift], &end] {
+            let with = |cache: &[&str]| run(&[&["stats"], args, cache].concat());
+            let known = with(&["--cache", text(&cache)]);
+            assert_eq!(known, with(&["--no-cache"]), "{args:?}");
+            assert_eq!(known, with(&["--cache", text(&nowhere)]), "{args:?}");
+        }
+    };
+    let index = ["index", "--cache", text(&cache)];
+    let (code, line, _) = run(&[&index[..], &["--offset", &shift]].concat());
+    assert!(code == Some(0) && !line.contains("unchanged"), "{line}");
+    let (_, line, _) = run(&index);
+    assert!(
+        line.contains("unchanged"),
+        "shifts are of no importance: {line}"
+    );
+    same();
+    assert!(!nowhere.exists());
+    // An event of an unknown class in the middle of a packet.
+    let stream = trace.join("r_0");
+    let mut bytes = fs::read(&stream).expect("a stream");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 400].fill(0xff);
+    fs::write(&stream, bytes).expect("written");
+    let (code, _, errors) = run(&index);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("r_0"), "{errors}");
+    let (code, line, errors) = run(&index);
+    assert!(code == Some(1) && line.contains("unchanged"), "{line}");
+    assert!(errors.contains("known fault"), "{errors}");
+    same();
+}
+
 #[test]
 fn summaries_are_kept_and_never_needed() {
     let home = home();

@@ -1,6 +1,6 @@
 //! Indexes in the cache: whole files, contents with the right checksums, blocks.
 
-use kymo_index::{Answer, Grid, Index, Meta, Writer, seal, unpack};
+use kymo_index::{Answer, Grid, Index, Writer, seal, unpack};
 
 /// The cells of a block are these at most, whatever it says.
 const MOST_CELLS: usize = 512;
@@ -40,8 +40,9 @@ pub(crate) fn index(data: &[u8]) {
     // What can be read can be written and read again.
     let writer = Writer::extend(Vec::new(), &index).expect("memory takes everything");
     let again = writer
-        .finish(&Meta::default())
+        .finish(index.meta())
         .expect("memory takes everything");
     let again = Index::open(again.into()).expect("it was written");
-    assert!(again.tracks().eq(index.tracks()));
+    assert!(again.tracks().eq(index.tracks()) && again.meta() == index.meta());
+    let _ = index.range();
 }

@@ -202,6 +202,17 @@ impl Bin {
         }
     }
 
+    /// The same, so many nanoseconds later. Times that do not fit stay at their limits.
+    #[must_use]
+    pub fn later(mut self, nanos: i64) -> Self {
+        self.first = self.first.saturating_add(nanos);
+        self.last = self.last.saturating_add(nanos);
+        if let Some(values) = &mut self.values {
+            values.last_time = values.last_time.saturating_add(nanos);
+        }
+        self
+    }
+
     /// Adds another bin. Where both have rows of the same time, the other's are the later ones.
     #[inline]
     pub fn add(&mut self, other: &Self) {

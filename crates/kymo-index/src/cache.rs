@@ -1,15 +1,14 @@
 //! A directory with the indexes of recordings.
 
 use std::ffi::OsStr;
-use std::fs::Metadata;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use kymo_io::{Access, Bytes, Replace};
+use kymo_io::{Access, Bytes, FileState, Replace};
 
 use crate::Index;
-use crate::pack::{Reader, put_number, put_signed};
+use crate::pack::{Reader, put_number};
 
 /// All indexes together are so many bytes at most.
 const MOST_BYTES: u64 = 10 << 30;
@@ -20,64 +19,34 @@ const ENDING: &str = "kymoidx";
 /// What was begun and not ended so long ago, nobody ends any more.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// What a file was when it was looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileState {
-    device: u64,
-    inode: u64,
-    size: u64,
-    /// When it was changed, in nanoseconds from 1970.
-    modified: i64,
-}
-
-impl FileState {
-    /// The state of a regular file; `None` of everything else, and where files have no numbers.
-    pub fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        let (device, inode) = kymo_io::file_id(&metadata).filter(|_| metadata.is_file())?;
-        Some(Self {
-            device,
-            inode,
-            size: metadata.len(),
-            modified: modified(&metadata)?,
-        })
-    }
-
-    /// Whether it may have become what another state is by appending.
-    fn may_grow_to(&self, now: &Self) -> bool {
-        now.size > self.size || self == now
-    }
-}
-
-fn modified(metadata: &Metadata) -> Option<i64> {
-    let time = metadata.modified().ok()?;
-    let nanos = match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => i128::try_from(since.as_nanos()).ok()?,
-        Err(before) => -i128::try_from(before.duration().as_nanos()).ok()?,
-    };
-    i64::try_from(nanos).ok()
-}
-
 /// What an index is of: the files that were read, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The files of the recording, in any order that is always the same.
-    pub files: Vec<FileState>,
+    /// Device, inode, size and time of the last change of each file.
+    files: Vec<[u64; 4]>,
     /// Whatever else decides what is read from them.
-    pub options: Vec<u8>,
+    options: Vec<u8>,
 }
 
 impl Key {
+    /// The key of a recording in some files, in any order that is always the same. `None` if one of them is not a
+    /// regular file, or the system does not number files.
+    pub fn new<'p>(files: impl IntoIterator<Item = &'p Path>, options: Vec<u8>) -> Option<Self> {
+        let files = files.into_iter();
+        let files = files.map(|path| FileState::of(path).ok()?.to_numbers());
+        Some(Self {
+            files: files.collect::<Option<_>>()?,
+            options,
+        })
+    }
+
     /// The key as it stands in [`Meta::key`](crate::Meta::key).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_number(&mut bytes, self.options.len() as u64);
         bytes.extend(&self.options);
-        for file in &self.files {
-            put_number(&mut bytes, file.device);
-            put_number(&mut bytes, file.inode);
-            put_number(&mut bytes, file.size);
-            put_signed(&mut bytes, file.modified);
+        for number in self.files.iter().flatten() {
+            put_number(&mut bytes, *number);
         }
         bytes
     }
@@ -88,31 +57,30 @@ impl Key {
         let options = reader.bytes(length).ok()?.to_vec();
         let mut files = Vec::new();
         while !reader.0.is_empty() {
-            files.push(FileState {
-                device: reader.number().ok()?,
-                inode: reader.number().ok()?,
-                size: reader.number().ok()?,
-                modified: reader.signed().ok()?,
-            });
+            let mut file = [0; 4];
+            for number in &mut file {
+                *number = reader.number().ok()?;
+            }
+            files.push(file);
         }
         Some(Self { files, options })
     }
 
     /// Whether this key may become another one when files grow.
     fn may_grow_to(&self, now: &Self) -> bool {
-        let pairs = || self.files.iter().zip(&now.files);
-        self.options == now.options
-            && self.files.len() == now.files.len()
-            && pairs().all(|(old, new)| (old.device, old.inode) == (new.device, new.inode))
-            && pairs().all(|(old, new)| old.may_grow_to(new))
+        let mut pairs = self.files.iter().zip(&now.files);
+        let may_grow = |(old, new): (&[u64; 4], &[u64; 4])| {
+            old[..2] == new[..2] && (new[2] > old[2] || old == new)
+        };
+        self.options == now.options && self.files.len() == now.files.len() && pairs.all(may_grow)
     }
 
     /// The name of its index: the same while the files are the same, whatever is in them.
     fn file_name(&self) -> String {
         let mut bytes = self.options.clone();
         for file in &self.files {
-            bytes.extend(file.device.to_le_bytes());
-            bytes.extend(file.inode.to_le_bytes());
+            bytes.extend(file[0].to_le_bytes());
+            bytes.extend(file[1].to_le_bytes());
         }
         // FNV-1a. Two recordings with one name take turns, since the whole key is compared.
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {

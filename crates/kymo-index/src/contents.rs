@@ -8,19 +8,6 @@ use crate::pack::{Reader, put_number, put_signed, put_text};
 use crate::tree::{LEAF, OpenCell, TOP, biased, cell};
 use crate::{Bin, Damaged, Node, Row, Slices, TreeBuilder, Values};
 
-/// What a file says beside the trees.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Meta {
-    /// What it is of; only who writes it knows how to read that.
-    pub key: Vec<u8>,
-    /// Number of rows.
-    pub rows: u64,
-    /// Rows without a time, which are on no track.
-    pub untimed: u64,
-    /// How many chunks of each stream are in it.
-    pub chunks: Vec<u64>,
-}
-
 /// What is known of a track.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
@@ -41,29 +28,6 @@ impl Tree {
             false => &[],
         }
     }
-}
-
-pub(crate) fn put_meta(out: &mut Vec<u8>, meta: &Meta) {
-    put_number(out, meta.key.len() as u64);
-    out.extend_from_slice(&meta.key);
-    put_number(out, meta.rows);
-    put_number(out, meta.untimed);
-    put_number(out, meta.chunks.len() as u64);
-    meta.chunks.iter().for_each(|&count| put_number(out, count));
-}
-
-pub(crate) fn meta(reader: &mut Reader<'_>) -> Result<Meta, Damaged> {
-    let length = reader.number()?;
-    let key = reader.bytes(length)?.to_vec();
-    let (rows, untimed) = (reader.number()?, reader.number()?);
-    let count = reader.count(1)?;
-    let chunks = (0..count).map(|_| reader.number());
-    Ok(Meta {
-        key,
-        rows,
-        untimed,
-        chunks: chunks.collect::<Result<_, _>>()?,
-    })
 }
 
 pub(crate) fn put_tree(out: &mut Vec<u8>, tree: &Tree) {

@@ -7,12 +7,14 @@ use kymo_io::Bytes;
 use kymo_model::Track;
 
 use crate::block::{Block, get_nodes, put_nodes};
-use crate::contents::{self, Meta, Tree};
+use crate::contents::{self, Tree};
+use crate::meta::{self, Meta};
 use crate::pack::{Reader, put_number};
+use crate::tree::TOP;
 use crate::{Node, Row, TreeBuilder};
 
 /// What a file begins with; the last byte is the version.
-pub(crate) const MAGIC: [u8; 8] = *b"KYMOIDX\x01";
+pub(crate) const MAGIC: [u8; 8] = *b"KYMOIDX\x02";
 
 /// Bytes behind the contents: where they begin, their length, their checksum, and a checksum of these.
 const TRAILER: usize = 24;
@@ -154,7 +156,7 @@ impl<W: Write> Writer<W> {
         self.flush();
         self.result?;
         let mut contents = Vec::new();
-        contents::put_meta(&mut contents, meta);
+        meta::put_meta(&mut contents, meta);
         put_number(&mut contents, self.trees.len() as u64);
         for tree in &self.trees {
             contents::put_tree(&mut contents, tree);
@@ -236,7 +238,7 @@ impl Index {
             return Err(Damaged("wrong contents"));
         }
         let mut reader = Reader(&before[begin..]);
-        let meta = contents::meta(&mut reader)?;
+        let meta = meta::meta(&mut reader)?;
         let count = reader.count(4)?;
         let mut trees = Vec::new();
         for _ in 0..count {
@@ -258,6 +260,11 @@ impl Index {
         &self.meta
     }
 
+    /// The same, and nothing else of it.
+    pub fn into_meta(self) -> Meta {
+        self.meta
+    }
+
     /// The file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -266,6 +273,20 @@ impl Index {
     /// The tracks, in the order of their numbers.
     pub fn tracks(&self) -> impl ExactSizeIterator<Item = &Track> {
         self.trees.iter().map(|tree| &tree.track)
+    }
+
+    /// When the first and the last row were; `None` if there are none.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        let of_tree = |tree: &Tree| {
+            let mut bin = crate::Bin::EMPTY;
+            tree.rows().iter().for_each(|row| bin.push(row));
+            let all = tree.tail.iter().filter(|(level, _)| *level == TOP);
+            all.flat_map(|(_, nodes)| nodes)
+                .for_each(|node| bin.add(&node.bin));
+            (bin.count > 0).then_some((bin.first, bin.last))
+        };
+        let ranges = self.trees.iter().filter_map(of_tree);
+        ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
     /// Checks all blocks, for who would rather build the index anew than find out later.

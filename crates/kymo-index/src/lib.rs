@@ -31,6 +31,7 @@ mod block;
 mod cache;
 mod contents;
 mod file;
+mod meta;
 mod pack;
 mod query;
 mod tree;
@@ -40,8 +41,8 @@ mod tests;
 
 pub use bin::{Bin, Row, Slices, Values};
 pub use block::unpack;
-pub use cache::{Cache, Cached, FileState, Key, default_directory};
-pub use contents::Meta;
+pub use cache::{Cache, Cached, Key, default_directory};
 pub use file::{Damaged, Index, Writer, seal};
+pub use meta::{ChunkCounts, Meta, OpenAt, OpenSlice};
 pub use query::{Answer, Grid, Missing};
 pub use tree::{LEAF, Node, TreeBuilder};

@@ -23,9 +23,16 @@ impl Grid {
         let end = end.max(begin);
         let count = |shift: u32| i128::from(end >> shift) - i128::from(begin >> shift) + 1;
         let shift = (0..63).find(|&shift| count(shift) <= most).unwrap_or(63);
+        Self::with_span(begin, end, 1 << shift)
+    }
+
+    /// The spans of a length (cut down to a power of two) that a range of time (its end included) touches.
+    pub fn with_span(begin: i64, end: i64, span: u64) -> Self {
+        let shift = span.max(1).ilog2();
+        let (first, last) = (begin >> shift, end.max(begin) >> shift);
         Self {
-            begin: begin >> shift << shift,
-            spans: count(shift) as usize,
+            begin: first << shift,
+            spans: (i128::from(last) - i128::from(first)) as usize + 1,
             shift,
         }
     }

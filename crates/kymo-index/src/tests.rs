@@ -66,6 +66,29 @@ fn count(grid: &Grid, rows: &[Row]) -> BTreeMap<u64, Bin> {
     bins
 }
 
+fn counts() -> Vec<ChunkCounts> {
+    let mut counts = ChunkCounts {
+        stream: 1,
+        first: 2,
+        chunks: 3,
+        classes: Vec::new(),
+    };
+    for (class, time) in [(5, Some(-20)), (2, None), (5, Some(30)), (5, None)] {
+        let time = time.map(kymo_time::Timestamp::from_nanos);
+        counts.add(&kymo_model::Tally {
+            class,
+            events: 1,
+            bits: 8,
+            first: time,
+            last: time,
+        });
+    }
+    let sums = counts.classes.iter().map(|of| (of.class, of.events));
+    assert!(sums.eq([(2, 1), (5, 3)]));
+    assert_eq!(counts.events(), 4);
+    vec![counts]
+}
+
 fn write(rows: &[&[Row]], split: usize) -> Index {
     let mut writer = Writer::new(Vec::new()).unwrap();
     let mut first = true;
@@ -80,7 +103,19 @@ fn write(rows: &[&[Row]], split: usize) -> Index {
         key: b"key".to_vec(),
         rows: 1,
         untimed: 2,
+        only_at: Some(-3),
+        faults: 4,
         chunks: vec![3, 4],
+        counts: counts(),
+        open: vec![OpenAt {
+            time: -9,
+            slices: vec![OpenSlice {
+                track: 7,
+                began: -10,
+                row: id(70),
+            }],
+            dropped: vec![(7, 3)],
+        }],
     };
     loop {
         for (number, part) in parts.iter().enumerate() {
@@ -273,13 +308,7 @@ mod cache {
     use super::*;
 
     fn key(files: &[&Path]) -> Key {
-        Key {
-            files: files
-                .iter()
-                .filter_map(|path| FileState::of(path))
-                .collect(),
-            options: b"options".to_vec(),
-        }
+        Key::new(files.iter().copied(), b"options".to_vec()).unwrap()
     }
 
     fn file(key: &Key) -> Vec<u8> {

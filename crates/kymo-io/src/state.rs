@@ -13,7 +13,8 @@ pub struct FileState {
     id: Option<(u64, u64)>,
     /// Its size in bytes.
     length: u64,
-    modified: Option<SystemTime>,
+    /// When it was changed, in nanoseconds from 1970.
+    modified: Option<i64>,
 }
 
 impl FileState {
@@ -33,8 +34,24 @@ impl FileState {
         Ok(Self {
             id: crate::file_id(&metadata),
             length: metadata.len(),
-            modified: metadata.modified().ok(),
+            modified: metadata.modified().ok().and_then(nanos),
         })
+    }
+
+    /// Device, number there, size in bytes, and the nanoseconds from 1970 to its last change (the bits of a signed
+    /// number); `None` if the system does not know all of them.
+    pub fn to_numbers(&self) -> Option<[u64; 4]> {
+        let (device, inode) = self.id?;
+        Some([device, inode, self.length, self.modified? as u64])
+    }
+
+    /// The state with these [numbers](Self::to_numbers).
+    pub fn from_numbers([device, inode, length, modified]: [u64; 4]) -> Self {
+        Self {
+            id: Some((device, inode)),
+            length,
+            modified: Some(modified as i64),
+        }
     }
 
     /// Its size in bytes.
@@ -57,6 +74,14 @@ impl FileState {
     pub fn is_moved_from(&self, other: &Self) -> bool {
         self.id.is_some() && self.id == other.id
     }
+}
+
+fn nanos(time: SystemTime) -> Option<i64> {
+    let nanos = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => i128::try_from(since.as_nanos()).ok()?,
+        Err(before) => -i128::try_from(before.duration().as_nanos()).ok()?,
+    };
+    i64::try_from(nanos).ok()
 }
 
 /// Bytes by which content is recognised: what was decompressed begins with others than its file.
@@ -155,6 +180,9 @@ mod tests {
         std::fs::write(&path, "1").unwrap();
         let before = FileState::of(&path).unwrap();
         assert_eq!(FileState::of(&path).unwrap(), before);
+        if let Some(numbers) = before.to_numbers() {
+            assert_eq!(FileState::from_numbers(numbers), before);
+        }
         std::fs::write(&path, "12").unwrap();
         let after = FileState::of(&path).unwrap();
         assert!(after != before && after.is_same_file(&before));

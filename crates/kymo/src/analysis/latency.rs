@@ -18,7 +18,7 @@ use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Fields, Key, RowKey, SliceKeys};
+use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys};
 
 /// Starts that may wait for their ends at the same time.
 const MOST_OPEN: usize = 1 << 20;
@@ -170,48 +170,6 @@ impl Start {
     }
 }
 
-/// The slices of a track that are open, each within the one before.
-#[derive(Clone, Debug, Default)]
-struct Nested {
-    starts: Vec<Start>,
-    /// Those within the deepest that is kept.
-    deeper: u64,
-}
-
-/// The slices that are open on all tracks.
-#[derive(Debug, Default)]
-struct Slices {
-    of_track: Vec<Nested>,
-    of_others: Nested,
-    open: u64,
-    dropped: u64,
-}
-
-impl Slices {
-    fn begin(&mut self, start: Start) {
-        let track = super::slot(&mut self.of_track, &mut self.of_others, start.track);
-        if track.starts.len() >= MOST_DEPTH || self.open >= MOST_OPEN as u64 {
-            track.deeper += 1;
-            self.dropped += 1;
-            return;
-        }
-        self.open += 1;
-        track.starts.push(start);
-    }
-
-    /// The start of the slice that ends; `Err` if it was given up, or there is none.
-    fn end(&mut self, track: u32) -> Result<Start, bool> {
-        let track = super::slot(&mut self.of_track, &mut self.of_others, track);
-        if track.deeper > 0 {
-            track.deeper -= 1;
-            return Err(true);
-        }
-        let start = track.starts.pop().ok_or(false)?;
-        self.open -= 1;
-        Ok(start)
-    }
-}
-
 /// What a start and its end have in common.
 type Shared = (u32, Key);
 
@@ -221,7 +179,9 @@ pub(super) struct Work {
     most_worst: usize,
     open: Pending<Shared, Start>,
     /// The same of slices that nest, where recordings say what begins and ends them.
-    slices: Option<Slices>,
+    slices: Option<OpenSlices<Start>>,
+    /// Slices that were dropped, since too many were open.
+    dropped: u64,
     pub(super) starts: u64,
     pub(super) ends: u64,
     pub(super) pairs: u64,
@@ -240,6 +200,7 @@ impl Work {
             most_worst: worst,
             open: Pending::new(most_open),
             slices: None,
+            dropped: 0,
             starts: 0,
             ends: 0,
             pairs: 0,
@@ -253,12 +214,11 @@ impl Work {
     }
 
     pub(super) fn unmatched(&self) -> Unmatched {
-        let slices = self.slices.as_ref();
-        let (open, dropped) = slices.map_or((0, 0), |of| (of.open, of.dropped));
+        let open = self.slices.as_ref().map_or(0, OpenSlices::len);
         Unmatched {
             replaced: self.replaced,
-            open: self.open.len() + open,
-            dropped: self.open.dropped() + dropped,
+            open: self.open.len() + open as u64,
+            dropped: self.open.dropped() + self.dropped,
             ends: self.unmatched_ends,
         }
     }
@@ -273,8 +233,9 @@ impl Work {
         self.ends += 1;
         if let Some(slices) = &mut self.slices {
             match slices.end(event.track) {
-                Ok(start) => self.pair(start, event.time, event.track, Key::None),
-                Err(is_given_up) => self.unmatched_ends += u64::from(!is_given_up),
+                Ended::Slice(start) => self.pair(start, event.time, event.track, Key::None),
+                Ended::Dropped => {}
+                Ended::Nothing => self.unmatched_ends += 1,
             }
             return;
         }
@@ -319,7 +280,9 @@ impl Work {
     fn start(&mut self, event: &Occurrence<'_>) {
         self.starts += 1;
         if let Some(slices) = &mut self.slices {
-            return slices.begin(Start::of(event));
+            let is_kept = slices.begin(event.track, Start::of(event));
+            self.dropped += u64::from(!is_kept);
+            return;
         }
         let shared = self.shared(event, event.begin_key);
         let replaced = self.open.insert(shared, Start::of(event));
@@ -384,7 +347,7 @@ impl Latency {
         };
         let mut work = Work::new(query.pair_by.track, query.worst, MOST_OPEN);
         let is_nested = query.events.is_none() && fields.is_none();
-        work.slices = is_nested.then(Slices::default);
+        work.slices = is_nested.then(|| OpenSlices::new(MOST_OPEN, MOST_DEPTH));
         let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
         let unmatched = work.unmatched();
         let worst = work.worst.into_sorted_vec().into_iter();

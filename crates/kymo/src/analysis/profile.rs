@@ -15,7 +15,7 @@ use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Fields, Interner, Key, OTHERS, RowKey, SliceKeys};
+use crate::tracks::{Fields, Interner, Key, OpenSlices, RowKey, SliceKeys};
 
 /// Calls that are open on one track; those within are left out.
 pub(super) const MOST_DEPTH: usize = 1024;
@@ -83,16 +83,6 @@ struct Frame {
     same_key: u128,
 }
 
-/// A track.
-#[derive(Clone, Debug, Default)]
-struct Stack {
-    frames: Vec<Frame>,
-    /// Calls within the deepest that is kept.
-    deeper: u64,
-    /// For how long it ran.
-    ran: i64,
-}
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct OfKey {
     pub(super) own: Moments,
@@ -107,12 +97,12 @@ pub(super) struct Work {
     pub(super) keys: Interner<Key>,
     pub(super) times: Vec<OfKey>,
     pub(super) other_times: OfKey,
-    stacks: Vec<Stack>,
-    other_stack: Stack,
+    open: OpenSlices<Frame>,
+    /// For how long each track ran.
+    ran: Vec<i64>,
+    other_ran: i64,
     /// The track that runs, and since when.
     current: Option<(u32, i64)>,
-    /// Calls that are open.
-    open: usize,
     /// When and on which track calls end whose duration is known.
     ends: BinaryHeap<Reverse<(i64, u32)>>,
     pub(super) unmatched_enters: u64,
@@ -131,10 +121,10 @@ impl Work {
             keys: Interner::default(),
             times: Vec::new(),
             other_times: OfKey::default(),
-            stacks: Vec::new(),
-            other_stack: Stack::default(),
+            open: OpenSlices::new(MOST_OPEN, MOST_DEPTH),
+            ran: Vec::new(),
+            other_ran: 0,
             current: None,
-            open: 0,
             ends: BinaryHeap::new(),
             unmatched_enters: 0,
             unmatched_exits: 0,
@@ -195,17 +185,16 @@ impl Work {
             Some((current, since)) if current == track => since,
             before => {
                 if let Some((before, since)) = before {
-                    let stack = super::slot(&mut self.stacks, &mut self.other_stack, before);
+                    let ran = super::slot(&mut self.ran, &mut self.other_ran, before);
                     // A clock that went back does not take away what a track has run.
-                    let ran = time.saturating_sub(since).max(0);
-                    stack.ran = stack.ran.saturating_add(ran);
+                    *ran = ran.saturating_add(time.saturating_sub(since).max(0));
                 }
                 self.current = Some((track, time));
                 time
             }
         };
-        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
-        stack.ran.saturating_add(time.saturating_sub(since))
+        let ran = super::slot(&mut self.ran, &mut self.other_ran, track);
+        ran.saturating_add(time.saturating_sub(since))
     }
 
     fn enter(&mut self, event: &Occurrence<'_>, now: i64) {
@@ -213,19 +202,14 @@ impl Work {
             Some(keys) => keys[event.recording][event.class],
             None => self.number(event.begin_key),
         };
-        let stack = super::slot(&mut self.stacks, &mut self.other_stack, event.track);
-        if stack.frames.len() >= MOST_DEPTH || self.open >= MOST_OPEN {
-            stack.deeper += 1;
-            self.too_deep += 1;
-            return;
-        }
-        self.open += 1;
-        stack.frames.push(Frame {
+        let frame = Frame {
             key,
             begin: now,
             inner: 0,
             same_key: 0,
-        });
+        };
+        let is_kept = self.open.begin(event.track, frame);
+        self.too_deep += u64::from(!is_kept);
     }
 
     fn exit(&mut self, track: u32, key: RowKey<'_>, now: i64) {
@@ -234,13 +218,11 @@ impl Work {
             true => Some(self.number(key)),
             false => None,
         };
-        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
-        if stack.deeper > 0 {
-            stack.deeper -= 1;
+        if self.open.end_dropped(track) {
             return;
         }
         // Calls above the one that is left were not left in their turn.
-        let frames = &mut stack.frames;
+        let frames = self.open.on(track);
         let place = match wanted {
             Some(wanted) => frames.iter().rposition(|frame| frame.key == wanted),
             None => frames.len().checked_sub(1),
@@ -251,7 +233,6 @@ impl Work {
         };
         let above = frames.len() - place - 1;
         self.unmatched_enters += above as u64;
-        self.open -= above + 1;
         // What the lost ones called is not the caller's own time.
         let lost = frames[place + 1..].iter().map(|frame| frame.inner);
         let lost = lost.fold(0, u64::saturating_add);
@@ -261,9 +242,9 @@ impl Work {
         for _ in 0..above {
             self.drop_innermost(track);
         }
-        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
+        let frames = self.open.on(track);
         if let Some(caller) = place.checked_sub(1) {
-            let caller = &mut stack.frames[caller];
+            let caller = &mut frames[caller];
             caller.inner = caller
                 .inner
                 .saturating_add(*whole.as_ref().unwrap_or(&inner));
@@ -273,7 +254,7 @@ impl Work {
             return self.drop_innermost(track);
         };
         // The call counts as a whole, so what it holds of its key does not count again.
-        stack.frames[place].same_key = whole.into();
+        frames[place].same_key = whole.into();
         self.drop_innermost(track);
         let of = super::slot(&mut self.times, &mut self.other_times, frame.key);
         of.own.add(whole.saturating_sub(inner));
@@ -282,14 +263,11 @@ impl Work {
     /// Takes the innermost call from a stack, and charges the time of its key to the next call of
     /// the same key around it, or, if there is none, to the total of the key.
     fn drop_innermost(&mut self, track: u32) {
-        let stack = super::slot(&mut self.stacks, &mut self.other_stack, track);
-        let Some(frame) = stack.frames.pop() else {
+        let Some(frame) = self.open.pop(track) else {
             return;
         };
-        let around = stack
-            .frames
-            .iter_mut()
-            .rfind(|outer| outer.key == frame.key);
+        let mut around = self.open.on(track).iter_mut();
+        let around = around.rfind(|outer| outer.key == frame.key);
         let charged = match around {
             Some(outer) => &mut outer.same_key,
             None => &mut super::slot(&mut self.times, &mut self.other_times, frame.key).total,
@@ -299,15 +277,14 @@ impl Work {
 
     /// Drops what has been entered and not left, at the end. Returns the number of such calls.
     pub(super) fn drop_open(&mut self) -> u64 {
-        for track in 0..self.stacks.len() as u32 {
-            while !self.stacks[track as usize].frames.is_empty() {
+        let open = self.open.len() as u64;
+        let tracks: Vec<u32> = self.open.iter().map(|(track, ..)| track).collect();
+        for track in tracks {
+            while !self.open.on(track).is_empty() {
                 self.drop_innermost(track);
             }
         }
-        while !self.other_stack.frames.is_empty() {
-            self.drop_innermost(OTHERS);
-        }
-        self.open as u64
+        open
     }
 }
 

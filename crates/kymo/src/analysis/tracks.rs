@@ -56,7 +56,8 @@ impl Track {
 pub(super) fn track<R: Recording>(recordings: &[R], table: &TrackTable, number: u32) -> Track {
     let path = |recording: usize| Some(recordings.get(recording)?.path().into());
     match table.key(number) {
-        None => Track {
+        // An analysis has no tracks of series.
+        None | Some(TrackKey::Series(..)) => Track {
             recording: None,
             number: None,
             name: "(other tracks)".to_string(),

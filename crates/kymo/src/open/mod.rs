@@ -69,14 +69,14 @@ pub struct Options {
 }
 
 impl Options {
-    /// What tells indexes of recordings that are opened this way from others beside their clocks, for
+    /// What tells indexes of recordings that are opened this way from others, for
     /// [`IndexOptions`](crate::timeline::IndexOptions); `None` where they are not to be kept, since only who has
     /// a key may see what is in the recordings.
     pub fn index_key(&self) -> Option<Vec<u8>> {
         let trace = &self.trace;
         let is_secret = self.keys.is_some() || !trace.keys.is_empty();
         let machine = self.machine.map(|machine| machine.name());
-        let told = (self.shift, trace.sorts_packets, machine, self.clock);
+        let told = (trace.sorts_packets, machine, self.clock);
         (!is_secret).then(|| format!("{told:?}").into_bytes())
     }
 }

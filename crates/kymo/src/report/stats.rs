@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kymo_model::{Cursor, Event, Fault, FaultReport, Nothing, Recording, Walk};
+use kymo_model::{Cursor, Event, Fault, FaultReport, Nothing, Recording, Tally, Walk};
 use kymo_text::visible;
 use kymo_time::Timestamp;
 
@@ -14,6 +14,7 @@ use super::text::{Style, Table, within};
 use super::{MOST_FAULTS, faults_below, write_faults};
 use crate::Discarded;
 use crate::filter::{Filter, Worker};
+use crate::timeline::KnownCounts;
 
 /// Events of one class, of one stream, or all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,8 +45,8 @@ impl Count {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.events += other.events;
-        self.bits += other.bits;
+        self.events = self.events.saturating_add(other.events);
+        self.bits = self.bits.saturating_add(other.bits);
         self.first = [self.first, other.first].into_iter().flatten().min();
         self.last = self.last.max(other.last);
     }
@@ -135,16 +136,41 @@ struct Part<'f> {
     worker: Worker<'f>,
 }
 
+impl Part<'_> {
+    fn add<R: Recording>(&mut self, unit: &Unit<'_, R>, tally: &Tally) {
+        let count = Count {
+            events: tally.events,
+            bits: tally.bits,
+            first: tally.first,
+            last: tally.last,
+        };
+        if let Some(class) = self.classes[unit.recording].get_mut(tally.class) {
+            class.add(&count);
+            self.streams[unit.recording][unit.chunk.stream].add(&count);
+        }
+    }
+}
+
 impl Stats {
     /// Counts the events that a filter wants. With [`Options::strict`] it ends at the first fault,
     /// and counts what came before it and the chunk that it is in.
     pub fn new<R: Recording>(recordings: &[R], filter: &Filter, options: &Options<'_>) -> Self {
+        Self::with_counts(recordings, filter, options, &KnownCounts::default())
+    }
+
+    /// The same: chunks of which all events are wanted are not decoded if their counts are known.
+    pub fn with_counts<R: Recording>(
+        recordings: &[R],
+        filter: &Filter,
+        options: &Options<'_>,
+        known: &KnownCounts,
+    ) -> Self {
         let mut units = Units::new(recordings);
         let opening = recordings.iter().flat_map(Recording::faults);
         if options.strict && opening.clone().next().is_some() {
             units.truncate(0);
         }
-        let mut parts = count(&units, recordings, filter, options);
+        let mut parts = count(&units, recordings, filter, options, known);
         let faults = parts.iter().flat_map(|part| &part.faults);
         if options.strict
             && let Some(first) = faults.map(|ended| ended.ordinal).min()
@@ -156,7 +182,7 @@ impl Stats {
                 progress: None,
                 ..*options
             };
-            parts = count(&units, recordings, filter, &again);
+            parts = count(&units, recordings, filter, &again, known);
         }
         let mut stats = Self::sum(recordings, &parts);
         let mut met = opening.clone().count() as u64;
@@ -368,6 +394,7 @@ fn count<'f, R: Recording>(
     recordings: &[R],
     filter: &'f Filter,
     options: &Options<'_>,
+    known: &KnownCounts,
 ) -> Vec<Part<'f>> {
     let new_part = || Part {
         classes: recordings
@@ -388,7 +415,7 @@ fn count<'f, R: Recording>(
             return true;
         }
         part.discarded.add_chunk(&unit.chunk);
-        if count_whole(part, unit, filter) {
+        if count_whole(part, unit, filter) || count_known(part, unit, filter, known) {
             return true;
         }
         let mut event = None;
@@ -433,15 +460,35 @@ fn count_whole<R: Recording>(part: &mut Part<'_>, unit: &Unit<'_, R>, filter: &F
     let Some(tallies) = unit.of.tally(&unit.chunk) else {
         return false;
     };
-    for tally in tallies {
-        let count = Count {
-            events: tally.events,
-            bits: tally.bits,
-            first: tally.first,
-            last: tally.last,
-        };
-        part.classes[unit.recording][tally.class].add(&count);
-        part.streams[unit.recording][unit.chunk.stream].add(&count);
+    tallies.iter().for_each(|tally| part.add(unit, tally));
+    true
+}
+
+/// Counts the events of a chunk, and of those that were counted together with it, if all are wanted and their number
+/// is known.
+fn count_known<R: Recording>(
+    part: &mut Part<'_>,
+    unit: &Unit<'_, R>,
+    filter: &Filter,
+    known: &KnownCounts,
+) -> bool {
+    let (recording, chunk) = (unit.recording, &unit.chunk);
+    let Some(counts) = known.of_chunk(recording, chunk.stream, chunk.number) else {
+        return false;
+    };
+    let first = counts.first as usize;
+    let mut chunks = (first..).take(counts.chunks as usize);
+    let is_wanted = |number| {
+        let chunk = unit.of.chunk(chunk.stream, number);
+        chunk.is_some_and(|chunk| filter.wants_whole(recording, &chunk))
+    };
+    if !chunks.all(is_wanted) {
+        return false;
+    }
+    // With the first one all are counted.
+    if chunk.number == first {
+        let tallies = counts.classes.iter();
+        tallies.for_each(|tally| part.add(unit, &known.on_time_line(recording, tally)));
     }
     true
 }

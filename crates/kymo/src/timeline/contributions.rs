@@ -1,29 +1,22 @@
 //! What rows add to the bins of tracks: the same for counting and for building an index.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io;
-use std::ops::ControlFlow;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use kymo_index::{Row, Slices};
+use kymo_index::{OpenAt, OpenSlice, Row, Slices};
 use kymo_model::batch::{Column, ColumnData, RowId};
 use kymo_model::{
-    Cursor, EntryKind, Event, FaultReport, FieldId, Recording, SliceRole, Track, TrackPart,
-    TrackPath, TrackRule, Value, Walk,
+    EntryKind, Recording, Roles, SliceRole, Track, TrackPart, TrackPath, TrackRule, Value,
 };
 use kymo_time::Timestamp;
 
-use super::RowPlan;
-use super::rows::RowRenderer;
 use crate::AnyRecording;
-use crate::pipeline::{self, NO_TIME, Output, RowRun, Select};
-use crate::show::Sink;
-use crate::tracks::{number_of, text_of};
-use kymo_io::in_threads;
-use kymo_text::Line;
-
-type Map<K, V> = HashMap<K, V, RandomState>;
+use crate::pipeline::{NO_TIME, RowRun, Values};
+use crate::tracks::{
+    ClassTracks, Ended, Key, OTHERS, OpenSlices, TrackKey, TrackPlan, TrackSource, TrackTable,
+    number_of, text_of,
+};
 
 /// A recording has so many tracks at most; the rest share one called `other`.
 const MOST_TRACKS: usize = 1 << 20;
@@ -31,15 +24,18 @@ const MOST_TRACKS: usize = 1 << 20;
 /// So many slices and states of a recording are open at once at most; what ends others is counted as unpaired.
 const MOST_OPEN: usize = 1 << 16;
 
-/// The size of a chunk that is decoded as a whole.
-const MOST_PLAIN: u64 = 4 << 20;
+/// So many rows at least are between two times for which open slices are kept.
+const ROWS_BETWEEN: usize = 1 << 16;
+
+/// A slice that is open is kept no more often than once in so many rows.
+const ROWS_A_SLICE: usize = 16;
 
 /// Gets what rows add.
 pub(super) trait ContributionSink {
     /// A track is met for the first time; its number is one more than that of the one before.
     fn track(&mut self, track: &Track);
 
-    /// A row of a track.
+    /// A row of a track, at the recording's own time.
     fn row(&mut self, track: u32, row: Row);
 
     /// Some rows of a chunk come.
@@ -51,28 +47,14 @@ pub(super) trait ContributionSink {
     }
 }
 
-/// The fields that make the tracks, series and slices of a class.
-pub(super) fn fields_of(of: &AnyRecording, class: usize) -> Vec<FieldId> {
-    let mut fields = match of.track_rule(class) {
-        TrackRule::Field { key, name } => [key].into_iter().chain(name).collect(),
-        TrackRule::Position(field) => vec![field],
-        TrackRule::Series { values, .. } => {
-            // The optional, or the value itself.
-            let schema = &of.event_classes()[class].schema;
-            let outer = |&field: &FieldId| match schema.field(field).parent {
-                Some(parent) if schema.field(parent).name.is_some() => parent,
-                _ => field,
-            };
-            values.iter().map(outer).collect()
-        }
-        _ => Vec::new(),
-    };
-    let roles = of.roles(class);
-    fields.extend(roles.counters);
-    if let SliceRole::Whole(duration) = roles.slice {
-        fields.push(duration);
-    }
-    fields
+/// When the own time of a recording begins, on the time line: when the clock of its first stream shows zero.
+/// Whatever the recording is shifted by, times from there on are the same.
+pub(super) fn own_begin(of: &AnyRecording) -> i64 {
+    let mut begins = of.streams().iter().filter_map(|stream| {
+        let clock = stream.clock.as_ref()?;
+        clock.timestamp(0).map(Timestamp::as_nanos)
+    });
+    begins.next().unwrap_or(0)
 }
 
 /// A row's value of a series: of a structure, as variants are, the member that is there.
@@ -89,92 +71,85 @@ fn number_in(column: &Column, row: usize) -> Option<f64> {
 struct Meaning {
     rule: TrackRule,
     slice: SliceRole,
-    /// The series beside the track, by the names of their fields.
+    /// The names of the series beside the track.
     counters: Vec<String>,
-    /// The column of the first one.
-    first_counter: usize,
 }
 
 impl Meaning {
     fn new(of: &AnyRecording, class: usize) -> Self {
         let schema = &of.event_classes()[class].schema;
-        let roles = of.roles(class);
-        let rule = of.track_rule(class);
-        let whole = usize::from(matches!(roles.slice, SliceRole::Whole(_)));
-        let fields = fields_of(of, class).len();
+        let Roles {
+            slice, counters, ..
+        } = of.roles(class);
         Self {
-            rule,
-            slice: roles.slice,
-            first_counter: fields - whole - roles.counters.len(),
-            counters: roles
-                .counters
-                .iter()
-                .map(|&field| schema.path(field))
-                .collect(),
+            rule: of.track_rule(class),
+            slice,
+            counters: counters.iter().map(|&field| schema.path(field)).collect(),
         }
     }
-}
-
-/// What tells the track of a row, in a form that is quickly compared.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum TrackKey {
-    Stream(usize),
-    Position(usize),
-    Number(u64),
-    Name(Arc<str>),
-    Other,
-    /// A series of a track: class, counter, element.
-    Series(u32, u32, u32, Option<u32>),
 }
 
 /// Finds the tracks of a recording's rows, and what has begun on them.
 pub(super) struct Contributions<'r> {
     of: &'r AnyRecording,
+    own_begin: i64,
     meanings: Vec<Meaning>,
-    by_key: Map<TrackKey, u32>,
-    by_path: Map<TrackPath, u32>,
-    /// The tracks of streams, which are asked for most.
-    streams: Vec<Option<u32>>,
+    table: TrackTable,
+    /// By number in the table, and by position in the recording, the number of a track.
+    numbers: Vec<Option<u32>>,
+    positions: Vec<Option<u32>>,
+    by_path: HashMap<TrackPath, u32, RandomState>,
     tracks: Vec<Track>,
-    /// What has begun on tracks and not ended: when, and by which row.
-    open: Map<u32, Vec<(i64, RowId)>>,
-    open_count: usize,
     most_tracks: usize,
-    /// Whether rows are on the tracks of their streams, and no more than there.
-    is_plain: bool,
+    has_slices: bool,
+    /// What has begun on tracks and not ended: when, and by which row.
+    open: OpenSlices<(i64, RowId)>,
+    /// What was open at some times; `None` where rows are not in order of time.
+    pub(super) open_at: Option<Vec<OpenAt>>,
+    /// The latest row so far, and the rows since the last of these times.
+    latest: i64,
+    rows_since: usize,
     /// Rows so far, those without a time too.
     pub(super) rows: u64,
     pub(super) untimed: u64,
+    /// Whether a row has no time though its stream has a clock: shifted otherwise, it may have one.
+    pub(super) may_be_timed: bool,
 }
 
 impl<'r> Contributions<'r> {
     pub(super) fn new(of: &'r AnyRecording) -> Self {
         let classes = 0..of.event_classes().len();
         let meanings: Vec<_> = classes.map(|class| Meaning::new(of, class)).collect();
-        let is_plain = |of: &Meaning| {
-            let is_instant = of.slice == SliceRole::Instant;
-            of.rule == TrackRule::Stream && of.counters.is_empty() && is_instant
-        };
+        let is_alone = |role| matches!(role, SliceRole::Instant | SliceRole::Whole(_));
         Self {
             of,
-            is_plain: meanings.iter().all(is_plain),
+            own_begin: own_begin(of),
+            has_slices: meanings.iter().any(|meaning| !is_alone(meaning.slice)),
             meanings,
-            by_key: Map::default(),
-            by_path: Map::default(),
-            streams: vec![None; of.streams().len()],
+            table: TrackTable::new(std::slice::from_ref(of)),
+            numbers: Vec::new(),
+            positions: vec![None; of.tracks().len()],
+            by_path: HashMap::default(),
             tracks: Vec::new(),
-            open: Map::default(),
-            open_count: 0,
             most_tracks: MOST_TRACKS,
+            open: OpenSlices::new(MOST_OPEN, MOST_OPEN),
+            open_at: Some(Vec::new()),
+            latest: i64::MIN,
+            rows_since: 0,
             rows: 0,
             untimed: 0,
+            may_be_timed: false,
         }
+    }
+
+    fn untimed(&mut self, stream: usize) {
+        self.untimed += 1;
+        self.may_be_timed |= self.of.streams()[stream].clock.is_some();
     }
 
     /// Whether rows begin or end slices: then what they add depends on those before them.
     pub(super) fn has_slices(&self) -> bool {
-        let is_whole = |role| matches!(role, SliceRole::Instant | SliceRole::Whole(_));
-        self.meanings.iter().any(|meaning| !is_whole(meaning.slice))
+        self.has_slices
     }
 
     /// Whether each track has rows of one stream only.
@@ -185,10 +160,10 @@ impl<'r> Contributions<'r> {
 
     /// Whether rows are on the tracks of their streams, and no more than there.
     pub(super) fn is_plain(&self) -> bool {
-        // A chunk is decoded as a whole then.
-        let fits = |chunk: kymo_model::Chunk| chunk.bytes <= MOST_PLAIN;
-        let of = self.of;
-        self.is_plain && (0..of.streams().len()).all(|stream| of.chunks(stream).all(fits))
+        self.meanings.iter().all(|of| {
+            let is_instant = of.slice == SliceRole::Instant;
+            of.rule == TrackRule::Stream && of.counters.is_empty() && is_instant
+        })
     }
 
     /// Takes tracks as known, in the order of their numbers.
@@ -200,129 +175,156 @@ impl<'r> Contributions<'r> {
         }
     }
 
-    /// The number of a track that is found by a key; it is made when it is met for the first time.
-    fn find(
-        &mut self,
-        key: TrackKey,
-        sink: &mut impl ContributionSink,
-        make: impl FnOnce(&[Track]) -> Track,
-    ) -> u32 {
-        if let Some(&number) = self.by_key.get(&key) {
-            return number;
+    /// Goes on where these slices of the tracks that are known are open; there are no other tracks.
+    pub(super) fn go_on(&mut self, at: Option<&OpenAt>) {
+        self.most_tracks = self.tracks.len();
+        self.open_at = None;
+        let Some(at) = at else {
+            return;
+        };
+        let is_known = |track: u32| (track as usize) < self.most_tracks;
+        for slice in at.slices.iter().filter(|slice| is_known(slice.track)) {
+            self.open.begin(slice.track, (slice.began, slice.row));
         }
-        let mut track = make(&self.tracks);
+        for &(track, count) in at.dropped.iter().filter(|(track, _)| is_known(*track)) {
+            self.open.add_dropped(track, count);
+        }
+    }
+
+    /// The own time of a row.
+    fn own(&self, time: i64) -> i64 {
+        time.saturating_sub(self.own_begin)
+    }
+
+    /// The number of a track; it gets one if it is met for the first time.
+    fn add(&mut self, mut track: Track, sink: &mut impl ContributionSink) -> u32 {
         let is_full = self.tracks.len() >= self.most_tracks;
         if is_full && !self.by_path.contains_key(&track.path) {
             track = other(track.kind);
         }
-        let number = match self.by_path.get(&track.path) {
-            Some(&number) => number,
-            None => {
-                let number = self.tracks.len() as u32;
-                sink.track(&track);
-                self.by_path.insert(track.path.clone(), number);
-                self.tracks.push(track);
-                number
-            }
-        };
-        // The table of keys has the same bound.
-        if self.by_key.len() < 2 * self.most_tracks {
-            self.by_key.insert(key, number);
+        if let Some(&number) = self.by_path.get(&track.path) {
+            return number;
         }
+        let number = self.tracks.len() as u32;
+        sink.track(&track);
+        self.by_path.insert(track.path.clone(), number);
+        self.tracks.push(track);
         number
     }
 
-    /// The track of a row that is no series.
+    /// The number of the track with a number in the table.
+    fn find(
+        &mut self,
+        key: u32,
+        kind: EntryKind,
+        sink: &mut impl ContributionSink,
+        make: impl FnOnce(&Self) -> Track,
+    ) -> u32 {
+        if let Some(&Some(number)) = self.numbers.get(key as usize) {
+            return number;
+        }
+        if key == OTHERS {
+            return self.add(other(kind), sink);
+        }
+        let track = make(self);
+        let number = self.add(track, sink);
+        let least = self.numbers.len().max(key as usize + 1);
+        self.numbers.resize(least, None);
+        self.numbers[key as usize] = Some(number);
+        number
+    }
+
+    /// The number of a track that the recording knows from its metadata.
+    fn at(&mut self, position: usize, sink: &mut impl ContributionSink) -> Option<u32> {
+        let known = *self.positions.get(position)?;
+        let number = known.unwrap_or_else(|| self.add(self.of.tracks()[position].clone(), sink));
+        self.positions[position] = Some(number);
+        Some(number)
+    }
+
+    /// The track of a row that is not a series.
     fn track(
         &mut self,
-        class: usize,
         stream: usize,
-        columns: &[Column],
-        row: usize,
+        source: &TrackSource,
+        values: Values<'_>,
         sink: &mut impl ContributionSink,
     ) -> u32 {
         let of = self.of;
         let kind = of.entry_kind(stream);
-        match &self.meanings[class].rule {
-            TrackRule::Position(_) => {
-                let position = match columns[0].value(row) {
-                    Value::Uint(position) => usize::try_from(position).ok(),
-                    _ => None,
-                };
-                let known = position.filter(|&position| position < of.tracks().len());
-                match known {
-                    Some(at) => {
-                        self.find(TrackKey::Position(at), sink, |_| of.tracks()[at].clone())
-                    }
-                    None => self.find(TrackKey::Other, sink, |_| other(kind)),
-                }
-            }
-            TrackRule::Field { name, .. } => {
-                let value = columns[0].value(row);
-                let (key, part) = match value {
-                    Value::Uint(number) => (TrackKey::Number(number), TrackPart::Number(number)),
-                    value => {
-                        let text: Arc<str> = text_of(value).into();
-                        (TrackKey::Name(Arc::clone(&text)), TrackPart::Name(text))
-                    }
-                };
-                let has_name = name.is_some();
-                self.find(key, sink, |_| {
-                    let title = has_name.then(|| text_of(columns[1].value(row)).into());
-                    let title = title.filter(|title: &Arc<str>| !title.is_empty());
-                    let title = title.unwrap_or_else(|| part.to_string().into());
-                    Track::new(TrackPath::new([part]), title, kind)
-                })
-            }
-            _ => {
-                if let Some(number) = self.streams[stream] {
-                    return number;
-                }
-                let number = self.find(TrackKey::Stream(stream), sink, |_| {
-                    let info = &of.streams()[stream];
-                    let part = stream_part(of, stream);
-                    Track::new(TrackPath::new([part]), Arc::clone(&info.name), kind)
-                });
-                self.streams[stream] = Some(number);
-                number
-            }
-        }
+        let mut table = self.table.of_stream(0, stream);
+        let (TrackSource::Own(fields) | TrackSource::Fields(fields)) = source else {
+            let key = table.number(source, values);
+            return self.find(key, kind, sink, |_| stream_track(of, stream));
+        };
+        let key = table.within(&fields[..1], values);
+        self.find(key, kind, sink, |this| {
+            let part = match this.table.key(key) {
+                Some(TrackKey::Own(_, Key::Uint(number))) => TrackPart::Number(*number),
+                Some(TrackKey::Own(_, Key::Missing)) | None => TrackPart::Name("".into()),
+                Some(TrackKey::Own(_, key)) => TrackPart::Name(key.text().into()),
+                Some(_) => return other(kind),
+            };
+            let title = fields.get(1).map(|name| text_of(values.first(name)));
+            let title = title.filter(|title| !title.is_empty());
+            let title = title.unwrap_or_else(|| part.to_string());
+            Track::new(TrackPath::new([part]), title, kind)
+        })
     }
 
     /// What a row does to the slices of its track.
     fn slices(&mut self, role: SliceRole, track: u32, time: i64, id: RowId) -> Option<Slices> {
-        let open = match role {
-            SliceRole::Begin | SliceRole::State => self.open.entry(track).or_default(),
-            SliceRole::End => match self.open.get_mut(&track) {
-                Some(open) => open,
-                None => return Some(Slices::unpaired()),
-            },
-            _ => return None,
-        };
         let ended = match role {
             SliceRole::Begin => None,
-            _ => open.pop(),
+            SliceRole::State | SliceRole::End => Some(self.open.end(track)),
+            _ => return None,
         };
-        self.open_count -= usize::from(ended.is_some());
-        if role != SliceRole::End && self.open_count < MOST_OPEN {
-            open.push((time, id));
-            self.open_count += 1;
+        if role != SliceRole::End {
+            self.open.begin(track, (time, id));
         }
-        match ended {
-            Some((began, row)) => {
-                let duration = if time > began {
-                    time.abs_diff(began)
-                } else {
-                    0
-                };
-                Some(Slices::ended(duration, row))
+        match ended? {
+            Ended::Slice((began, row)) => {
+                let duration = u64::try_from(i128::from(time) - i128::from(began));
+                Some(Slices::ended(duration.unwrap_or(0), row))
             }
-            None => (role == SliceRole::End).then(Slices::unpaired),
+            Ended::Dropped => Some(Slices::unpaired()),
+            Ended::Nothing => (role == SliceRole::End).then(Slices::unpaired),
         }
     }
 
-    /// Hands on what rows add of which only time and class count.
-    fn plain_rows(
+    /// Keeps what is open before a row, if that is due.
+    fn note_open(&mut self, time: i64) {
+        let Some(open_at) = &mut self.open_at else {
+            return;
+        };
+        if time < self.latest {
+            self.open_at = None;
+            return;
+        }
+        let least = (ROWS_A_SLICE * self.open.len()).max(ROWS_BETWEEN);
+        if time > self.latest && self.rows_since >= least.max(self.open.iter().len()) {
+            self.rows_since = 0;
+            let mut at = OpenAt {
+                time,
+                slices: Vec::new(),
+                dropped: Vec::new(),
+            };
+            for (track, open, dropped) in self.open.iter() {
+                let slices = open.iter();
+                at.slices
+                    .extend(slices.map(|&(began, row)| OpenSlice { track, began, row }));
+                if dropped > 0 {
+                    at.dropped.push((track, dropped));
+                }
+            }
+            open_at.push(at);
+        }
+        self.rows_since += 1;
+        self.latest = time;
+    }
+
+    /// Hands on what rows of a stream add of which only time and class count.
+    pub(super) fn plain_rows(
         &mut self,
         stream: usize,
         rows: impl ExactSizeIterator<Item = (i64, u32)>,
@@ -332,76 +334,82 @@ impl<'r> Contributions<'r> {
             return;
         }
         self.rows += rows.len() as u64;
-        let track = self.track(0, stream, &[], 0, sink);
+        let track = self.track(stream, &TrackSource::Stream, Values::default(), sink);
         for (time, class) in rows {
             match time {
-                NO_TIME => self.untimed += 1,
-                time => sink.row(track, Row::new(time, class as usize)),
+                NO_TIME => self.untimed(stream),
+                time => sink.row(track, Row::new(self.own(time), class as usize)),
             }
         }
     }
 
     /// Hands on what rows add.
-    pub(super) fn rows(&mut self, run: RowRun<'_>, sink: &mut impl ContributionSink) {
-        if self.is_plain {
-            let rows = run.entries.iter();
-            let rows = rows.map(|entry| (entry.time, entry.class));
-            return self.plain_rows(run.stream, rows, sink);
-        }
+    pub(super) fn rows(
+        &mut self,
+        run: RowRun<'_>,
+        plan: &TrackPlan,
+        sink: &mut impl ContributionSink,
+    ) {
         self.rows += run.entries.len() as u64;
-        for (position, entry) in run.entries.iter().enumerate() {
-            let class = entry.class as usize;
-            if entry.time == NO_TIME {
-                self.untimed += 1;
-            } else {
-                let columns = run.columns(class);
-                let id = RowId {
-                    recording: 0,
-                    stream: run.stream as u32,
-                    chunk: run.chunk as u64,
-                    number: run.buffers.numbers[run.first + position],
-                };
-                self.row(
-                    class,
-                    entry.time,
-                    id,
-                    columns,
-                    run.classes[class].taken,
-                    sink,
-                );
-            }
-            run.classes[class].taken += 1;
+        let (stream, chunk) = (run.stream as u32, run.chunk as u64);
+        let numbers = run.buffers.numbers[run.first..].iter();
+        for (row, &number) in run.zip(numbers) {
+            let class = row.message.class;
+            let (Some(time), Some(meaning)) = (row.message.time, &plan.classes(0)[class]) else {
+                self.untimed(stream as usize);
+                continue;
+            };
+            let id = RowId {
+                recording: 0,
+                stream,
+                chunk,
+                number,
+            };
+            let time = self.own(time.as_nanos());
+            self.row(class, meaning, time, id, row.values, sink);
         }
     }
 
     fn row(
         &mut self,
         class: usize,
+        of: &ClassTracks,
         time: i64,
         id: RowId,
-        columns: &[Column],
-        row: usize,
+        values: Values<'_>,
         sink: &mut impl ContributionSink,
     ) {
-        let of = self.of;
+        if self.has_slices {
+            self.note_open(time);
+        }
         let plain = Row::new(time, class);
         let with = |value: Option<f64>| plain.clone().with_value(value);
-        if let TrackRule::Series { first, values } = &self.meanings[class].rule {
-            let (first, count) = (*first, values.len());
-            for (series, column) in columns.iter().take(count).enumerate() {
-                let at = first + series;
-                if let Some(track) = of.tracks().get(at) {
-                    let number = self.find(TrackKey::Position(at), sink, |_| track.clone());
-                    sink.row(number, with(number_in(column, row)));
+        let (columns, row) = values.columns();
+        let series = of.series.clone();
+        if let TrackRule::Series { first, .. } = self.meanings[class].rule {
+            for (position, column) in (first..).zip(&columns[series]) {
+                if let Some(track) = self.at(position, sink) {
+                    sink.row(track, with(number_in(column, row)));
                 }
             }
             return;
         }
-        let track = self.track(class, id.stream as usize, columns, row, sink);
-        let first = self.meanings[class].first_counter;
-        let counters = self.meanings[class].counters.len();
-        for counter in 0..counters {
-            let column = &columns[first + counter];
+        let position = match (&self.meanings[class].rule, &of.track) {
+            (TrackRule::Position(_), TrackSource::Own(fields)) => Some(values.first(&fields[0])),
+            _ => None,
+        };
+        let kind = self.of.entry_kind(id.stream as usize);
+        let track = match position {
+            Some(Value::Uint(position)) => {
+                let known = usize::try_from(position).ok();
+                let known = known.and_then(|position| self.at(position, sink));
+                known.unwrap_or_else(|| self.add(other(kind), sink))
+            }
+            Some(_) => self.add(other(kind), sink),
+            None => self.track(id.stream as usize, &of.track, values, sink),
+        };
+        let has_counters = !series.is_empty();
+        for (counter, column) in columns[series].iter().enumerate() {
             let (items, range) = match &column.data {
                 ColumnData::List { offsets, items } => {
                     (&**items, offsets[row] as usize..offsets[row + 1] as usize)
@@ -411,36 +419,48 @@ impl<'r> Contributions<'r> {
             let several = range.len() > 1;
             for (element, item) in range.enumerate() {
                 let element = several.then_some(element as u32);
-                let key = TrackKey::Series(track, class as u32, counter as u32, element);
-                let name = &self.meanings[class].counters[counter];
-                let name = match element {
-                    Some(element) => format!("{name}[{element}]"),
-                    None => name.clone(),
-                };
-                let series = self.find(key, sink, |tracks| {
-                    let track = &tracks[track as usize];
-                    let parts = track.path.parts().iter().cloned();
-                    let source = TrackPart::Source(name.as_str().into());
-                    let path = TrackPath::new(parts.chain([source]));
-                    Track::new(path, format!("{} {name}", track.name), EntryKind::Sample)
-                });
+                let series = self.series(track, class, counter, element, sink);
                 sink.row(series, with(number_in(items, item)));
             }
         }
-        if self.tracks[track as usize].kind == EntryKind::Event || counters == 0 {
-            let slices = match self.meanings[class].slice {
-                SliceRole::Whole(_) => {
-                    let duration = match columns[first + counters].value(row) {
+        if self.tracks[track as usize].kind == EntryKind::Event || !has_counters {
+            let slices = match (self.meanings[class].slice, of.duration) {
+                (SliceRole::Whole(_), Some(duration)) => {
+                    let duration = match values.get(duration) {
                         Value::Uint(duration) => duration,
                         Value::Sint(duration) => u64::try_from(duration).unwrap_or(0),
                         _ => 0,
                     };
                     Some(Slices::ended(duration, id))
                 }
-                role => self.slices(role, track, time, id),
+                (role, _) => self.slices(role, track, time, id),
             };
             sink.row(track, plain.with_slices(slices));
         }
+    }
+
+    /// The track of a series beside another track.
+    fn series(
+        &mut self,
+        track: u32,
+        class: usize,
+        counter: usize,
+        element: Option<u32>,
+        sink: &mut impl ContributionSink,
+    ) -> u32 {
+        let key = (self.table).series(track, class as u32, counter as u32, element);
+        self.find(key, EntryKind::Sample, sink, |this| {
+            let name = &this.meanings[class].counters[counter];
+            let name = match element {
+                Some(element) => format!("{name}[{element}]"),
+                None => name.clone(),
+            };
+            let track = &this.tracks[track as usize];
+            let parts = track.path.parts().iter().cloned();
+            let source = TrackPart::Source(name.as_str().into());
+            let path = TrackPath::new(parts.chain([source]));
+            Track::new(path, format!("{} {name}", track.name), EntryKind::Sample)
+        })
     }
 }
 
@@ -450,181 +470,13 @@ fn other(kind: EntryKind) -> Track {
     Track::new(path, "other", kind)
 }
 
-/// What identifies the track of a stream.
-pub(super) fn stream_part(of: &AnyRecording, stream: usize) -> TrackPart {
+/// The track of a stream.
+pub(super) fn stream_track(of: &AnyRecording, stream: usize) -> Track {
     let info = &of.streams()[stream];
-    TrackPart::Stream {
+    let part = TrackPart::Stream {
         class: info.class,
         id: info.id.unwrap_or(stream as u64),
-    }
-}
-
-/// Goes through rows of a recording in the order of the merge, and hands on what they add.
-pub(super) fn run<S: Select>(
-    of: &AnyRecording,
-    contributions: &mut Contributions<'_>,
-    select: &S,
-    sink: &mut impl ContributionSink,
-) {
-    let of = std::slice::from_ref(of);
-    let plan = RowPlan::of_fields(of, fields_of);
-    let mut gather = Gather {
-        plan: &plan,
-        contributions,
-        sink,
     };
-    // Its output takes everything.
-    let _ = pipeline::run(
-        of,
-        select,
-        &pipeline::Options::default(),
-        &mut gather,
-        &mut Nothing,
-    );
-}
-
-/// The same for all rows from some chunk of each stream on, one stream after the other, of a recording whose
-/// rows are [plain](Contributions::is_plain): so little is asked of each that the pipeline would take most of the time.
-pub(super) fn run_plain(
-    of: &AnyRecording,
-    contributions: &mut Contributions<'_>,
-    first_chunks: &[usize],
-    sink: &mut (impl ContributionSink + Send),
-) {
-    let threads = pipeline::Options::default().threads;
-    // Of each stream, the number of chunks before it, and its first chunk.
-    let mut streams = Vec::new();
-    let mut count = 0;
-    for stream in 0..of.streams().len() {
-        let all = of.chunk_count(stream);
-        let first = first_chunks.get(stream).map_or(0, |&first| first.min(all));
-        streams.push((count, first));
-        count += all - first;
-    }
-    let state = Mutex::new(InOrder {
-        contributions,
-        sink,
-        next: 0,
-        waiting: BTreeMap::new(),
-        spare: Vec::new(),
-    });
-    let changed = Condvar::new();
-    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    in_threads(
-        count,
-        threads,
-        || (),
-        |(), number| {
-            let stream = streams.partition_point(|&(before, _)| before <= number) - 1;
-            let (before, first) = streams[stream];
-            let place = (stream, first + number - before);
-            let mut rows = lock().spare.pop().unwrap_or_default();
-            if let Some(chunk) = of.chunk(place.0, place.1) {
-                rows = of.walk(&chunk, PlainChunk(rows));
-            }
-            let mut state = lock();
-            // Who works on the next one never waits.
-            while number > state.next + 4 * threads {
-                state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            state.add(number, place, rows);
-            changed.notify_all();
-            state.sink.goes_on()
-        },
-    );
-}
-
-/// When rows were, and their classes.
-type PlainRows = Vec<(i64, u32)>;
-
-struct PlainChunk(PlainRows);
-
-impl Walk for PlainChunk {
-    type Output = PlainRows;
-
-    fn walk<C: Cursor>(self, mut cursor: C) -> PlainRows {
-        let Self(mut rows) = self;
-        while let Ok(Some(event)) = cursor.next_event() {
-            let time = event.timestamp().map_or(NO_TIME, Timestamp::as_nanos);
-            rows.push((time, event.class_index() as u32));
-        }
-        rows
-    }
-}
-
-/// Takes the rows of chunks in the order of the chunks.
-struct InOrder<'a, 'r, S> {
-    contributions: &'a mut Contributions<'r>,
-    sink: &'a mut S,
-    next: usize,
-    waiting: BTreeMap<usize, ((usize, usize), PlainRows)>,
-    /// Memory of rows that were taken.
-    spare: Vec<PlainRows>,
-}
-
-impl<S: ContributionSink> InOrder<'_, '_, S> {
-    fn add(&mut self, number: usize, place: (usize, usize), rows: PlainRows) {
-        self.waiting.insert(number, (place, rows));
-        while let Some(((stream, chunk), mut rows)) = self.waiting.remove(&self.next) {
-            self.next += 1;
-            self.sink.run(stream, chunk, rows.len());
-            self.contributions
-                .plain_rows(stream, rows.iter().copied(), self.sink);
-            rows.clear();
-            self.spare.push(rows);
-        }
-    }
-}
-
-struct Nothing;
-
-impl Output for Nothing {
-    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn fault(&mut self, _fault: &FaultReport) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-struct Gather<'a, 'r, S> {
-    plan: &'a RowPlan,
-    contributions: &'a mut Contributions<'r>,
-    sink: &'a mut S,
-}
-
-impl<'a, S: ContributionSink> Sink for Gather<'a, '_, S> {
-    type Renderer = RowRenderer<'a>;
-
-    const ROWS: bool = true;
-
-    fn renderer(&self) -> RowRenderer<'a> {
-        RowRenderer::new(self.plan)
-    }
-
-    fn is_by_stream(&self) -> bool {
-        // Nothing depends on the order of rows of several streams.
-        self.contributions.is_by_stream()
-    }
-
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.plan.looks_at(recording, of, class, field)
-    }
-
-    fn rows(
-        &mut self,
-        run: RowRun<'_>,
-        _of: &[AnyRecording],
-        _out: &mut Line,
-        _warnings: &mut Vec<u8>,
-    ) -> bool {
-        self.sink.run(run.stream, run.chunk, run.entries.len());
-        self.contributions.rows(run, self.sink);
-        self.sink.goes_on()
-    }
+    let path = TrackPath::new([part]);
+    Track::new(path, Arc::clone(&info.name), of.entry_kind(stream))
 }

@@ -62,6 +62,7 @@ mod backwards;
 mod contributions;
 mod fill;
 mod index;
+mod pass;
 mod plan;
 mod refresh;
 mod rows;
@@ -86,7 +87,7 @@ use crate::filter::{self, FieldNames, Filter, FilterError};
 use crate::pipeline::{self, Window};
 
 pub(crate) use self::fill::Filler;
-pub use self::index::{IndexOptions, IndexState, TimelineIndex};
+pub use self::index::{IndexOptions, IndexState, KnownCounts, TimelineIndex};
 pub(crate) use self::plan::{RowPlan, named_fields};
 pub use self::refresh::{Changes, InUse, Watched};
 pub use self::rows::Rows;

@@ -162,26 +162,16 @@ impl RowPlan {
         fields.binary_search(&field).is_ok()
     }
 
-    /// For each class the values of some of its fields, in their own types.
-    pub(super) fn of_fields(
-        recordings: &[AnyRecording],
-        fields: impl Fn(&AnyRecording, usize) -> Vec<FieldId>,
-    ) -> Self {
-        let mut plan = Self::default();
-        for of in recordings {
-            let classes = of.event_classes().iter().enumerate();
-            let classes = classes.map(|(class, event)| {
-                let fields = fields(of, class).into_iter();
-                let wanted = fields.map(|field| of_field(&event.schema, field));
-                ClassPlan {
-                    wanted: wanted.collect(),
-                    ..ClassPlan::default()
-                }
-            });
-            plan.classes.push(classes.collect());
+    /// No columns, to which some may be [added](Self::add_field).
+    pub(crate) fn without_columns(recordings: &[AnyRecording]) -> Self {
+        let classes = |of: &AnyRecording| {
+            let classes = of.event_classes().iter();
+            classes.map(|_| ClassPlan::default()).collect()
+        };
+        Self {
+            classes: recordings.iter().map(classes).collect(),
+            ..Self::default()
         }
-        plan.finish();
-        plan
     }
 
     /// Adds the columns of all classes that are asked for by name.

@@ -9,7 +9,8 @@ use kymo_model::{Track, TrackPath};
 use kymo_time::Timestamp;
 
 use super::Timeline;
-use super::contributions::{ContributionSink, Contributions, run};
+use super::contributions::{ContributionSink, Contributions, own_begin};
+use super::pass::run;
 use crate::pipeline::{Everything, Select, Window};
 
 /// A track and its bins.
@@ -20,6 +21,9 @@ pub struct TrackSummary {
     pub recording: usize,
     /// The track.
     pub track: Track,
+    /// When span 0 begins on the time line, in nanoseconds. In the recording's own time, from the zero of its clock
+    /// on, that is a multiple of the spans' length: spans stay the same when the recording is shifted.
+    pub begin: i64,
     /// The bins that have rows, by the positions of their spans, in order.
     pub bins: Vec<(u64, Bin)>,
     /// Whether this is guessed from the sizes of chunks, since nothing more is known yet.
@@ -30,8 +34,6 @@ pub struct TrackSummary {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// When span 0 begins, in nanoseconds: a multiple of the spans' length.
-    pub begin: i64,
     /// The length of each span in nanoseconds, a power of two.
     pub span: u64,
     /// The tracks that have rows in these spans, in the order of recordings and of their paths.
@@ -46,24 +48,58 @@ impl Summary {
         self.tracks.iter().all(|of| !of.is_estimate)
     }
 
-    pub(super) fn new(grid: &Grid) -> Self {
-        Self {
-            begin: grid.begin(),
-            span: grid.span(),
-            tracks: Vec::new(),
-            untimed: 0,
+    /// Adds the bins of a track at its recording's own times, if there are any.
+    pub(super) fn add(&mut self, grid: &OwnGrid, track: Track, bins: Bins, is_estimate: bool) {
+        if bins.is_empty() {
+            return;
         }
+        let own_begin = grid.own_begin;
+        let bins = bins.into_iter();
+        let bins = bins.map(|(position, bin)| (position, bin.later(own_begin)));
+        self.tracks.push(TrackSummary {
+            recording: grid.recording,
+            track,
+            begin: grid.spans.begin().saturating_add(own_begin),
+            bins: bins.collect(),
+            is_estimate,
+        });
     }
 
-    pub(super) fn sort(&mut self) {
+    fn sort(&mut self) {
         let key = |of: &TrackSummary| (of.recording, of.track.path.clone());
         self.tracks.sort_by_cached_key(key);
     }
 }
 
-/// The spans of a range that is shown in so many columns.
-pub(super) fn grid(range: Window, width: usize) -> Grid {
-    Grid::new(range.begin.as_nanos(), range.end.as_nanos(), width)
+/// Bins that have rows, by the positions of their spans, in order.
+pub(super) type Bins = Vec<(u64, Bin)>;
+
+/// The spans of a range in the own time of a recording.
+#[derive(Clone, Copy)]
+pub(super) struct OwnGrid {
+    pub(super) recording: usize,
+    pub(super) own_begin: i64,
+    pub(super) spans: Grid,
+}
+
+impl OwnGrid {
+    /// The same range on the time line.
+    pub(super) fn window(&self, begin: i64, end: i64) -> Window {
+        let at = |time: i64| Timestamp::from_nanos(time.saturating_add(self.own_begin));
+        Window {
+            // What is earlier than all is so wherever the own time begins.
+            begin: if begin == i64::MIN {
+                Timestamp::MIN
+            } else {
+                at(begin)
+            },
+            end: if end == i64::MAX {
+                Timestamp::MAX
+            } else {
+                at(end)
+            },
+        }
+    }
 }
 
 /// Wants what happened in a window, of streams from some chunk on.
@@ -108,12 +144,12 @@ pub(super) fn is_wanted(
 }
 
 /// Counts.
-struct Bins<'g> {
+struct Counter<'g> {
     grid: &'g Grid,
     tracks: Vec<(Track, BTreeMap<u64, Bin>)>,
 }
 
-impl ContributionSink for Bins<'_> {
+impl ContributionSink for Counter<'_> {
     fn track(&mut self, track: &Track) {
         self.tracks.push((track.clone(), BTreeMap::new()));
     }
@@ -129,58 +165,80 @@ impl ContributionSink for Bins<'_> {
 impl Timeline {
     /// What happened on tracks in a range of time that is shown in so many columns, by looking at every row: in all
     /// spans that the range touches. The spans are the shortest that are a power of two nanoseconds and of which
-    /// there are at most twice as many as columns.
+    /// there are at most twice as many as columns, whichever recording they are of.
     pub fn summary_of_rows(
         &self,
         range: Window,
         tracks: Option<&[(usize, TrackPath)]>,
         width: usize,
     ) -> Summary {
-        let grid = grid(range, width);
-        let mut summary = Summary::new(&grid);
-        for recording in 0..self.recordings().len() {
-            self.count_rows(recording, tracks, &grid, &mut summary);
+        self.summarize(range, width, |grid, summary| {
+            self.count_rows(grid, tracks, summary);
+        })
+    }
+
+    /// Puts the summaries of all recordings together.
+    pub(super) fn summarize(
+        &self,
+        range: Window,
+        width: usize,
+        mut one: impl FnMut(&OwnGrid, &mut Summary),
+    ) -> Summary {
+        let ranges: Vec<(i64, i64, i64)> = self
+            .recordings()
+            .iter()
+            .map(|of| {
+                let own_begin = own_begin(of);
+                let own = |time: Timestamp| time.as_nanos().saturating_sub(own_begin);
+                (own_begin, own(range.begin), own(range.end))
+            })
+            .collect();
+        let spans = ranges.iter();
+        let spans = spans.map(|&(_, begin, end)| Grid::new(begin, end, width).span());
+        let mut summary = Summary {
+            span: spans.max().unwrap_or(1),
+            tracks: Vec::new(),
+            untimed: 0,
+        };
+        for (recording, (own_begin, begin, end)) in ranges.into_iter().enumerate() {
+            let grid = OwnGrid {
+                recording,
+                own_begin,
+                spans: Grid::with_span(begin, end, summary.span),
+            };
+            one(&grid, &mut summary);
         }
         summary.sort();
         summary
     }
 
-    /// The same of one recording.
+    /// Counts the rows of a recording.
     pub(super) fn count_rows(
         &self,
-        recording: usize,
+        grid: &OwnGrid,
         tracks: Option<&[(usize, TrackPath)]>,
-        grid: &Grid,
         summary: &mut Summary,
     ) {
-        let of = &self.recordings()[recording];
+        let of = &self.recordings()[grid.recording];
         let mut contributions = Contributions::new(of);
-        let mut sink = Bins {
-            grid,
+        let mut counter = Counter {
+            grid: &grid.spans,
             tracks: Vec::new(),
         };
         // What ends may have begun long before.
         let begin = match contributions.has_slices() {
             true => i64::MIN,
-            false => grid.begin(),
+            false => grid.spans.begin(),
         };
         let within = Within {
-            window: Window {
-                begin: Timestamp::from_nanos(begin),
-                end: Timestamp::from_nanos(grid.end()),
-            },
+            window: grid.window(begin, grid.spans.end()),
             first_chunks: Vec::new(),
         };
-        run(of, &mut contributions, &within, &mut sink);
+        run(of, &mut contributions, &within, &mut counter);
         summary.untimed += contributions.untimed;
-        for (track, bins) in sink.tracks {
-            if !bins.is_empty() && is_wanted(tracks, recording, &track.path) {
-                summary.tracks.push(TrackSummary {
-                    recording,
-                    track,
-                    bins: bins.into_iter().collect(),
-                    is_estimate: false,
-                });
+        for (track, bins) in counter.tracks {
+            if is_wanted(tracks, grid.recording, &track.path) {
+                summary.add(grid, track, bins.into_iter().collect(), false);
             }
         }
     }

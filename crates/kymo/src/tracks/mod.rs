@@ -8,12 +8,14 @@
 
 mod intern;
 mod key;
+mod open;
 mod plan;
 mod table;
 mod value;
 
 pub(crate) use intern::{Interner, OTHERS};
 pub(crate) use key::{Key, RowKey};
+pub(crate) use open::{Ended, OpenSlices};
 pub use plan::UnknownField;
 pub(crate) use plan::{
     ClassQuery, ClassTracks, Edge, Fields, SliceKeys, TrackPlan, TrackQuery, TrackSource,

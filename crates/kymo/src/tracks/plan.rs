@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use kymo_model::{EventClass, FieldId, Kind, Recording, Scope, TrackRule};
+use kymo_model::{EventClass, FieldId, Kind, Recording, Scope, SliceRole, TrackRule};
 
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, Wish};
@@ -66,6 +66,8 @@ pub(crate) struct ClassQuery {
     pub(crate) duration: Option<FieldId>,
     pub(crate) counters: Vec<usize>,
     pub(crate) flows: Vec<usize>,
+    /// Fields that are series, as the recording says.
+    pub(crate) series: Vec<FieldId>,
 }
 
 /// Of fields the columns that may have their values, for [`Values::first`](crate::pipeline::Values::first).
@@ -103,6 +105,8 @@ pub(crate) struct ClassTracks {
     pub(crate) counters: Vec<(usize, FieldColumns)>,
     /// The flows that the class has, by their positions.
     pub(crate) flows: Vec<(usize, FieldColumns)>,
+    /// The columns of its series.
+    pub(crate) series: Range<usize>,
 }
 
 /// A query that is bound to recordings.
@@ -216,13 +220,50 @@ impl TrackPlan {
             let classes = 0..of.event_classes().len();
             let classes = classes.map(|class| {
                 let asked = asked(recording, class)?;
-                let is_own = !query.without_own;
-                Some(plan.bind((recording, of), class, &asked, &wishes, is_own))
+                let own = match query.without_own {
+                    true => None,
+                    false => own_track(of, class),
+                };
+                Some(plan.bind((recording, of), class, &asked, &wishes, own))
             });
             let classes = classes.collect();
             plan.classes.push(classes);
         }
         Ok(plan)
+    }
+
+    /// What the rows of a recording are by its own rules and roles alone, all its series included.
+    pub(crate) fn of_rules(of: &AnyRecording) -> Self {
+        let mut plan = Self {
+            rows: RowPlan::without_columns(std::slice::from_ref(of)),
+            classes: Vec::new(),
+        };
+        let wishes = Wishes::new(&TrackQuery::default());
+        let classes = 0..of.event_classes().len();
+        let classes = classes.map(|class| {
+            let roles = of.roles(class);
+            let rule = of.track_rule(class);
+            let own = match &rule {
+                TrackRule::Position(field) => Some(vec![*field]),
+                TrackRule::Field { key, name } => Some([*key].into_iter().chain(*name).collect()),
+                _ => None,
+            };
+            let asked = ClassQuery {
+                duration: match roles.slice {
+                    SliceRole::Whole(duration) => Some(duration),
+                    _ => None,
+                },
+                series: match &rule {
+                    TrackRule::Series { values, .. } => series(of, class, values),
+                    _ => roles.counters,
+                },
+                ..ClassQuery::default()
+            };
+            Some(plan.bind((0, of), class, &asked, &wishes, own))
+        });
+        let classes = classes.collect();
+        plan.classes.push(classes);
+        plan
     }
 
     fn bind(
@@ -231,7 +272,7 @@ impl TrackPlan {
         class: usize,
         asked: &ClassQuery,
         wishes: &Wishes<'_>,
-        has_own: bool,
+        own: Option<Vec<FieldId>>,
     ) -> ClassTracks {
         let mut next = 0;
         let rows = &mut self.rows;
@@ -261,9 +302,12 @@ impl TrackPlan {
         let flows = several(&asked.flows, wishes.flows.start);
         let mut add = |field| rows.add_field((recording, of), class, field);
         let duration = asked.duration.map(&mut add);
+        let series = asked.series.iter().map(|&field| add(field) + 1);
+        let end = series.last().unwrap_or_default();
+        let series = end - asked.series.len()..end;
         let track = match wishes.tracks {
             Some(_) => TrackSource::Fields(fields),
-            None => match own_track(of, class).filter(|_| has_own) {
+            None => match own {
                 Some(fields) => {
                     let columns = fields.into_iter().map(add);
                     TrackSource::Own(columns.map(|column| column..column + 1).collect())
@@ -278,6 +322,7 @@ impl TrackPlan {
             duration,
             counters,
             flows,
+            series,
         }
     }
 
@@ -286,6 +331,16 @@ impl TrackPlan {
     pub(crate) fn classes(&self, recording: usize) -> &[Option<ClassTracks>] {
         &self.classes[recording]
     }
+}
+
+/// Fields that are series: the optional ones, or those with the values themselves.
+fn series(of: &AnyRecording, class: usize, values: &[FieldId]) -> Vec<FieldId> {
+    let schema = &of.event_classes()[class].schema;
+    let outer = |&field: &FieldId| match schema.field(field).parent {
+        Some(parent) if schema.field(parent).name.is_some() => parent,
+        _ => field,
+    };
+    values.iter().map(outer).collect()
 }
 
 /// The fields of own tracks in traces that were made of event logs.

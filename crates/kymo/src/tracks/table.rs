@@ -19,6 +19,9 @@ pub(crate) enum TrackKey {
     Own(usize, Key),
     /// Values of fields, of whatever recording.
     Fields(Key),
+    /// A series beside a track: the number of that, event class, position among the series of the class, and
+    /// position in an array.
+    Series(u32, u32, u32, Option<u32>),
 }
 
 /// Numbers tracks as they come; of very many the later ones are one.
@@ -47,6 +50,14 @@ impl TrackTable {
             recording,
             stream,
         }
+    }
+
+    /// The track of a series.
+    pub(crate) fn series(&mut self, track: u32, class: u32, at: u32, element: Option<u32>) -> u32 {
+        let key = TrackKey::Series(track, class, at, element);
+        let hash = self.known.hasher().hash_one((track, class, at, element));
+        let is_it = |known: &TrackKey| *known == key;
+        self.known.number(hash, is_it, || (key.clone(), 17))
     }
 
     /// What a number stands for; `None` of those beyond the limits.

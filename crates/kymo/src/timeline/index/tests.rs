@@ -3,16 +3,33 @@
 use std::path::Path;
 
 use kymo_index::{Bin, Cache};
-use kymo_model::EntryKind;
+use kymo_model::{EntryKind, Recording, Shift};
 use kymo_time::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
+use crate::AnyRecording;
+use crate::report::{Options as ReportOptions, Stats};
+use crate::timeline::contributions::own_begin;
 
 fn open(path: &Path) -> Timeline {
     let opened = crate::open::open(&[path.to_path_buf()], &crate::open::Options::default());
     assert!(opened.errors.is_empty(), "{:?}", opened.errors);
     Timeline::new(opened.recordings)
+}
+
+/// The same recordings, so much later.
+fn shifted(path: &Path, nanos: i64) -> Timeline {
+    let opened = crate::open::open(&[path.to_path_buf()], &crate::open::Options::default());
+    let mut recordings = opened.recordings;
+    let shift = Shift {
+        nanos: nanos.into(),
+        from_unix_epoch: false,
+    };
+    for recording in &mut recordings {
+        recording.shift(shift).unwrap();
+    }
+    Timeline::new(recordings)
 }
 
 fn window(begin: i64, end: i64) -> Window {
@@ -119,13 +136,35 @@ fn recordings_of_all_formats_have_the_summaries_of_their_rows() {
         "../kymo-perfetto/tests/traces",
     ] {
         let folder = root.join(folder);
-        let opened = crate::open::open(&[folder], &crate::open::Options::default());
-        for recording in opened.recordings {
-            // So fine that much would have to be counted.
-            let path = recording.path().to_path_buf();
+        let cache = tempfile::tempdir().unwrap();
+        let options = IndexOptions {
+            cache: Some(Cache::new(cache.path().join("cache"))),
+            ..IndexOptions::default()
+        };
+        for recording in shifted(&folder, 0).recordings() {
             looked_at += 1;
-            println!("{}", path.display());
-            compare(&Timeline::new(vec![recording]), &PARTS);
+            println!("{}", recording.path().display());
+        }
+        let timeline = shifted(&folder, 0);
+        timeline.index(options.clone()).wait();
+        compare(&timeline, &PARTS);
+        // Clocks may not be able to show a part of a microsecond.
+        for nanos in [-1, 123_456_789, -9_876_543_210_123] {
+            let timeline = shifted(&folder, nanos);
+            let index = timeline.index(options.clone());
+            for (state, of) in index.wait().iter().zip(timeline.recordings()) {
+                assert_eq!(state.read, 0, "{}: {nanos}", of.path().display());
+            }
+            let all = timeline.summary_of_rows(Window::ALL, None, 1);
+            let bins = || all.tracks.iter().flat_map(|of| &of.bins);
+            let first = bins().map(|(_, bin)| bin.first).min().unwrap();
+            let last = bins().map(|(_, bin)| bin.last).max().unwrap();
+            for (range, width) in [(Window::ALL, 1), (window(first, last), 1000)] {
+                assert_same(
+                    index.summary(range, None, width),
+                    timeline.summary_of_rows(range, None, width),
+                );
+            }
         }
     }
     assert!(looked_at > 10, "{looked_at}");
@@ -263,6 +302,7 @@ proptest! {
         end in 0.0..1.0,
         width in 1..400_usize,
         keep in 1..8_usize,
+        shift in prop_oneof![-1_000_000..1_000_000_i64, -(1_i64 << 60)..1 << 60],
     ) {
         let folder = tempfile::tempdir().unwrap();
         let trace = folder.path().join("trace");
@@ -280,6 +320,19 @@ proptest! {
         prop_assert!(state.kept.is_some(), "{:?}", state);
         let again = open(&trace).index(options()).wait();
         prop_assert_eq!(again[0].read, 0);
+        // The one index serves every shift.
+        let later = shifted(&trace, shift);
+        let index = later.index(options());
+        prop_assert_eq!(index.wait()[0].read, 0);
+        for (begin, end, width) in [(0, i64::MAX, width), (1_000_000, 1_040_000, width)] {
+            let range = window(shift + begin, end.saturating_add(shift));
+            assert_same(index.summary(range, None, width), later.summary_of_rows(range, None, width));
+        }
+        prop_assert_eq!(
+            std::fs::read_dir(folder.path().join("cache")).unwrap().count(),
+            1
+        );
+        same_stats(&later, options());
         prop_assert_eq!(again[0].rows, state.rows);
         write(&trace, &streams, keep);
         let grown = open(&trace);
@@ -288,6 +341,150 @@ proptest! {
         for (begin, end, width) in [(0, i64::MAX, 1), (0, i64::MAX, width), (1_000_000, 1_040_000, width)] {
             let range = window(begin, end);
             assert_same(index.summary(range, None, width), grown.summary_of_rows(range, None, width));
+        }
+    }
+}
+
+/// Counts with and without the index.
+fn same_stats(timeline: &Timeline, options: IndexOptions) {
+    use crate::filter::{Filter, Query};
+    let recordings = timeline.recordings();
+    let known = KnownCounts::new(recordings, &options);
+    let all = Stats::new(
+        recordings,
+        &Filter::new(&Query::default(), &[Window::ALL], recordings).unwrap(),
+        &ReportOptions::default(),
+    );
+    let middle = all.total.first.zip(all.total.last).map(|(first, last)| {
+        let middle = first.as_nanos() / 2 + last.as_nanos() / 2;
+        window(middle, last.as_nanos())
+    });
+    for window in [Some(Window::ALL), middle].into_iter().flatten() {
+        let filter = Filter::new(&Query::default(), &[window], recordings).unwrap();
+        let options = ReportOptions::default();
+        assert_eq!(
+            Stats::with_counts(recordings, &filter, &options, &known),
+            Stats::new(recordings, &filter, &options)
+        );
+    }
+}
+
+#[test]
+fn counts_are_taken_from_the_index() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folder = tempfile::tempdir().unwrap();
+    let options = || IndexOptions {
+        cache: Some(Cache::new(folder.path().join("cache"))),
+        ..IndexOptions::default()
+    };
+    for name in ["lttng-small", "lttng-discarded", "rfc-small"] {
+        let timeline = open(&root.join(name));
+        timeline.index(options()).wait();
+        let known = KnownCounts::new(timeline.recordings(), &options());
+        for (recording, of) in timeline.recordings().iter().enumerate() {
+            let mut events = 0;
+            for stream in 0..of.streams().len() {
+                for chunk in of.chunks(stream) {
+                    let counts = known.of_chunk(recording, stream, chunk.number).unwrap();
+                    if counts.first == chunk.number as u64 {
+                        events += counts.events();
+                    }
+                }
+            }
+            let all = timeline.summary_of_rows(Window::ALL, None, 1);
+            let of_recording = all.tracks.iter().filter(|of| of.recording == recording);
+            let bins = of_recording.flat_map(|of| &of.bins);
+            assert_eq!(events, bins.map(|(_, bin)| bin.count).sum::<u64>());
+        }
+        same_stats(&timeline, options());
+        same_stats(&shifted(&root.join(name), -5_000_000_001), options());
+    }
+}
+
+/// A packet is cut off in the middle of an event.
+#[test]
+fn faults_are_kept_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    std::fs::create_dir(&trace).unwrap();
+    write(
+        &trace,
+        &[vec![vec![(1000, 1), (2000, 2)], vec![(3000, 3)]]],
+        0,
+    );
+    let stream = trace.join("stream0");
+    let mut bytes = std::fs::read(&stream).unwrap();
+    // An event class that does not exist.
+    bytes[16 + 9] = 200;
+    std::fs::write(&stream, bytes).unwrap();
+    let options = || IndexOptions {
+        cache: Some(Cache::new(folder.path().join("cache"))),
+        ..IndexOptions::default()
+    };
+    let state = |options| open(&trace).index(options).wait().remove(0);
+    let built = state(options());
+    assert_eq!(
+        (built.rows, built.faults.len(), built.more_faults),
+        (2, 1, 0)
+    );
+    let again = state(options());
+    assert_eq!(
+        (again.read, again.faults.len(), again.more_faults),
+        (0, 0, 1)
+    );
+    let timeline = open(&trace);
+    let known = KnownCounts::new(timeline.recordings(), &options());
+    assert!(known.of_chunk(0, 0, 0).is_none() && known.of_chunk(0, 0, 1).is_some());
+    same_stats(&timeline, options());
+}
+
+/// Long ago something began, and much happened since: what is open is known on the way.
+#[test]
+fn slices_are_read_again_from_near() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.json");
+    let mut text = String::from("[");
+    for number in 0..100_000_u64 {
+        let (phase, thread) = match number % 5 {
+            0 | 3 => ("B", number % 7 % 2),
+            1 | 4 => ("E", number % 3 % 2),
+            _ => ("i", 1),
+        };
+        // Many at once, and then nothing for long.
+        let time = number / 10 * 50;
+        text += &format!(
+            "{{\"ph\":\"{phase}\",\"name\":\"n\",\"pid\":1,\"tid\":{thread},\"ts\":{time}}},\n"
+        );
+    }
+    text += "{\"ph\":\"i\",\"name\":\"end\",\"pid\":1,\"tid\":1,\"ts\":9999999}]";
+    std::fs::write(&path, text).unwrap();
+    let options = IndexOptions {
+        cache: Some(Cache::new(folder.path().join("cache"))),
+        ..IndexOptions::default()
+    };
+    for shift in [0, 77_777] {
+        let timeline = shifted(&path, shift);
+        let index = timeline.index(options.clone());
+        let state = index.wait().remove(0);
+        assert_eq!(state.read > 0, shift == 0);
+        let known = index.shared.lock()[0]
+            .index
+            .as_ref()
+            .unwrap()
+            .meta()
+            .clone();
+        assert!(!known.open.is_empty());
+        let at = known.open[0].time + own_begin(&timeline.recordings()[0]);
+        for (begin, end, width) in [
+            (at, at + 40_000, 400),
+            (at - 60_000, at + 70_000, 3000),
+            (at + 50_000_000, at + 50_100_000, 2000),
+        ] {
+            let range = window(begin, end);
+            assert_same(
+                index.summary(range, None, width),
+                timeline.summary_of_rows(range, None, width),
+            );
         }
     }
 }
@@ -348,9 +545,9 @@ fn estimates_are_marked_and_end() {
         rows: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
     };
-    let grid = Grid::new(i64::MIN, i64::MAX, 1);
-    let mut summary = Summary::new(&grid);
-    shared.estimate(0, None, &grid, &mut summary);
+    let summary = timeline.summarize(Window::ALL, 1, |grid, summary| {
+        shared.estimate(grid, None, summary);
+    });
     assert!(!summary.is_exact());
     assert_eq!(summary.tracks.len(), 2);
     let exact = timeline.summary(Window::ALL, None, 1);

@@ -1,0 +1,170 @@
+//! Answers from an index, and from the rows that it does not tell apart.
+
+use std::collections::BTreeSet;
+
+use kymo_index::{Answer, Grid, Index, Missing, Row};
+use kymo_model::{Recording, Track, TrackPath, TrackRule};
+
+use super::Done;
+use crate::AnyRecording;
+use crate::timeline::contributions::{ContributionSink, Contributions, stream_track};
+use crate::timeline::pass::run;
+use crate::timeline::summary::{Bins, OwnGrid, Within};
+
+/// Where rows are missing in more ranges, near ones are read together.
+const MOST_RANGES: i128 = 64;
+
+/// A track of which rows are missing.
+struct Partial {
+    number: u32,
+    known: Bins,
+    missing: Missing,
+}
+
+/// The bins of tracks from the index of their recording; rows that it does not tell apart are read again. `None` if
+/// there is no index, or it is damaged.
+pub(super) fn answer(
+    done: &Done,
+    of: &AnyRecording,
+    tracks: Option<&[(usize, TrackPath)]>,
+    grid: &OwnGrid,
+) -> Option<Vec<(Track, Bins)>> {
+    let index = done.index.as_ref()?;
+    let all: Vec<&Track> = index.tracks().collect();
+    let wanted: BTreeSet<u32> = match tracks {
+        None => (0..all.len() as u32).collect(),
+        Some(tracks) => {
+            let of_recording = tracks.iter().filter(|(of, _)| *of == grid.recording);
+            of_recording
+                .filter_map(|(_, path)| done.numbers.get(path).copied())
+                .collect()
+        }
+    };
+    let mut found = Vec::new();
+    let mut partial = Vec::new();
+    let mut answer = Answer::new(&grid.spans);
+    for number in wanted {
+        index.fill(number, &grid.spans, &mut answer).ok()?;
+        let (known, missing) = answer.take();
+        match missing {
+            None => found.push((all[number as usize].clone(), known)),
+            Some(missing) => partial.push(Partial {
+                number,
+                known,
+                missing,
+            }),
+        }
+    }
+    read_missing(of, (index, &all), grid, &mut partial);
+    for of in partial {
+        let track = all[of.number as usize].clone();
+        found.push((track, of.missing.complete(of.known)));
+    }
+    Some(found)
+}
+
+/// A part of a recording that is read again: rows from `begin` to `end` are looked at, both included.
+struct Part {
+    /// Where slices are known: before all rows from here on, those of [`Meta::open`](kymo_index::Meta) are open.
+    open: Option<usize>,
+    from: i64,
+    begin: i64,
+    end: i64,
+}
+
+/// What has to be read for some ranges.
+fn parts(ranges: Vec<(i64, i64)>, spans: &Grid, index: &Index, has_slices: bool) -> Vec<Part> {
+    let near = (i128::from(spans.end()) - i128::from(spans.begin())) / MOST_RANGES;
+    let mut parts: Vec<Part> = Vec::new();
+    for (begin, end) in ranges {
+        // What ends may have begun long before.
+        let open_at = &index.meta().open;
+        let after = open_at.partition_point(|at| at.time <= begin);
+        let open = after.checked_sub(1).filter(|_| has_slices);
+        let from = match (has_slices, open) {
+            (false, _) => begin,
+            (true, None) => i64::MIN,
+            (true, Some(open)) => open_at[open].time,
+        };
+        match parts.last_mut() {
+            Some(before) if i128::from(from) - i128::from(before.end) <= near => {
+                before.end = before.end.max(end);
+            }
+            _ => parts.push(Part {
+                open,
+                from,
+                begin,
+                end,
+            }),
+        }
+    }
+    parts
+}
+
+/// Reads the rows that are missing.
+fn read_missing(
+    of: &AnyRecording,
+    (index, all): (&Index, &[&Track]),
+    grid: &OwnGrid,
+    partial: &mut [Partial],
+) {
+    let spans = &grid.spans;
+    let ranges = partial.iter().flat_map(|of| of.missing.ranges());
+    let mut ranges: Vec<(i64, i64)> = ranges
+        .map(|&(begin, end)| (begin.max(spans.begin()), end.min(spans.end())))
+        .collect();
+    ranges.sort_unstable();
+    let has_slices = Contributions::new(of).has_slices();
+    // Where each stream is a track, only theirs are read.
+    let mut classes = 0..of.event_classes().len();
+    let rules = classes.all(|class| of.track_rule(class) == TrackRule::Stream);
+    let is_missing = |stream: usize| {
+        let track = stream_track(of, stream);
+        let is_of = |other: &Track| other.path.parts().first() == track.path.parts().first();
+        partial.iter().any(|of| is_of(all[of.number as usize]))
+    };
+    let first = |stream| match !rules || is_missing(stream) {
+        true => 0,
+        false => usize::MAX,
+    };
+    let first_chunks: Vec<usize> = (0..of.streams().len()).map(first).collect();
+    let mut places = vec![None; all.len()];
+    for (place, of) in partial.iter().enumerate() {
+        places[of.number as usize] = Some(place);
+    }
+    for part in parts(ranges, spans, index, has_slices) {
+        let within = Within {
+            window: grid.window(part.from, part.end),
+            first_chunks: first_chunks.clone(),
+        };
+        let mut contributions = Contributions::new(of);
+        contributions.know(all.iter().copied());
+        contributions.go_on(part.open.map(|open| &index.meta().open[open]));
+        let mut reread = Reread {
+            places: &places,
+            partial,
+            begin: part.begin,
+        };
+        run(of, &mut contributions, &within, &mut reread);
+    }
+}
+
+/// Adds rows where they are missing.
+struct Reread<'a> {
+    /// By number of the track.
+    places: &'a [Option<usize>],
+    partial: &'a mut [Partial],
+    /// Those before were added already.
+    begin: i64,
+}
+
+impl ContributionSink for Reread<'_> {
+    fn track(&mut self, _track: &Track) {}
+
+    fn row(&mut self, track: u32, row: Row) {
+        let place = self.places.get(track as usize).copied().flatten();
+        if let Some(place) = place.filter(|_| row.time >= self.begin) {
+            self.partial[place].missing.push(&row);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What tells the index of a recording from others, and what a cache has of recordings.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use kymo_index::{Cached, ChunkCounts, Index, Key};
+use kymo_model::{Recording, Tally};
+use kymo_time::Timestamp;
+
+use super::IndexOptions;
+use crate::AnyRecording;
+use crate::timeline::contributions::own_begin;
+
+/// What tells the index of a recording from others, however it is shifted; `None` where it is not in plain files.
+pub(super) fn key(of: &AnyRecording, opened: &[u8]) -> Option<Key> {
+    let own_begin = own_begin(of);
+    let mut hasher = DefaultHasher::new();
+    for (stream, info) in of.streams().iter().enumerate() {
+        (info.class, info.id, &info.name).hash(&mut hasher);
+        if let Some(clock) = &info.clock {
+            let begin = clock.timestamp(0).map(Timestamp::as_nanos);
+            let begin = begin.map(|begin| i128::from(begin) - i128::from(own_begin));
+            (&clock.name, clock.frequency, begin).hash(&mut hasher);
+        }
+        let first = of.chunk(stream, 0).and_then(|chunk| chunk.begin_time);
+        own(first, own_begin).hash(&mut hasher);
+    }
+    for class in of.event_classes() {
+        (class.id, class.stream_class, &class.name).hash(&mut hasher);
+    }
+    let mut options = opened.to_vec();
+    options.extend(hasher.finish().to_le_bytes());
+    match of {
+        AnyRecording::Ctf(trace) => {
+            let metadata = trace
+                .metadata_files()
+                .iter()
+                .map(|(path, _)| path.as_path());
+            let streams = trace.files().iter().map(|file| file.path.as_path());
+            let indexes = trace.files().iter().filter_map(|file| file.index.as_ref());
+            let indexes = indexes.map(|(path, _)| path.as_path());
+            let paths: Vec<&Path> = metadata.chain(streams).chain(indexes).collect();
+            Key::new(paths, options)
+        }
+        _ => Key::new([of.path()], options),
+    }
+}
+
+fn own(time: Option<Timestamp>, own_begin: i64) -> Option<i128> {
+    time.map(|time| i128::from(time.as_nanos()) - i128::from(own_begin))
+}
+
+/// For each stream the number of its chunks, and what tells them from others: of the first ones, if that many are
+/// known.
+pub(super) fn chunk_key(of: &AnyRecording, known: Option<&[u64]>) -> Vec<u64> {
+    let own_begin = own_begin(of);
+    let mut key = Vec::new();
+    for stream in 0..of.streams().len() {
+        let all = of.chunk_count(stream);
+        let count = known.and_then(|known| known.get(2 * stream));
+        let count = count.map_or(all, |&count| {
+            usize::try_from(count).unwrap_or(usize::MAX).min(all)
+        });
+        let mut hasher = DefaultHasher::new();
+        for chunk in of.chunks(stream).take(count) {
+            let times = [chunk.begin_time, chunk.end_time].map(|time| own(time, own_begin));
+            (chunk.bytes, chunk.begin, chunk.end, times).hash(&mut hasher);
+        }
+        key.extend([count as u64, hasher.finish()]);
+    }
+    key
+}
+
+/// Whether an index has all of a recording; `None` where it is of something else, or its times would be beyond those
+/// there are.
+pub(super) fn reaches(of: &AnyRecording, index: &Index) -> Option<bool> {
+    let own_begin = own_begin(of);
+    let fits = |own: i64| {
+        own.checked_add(own_begin)
+            .is_some_and(|time| time > i64::MIN)
+    };
+    let is_only_elsewhere = index.meta().only_at.is_some_and(|at| at != own_begin);
+    if is_only_elsewhere
+        || !index
+            .range()
+            .is_none_or(|(first, last)| fits(first) && fits(last))
+    {
+        return None;
+    }
+    let known = &index.meta().chunks;
+    let same = *known == chunk_key(of, Some(known));
+    let all = 0..of.streams().len();
+    let mut counts = all.map(|stream| of.chunk_count(stream) as u64);
+    same.then(|| counts.by_ref().eq(known.chunks(2).map(|of| of[0])))
+}
+
+/// How many events chunks have, as far as indexes in a cache know it, for [`Stats`](crate::report::Stats).
+#[derive(Debug, Default)]
+pub struct KnownCounts {
+    /// By recording: when its own time begins, and its counts in the order of streams and chunks.
+    recordings: Vec<(i64, Vec<ChunkCounts>)>,
+}
+
+impl KnownCounts {
+    /// Looks recordings up in the cache. Nothing is built or written there.
+    pub fn new(recordings: &[AnyRecording], options: &IndexOptions) -> Self {
+        let of_recording = |of: &AnyRecording| {
+            let key = key(of, &options.opened)?;
+            match options.cache.as_ref()?.get(&key)? {
+                Cached::Whole(index) if reaches(of, &index) == Some(true) => {
+                    Some((own_begin(of), index.into_meta().counts))
+                }
+                _ => None,
+            }
+        };
+        let recordings = recordings.iter();
+        let recordings = recordings.map(|of| of_recording(of).unwrap_or_default());
+        Self {
+            recordings: recordings.collect(),
+        }
+    }
+
+    /// The counts that a chunk is part of.
+    pub(crate) fn of_chunk(
+        &self,
+        recording: usize,
+        stream: usize,
+        chunk: usize,
+    ) -> Option<&ChunkCounts> {
+        let (_, all) = self.recordings.get(recording)?;
+        let place = (stream as u64, chunk as u64);
+        let after = all.partition_point(|of| (of.stream.into(), of.first) <= place);
+        let counts = all.get(after.checked_sub(1)?)?;
+        let is_within =
+            u64::from(counts.stream) == place.0 && place.1 - counts.first < counts.chunks;
+        is_within.then_some(counts)
+    }
+
+    /// A tally of a recording at times on the time line.
+    pub(crate) fn on_time_line(&self, recording: usize, tally: &Tally) -> Tally {
+        let own_begin = self.recordings.get(recording).map_or(0, |of| of.0);
+        let later =
+            |time: Timestamp| Timestamp::from_nanos(time.as_nanos().saturating_add(own_begin));
+        Tally {
+            first: tally.first.map(later),
+            last: tally.last.map(later),
+            ..*tally
+        }
+    }
+}

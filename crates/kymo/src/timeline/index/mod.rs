@@ -1,0 +1,249 @@
+//! The index of a timeline: built once, asked for summaries at any resolution.
+
+mod answer;
+mod build;
+mod cached;
+mod estimate;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use kymo_index::{Cache, Index};
+use kymo_model::{FaultReport, TrackPath};
+
+use super::Timeline;
+use super::summary::Summary;
+use crate::pipeline::Window;
+
+pub use cached::KnownCounts;
+
+/// How a timeline is indexed.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct IndexOptions {
+    /// Where indexes are kept; without, they are built anew.
+    pub cache: Option<Cache>,
+    /// How the recordings were [opened](crate::open::Options::index_key).
+    pub opened: Vec<u8>,
+}
+
+/// What became of the index of a recording.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct IndexState {
+    /// Rows that are in it.
+    pub rows: u64,
+    /// Tracks that are in it.
+    pub tracks: usize,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// How many of its rows were read now; of an index that was in the cache, none.
+    pub read: u64,
+    /// Where it is kept.
+    pub kept: Option<PathBuf>,
+    /// Why it is not kept or not made.
+    pub problem: Option<String>,
+    /// Damage met within chunks as it was made; at most [`MOST_FAULTS`](crate::report::MOST_FAULTS).
+    pub faults: Vec<FaultReport>,
+    /// How many faults there are beyond those: of what was not read now, all.
+    pub more_faults: u64,
+}
+
+/// The index of a timeline, which is being built by a thread of its own until it is whole, or this is dropped.
+#[derive(Debug)]
+pub struct TimelineIndex {
+    shared: Arc<Shared>,
+    worker: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    timeline: Timeline,
+    options: IndexOptions,
+    /// By recording; in order.
+    done: Mutex<Vec<Arc<Done>>>,
+    changed: Condvar,
+    stop: AtomicBool,
+    /// Rows and bytes that have been read so far.
+    rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A recording that was gone through.
+#[derive(Debug)]
+struct Done {
+    /// `None` where it has no index: then its rows are counted.
+    index: Option<Index>,
+    /// The number of each track.
+    numbers: HashMap<TrackPath, u32>,
+    state: IndexState,
+}
+
+impl Timeline {
+    /// Begins to build the index, or takes it from the cache.
+    pub fn index(&self, options: IndexOptions) -> TimelineIndex {
+        let shared = Arc::new(Shared {
+            // Not with the index that it may have: the two would never end.
+            timeline: Self {
+                recordings: Arc::clone(&self.recordings),
+                watched: None,
+                index: Arc::default(),
+            },
+            options,
+            done: Mutex::default(),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        });
+        let work = {
+            let shared = Arc::clone(&shared);
+            move || shared.work()
+        };
+        let worker = std::thread::Builder::new().spawn(work);
+        if worker.is_err() {
+            shared.work();
+        }
+        TimelineIndex {
+            shared,
+            worker: worker.ok(),
+        }
+    }
+
+    /// What happened on tracks in a range of time that is shown in so many columns: in all spans that the range
+    /// touches. The spans are the shortest that are a power of two nanoseconds and of which there are at most
+    /// twice as many as columns.
+    ///
+    /// The first summary builds an index in temporary storage, and waits for it. Who does not want to wait, or to
+    /// keep the index, asks [`TimelineIndex::summary`].
+    pub fn summary(
+        &self,
+        range: Window,
+        tracks: Option<&[(usize, TrackPath)]>,
+        width: usize,
+    ) -> Summary {
+        let index = self
+            .index
+            .get_or_init(|| self.index(IndexOptions::default()));
+        index.wait();
+        index.summary(range, tracks, width)
+    }
+}
+
+impl Drop for TimelineIndex {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(worker) = self.worker.take() {
+            // What it panicked with was shown.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl TimelineIndex {
+    /// Waits until it is whole. What became of the recordings, in their order.
+    pub fn wait(&self) -> Vec<IndexState> {
+        while !self.wait_for(Duration::from_secs(1)) {}
+        let done = self.shared.lock();
+        done.iter().map(|done| done.state.clone()).collect()
+    }
+
+    /// Waits until it is whole, or so long. Whether it is.
+    pub fn wait_for(&self, time: Duration) -> bool {
+        let shared = &*self.shared;
+        let begin = Instant::now();
+        let mut done = shared.lock();
+        loop {
+            let is_whole = done.len() == shared.timeline.recordings.len() || self.is_ended();
+            let left = time.saturating_sub(begin.elapsed());
+            if is_whole || left.is_zero() {
+                return is_whole;
+            }
+            // Who ends without having done all tells nobody.
+            let step = left.min(Duration::from_millis(50));
+            let waited = shared.changed.wait_timeout(done, step);
+            done = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn is_ended(&self) -> bool {
+        self.worker.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// How many bytes of the recordings have been read.
+    pub fn bytes_read(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The same as [`Timeline::summary`] at once: of recordings that have not been gone through yet, it is
+    /// guessed from the sizes of chunks, which is [said](TrackSummary::is_estimate). Asked again, more is known.
+    pub fn summary(
+        &self,
+        range: Window,
+        tracks: Option<&[(usize, TrackPath)]>,
+        width: usize,
+    ) -> Summary {
+        let shared = &*self.shared;
+        let timeline = &shared.timeline;
+        let done = shared.lock().clone();
+        timeline.summarize(range, width, |grid, summary| {
+            let recording = grid.recording;
+            let Some(done) = done.get(recording) else {
+                return match self.is_ended() {
+                    true => timeline.count_rows(grid, tracks, summary),
+                    false => shared.estimate(grid, tracks, summary),
+                };
+            };
+            let of = &timeline.recordings[recording];
+            let known = answer::answer(done, of, tracks, grid);
+            let Some((found, index)) = known.zip(done.index.as_ref()) else {
+                // It has no index, or a block was damaged later, which is found only now.
+                return timeline.count_rows(grid, tracks, summary);
+            };
+            for (track, bins) in found {
+                summary.add(grid, track, bins, false);
+            }
+            summary.untimed += index.meta().untimed;
+        })
+    }
+}
+
+impl Done {
+    /// A recording with an index.
+    fn new(index: Index, state: IndexState) -> Self {
+        let numbers = index.tracks().enumerate();
+        let numbers = numbers.map(|(number, track)| (track.path.clone(), number as u32));
+        let numbers: HashMap<_, _> = numbers.collect();
+        let state = IndexState {
+            rows: index.meta().rows,
+            tracks: numbers.len(),
+            bytes: index.bytes().len() as u64,
+            more_faults: (index.meta().faults).saturating_sub(state.faults.len() as u64),
+            ..state
+        };
+        Self {
+            numbers,
+            state,
+            index: Some(index),
+        }
+    }
+
+    /// A recording without one.
+    fn none(problem: &str) -> Self {
+        let problem = Some(problem.to_string());
+        Self {
+            index: None,
+            numbers: HashMap::new(),
+            state: IndexState {
+                problem,
+                ..IndexState::default()
+            },
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Goes through the rows of a recording, in any number of threads, and hands on what they add.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use kymo_index::ChunkCounts;
+use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Tally, Walk};
+use kymo_text::Line;
+use kymo_time::Timestamp;
+
+use super::contributions::{ContributionSink, Contributions, own_begin};
+use super::rows::RowRenderer;
+use crate::AnyRecording;
+use crate::pipeline::{self, NO_TIME, Output, RowRun, Select};
+use crate::report::MOST_FAULTS;
+use crate::show::Sink;
+use crate::tracks::TrackPlan;
+use kymo_io::in_threads;
+
+/// The size of a chunk that is decoded as a whole.
+const MOST_PLAIN: u64 = 4 << 20;
+
+/// Neighbouring chunks are counted together up to so many events, and so many chunks.
+const MOST_TOGETHER: u64 = 1 << 14;
+const MOST_CHUNKS: u64 = 64;
+
+/// What was met beside rows.
+#[derive(Debug, Default)]
+pub(super) struct Met {
+    /// Faults within chunks; at most [`MOST_FAULTS`].
+    pub(super) faults: Vec<FaultReport>,
+    /// How many faults there are beyond those.
+    pub(super) more_faults: u64,
+    /// The events of chunks, at the recording's own times, if they were counted.
+    pub(super) counts: Vec<ChunkCounts>,
+}
+
+impl Met {
+    fn fault(&mut self, fault: FaultReport) {
+        match self.faults.len() < MOST_FAULTS {
+            true => self.faults.push(fault),
+            false => self.more_faults += 1,
+        }
+    }
+
+    /// Adds the counts of the chunk behind those that were added before.
+    fn chunk(&mut self, stream: usize, chunk: usize, tallies: &[Tally]) {
+        let (stream, chunk) = (stream as u32, chunk as u64);
+        let is_next = |of: &&mut ChunkCounts| {
+            let is_next = of.stream == stream && of.first + of.chunks == chunk;
+            is_next && of.chunks < MOST_CHUNKS && of.events() < MOST_TOGETHER
+        };
+        let mut known = self.counts.last_mut().filter(is_next);
+        let counts = match known.take() {
+            Some(counts) => counts,
+            None => {
+                self.counts.push(ChunkCounts {
+                    stream,
+                    first: chunk,
+                    chunks: 0,
+                    classes: Vec::new(),
+                });
+                let last = self.counts.len() - 1;
+                &mut self.counts[last]
+            }
+        };
+        counts.chunks += 1;
+        tallies.iter().for_each(|tally| counts.add(tally));
+    }
+}
+
+/// Goes through rows of a recording in the order of the merge, and hands on what they add.
+pub(super) fn run<S: Select>(
+    of: &AnyRecording,
+    contributions: &mut Contributions<'_>,
+    select: &S,
+    sink: &mut impl ContributionSink,
+) -> Met {
+    let plan = TrackPlan::of_rules(of);
+    let of = std::slice::from_ref(of);
+    let mut gather = Gather {
+        plan: &plan,
+        contributions,
+        sink,
+    };
+    let mut met = Met::default();
+    let options = pipeline::Options::default();
+    // Its output takes everything.
+    let _ = pipeline::run(of, select, &options, &mut gather, &mut met);
+    met
+}
+
+impl Output for Met {
+    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
+        self.fault(fault.clone());
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether all chunks are so small that each can be decoded as a whole.
+pub(super) fn has_small_chunks(of: &AnyRecording) -> bool {
+    let fits = |chunk: kymo_model::Chunk| chunk.bytes <= MOST_PLAIN;
+    (0..of.streams().len()).all(|stream| of.chunks(stream).all(fits))
+}
+
+/// The same as [`run`] for all rows from some chunk of each stream on, one stream after the other, of a recording
+/// whose rows are [plain](Contributions::is_plain) and whose chunks are [small](has_small_chunks): so little is asked
+/// of each row that the pipeline would take most of the time. Events are counted, too.
+pub(super) fn run_plain(
+    of: &AnyRecording,
+    contributions: &mut Contributions<'_>,
+    first_chunks: &[usize],
+    sink: &mut (impl ContributionSink + Send),
+) -> Met {
+    let threads = pipeline::Options::default().threads;
+    let own_begin = own_begin(of);
+    // Of each stream, the number of chunks before it, and its first chunk.
+    let mut streams = Vec::new();
+    let mut count = 0;
+    for stream in 0..of.streams().len() {
+        let all = of.chunk_count(stream);
+        let first = first_chunks.get(stream).map_or(0, |&first| first.min(all));
+        streams.push((count, first));
+        count += all - first;
+    }
+    let state = Mutex::new(InOrder {
+        contributions,
+        sink,
+        met: Met::default(),
+        next: 0,
+        waiting: BTreeMap::new(),
+        spare: Vec::new(),
+    });
+    let changed = Condvar::new();
+    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    let classes = of.event_classes().len();
+    in_threads(
+        count,
+        threads,
+        || vec![0; classes],
+        |places, number| {
+            let stream = streams.partition_point(|&(before, _)| before <= number) - 1;
+            let (before, first) = streams[stream];
+            let mut plain = PlainChunk {
+                own_begin,
+                stream,
+                number: first + number - before,
+                ..lock().spare.pop().unwrap_or_default()
+            };
+            if let Some(chunk) = of.chunk(stream, plain.number) {
+                let content_bits = of.content_bits(&chunk);
+                let mut event = None;
+                let walked = of.walk(
+                    &chunk,
+                    WalkPlain {
+                        chunk: &mut plain,
+                        places,
+                        event: &mut event,
+                        content_bits,
+                    },
+                );
+                plain.tallies.iter().for_each(|of| places[of.class] = 0);
+                plain.fault = walked.err().map(|fault| of.report(&chunk, event, fault));
+            }
+            let mut state = lock();
+            // Who works on the next one never waits.
+            while number > state.next + 4 * threads {
+                state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.add(number, plain);
+            changed.notify_all();
+            state.sink.goes_on()
+        },
+    );
+    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    state.met
+}
+
+/// The events of a chunk.
+#[derive(Default)]
+struct PlainChunk {
+    own_begin: i64,
+    stream: usize,
+    number: usize,
+    /// When they were, and their classes.
+    rows: Vec<(i64, u32)>,
+    /// At the recording's own times.
+    tallies: Vec<Tally>,
+    fault: Option<FaultReport>,
+}
+
+struct WalkPlain<'a> {
+    chunk: &'a mut PlainChunk,
+    /// By class, one more than the position of its tally; 0 if it has none.
+    places: &'a mut [u32],
+    /// Number and class of the event in hand.
+    event: &'a mut Option<(u64, usize)>,
+    content_bits: u64,
+}
+
+impl Walk for WalkPlain<'_> {
+    type Output = Result<(), Fault>;
+
+    fn walk<C: Cursor>(self, mut cursor: C) -> Result<(), Fault> {
+        let Self { chunk, places, .. } = self;
+        // Where the event before begins, and the place of its tally.
+        let mut before: Option<(u64, usize)> = None;
+        loop {
+            *self.event = None;
+            let Some(event) = cursor.next_event()? else {
+                if let Some((begin, place)) = before {
+                    chunk.tallies[place].bits += self.content_bits.saturating_sub(begin);
+                }
+                return Ok(());
+            };
+            let (class, begin) = (event.class_index(), event.begin_bit());
+            *self.event = Some((event.number(), class));
+            if let Some((begin_before, place)) = before {
+                chunk.tallies[place].bits += begin.saturating_sub(begin_before);
+            }
+            let time = event.timestamp();
+            let nanos = time.map_or(NO_TIME, Timestamp::as_nanos);
+            chunk.rows.push((nanos, class as u32));
+            let place = match places[class] {
+                0 => {
+                    chunk.tallies.push(Tally {
+                        class,
+                        events: 0,
+                        bits: 0,
+                        first: None,
+                        last: None,
+                    });
+                    places[class] = chunk.tallies.len() as u32;
+                    chunk.tallies.len() - 1
+                }
+                place => place as usize - 1,
+            };
+            before = Some((begin, place));
+            let tally = &mut chunk.tallies[place];
+            tally.events += 1;
+            if time.is_some() {
+                let own = Timestamp::from_nanos(nanos.saturating_sub(chunk.own_begin));
+                if tally.first.is_none_or(|first| own < first) {
+                    tally.first = Some(own);
+                }
+                tally.last = tally.last.max(Some(own));
+            }
+        }
+    }
+}
+
+/// Takes the rows of chunks in the order of the chunks.
+struct InOrder<'a, 'r, S> {
+    contributions: &'a mut Contributions<'r>,
+    sink: &'a mut S,
+    met: Met,
+    next: usize,
+    waiting: BTreeMap<usize, PlainChunk>,
+    /// Memory of chunks that were taken.
+    spare: Vec<PlainChunk>,
+}
+
+impl<S: ContributionSink> InOrder<'_, '_, S> {
+    fn add(&mut self, number: usize, chunk: PlainChunk) {
+        self.waiting.insert(number, chunk);
+        while let Some(mut chunk) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            self.sink.run(chunk.stream, chunk.number, chunk.rows.len());
+            let rows = chunk.rows.iter().copied();
+            self.contributions.plain_rows(chunk.stream, rows, self.sink);
+            match chunk.fault.take() {
+                Some(fault) => self.met.fault(fault),
+                None => self.met.chunk(chunk.stream, chunk.number, &chunk.tallies),
+            }
+            chunk.rows.clear();
+            chunk.tallies.clear();
+            self.spare.push(chunk);
+        }
+    }
+}
+
+struct Gather<'a, 'r, S> {
+    plan: &'a TrackPlan,
+    contributions: &'a mut Contributions<'r>,
+    sink: &'a mut S,
+}
+
+impl<'a, S: ContributionSink> Sink for Gather<'a, '_, S> {
+    type Renderer = RowRenderer<'a>;
+
+    const ROWS: bool = true;
+
+    fn renderer(&self) -> RowRenderer<'a> {
+        RowRenderer::new(&self.plan.rows)
+    }
+
+    fn is_by_stream(&self) -> bool {
+        // Nothing depends on the order of rows of several streams.
+        self.contributions.is_by_stream()
+    }
+
+    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+        self.plan.rows.looks_at(recording, of, class, field)
+    }
+
+    fn rows(
+        &mut self,
+        run: RowRun<'_>,
+        _of: &[AnyRecording],
+        _out: &mut Line,
+        _warnings: &mut Vec<u8>,
+    ) -> bool {
+        self.sink.run(run.stream, run.chunk, run.entries.len());
+        self.contributions.rows(run, self.plan, self.sink);
+        self.sink.goes_on()
+    }
+}
