@@ -5,6 +5,7 @@ use kymo_text::Line;
 
 use super::span::{END, START, Span};
 use super::{DAEMON, MACHINE, WAIT, locking, machine};
+use crate::graph::elements::{Element, Kind};
 use crate::graph::{Bounds, Script};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
@@ -90,12 +91,14 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         locking(words),
         daemon.as_deref(),
     )?;
-    let columns = script.columns.iter();
+    let columns = script.elements.iter();
     let table = Table {
         columns: columns
-            .filter_map(|(variable, legend)| {
-                let series = known[*variable].series()?;
-                Some((series, &**legend))
+            .filter_map(|element| match element.kind {
+                Kind::Export { variable } => {
+                    Some((known[variable].series()?, element.legend.as_bytes()))
+                }
+                _ => None,
             })
             .collect(),
         times: words.has("showtime"),
@@ -104,8 +107,13 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     if table.columns.is_empty() {
         return Err(Failure::new("no XPORT found, nothing to do"));
     }
-    if !script.untold.is_empty() {
-        let words = String::from_utf8_lossy(&script.untold.join(b", ".as_slice())).into_owned();
+    let mut untold: Vec<&str> = Vec::new();
+    for element in &script.elements {
+        let name = command(element).filter(|name| !untold.contains(name));
+        untold.extend(name);
+    }
+    if !untold.is_empty() {
+        let words = untold.join(", ");
         session.warn(format_args!(
             "the table does not have what these words tell: {words}"
         ));
@@ -114,6 +122,23 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         true => table.json(&bounds, session),
         false => table.xml(&bounds, session),
     }
+}
+
+/// The command of an element that rrdtool writes to its table, and kymo does not.
+fn command(element: &Element) -> Option<&'static str> {
+    Some(match &element.kind {
+        Kind::Export { .. } => return None,
+        Kind::Print { graphic: false, .. } => "PRINT",
+        Kind::Print { graphic: true, .. } => "GPRINT",
+        Kind::Comment => "COMMENT",
+        Kind::Align(_) => "TEXTALIGN",
+        Kind::HorizontalRule { .. } => "HRULE",
+        Kind::VerticalRule { .. } => "VRULE",
+        _ if element.legend.is_empty() => return None,
+        Kind::Line { .. } => "LINE",
+        Kind::Area { .. } => "AREA",
+        Kind::Tick { .. } => "TICK",
+    })
 }
 
 fn number(text: &[u8]) -> Option<i64> {

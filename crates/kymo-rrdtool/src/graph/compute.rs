@@ -18,14 +18,18 @@ use crate::{Failure, Session, daemon};
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Series(Series),
-    Value(f64),
+    Value {
+        value: f64,
+        /// When it was, in seconds since 1970; `None` if it is of no particular time.
+        time: Option<i64>,
+    },
 }
 
 impl Known {
     fn as_variable(&self) -> Variable<'_> {
         match self {
             Self::Series(series) => Variable::Series(series),
-            Self::Value(value) => Variable::Number(*value),
+            Self::Value { value, .. } => Variable::Number(*value),
         }
     }
 
@@ -33,7 +37,7 @@ impl Known {
     pub(crate) fn series(&self) -> Option<&Series> {
         match self {
             Self::Series(series) => Some(series),
-            Self::Value(_) => None,
+            Self::Value { .. } => None,
         }
     }
 }
@@ -93,13 +97,14 @@ impl Script {
                 Action::Summarise { variable, summary } => {
                     let of = known[*variable].series();
                     let value = of.map_or(f64::NAN, |series| summary.of(series));
-                    known.push(Known::Value(value));
+                    let time = of.and_then(|series| summary.time_in(series));
+                    known.push(Known::Value { value, time });
                 }
                 Action::Shift { variable, by } => {
                     let by = match *by {
                         Shift::Seconds(seconds) => seconds,
                         Shift::Variable(by) => match known[by] {
-                            Known::Value(value) => value as i64,
+                            Known::Value { value, .. } => value as i64,
                             Known::Series(_) => 0,
                         },
                     };

@@ -4,10 +4,14 @@
 //! [`words`] takes words such as `DEF:a=load.rrd:load:AVERAGE` apart, [`Script`] is what they say
 //! together, and [`Script::compute`] does it.
 
+pub(crate) mod colour;
 mod compute;
+pub(crate) mod elements;
+pub(crate) mod format;
 mod script;
 mod words;
 
+pub(crate) use compute::Known;
 pub(crate) use script::Script;
 
 use crate::Failure;
