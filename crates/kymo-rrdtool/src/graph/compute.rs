@@ -2,13 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kymo_io::Locking;
-use kymo_machine::Machine;
 use kymo_rrd::Source;
 use kymo_rrd::engine::{Wanted, fetch};
 use kymo_rrd::rpn::{EvaluateError, MAX_ROWS, Program, Series, Stack, Surroundings, Variable};
 
-use super::Bounds;
+use super::{Bounds, Request};
 use super::script::{Action, Read, Script, Shift};
 use crate::open::with_sources;
 use crate::path::shown;
@@ -53,11 +51,10 @@ impl Script {
         &self,
         session: &mut Session<'_>,
         bounds: &Bounds,
-        machine: Option<&'static Machine>,
-        locking: Locking,
-        daemon: Option<&str>,
+        request: &Request<'_>,
     ) -> Result<Vec<Known>, Failure> {
-        self.flush(session, daemon)?;
+        let (machine, locking) = (request.machine, request.locking);
+        self.flush(session, request.daemon)?;
         let mut files: Vec<&[u8]> = Vec::new();
         let mut places = HashMap::new();
         for action in &self.actions {
@@ -68,13 +65,26 @@ impl Script {
                 });
             }
         }
+        if request.missing_is_unknown {
+            files.retain(|file| {
+                with_sources(session, &[file], machine, locking, |_, _| Ok(())).is_ok()
+            });
+            places = files.iter().enumerate().map(|(place, file)| (*file, place)).collect();
+        }
         // All files are read before anything is computed.
         let read = with_sources(session, &files, machine, locking, |_, sources| {
             let reads = self.actions.iter().filter_map(|action| match action {
                 Action::Read(read) => Some(read),
                 _ => None,
             });
-            let series = reads.map(|read| series(read, &sources[places[&*read.file]], bounds));
+            let series = reads.map(|read| {
+                let place = places.get(&*read.file);
+                match place.map(|place| series(read, &sources[*place], bounds)) {
+                    Some(Err(_)) | None if request.missing_is_unknown => unknown(read),
+                    Some(series) => series,
+                    None => unknown(read),
+                }
+            });
             series.collect::<Result<Vec<_>, _>>()
         })?;
         let mut read = read.into_iter();
@@ -141,6 +151,13 @@ impl Script {
         }
         Ok(())
     }
+}
+
+/// The series of a file that is missing.
+fn unknown(read: &Read) -> Result<Series, Failure> {
+    let Bounds { start, end, .. } = read.bounds;
+    let series = Series::new(start, (end - start).max(1), vec![f64::NAN]);
+    series.ok_or_else(|| Failure::new("the times are out of range"))
 }
 
 /// What is asked of a file.

@@ -90,6 +90,17 @@ pub(crate) enum Alignment {
     Center,
 }
 
+impl Alignment {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Right => "right",
+            Self::Justified => "justified",
+            Self::Center => "center",
+        }
+    }
+}
+
 /// A value as text.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
@@ -97,8 +108,6 @@ pub(crate) struct Text {
     /// How a series becomes one value; `None` if the variable is one.
     pub(crate) function: Option<&'static str>,
     pub(crate) form: Form,
-    /// The format as it is written.
-    pub(crate) format: String,
 }
 
 /// What a text shows.
@@ -392,7 +401,6 @@ impl Script {
             variable,
             function,
             form,
-            format,
         })
     }
 }

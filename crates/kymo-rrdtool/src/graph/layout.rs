@@ -1,5 +1,7 @@
 //! Where the parts of a picture are.
 
+use kymo_draw::Fonts;
+
 use super::compute::Known;
 use super::legend::{Legend, raw_texts};
 use super::metrics::Metrics;
@@ -42,6 +44,7 @@ impl Layout {
         known: &[Known],
         options: &GraphOptions,
         bounds: (i64, i64),
+        fonts: &Fonts,
     ) -> Result<Self, Failure> {
         let (width, height) = (i64::from(options.width), i64::from(options.height));
         if options.only_graph {
@@ -54,7 +57,7 @@ impl Layout {
                 ..Self::default()
             });
         }
-        let metrics = &Metrics::new(options);
+        let metrics = &Metrics::new(options, fonts);
         let size = |kind| options.font(kind).size;
         let watermark = match options.watermark.is_empty() {
             true => 0,
