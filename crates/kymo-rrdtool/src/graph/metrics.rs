@@ -34,20 +34,23 @@ impl<'o> Metrics<'o> {
         TabStops { first: step, step }
     }
 
-    /// The width of a text, in pixels.
+    /// The width of a text, in pixels. Glyphs are as wide as whole pixels of the zoomed picture.
     pub(crate) fn width(&self, kind: TextKind, text: &str) -> f64 {
-        let font = self.font(kind);
+        let zoom = self.options.zoom;
+        let mut font = self.font(kind);
+        font.size *= zoom;
         let stop = self.tabs().step;
         let mut lines = text.split('\n').map(|line| {
             let mut parts = line.split('\t');
             let first = parts.next().unwrap_or_default();
-            parts.fold(self.fonts.text_width(&font, first), |at, part| {
+            parts.fold(self.fonts.text_width(&font, first) / zoom, |at, part| {
                 let at = ((at / stop).floor() + 1.0) * stop;
-                at + self.fonts.text_width(&font, part)
+                at + self.fonts.text_width(&font, part) / zoom
             })
         });
         let first = lines.next().unwrap_or_default();
-        lines.fold(first, f64::max)
+        // Parts of a pixel count as one, but not those that are left of a division.
+        (lines.fold(first, f64::max) - 1e-6).ceil()
     }
 
     /// The height of a text, in pixels.
