@@ -25,6 +25,8 @@ pub(crate) struct GlyphRun {
     pub(crate) size: f64,
     pub(crate) colour: Colour,
     pub(crate) glyphs: Vec<PlacedGlyph>,
+    /// The sum of the advances.
+    pub(crate) length: f64,
     /// What is behind the glyphs.
     pub(crate) background: Option<(Path, Colour)>,
     /// Lines over or under the glyphs, in their colour.
@@ -246,6 +248,7 @@ pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Ro
             face: piece.face,
             size: pixels * zoom,
             colour: piece.style.colour,
+            length: (piece.end - piece.x) * zoom,
             glyphs: piece
                 .glyphs
                 .iter()

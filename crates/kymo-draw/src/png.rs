@@ -80,5 +80,3 @@ fn chunk(file: &mut Vec<u8>, name: &[u8; 4], data: &[u8]) {
     file.extend(sum.to_be_bytes());
 }
 
-#[cfg(test)]
-pub(crate) mod tests;
