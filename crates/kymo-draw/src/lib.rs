@@ -19,59 +19,33 @@
 //! ```
 
 mod font;
+mod layout;
+mod markup;
+mod eps;
+mod glyphs;
+mod pdf;
 mod picture;
+mod png;
+mod raster;
+mod stroke;
+mod svg;
 
 pub use font::{BUILT_IN_FAMILY, Font, FontMetrics, Fonts, PIXELS_PER_POINT};
+pub use layout::Extents;
+pub use eps::eps;
+pub use pdf::pdf;
 pub use picture::*;
+pub use png::png;
+pub use svg::svg;
 
-/// Renders a picture as PNG.
-///
-/// # Errors
-/// The picture is too large.
-pub fn png(
-    picture: &Picture,
-    fonts: &Fonts,
-    options: &RenderOptions,
-) -> Result<Vec<u8>, DrawError> {
-    let _ = (fonts, options);
-    Err(DrawError::Size {
-        width: picture.width.into(),
-        height: picture.height.into(),
-    })
-}
-
-/// Renders a picture as SVG 1.1, with glyph outlines as symbols as cairo writes it.
-///
-/// # Errors
-/// The picture is too large.
-pub fn svg(
-    picture: &Picture,
-    fonts: &Fonts,
-    options: &RenderOptions,
-) -> Result<Vec<u8>, DrawError> {
-    png(picture, fonts, options)
-}
-
-/// Renders a picture as PDF with its fonts embedded.
-///
-/// # Errors
-/// The picture is too large.
-pub fn pdf(
-    picture: &Picture,
-    fonts: &Fonts,
-    options: &RenderOptions,
-) -> Result<Vec<u8>, DrawError> {
-    png(picture, fonts, options)
-}
-
-/// Renders a picture as encapsulated PostScript.
-///
-/// # Errors
-/// The picture is too large.
-pub fn eps(
-    picture: &Picture,
-    fonts: &Fonts,
-    options: &RenderOptions,
-) -> Result<Vec<u8>, DrawError> {
-    png(picture, fonts, options)
+/// The size of a rendered picture in device pixels.
+fn device_size(picture: &Picture, options: &RenderOptions) -> Result<(f64, f64), DrawError> {
+    let (width, height) = (f64::from(picture.width) * options.zoom, f64::from(picture.height) * options.zoom);
+    let side = f64::from(MAX_SIDE);
+    // Comparisons with what is not a number fail.
+    if width <= side && height <= side && width * height <= f64::from(MAX_PIXELS) && options.zoom > 0.0 {
+        Ok((width, height))
+    } else {
+        Err(DrawError::Size { width, height })
+    }
 }

@@ -6,6 +6,7 @@ use skrifa::metrics::{GlyphMetrics, Metrics};
 use skrifa::outline::{
     DrawSettings, Engine, HintingInstance, HintingOptions, OutlinePen, SmoothMode, Target,
 };
+use skrifa::raw::TableProvider;
 use skrifa::{FontRef, GlyphId, MetadataProvider, attribute, string::StringId};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -92,6 +93,21 @@ impl OutlinePen for Glyph {
     }
 }
 
+/// Lines and shifted baselines, in units of the font's size.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Decorations {
+    /// Upper edge of an underline below the baseline.
+    pub(crate) underline_top: f64,
+    pub(crate) underline_thickness: f64,
+    /// Upper edge of a strikeout above the baseline.
+    pub(crate) strikeout_top: f64,
+    pub(crate) strikeout_thickness: f64,
+    /// How far the baseline of a subscript is below.
+    pub(crate) subscript: f64,
+    /// How far the baseline of a superscript is above.
+    pub(crate) superscript: f64,
+}
+
 /// A face of a font file.
 pub(crate) struct Face {
     data: Cow<'static, [u8]>,
@@ -103,12 +119,13 @@ pub(crate) struct Face {
     /// Ascent and descent in units of the font, both positive.
     pub(crate) ascent: f64,
     pub(crate) descent: f64,
+    pub(crate) decorations: Decorations,
     /// Prepared hinting, by size and mode: preparing it costs as much as many glyphs.
     hinting: Mutex<HashMap<(u32, TextMode), Option<Arc<HintingInstance>>>>,
 }
 
 impl Face {
-    /// DejaVu Sans Mono.
+    /// DejaVu Sans Mono; what its tables say is written out, so that it is not read at each start.
     pub(crate) fn built_in() -> Face {
         Face {
             data: Cow::Borrowed(BUILT_IN),
@@ -119,6 +136,14 @@ impl Face {
             units_per_em: 2048.0,
             ascent: 1901.0,
             descent: 483.0,
+            decorations: Decorations {
+                underline_top: 40.0 / 2048.0,
+                underline_thickness: 90.0 / 2048.0,
+                strikeout_top: 530.0 / 2048.0,
+                strikeout_thickness: 102.0 / 2048.0,
+                subscript: 286.0 / 2048.0,
+                superscript: 983.0 / 2048.0,
+            },
             hinting: Mutex::default(),
         }
     }
@@ -158,12 +183,26 @@ impl Face {
                 |name| name.chars().take(200).collect(),
             );
         let attributes = font.attributes();
+        let units = f64::from(metrics.units_per_em);
+        let (underline, strikeout) = (metrics.underline.unwrap_or_default(), metrics.strikeout.unwrap_or_default());
+        let scripts = font.os2().map_or((units / 7.0, units / 3.0), |os2| {
+            (f64::from(os2.y_subscript_y_offset()), f64::from(os2.y_superscript_y_offset()))
+        });
+        let decorations = Decorations {
+            underline_top: f64::from(-underline.offset - underline.thickness) / units,
+            underline_thickness: f64::from(underline.thickness) / units,
+            strikeout_top: f64::from(strikeout.offset) / units,
+            strikeout_thickness: f64::from(strikeout.thickness) / units,
+            subscript: scripts.0 / units,
+            superscript: scripts.1 / units,
+        };
         Ok(Face {
             index,
             family,
             bold: attributes.weight.value() >= 600.0,
             italic: attributes.style != attribute::Style::Normal,
-            units_per_em: f64::from(metrics.units_per_em),
+            units_per_em: units,
+            decorations,
             ascent: f64::from(metrics.ascent),
             descent: f64::from(-metrics.descent),
             hinting: Mutex::default(),

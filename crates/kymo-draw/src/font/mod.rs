@@ -181,6 +181,10 @@ impl Fonts {
             .sum()
     }
 
+    pub(crate) fn warn(&self, warning: String) {
+        self.state().warnings.insert(warning);
+    }
+
     pub(crate) fn face(&self, id: FaceId) -> Arc<Face> {
         Arc::clone(&self.state().faces[id])
     }
