@@ -1,7 +1,7 @@
 //! The picture of a graph, as a display list.
 
 use kymo_draw::{
-    Colour as Ink, Fonts, HorizontalAlign as H, Item, Paint, Path, Picture, Point, Stroke, Text,
+    Colour as Ink, Fonts, HorizontalAlign as H, Item, Paint, Path, Picture, Point, Segment, Stroke, Text,
     VerticalAlign as V,
 };
 
@@ -41,7 +41,7 @@ pub(super) fn picture(
     let (bottom, height) = (layout.bottom as f64, layout.graph_height as f64);
     let mut drawing = Drawing {
         options,
-        metrics: Metrics::new(options, fonts),
+        metrics: Metrics::drawn(options, fonts),
         layout,
         left: layout.left as f64,
         bottom,
@@ -107,6 +107,53 @@ impl From<Colour> for Ink {
     }
 }
 
+/// Leaves out points on the way from one point to the next, as cairo does: its coordinates have 8 bits behind the
+/// point. Most values are those of the pixel before.
+fn simplified(path: Path, zoom: f64) -> Path {
+    let fixed = |point: Point| {
+        let part = |value: f64| (value * zoom * 256.0).round() as i64;
+        (part(point.x), part(point.y))
+    };
+    let mut segments: Vec<Segment> = Vec::with_capacity(path.segments.len());
+    // The direction of the last segment, and where it ends.
+    let mut direction = (0, 0);
+    let mut end = (0, 0);
+    let mut start = Point::default();
+    for segment in path.segments {
+        match segment {
+            Segment::Line(_) | Segment::Close => {
+                // A path is closed by a line to where it began.
+                let to = match segment {
+                    Segment::Line(point) => fixed(point),
+                    _ => fixed(start),
+                };
+                let step = (to.0.saturating_sub(end.0), to.1.saturating_sub(end.1));
+                if step == (0, 0) && direction != (0, 0) {
+                    match segment {
+                        // It is there already.
+                        Segment::Close => drop(segments.pop()),
+                        _ => continue,
+                    }
+                }
+                let product = |a: i64, b: i64| i128::from(a) * i128::from(b);
+                let is_straight = product(step.0, direction.1) == product(step.1, direction.0)
+                    && product(step.0, direction.0) + product(step.1, direction.1) > 0;
+                if is_straight {
+                    segments.pop();
+                }
+                (direction, end) = (step, to);
+                segments.push(segment);
+            }
+            Segment::Move(point) => {
+                (direction, end, start) = ((0, 0), fixed(point), point);
+                segments.push(segment);
+            }
+            segment => segments.push(segment),
+        }
+    }
+    Path { segments }
+}
+
 impl Drawing<'_> {
     fn colour(&self, part: Part) -> Ink {
         self.options.colour(part).into()
@@ -137,6 +184,7 @@ impl Drawing<'_> {
 
     fn area(&mut self, points: &[(f64, f64)], colour: Ink) {
         let path = Path::polygon(points.iter().map(|(x, y)| self.on_area(*x, *y)));
+        let path = simplified(path, self.options.zoom);
         let paint = Paint::Solid(colour);
         self.picture.items.push(Item::Fill { path, paint });
     }
@@ -212,7 +260,10 @@ impl Drawing<'_> {
     fn series(&mut self, graph: &Graph, columns: &Columns) {
         let (top, right) = (self.bottom - self.height, self.left + self.width);
         let clip = Path::rectangle(self.left, top - 1.0, right, self.bottom + 1.0);
-        self.picture.items.push(Item::Clip(clip));
+        let clips = !self.options.only_graph;
+        if clips {
+            self.picture.items.push(Item::Clip(clip));
+        }
         let range = &columns.range;
         // Where areas end that do not stand on others.
         let ground = match () {
@@ -262,7 +313,9 @@ impl Drawing<'_> {
             }
             below = values;
         }
-        self.picture.items.push(Item::Unclip);
+        if clips {
+            self.picture.items.push(Item::Unclip);
+        }
     }
 
     fn ticks(&mut self, values: &[f64], fraction: f64, colour: Ink) {
@@ -316,6 +369,7 @@ impl Drawing<'_> {
         if path.segments.is_empty() {
             return;
         }
+        let path = simplified(path, self.options.zoom);
         let mut style = Stroke::round(width);
         if let Some(dash) = dash {
             style.dashes.clone_from(&dash.lengths);

@@ -8,11 +8,23 @@ use super::options::{GraphOptions, TextKind};
 pub(crate) struct Metrics<'o> {
     options: &'o GraphOptions,
     fonts: &'o Fonts,
+    zoom: f64,
 }
 
 impl<'o> Metrics<'o> {
     pub(crate) fn new(options: &'o GraphOptions, fonts: &'o Fonts) -> Self {
-        Self { options, fonts }
+        let zoom = 1.0;
+        Self { options, fonts, zoom }
+    }
+
+    /// Measures texts as they are drawn: glyphs are as wide as whole pixels of the zoomed picture. Where texts are
+    /// does not depend on it.
+    pub(crate) fn drawn(options: &'o GraphOptions, fonts: &'o Fonts) -> Self {
+        Self {
+            options,
+            fonts,
+            zoom: options.zoom,
+        }
     }
 
     /// The font of a kind of texts.
@@ -34,9 +46,9 @@ impl<'o> Metrics<'o> {
         TabStops { first: step, step }
     }
 
-    /// The width of a text, in pixels. Glyphs are as wide as whole pixels of the zoomed picture.
+    /// The width of a text, in pixels.
     pub(crate) fn width(&self, kind: TextKind, text: &str) -> f64 {
-        let zoom = self.options.zoom;
+        let zoom = self.zoom;
         let mut font = self.font(kind);
         font.size *= zoom;
         let stop = self.tabs().step;

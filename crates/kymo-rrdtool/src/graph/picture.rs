@@ -120,7 +120,7 @@ impl Graph {
         let fonts = Fonts::new();
         let bounds = (self.bounds.start, self.bounds.end);
         let layout = Layout::new(&self.script, &self.texts, &self.known, options, bounds, &fonts)?;
-        let metrics = Metrics::new(options, &fonts);
+        let metrics = Metrics::drawn(options, &fonts);
         let coordinates = layout.legend.entries.iter().map(|entry| {
             let x = layout.legend_at.0 as f64 + entry.x;
             let y = layout.legend_at.1 as f64 + entry.y;
