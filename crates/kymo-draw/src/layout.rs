@@ -211,12 +211,13 @@ pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Ro
     let rotation = Rotation::new(text.angle);
     let left = match text.horizontal {
         HorizontalAlign::Left => 0.0,
-        HorizontalAlign::Center => extents.width / 2.0,
+        // Whole pixels, as pango has them.
+        HorizontalAlign::Center => (extents.width / 2.0).floor(),
         HorizontalAlign::Right => extents.width,
     };
     let top = match text.vertical {
         VerticalAlign::Top => 0.0,
-        VerticalAlign::Center => extents.height / 2.0,
+        VerticalAlign::Center => (extents.height / 2.0).floor(),
         VerticalAlign::Bottom => extents.height,
     };
     let offset = rotation.apply(-left, -top);

@@ -227,7 +227,7 @@ impl Drawing<'_> {
         colour: Ink,
         text: &str,
     ) {
-        if text.is_empty() {
+        if text.trim().is_empty() {
             return;
         }
         self.picture.items.push(Item::Text(Text {
@@ -556,10 +556,13 @@ impl Drawing<'_> {
         let faint = font.with_alpha(0.3);
         let at = |(x, y): (i64, i64)| ((x + 10) as f64, y as f64);
         self.text_with(at(layout.label_at), TextKind::Unit, center, 90.0, font, &options.vertical_label);
-        self.text_with(at(layout.right_label_at), TextKind::Unit, center, 270.0, font, &options.right_label);
+        self.text_with(at(layout.right_label_at), TextKind::Unit, center, 90.0, font, &options.right_label);
         let middle = (layout.width / 2) as f64;
-        let title = options.title.join("\n");
-        self.text((middle, 6.0), TextKind::Title, (H::Center, V::Top), &title);
+        let size = options.font(TextKind::Title).size;
+        for (line, title) in options.title.iter().enumerate() {
+            let top = size * 1.3 + line as f64 * size * 1.6;
+            self.text((middle, top), TextKind::Title, (H::Center, V::Top), title);
+        }
         if options.tag {
             let x = match options.legend_side {
                 Side::East => layout.label_at.0 as f64,
@@ -572,20 +575,23 @@ impl Drawing<'_> {
     }
 
     fn legend(&mut self, graph: &Graph) {
-        let back = self.colour(Part::Back);
-        let frame = self.colour(Part::Frame);
         let edge = self.metrics.width(TextKind::Legend, "o") * 1.2;
         let layout = self.layout;
         for entry in &layout.legend.entries {
             let x = layout.legend_at.0 as f64 + entry.x;
             let y = layout.legend_at.1 as f64 + entry.y;
-            self.text((x, y), TextKind::Legend, (H::Left, V::Bottom), &entry.text);
             let kind = &graph.script.elements[entry.element].kind;
-            let Some(colour) = kind.colour() else {
-                continue;
-            };
-            let colour: Ink = colour.into();
-            let y = y - edge * 0.4;
+            self.text((x, y), TextKind::Legend, (H::Left, V::Bottom), &entry.text);
+            if let Some(colour) = kind.colour() {
+                self.legend_box(kind, (x, y - edge * 0.4), edge, colour.into());
+            }
+        }
+    }
+
+    /// What stands before a text, with its lower left corner at a point.
+    fn legend_box(&mut self, kind: &Kind, (x, y): (f64, f64), edge: f64, colour: Ink) {
+        let (back, frame) = (self.colour(Part::Back), self.colour(Part::Frame));
+        {
             let middle = y - edge / 2.0;
             match kind {
                 Kind::HorizontalRule { .. } if self.options.dynamic_labels => {
@@ -631,7 +637,7 @@ impl Drawing<'_> {
         self.area(&points, arrow);
         if self.options.right_axis.is_some() {
             self.line((right, bottom + 4.0), (right, top - 4.0), MAJOR, axis);
-            let points = [(right - 2.0, top - 2.0), (right + 2.0, top - 2.0), (right, top - 7.0)];
+            let points = [(right - 2.0, top - 2.0), (right + 3.0, top - 2.0), (right, top - 7.0)];
             self.area(&points, arrow);
         }
     }

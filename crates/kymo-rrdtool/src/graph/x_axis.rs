@@ -186,8 +186,7 @@ pub(super) fn parse_grid(text: &str) -> Result<TimeGrid, Failure> {
         major: interval(major)?,
         label: interval(label)?,
         precision: precision.ok_or_else(wrong)?,
-        // The colons of the format may be escaped, as elements' are.
-        format: format.replace("\\:", ":"),
+        format: format.to_owned(),
     })
 }
 
