@@ -531,20 +531,27 @@ impl Drawing<'_> {
         for line in lines {
             let y = line.y;
             let (width, colour, beyond) = match &line.labels {
-                Some(labels) => {
-                    if let Some(text) = &labels.right {
-                        self.text((right + 7.0, y), TextKind::Axis, (H::Left, V::Center), text);
-                    }
-                    let at = (left - size, y);
-                    self.text(at, TextKind::Axis, (H::Right, V::Center), &labels.left);
-                    (MAJOR, major, 2.0)
-                }
-                None if !self.options.minor => continue,
+                Some(_) => (MAJOR, major, 2.0),
+                None if !self.options.minor && !self.options.logarithmic => continue,
                 None => (MINOR, grid, 1.0),
             };
+            let before = self.picture.items.len();
             self.line((left - 2.0, y), (left, y), width, colour);
             self.line((right, y), (right + 2.0, y), width, colour);
             self.dashed((left - beyond, y), (right + beyond, y), width, colour);
+            let lines = self.picture.items.len() - before;
+            let Some(labels) = &line.labels else {
+                continue;
+            };
+            if let Some(text) = &labels.right {
+                self.text((right + 7.0, y), TextKind::Axis, (H::Left, V::Center), text);
+            }
+            let at = (left - size, y);
+            self.text(at, TextKind::Axis, (H::Right, V::Center), &labels.left);
+            if !self.options.logarithmic {
+                // Lines are above labels.
+                self.picture.items[before..].rotate_left(lines);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::format::{date, duration, scale};
 use super::options::{AxisForm, GraphOptions, TextKind, YGrid};
-use super::scale::{Range, Transform};
+use super::scale::{Range, Transform, nearly_equal};
 use crate::LocalZone;
 
 /// Lines at most: more than pixels that any picture has.
@@ -217,69 +217,110 @@ impl YAxis<'_> {
     }
 
     fn logarithmic(&self) -> Vec<YLine> {
-        /// Which of a decade have lines.
-        const DECADES: [&[f64]; 5] = [
-            &[1.0],
-            &[1.0, 5.0],
-            &[1.0, 2.0, 5.0, 7.0],
-            &[1.0, 2.0, 4.0, 6.0, 8.0],
-            &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+        /// Which of a decade have labels.
+        const DECADES: [&[u8]; 5] = [
+            &[1],
+            &[1, 5],
+            &[1, 2, 5, 7],
+            &[1, 2, 4, 6, 8],
+            &[1, 2, 3, 4, 5, 6, 7, 8, 9],
         ];
         let size = self.options.font(TextKind::Legend).size;
-        let decades = self.range.max.log10() - self.range.min.log10();
-        let decade = self.height / decades;
+        let decade = self.height / (self.range.max / self.range.min).log10();
         if !decade.is_finite() || decade <= 0.0 {
             return Vec::new();
         }
-        // As many lines with labels as have room.
-        let room = |values: &[f64]| {
-            let ends = values.iter().copied().chain([10.0]);
-            let ends: Vec<f64> = ends.map(f64::log10).collect();
-            let least = ends.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
-            least * decade >= 2.0 * size
-        };
-        let major = DECADES.iter().rposition(|values| room(values)).unwrap_or(0);
-        let every = [1, 3, 6, 9];
-        let every = every.into_iter().find(|every| decade * f64::from(*every) >= 3.0 * size);
-        let every = match major {
-            0 => every.unwrap_or(9),
-            _ => 1,
-        };
-        let minor = DECADES[(major + 2).min(DECADES.len() - 1)];
-        let first = self.range.min.log10().floor() as i32;
-        let last = self.range.max.log10().ceil() as i32;
-        let mut lines = Vec::new();
-        for exponent in first..=last.min(first.saturating_add(1300)) {
-            for value in minor {
-                let exact = value * 10f64.powi(exponent);
-                if exact < self.range.min || exact > self.range.max {
-                    continue;
-                }
-                let y = self.transform.y(exact);
-                let is_major = DECADES[major].contains(value) && exponent.rem_euclid(every) == 0;
-                let labels = is_major.then(|| self.logarithmic_labels(exact));
-                lines.push(YLine { y, labels });
+        // Decades are left out where they are too near to each other,
+        let mut every = 1;
+        while decade * f64::from(every) < 3.0 * size {
+            every += if every == 1 { 2 } else { 3 };
+            if every > 600 {
+                break;
             }
         }
-        lines
+        // and have as many labels as there is room for below the next one.
+        let has_room = |values: &&&[u8]| {
+            let last = values.last().copied().unwrap_or(1);
+            decade * (10.0 / f64::from(last)).log10() > 2.0 * size
+        };
+        let rows = DECADES.iter().take_while(has_room).count();
+        let row = rows.saturating_sub(1);
+        let values = DECADES[row];
+        let mut exponent = self.range.min.log10().floor() as i32;
+        let first = self.range.min / 10f64.powi(exponent);
+        let mut at = values.iter().position(|value| f64::from(*value) >= first);
+        if at.is_none() {
+            exponent += 1;
+        }
+        exponent += (exponent % every).abs();
+        let mut lines = Vec::new();
+        let top = self.bottom - self.height;
+        let is_below_top = |y: f64| (y + 0.5).floor() > top;
+        let mut before = f64::NAN;
+        loop {
+            let place = at.take().unwrap_or(0);
+            let value = f64::from(values[place]) * 10f64.powi(exponent);
+            let y = self.transform.y(value);
+            let is_visible = is_below_top(y) && !nearly_equal(value, before);
+            before = value;
+            if is_visible {
+                let labels = self.logarithmic_labels(value, values[place], exponent);
+                lines.push(YLine {
+                    y,
+                    labels: Some(labels),
+                });
+            }
+            // The minor lines between the label before and this one.
+            let minor: Vec<f64> = match (every, place) {
+                (1, _) if row == DECADES.len() - 1 => Vec::new(),
+                (1, 0) => {
+                    let last = values.last().copied().unwrap_or(1);
+                    (last + 1..10).map(|value| f64::from(value) * 10f64.powi(exponent - 1)).collect()
+                }
+                (1, place) => {
+                    let between = values[place - 1] + 1..values[place];
+                    between.map(|value| f64::from(value) * 10f64.powi(exponent)).collect()
+                }
+                (every, _) => [2, 1].map(|thirds| 10f64.powi(exponent - every / 3 * thirds)).to_vec(),
+            };
+            for value in minor {
+                let y = self.transform.y(value);
+                if value >= self.range.min && is_below_top(y) {
+                    lines.push(YLine { y, labels: None });
+                }
+            }
+            if !is_visible || lines.len() as f64 > MAX_LINES {
+                return lines;
+            }
+            match values.get(place + 1) {
+                Some(_) => at = Some(place + 1),
+                None => exponent += every,
+            }
+        }
     }
 
-    fn logarithmic_labels(&self, value: f64) -> Labels {
-        let label = |value: f64| match self.options.si {
-            true => {
-                let (factor, symbol) = scale(value, self.options.base);
-                format!("{:3.0} {symbol}", value / factor)
-            }
-            false => super::format::number("%3.0le", value),
-        };
+    fn logarithmic_labels(&self, value: f64, digit: u8, exponent: i32) -> Labels {
         let left = match &self.options.left_form {
-            AxisForm::Number(_) => label(value),
+            AxisForm::Number(_) if self.options.si => {
+                const SYMBOLS: [char; 17] = [
+                    'y', 'z', 'a', 'f', 'p', 'n', 'u', 'm', ' ', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y',
+                ];
+                let power = 10f64.powi(exponent.rem_euclid(3)) * f64::from(digit);
+                let symbol = usize::try_from(exponent.div_euclid(3) + 8).ok();
+                let symbol = symbol.and_then(|place| SYMBOLS.get(place)).unwrap_or(&'?');
+                format!("{power:3.0} {symbol}")
+            }
+            AxisForm::Number(_) => super::format::number("%3.0le", value),
             form => self.other(form, value),
         };
         let right = self.options.right_axis.map(|(factor, shift)| {
             let value = value * factor + shift;
             match &self.options.right_form {
-                AxisForm::Number(None) => label(value),
+                AxisForm::Number(None) if self.options.si => {
+                    let (factor, symbol) = scale(value, self.options.base);
+                    format!("{:4.0} {symbol}", value / factor)
+                }
+                AxisForm::Number(None) => super::format::number("%3.0le", value),
                 AxisForm::Number(Some(format)) => format.format(value, ""),
                 form => self.other(form, value),
             }
