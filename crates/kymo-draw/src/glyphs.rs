@@ -127,6 +127,13 @@ fn cubic(from: (i32, i32), first: (i32, i32), second: (i32, i32), to: (i32, i32)
     }
 }
 
+/// Where a line crosses a border. FreeType multiplies with a reciprocal that is rounded downwards,
+/// so that a quotient without remainder comes out one less.
+fn quotient(product: i64, way: i64) -> i32 {
+    let (product, way) = (product.unsigned_abs(), way.unsigned_abs());
+    (product.saturating_sub(1) / way) as i32
+}
+
 /// Of each pixel, the height of the edges in it and twice the area to the left of them.
 struct Cells {
     left: i32,
@@ -160,21 +167,22 @@ impl Cells {
         while (x, y) != end {
             let (next, enter, step);
             if product - dx * one > 0 && product <= 0 && dx < 0 {
-                (next, enter, step) = ((0, (product / dx) as i32), ONE, (-1, 0));
+                (next, enter, step) = ((0, quotient(product, dx)), ONE, (-1, 0));
                 product -= dy * one;
             } else if product - dx * one + dy * one > 0 && product - dx * one <= 0 && dy > 0 {
                 product -= dx * one;
-                (next, enter, step) = (((-product / dy) as i32, ONE), 0, (0, 1));
+                (next, enter, step) = ((quotient(-product, dy), ONE), 0, (0, 1));
             } else if product + dy * one >= 0 && product - dx * one + dy * one <= 0 && dx > 0 {
                 product += dy * one;
-                (next, enter, step) = ((ONE, (product / dx) as i32), 0, (1, 0));
+                (next, enter, step) = ((ONE, quotient(product, dx)), 0, (1, 0));
             } else if dy < 0 {
-                (next, enter, step) = (((-product / dy) as i32, 0), ONE, (0, -1));
+                (next, enter, step) = ((quotient(-product, dy), 0), ONE, (0, -1));
                 product += dx * one;
             } else {
                 // A corner that no case names: the rest of the line is in this pixel.
                 break;
             }
+            let next = if dx == 0 { (at.0, next.1) } else { next };
             self.add((x, y), at, next);
             at = if step.0 == 0 { (next.0, enter) } else { (enter, next.1) };
             (x, y) = (x + step.0, y + step.1);
