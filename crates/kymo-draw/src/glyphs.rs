@@ -70,20 +70,37 @@ fn lines(glyph: &Glyph, rotation: Rotation) -> Vec<((i32, i32), (i32, i32))> {
         }
         *from = to;
     };
-    for verb in &glyph.verbs {
+    let mut verbs = glyph.verbs.iter().peekable();
+    while let Some(verb) = verbs.next() {
         match *verb {
             Verb::Move(to) => {
                 line(&mut from, begin);
                 (begin, from) = (at(to), at(to));
             }
             Verb::Line(to) => line(&mut from, at(to)),
-            Verb::Quad(control, to) => quad(from, at(control), at(to), |to| line(&mut from, to)),
+            Verb::Quad(control, to) => {
+                let end = match verbs.peek() {
+                    Some(Verb::Quad(next, _)) if implied(control, to, *next) => {
+                        // In 64ths, downwards: FreeType moves a glyph to positive coordinates first.
+                        let middle = |a: i32, b: i32| (a / 4 + b / 4).div_euclid(2) * 4;
+                        (middle(at(control).0, at(*next).0), middle(at(control).1, at(*next).1))
+                    }
+                    _ => at(to),
+                };
+                quad(from, at(control), end, |to| line(&mut from, to));
+            }
             Verb::Curve(first, second, to) => cubic(from, at(first), at(second), at(to), |to| line(&mut from, to)),
             Verb::Close => line(&mut from, begin),
         }
     }
     line(&mut from, begin);
     lines
+}
+
+/// Whether a point is not one of the font, but lies between two control points, rounded to a 64th
+/// towards 0.
+fn implied(before: [f32; 2], point: [f32; 2], after: [f32; 2]) -> bool {
+    (0..2).all(|axis| point[axis] * 64.0 == ((before[axis] + after[axis]) * 32.0).trunc())
 }
 
 fn quad(from: (i32, i32), control: (i32, i32), to: (i32, i32), mut line: impl FnMut((i32, i32))) {
