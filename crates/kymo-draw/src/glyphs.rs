@@ -70,20 +70,37 @@ fn lines(glyph: &Glyph, rotation: Rotation) -> Vec<((i32, i32), (i32, i32))> {
         }
         *from = to;
     };
-    for verb in &glyph.verbs {
+    let mut verbs = glyph.verbs.iter().peekable();
+    while let Some(verb) = verbs.next() {
         match *verb {
             Verb::Move(to) => {
                 line(&mut from, begin);
                 (begin, from) = (at(to), at(to));
             }
             Verb::Line(to) => line(&mut from, at(to)),
-            Verb::Quad(control, to) => quad(from, at(control), at(to), |to| line(&mut from, to)),
+            Verb::Quad(control, to) => {
+                let end = match verbs.peek() {
+                    Some(Verb::Quad(next, _)) if implied(control, to, *next) => {
+                        // In 64ths, downwards: FreeType moves a glyph to positive coordinates first.
+                        let middle = |a: i32, b: i32| (a / 4 + b / 4).div_euclid(2) * 4;
+                        (middle(at(control).0, at(*next).0), middle(at(control).1, at(*next).1))
+                    }
+                    _ => at(to),
+                };
+                quad(from, at(control), end, |to| line(&mut from, to));
+            }
             Verb::Curve(first, second, to) => cubic(from, at(first), at(second), at(to), |to| line(&mut from, to)),
             Verb::Close => line(&mut from, begin),
         }
     }
     line(&mut from, begin);
     lines
+}
+
+/// Whether a point is not one of the font, but lies between two control points, rounded to a 64th
+/// towards 0.
+fn implied(before: [f32; 2], point: [f32; 2], after: [f32; 2]) -> bool {
+    (0..2).all(|axis| point[axis] * 64.0 == ((before[axis] + after[axis]) * 32.0).trunc())
 }
 
 fn quad(from: (i32, i32), control: (i32, i32), to: (i32, i32), mut line: impl FnMut((i32, i32))) {
@@ -127,6 +144,13 @@ fn cubic(from: (i32, i32), first: (i32, i32), second: (i32, i32), to: (i32, i32)
     }
 }
 
+/// Where a line crosses a border. FreeType multiplies with a reciprocal that is rounded downwards,
+/// so that a quotient without remainder comes out one less.
+fn quotient(product: i64, way: i64) -> i32 {
+    let (product, way) = (product.unsigned_abs(), way.unsigned_abs());
+    (product.saturating_sub(1) / way) as i32
+}
+
 /// Of each pixel, the height of the edges in it and twice the area to the left of them.
 struct Cells {
     left: i32,
@@ -160,21 +184,22 @@ impl Cells {
         while (x, y) != end {
             let (next, enter, step);
             if product - dx * one > 0 && product <= 0 && dx < 0 {
-                (next, enter, step) = ((0, (product / dx) as i32), ONE, (-1, 0));
+                (next, enter, step) = ((0, quotient(product, dx)), ONE, (-1, 0));
                 product -= dy * one;
             } else if product - dx * one + dy * one > 0 && product - dx * one <= 0 && dy > 0 {
                 product -= dx * one;
-                (next, enter, step) = (((-product / dy) as i32, ONE), 0, (0, 1));
+                (next, enter, step) = ((quotient(-product, dy), ONE), 0, (0, 1));
             } else if product + dy * one >= 0 && product - dx * one + dy * one <= 0 && dx > 0 {
                 product += dy * one;
-                (next, enter, step) = ((ONE, (product / dx) as i32), 0, (1, 0));
+                (next, enter, step) = ((ONE, quotient(product, dx)), 0, (1, 0));
             } else if dy < 0 {
-                (next, enter, step) = (((-product / dy) as i32, 0), ONE, (0, -1));
+                (next, enter, step) = ((quotient(-product, dy), 0), ONE, (0, -1));
                 product += dx * one;
             } else {
                 // A corner that no case names: the rest of the line is in this pixel.
                 break;
             }
+            let next = if dx == 0 { (at.0, next.1) } else { next };
             self.add((x, y), at, next);
             at = if step.0 == 0 { (next.0, enter) } else { (enter, next.1) };
             (x, y) = (x + step.0, y + step.1);

@@ -2,8 +2,8 @@
 
 use crate::font::{FaceId, Fonts, Verb};
 use crate::layout::{self, GlyphRun, Rotation};
-use crate::picture::{Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, RenderOptions, Segment, Stroke};
-use crate::raster::fixed;
+use crate::picture::{Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke};
+use crate::raster::{Fixed, fixed};
 use crate::stroke::MITER_LIMIT;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -82,36 +82,95 @@ struct Steps<'a>(&'a Path, f64);
 
 impl std::fmt::Display for Steps<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let number = |value: f64| Number(f64::from(fixed(value * self.1)) / 256.0);
+        let number = |value: i32| Number(f64::from(value) / 256.0);
         let mut begin = None;
-        for segment in &self.0.segments {
-            match segment {
-                Segment::Move(to) => {
-                    begin = Some(to);
-                    write!(out, "M {} {} ", number(to.x), number(to.y))?;
+        let steps = steps(self.0, self.1);
+        let mut steps = steps.iter().peekable();
+        while let Some(step) = steps.next() {
+            match step {
+                Step::Move((x, y)) => {
+                    begin = Some((*x, *y));
+                    write!(out, "M {} {} ", number(*x), number(*y))?;
                 }
-                Segment::Line(to) => {
-                    let letter = if begin.is_none() { 'M' } else { 'L' };
-                    begin = begin.or(Some(to));
-                    write!(out, "{letter} {} {} ", number(to.x), number(to.y))?;
-                }
-                Segment::Curve(first, second, to) => {
-                    if begin.is_none() {
-                        begin = Some(first);
-                        write!(out, "M {} {} ", number(first.x), number(first.y))?;
+                Step::Line((x, y)) => write!(out, "L {} {} ", number(*x), number(*y))?,
+                Step::Curve(points) => {
+                    out.write_str("C ")?;
+                    for (x, y) in points {
+                        write!(out, "{} {} ", number(*x), number(*y))?;
                     }
-                    write!(out, "C {} {} {} {} ", number(first.x), number(first.y), number(second.x), number(second.y))?;
-                    write!(out, "{} {} ", number(to.x), number(to.y))?;
                 }
-                Segment::Close => {
-                    if let Some(begin) = begin {
-                        write!(out, "Z M {} {} ", number(begin.x), number(begin.y))?;
+                Step::Close => {
+                    out.write_str("Z ")?;
+                    let moves = matches!(steps.peek(), Some(Step::Move(_)));
+                    if let Some((x, y)) = begin.filter(|_| !moves) {
+                        write!(out, "M {} {} ", number(x), number(y))?;
                     }
                 }
             }
         }
         Ok(())
     }
+}
+
+enum Step {
+    Move(Fixed),
+    Line(Fixed),
+    Curve([Fixed; 3]),
+    Close,
+}
+
+/// The steps of a path as cairo keeps them: no line to where the path is already, and one line for
+/// several in the same direction.
+fn steps(path: &Path, zoom: f64) -> Vec<Step> {
+    let at = |point: Point| (fixed(point.x * zoom), fixed(point.y * zoom));
+    let mut steps: Vec<Step> = Vec::new();
+    // The point before the current one, if a line leads from it to here.
+    let mut before: Option<Fixed> = None;
+    let mut here = None;
+    for segment in &path.segments {
+        match *segment {
+            Segment::Move(to) => {
+                steps.push(Step::Move(at(to)));
+                (before, here) = (None, Some(at(to)));
+            }
+            Segment::Line(to) => {
+                let to = at(to);
+                let Some(from) = here else {
+                    steps.push(Step::Move(to));
+                    here = Some(to);
+                    continue;
+                };
+                here = Some(to);
+                match (steps.last_mut(), before) {
+                    (Some(Step::Line(_) | Step::Curve(_)), _) if from == to => {}
+                    (Some(Step::Line(end)), Some(first)) if onwards(first, from, to) => *end = to,
+                    _ => {
+                        before = Some(from);
+                        steps.push(Step::Line(to));
+                    }
+                }
+            }
+            Segment::Curve(first, second, to) => {
+                if here.is_none() {
+                    steps.push(Step::Move(at(first)));
+                }
+                steps.push(Step::Curve([at(first), at(second), at(to)]));
+                (before, here) = (None, Some(at(to)));
+            }
+            Segment::Close => {
+                steps.push(Step::Close);
+                before = None;
+            }
+        }
+    }
+    steps
+}
+
+/// Whether a line from `from` to `to` goes on in the direction of the one from `first` to `from`.
+fn onwards(first: Fixed, from: Fixed, to: Fixed) -> bool {
+    let way = |a: Fixed, b: Fixed| (i64::from(b.0) - i64::from(a.0), i64::from(b.1) - i64::from(a.1));
+    let ((ax, ay), (bx, by)) = (way(first, from), way(from, to));
+    ax * by == ay * bx && ax * bx + ay * by >= 0
 }
 
 impl<'a> Svg<'a> {
@@ -297,8 +356,11 @@ impl<'a> Svg<'a> {
                 Verb::Move(to) => path.segments.push(Segment::Move(at(to))),
                 Verb::Line(to) => path.segments.push(Segment::Line(at(to))),
                 Verb::Quad(control, to) => {
-                    let third = |end: [f32; 2]| [0, 1].map(|axis| (end[axis] + 2.0 * control[axis]) / 3.0);
-                    path.curve_to(at(third(from)), at(third(to)), at(to));
+                    let (from, control, to) = (at(from), at(control), at(to));
+                    // Rounded towards 0, in 256ths.
+                    let third = |end: f64, control: f64| f64::from((fixed(end) + 2 * fixed(control)) / 3) / 256.0;
+                    let third = |end: Point| Point::new(third(end.x, control.x), third(end.y, control.y));
+                    path.curve_to(third(from), third(to), to);
                 }
                 Verb::Curve(first, second, to) => path.curve_to(at(first), at(second), at(to)),
                 Verb::Close => path.close(),

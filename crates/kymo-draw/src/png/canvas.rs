@@ -31,7 +31,7 @@ fn times(a: u8, b: u8) -> u8 {
 
 /// A colour as a pixel.
 fn pixel(colour: Colour) -> [u8; 4] {
-    let byte = |value: f64| (value.clamp(0.0, 1.0) * 256.0).min(255.0) as u8;
+    let byte = |value: f64| ((value.clamp(0.0, 1.0) * 65535.0 + 0.5) as u32 >> 8) as u8;
     let alpha = colour.alpha;
     [byte(colour.red * alpha), byte(colour.green * alpha), byte(colour.blue * alpha), byte(alpha)]
 }
@@ -46,6 +46,17 @@ fn blend(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
     }
     for (target, source) in target.iter_mut().zip(source) {
         *target = source.saturating_add(times(*target, rest));
+    }
+}
+
+/// The same for an opaque colour, rounded as cairo does it for shapes.
+fn mix(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
+    let part = |value: u8, share: u8| {
+        let product = u32::from(value) * u32::from(share) + 127;
+        ((product + (product >> 8)) >> 8) as u8
+    };
+    for (target, source) in target.iter_mut().zip(source) {
+        *target = part(source, coverage).saturating_add(part(*target, 255 - coverage));
     }
 }
 
@@ -189,7 +200,9 @@ impl Canvas {
                     None => *level,
                 };
                 if level > 0 {
-                    blend(&mut pixels[begin + index], shade.at(x + index as i32, y), level);
+                    let colour = shade.at(x + index as i32, y);
+                    let paint = if colour[3] == 255 { mix } else { blend };
+                    paint(&mut pixels[begin + index], colour, level);
                 }
             }
         });

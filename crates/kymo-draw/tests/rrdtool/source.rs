@@ -126,7 +126,11 @@ pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
             });
         } else if line.starts_with("  <use") {
             let outline = symbols[&attribute(line, "xlink:href").unwrap()[1..]];
-            let shown = known.get(outline).unwrap_or_else(|| panic!("an outline of {line} that kymo does not have"));
+            let shown = known.get(outline).unwrap_or_else(|| {
+                let count = outline.split(' ').count();
+                let near: Vec<&String> = known.keys().filter(|key| key.split(' ').take(4).eq(outline.split(' ').take(4)) && key.split(' ').count() == count).collect();
+                panic!("kymo has no outline {outline}\nonly {near:?}")
+            });
             let [x, y]: [f64; 2] = ["x", "y"].map(|name| attribute(line, name).unwrap().parse().unwrap());
             let ascent = fonts.metrics(&Font::new(shown.size * zoom)).ascent;
             let (sin, cos) = shown.angle.to_radians().sin_cos();
