@@ -27,6 +27,16 @@ impl LocalZone {
         self.0.get_or_init(TimeZone::system)
     }
 
+    /// A moment in local time; the nearest one that calendars know.
+    pub(crate) fn zoned(&self, seconds: i64) -> jiff::Zoned {
+        timestamp(seconds).to_zoned(self.zone().clone())
+    }
+
+    /// Universal time.
+    pub(crate) fn utc() -> Self {
+        Self::from(TimeZone::UTC)
+    }
+
     /// Seconds that local time is ahead of UTC at a moment, and whether it is summer time.
     pub(crate) fn offset(&self, seconds: i64) -> (i64, bool) {
         let info = self.zone().to_offset_info(timestamp(seconds));

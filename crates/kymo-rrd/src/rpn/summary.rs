@@ -87,6 +87,25 @@ impl Summary {
     }
 }
 
+impl Summary {
+    /// The time of the value, in seconds since 1970: the end of its row, with [`Self::First`] its
+    /// beginning. `None` for functions of all values together, and if nothing is known.
+    pub fn time_in(&self, series: &Series) -> Option<i64> {
+        let values = series.values();
+        let row = match self {
+            Self::First => values.iter().position(|value| !value.is_nan())?,
+            Self::Last => values.iter().rposition(|value| !value.is_nan())? + 1,
+            Self::Maximum | Self::Minimum => {
+                let value = self.of(series);
+                values.iter().position(|other| *other == value)? + 1
+            }
+            _ => return None,
+        };
+        // The end of the series does not overflow, and no row ends later.
+        Some(series.start() + series.step() * row as i64)
+    }
+}
+
 /// The first known value, or the finite one that is beyond it and all others.
 fn extreme(mut known: impl Iterator<Item = f64>, beyond: impl Fn(f64, f64) -> bool) -> f64 {
     let Some(first) = known.next() else {
@@ -183,6 +202,23 @@ mod tests {
         }
         assert_eq!(of("MAXIMUM", 0.0, &[f64::INFINITY, 1.0]), f64::INFINITY);
         assert_eq!(of("MINIMUM", 0.0, &[f64::INFINITY, 1.0]), 1.0);
+    }
+
+    #[test]
+    fn some_values_have_a_time() {
+        let series = Series::new(600, 300, vec![U, 4.0, 9.0, 9.0, 1.0, U]).unwrap();
+        for (name, expected) in [
+            ("MAXIMUM", Some(1500)),
+            ("MINIMUM", Some(2100)),
+            ("FIRST", Some(900)),
+            ("LAST", Some(2100)),
+            ("AVERAGE", None),
+        ] {
+            let summary = Summary::from_name(name, 0.0).unwrap();
+            assert_eq!(summary.time_in(&series), expected, "{name}");
+            let unknown = Series::new(600, 300, vec![U, U]).unwrap();
+            assert_eq!(summary.time_in(&unknown), None, "{name}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod create;
 mod dump;
 mod fetch;
 mod flushcached;
+mod graph;
 mod import;
 mod info;
 mod last;
@@ -15,6 +16,8 @@ mod span;
 mod tune;
 mod update;
 mod xport;
+
+pub(crate) use graph::image_info;
 
 use kymo_io::Locking;
 use kymo_machine::Machine;
@@ -32,6 +35,8 @@ pub const COMMANDS: &[Command] = &[
     fetch::COMMAND,
     last::FIRST,
     flushcached::COMMAND,
+    graph::GRAPH,
+    graph::GRAPHV,
     import::COMMAND,
     info::COMMAND,
     last::LAST,
@@ -53,13 +58,6 @@ pub const COMMANDS: &[Command] = &[
 /// Why it was not done; `None` where there is no such command.
 pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Failure>> {
     let (name, words) = words.split_first()?;
-    if NOT_YET.iter().any(|known| known.as_bytes() == *name) {
-        let message = format!(
-            "{}: kymo does not draw graphs yet; `xport` prints the series that a graph would show",
-            shown(name)
-        );
-        return Some(Err(Failure::new(message)));
-    }
     let command = find(name)?;
     let operands = emptied(std::mem::take(&mut session.operands));
     let words = match Words::read_to(operands, command.options, words) {
@@ -78,13 +76,9 @@ pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Fail
     Some(done)
 }
 
-/// Commands of rrdtool that there are not here yet.
-const NOT_YET: [&str; 2] = ["graph", "graphv"];
-
-/// Whether [`run`] has something to do for a command of this name, if only to tell that there is no
-/// such command yet.
+/// Whether [`run`] has something to do for a command of this name.
 pub fn knows(name: &[u8]) -> bool {
-    find(name).is_some() || NOT_YET.iter().any(|known| known.as_bytes() == name)
+    find(name).is_some()
 }
 
 /// Whether a command makes databases, so that it needs [`Defaults::format`](crate::Defaults::format);

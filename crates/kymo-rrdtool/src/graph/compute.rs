@@ -2,13 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kymo_io::Locking;
-use kymo_machine::Machine;
 use kymo_rrd::Source;
 use kymo_rrd::engine::{Wanted, fetch};
 use kymo_rrd::rpn::{EvaluateError, MAX_ROWS, Program, Series, Stack, Surroundings, Variable};
 
-use super::Bounds;
+use super::{Bounds, Request};
 use super::script::{Action, Read, Script, Shift};
 use crate::open::with_sources;
 use crate::path::shown;
@@ -18,14 +16,18 @@ use crate::{Failure, Session, daemon};
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Series(Series),
-    Value(f64),
+    Value {
+        value: f64,
+        /// When it was, in seconds since 1970; `None` if it is of no particular time.
+        time: Option<i64>,
+    },
 }
 
 impl Known {
     fn as_variable(&self) -> Variable<'_> {
         match self {
             Self::Series(series) => Variable::Series(series),
-            Self::Value(value) => Variable::Number(*value),
+            Self::Value { value, .. } => Variable::Number(*value),
         }
     }
 
@@ -33,7 +35,7 @@ impl Known {
     pub(crate) fn series(&self) -> Option<&Series> {
         match self {
             Self::Series(series) => Some(series),
-            Self::Value(_) => None,
+            Self::Value { .. } => None,
         }
     }
 }
@@ -49,11 +51,10 @@ impl Script {
         &self,
         session: &mut Session<'_>,
         bounds: &Bounds,
-        machine: Option<&'static Machine>,
-        locking: Locking,
-        daemon: Option<&str>,
+        request: &Request<'_>,
     ) -> Result<Vec<Known>, Failure> {
-        self.flush(session, daemon)?;
+        let (machine, locking) = (request.machine, request.locking);
+        self.flush(session, request.daemon)?;
         let mut files: Vec<&[u8]> = Vec::new();
         let mut places = HashMap::new();
         for action in &self.actions {
@@ -64,13 +65,26 @@ impl Script {
                 });
             }
         }
+        if request.missing_is_unknown {
+            files.retain(|file| {
+                with_sources(session, &[file], machine, locking, |_, _| Ok(())).is_ok()
+            });
+            places = files.iter().enumerate().map(|(place, file)| (*file, place)).collect();
+        }
         // All files are read before anything is computed.
         let read = with_sources(session, &files, machine, locking, |_, sources| {
             let reads = self.actions.iter().filter_map(|action| match action {
                 Action::Read(read) => Some(read),
                 _ => None,
             });
-            let series = reads.map(|read| series(read, &sources[places[&*read.file]], bounds));
+            let series = reads.map(|read| {
+                let place = places.get(&*read.file);
+                match place.map(|place| series(read, &sources[*place], bounds)) {
+                    Some(Err(_)) | None if request.missing_is_unknown => unknown(read),
+                    Some(series) => series,
+                    None => unknown(read),
+                }
+            });
             series.collect::<Result<Vec<_>, _>>()
         })?;
         let mut read = read.into_iter();
@@ -93,13 +107,14 @@ impl Script {
                 Action::Summarise { variable, summary } => {
                     let of = known[*variable].series();
                     let value = of.map_or(f64::NAN, |series| summary.of(series));
-                    known.push(Known::Value(value));
+                    let time = of.and_then(|series| summary.time_in(series));
+                    known.push(Known::Value { value, time });
                 }
                 Action::Shift { variable, by } => {
                     let by = match *by {
                         Shift::Seconds(seconds) => seconds,
                         Shift::Variable(by) => match known[by] {
-                            Known::Value(value) => value as i64,
+                            Known::Value { value, .. } => value as i64,
                             Known::Series(_) => 0,
                         },
                     };
@@ -136,6 +151,13 @@ impl Script {
         }
         Ok(())
     }
+}
+
+/// The series of a file that is missing.
+fn unknown(read: &Read) -> Result<Series, Failure> {
+    let Bounds { start, end, .. } = read.bounds;
+    let series = Series::new(start, (end - start).max(1), vec![f64::NAN]);
+    series.ok_or_else(|| Failure::new("the times are out of range"))
 }
 
 /// What is asked of a file.

@@ -6,20 +6,19 @@ use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::rpn::{Numbers, Program, Summary};
 use kymo_rrd::{ExpressionError, text::numbers};
 
+use super::elements::Element;
 use super::words::Word;
 use super::{Bounds, check};
 use crate::Failure;
 use crate::path::shown;
 use crate::times::{Clock, TimeSpec};
 
-/// Definitions, in the order in which they are carried out, and what is shown of them.
+/// Definitions, in the order in which they are carried out, and the elements that show them.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(super) actions: Vec<Action>,
-    /// The variable of each column, and its legend.
-    pub(crate) columns: Vec<(usize, Vec<u8>)>,
-    /// The commands of words that a table of rrdtool tells, and one of kymo does not.
-    pub(crate) untold: Vec<Vec<u8>>,
+    /// What is drawn and written, in order.
+    pub(crate) elements: Vec<Element>,
     names: HashMap<Vec<u8>, usize>,
     /// Whether each variable is one value, not a series.
     is_value: Vec<bool>,
@@ -63,19 +62,6 @@ pub(super) enum Shift {
     Variable(usize),
 }
 
-/// The words that draw, or write below a graph: they are nothing to a table.
-const DRAWN: [&str; 9] = [
-    "PRINT",
-    "GPRINT",
-    "COMMENT",
-    "VRULE",
-    "HRULE",
-    "AREA",
-    "TICK",
-    "TEXTALIGN",
-    "STACK",
-];
-
 impl Script {
     /// Reads words.
     ///
@@ -95,14 +81,11 @@ impl Script {
                 b"CDEF" => script.cdef(&mut word)?,
                 b"VDEF" => script.vdef(&mut word)?,
                 b"SHIFT" => script.shift(&mut word)?,
-                b"XPORT" => script.xport(&mut word)?,
-                command if is_drawn(command) => {
-                    if !script.untold.iter().any(|known| known == command) && is_told(text) {
-                        script.untold.push(command.to_vec());
-                    }
-                    continue;
-                }
                 command => {
+                    if script.element(&mut word)? {
+                        word.end()?;
+                        continue;
+                    }
                     let problem = format!("'{}' is not a valid function name", shown(command));
                     return Err(word.error(problem));
                 }
@@ -250,23 +233,33 @@ impl Script {
         Ok(())
     }
 
-    /// `XPORT:VARIABLE[:LEGEND]`
-    fn xport(&mut self, word: &mut Word<'_>) -> Result<(), Failure> {
+    /// The series of `XPORT:VARIABLE[:LEGEND]`
+    pub(super) fn exported(&self, word: &mut Word<'_>) -> Result<usize, Failure> {
         let name = word.next("vname");
         let name = name.ok_or_else(|| Failure::new("No positional VNAME"))?;
-        let variable =
-            self.names.get(&name).copied().ok_or_else(|| {
-                Failure::new(format!("{} is not a vname nor a number", shown(&name)))
-            })?;
+        let variable = self.find(&name).ok_or_else(|| {
+            Failure::new(format!("{} is not a vname nor a number", shown(&name)))
+        })?;
         self.check_series(variable, &name, word)?;
-        let legend = word.next("legend").unwrap_or_default();
-        self.columns.push((variable, legend));
-        Ok(())
+        Ok(variable)
+    }
+
+    /// The variable of a name.
+    pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+
+    /// Whether a variable is one value, not a series.
+    pub(crate) fn is_value(&self, variable: usize) -> bool {
+        self.is_value[variable]
     }
 
     /// The name and the text of a definition by others.
     fn new_name(&self, word: &mut Word<'_>) -> Result<(Vec<u8>, Vec<u8>), Failure> {
-        let (name, text) = word.definition()?;
+        let (name, text) = match (word.named("vname"), word.named("rpn")) {
+            (Some(name), Some(text)) => (name, text),
+            _ => word.definition()?,
+        };
         match self.names.contains_key(&name) {
             true => Err(Failure::new(format!(
                 "trying to reuse vname {}",
@@ -291,24 +284,6 @@ impl Script {
                 Err(Failure::new(message))
             }
         }
-    }
-}
-
-/// Whether a command draws; lines have their width behind their name.
-fn is_drawn(command: &[u8]) -> bool {
-    let width = command.strip_prefix(b"LINE");
-    let is_width = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
-    width.is_some_and(|width| width.iter().all(is_width))
-        || DRAWN.iter().any(|drawn| drawn.as_bytes() == command)
-}
-
-/// Whether rrdtool has something in its table of a word that draws: texts, and what has a legend.
-fn is_told(word: &[u8]) -> bool {
-    let mut parts = word.split(|byte| *byte == b':');
-    let command = parts.next().unwrap_or_default();
-    match command {
-        b"PRINT" | b"GPRINT" | b"COMMENT" | b"HRULE" | b"VRULE" | b"TEXTALIGN" => true,
-        _ => parts.nth(1).is_some_and(|legend| !legend.is_empty()),
     }
 }
 

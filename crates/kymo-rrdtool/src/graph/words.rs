@@ -19,7 +19,7 @@ impl<'a> Word<'a> {
         let (command, arguments) = text.split_at(end.unwrap_or(text.len()));
         Self {
             text,
-            command,
+            command: command.strip_prefix(b"cmd=").unwrap_or(command),
             rest: arguments.get(1..).map(split).unwrap_or_default(),
         }
     }
@@ -35,6 +35,12 @@ impl<'a> Word<'a> {
             .iter()
             .position(|argument| value(argument).is_some())?;
         value(&self.rest.remove(place))
+    }
+
+    /// Whether a flag such as `STACK` is among the arguments behind the first.
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        let found = self.rest.iter().skip(1).position(|argument| argument == name.as_bytes());
+        found.map(|place| self.rest.remove(place + 1)).is_some()
     }
 
     /// The argument of a name, or else the first that is left.
@@ -116,6 +122,15 @@ mod tests {
             "Unused Arguments \"odd=1\" in command : \
              DEF:step=300:a=x\\:y=z.rrd:load:AVERAGE:odd=1"
         );
+    }
+
+    #[test]
+    fn flags_are_not_the_first_argument() {
+        let mut word = Word::new(b"cmd=LINE:STACK:STACK:legend");
+        assert_eq!(word.command, b"LINE");
+        assert!(word.flag("STACK"));
+        assert!(!word.flag("STACK"));
+        assert_eq!(word.next("vname").unwrap(), b"STACK");
     }
 
     #[test]

@@ -9,15 +9,15 @@ const DAY: i64 = 86_400;
 
 /// A date and a time of day, of which each part may be out of range: what is too much carries over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fields {
-    pub(super) year: i64,
+pub(crate) struct Fields {
+    pub(crate) year: i64,
     /// From 1.
-    pub(super) month: i64,
+    pub(crate) month: i64,
     /// Of the month, from 1.
-    pub(super) day: i64,
+    pub(crate) day: i64,
     /// From Sunday, 0; does not count for the moment.
-    pub(super) weekday: i64,
-    pub(super) second_of_day: i64,
+    pub(crate) weekday: i64,
+    pub(crate) second_of_day: i64,
 }
 
 impl Fields {
@@ -40,7 +40,7 @@ impl Fields {
 }
 
 /// A local calendar.
-pub(super) struct Calendar<'a> {
+pub(crate) struct Calendar<'a> {
     zone: &'a LocalZone,
     /// The offset from UTC that is guessed first.
     guess: i64,
@@ -52,7 +52,7 @@ const STRIDE: i64 = 601_200;
 const STRIDES: i64 = 446;
 
 impl<'a> Calendar<'a> {
-    pub(super) fn new(clock: &Clock<'a>) -> Self {
+    pub(crate) fn new(clock: &Clock<'a>) -> Self {
         Self {
             zone: clock.zone,
             guess: match clock.is_first {
@@ -63,7 +63,7 @@ impl<'a> Calendar<'a> {
     }
 
     /// What clocks and calendars show at a moment, and whether it is summer time.
-    pub(super) fn fields(&self, moment: i64) -> (Fields, bool) {
+    pub(crate) fn fields(&self, moment: i64) -> (Fields, bool) {
         let (offset, summer) = self.zone.offset(moment);
         let local = moment.saturating_add(offset);
         let days = local.div_euclid(DAY);
@@ -81,7 +81,7 @@ impl<'a> Calendar<'a> {
 
     /// The moment at which clocks show something, by summer time or not where that is told. It is
     /// found as the C library's `mktime` finds it. `None` where it is out of range.
-    pub(super) fn moment(&self, fields: &Fields, summer: Option<bool>) -> Option<i64> {
+    pub(crate) fn moment(&self, fields: &Fields, summer: Option<bool>) -> Option<i64> {
         let local = fields.as_utc()?;
         let found = self.approach(local)?;
         match summer {

@@ -8,7 +8,7 @@
 //! A number of seconds and times relative to now that count in seconds, minutes and hours need no
 //! local time; the zone is looked up only for the others.
 
-mod calendar;
+pub(crate) mod calendar;
 
 mod parse;
 #[cfg(test)]

@@ -1,0 +1,292 @@
+//! One face of a font file: characters, metrics, hinted outlines.
+
+use crate::{DrawError, TextMode};
+use skrifa::instance::{LocationRef, Size};
+use skrifa::metrics::{GlyphMetrics, Metrics};
+use skrifa::outline::{
+    DrawSettings, Engine, HintingInstance, HintingOptions, OutlinePen, SmoothMode, Target,
+};
+use skrifa::raw::TableProvider;
+use skrifa::{FontRef, GlyphId, MetadataProvider, attribute, string::StringId};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+static BUILT_IN: &[u8] = include_bytes!("../../fonts/DejaVuSansMono.ttf");
+
+/// The largest font file that is read; fonts of all of Chinese have some 20 MB.
+const MAX_FILE: u64 = 128 << 20;
+
+/// Ascent and descent of a font in pixels, rounded up as hinted fonts have them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FontMetrics {
+    /// From the upper edge of a line to its baseline.
+    pub ascent: f64,
+    /// From the baseline to the lower edge of a line.
+    pub descent: f64,
+}
+
+impl FontMetrics {
+    /// Height of a line.
+    pub fn height(&self) -> f64 {
+        self.ascent + self.descent
+    }
+}
+
+/// Which outline of a face: the glyph, its size in 64ths of a pixel, and how it is hinted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct GlyphKey {
+    pub(crate) glyph: u32,
+    pub(crate) size: u32,
+    pub(crate) mode: TextMode,
+}
+
+impl GlyphKey {
+    pub(crate) fn new(glyph: u32, pixels: f64, mode: TextMode) -> GlyphKey {
+        // FreeType takes sizes in 64ths of a pixel.
+        GlyphKey {
+            glyph,
+            size: (pixels * 64.0).round() as u32,
+            mode,
+        }
+    }
+
+    fn pixels(self) -> f32 {
+        self.size as f32 / 64.0
+    }
+}
+
+/// One step of an outline; coordinates in pixels, y up from the baseline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Verb {
+    Move([f32; 2]),
+    Line([f32; 2]),
+    Quad([f32; 2], [f32; 2]),
+    Curve([f32; 2], [f32; 2], [f32; 2]),
+    Close,
+}
+
+/// An outline.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Glyph {
+    pub(crate) verbs: Vec<Verb>,
+}
+
+impl OutlinePen for Glyph {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.verbs.push(Verb::Move([x, y]));
+    }
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.verbs.push(Verb::Line([x, y]));
+    }
+    fn quad_to(&mut self, cx: f32, cy: f32, x: f32, y: f32) {
+        self.verbs.push(Verb::Quad([cx, cy], [x, y]));
+    }
+    fn curve_to(&mut self, ax: f32, ay: f32, bx: f32, by: f32, x: f32, y: f32) {
+        self.verbs.push(Verb::Curve([ax, ay], [bx, by], [x, y]));
+    }
+    fn close(&mut self) {
+        self.verbs.push(Verb::Close);
+    }
+}
+
+/// Lines and shifted baselines, in units of the font's size.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Decorations {
+    /// Upper edge of an underline below the baseline.
+    pub(crate) underline_top: f64,
+    pub(crate) underline_thickness: f64,
+    /// Upper edge of a strikeout above the baseline.
+    pub(crate) strikeout_top: f64,
+    pub(crate) strikeout_thickness: f64,
+    /// How far the baseline of a subscript is below.
+    pub(crate) subscript: f64,
+    /// How far the baseline of a superscript is above.
+    pub(crate) superscript: f64,
+}
+
+/// A face of a font file.
+pub(crate) struct Face {
+    data: Cow<'static, [u8]>,
+    index: u32,
+    pub(crate) family: String,
+    pub(crate) bold: bool,
+    pub(crate) italic: bool,
+    pub(crate) units_per_em: f64,
+    /// Ascent and descent in units of the font, both positive.
+    pub(crate) ascent: f64,
+    pub(crate) descent: f64,
+    pub(crate) decorations: Decorations,
+    /// Prepared hinting, by size and mode: preparing it costs as much as many glyphs.
+    hinting: Mutex<HashMap<(u32, TextMode), Option<Arc<HintingInstance>>>>,
+}
+
+impl Face {
+    /// DejaVu Sans Mono; what its tables say is written out, so that it is not read at each start.
+    pub(crate) fn built_in() -> Face {
+        Face {
+            data: Cow::Borrowed(BUILT_IN),
+            index: 0,
+            family: super::BUILT_IN_FAMILY.to_owned(),
+            bold: false,
+            italic: false,
+            units_per_em: 2048.0,
+            ascent: 1901.0,
+            descent: 483.0,
+            decorations: Decorations {
+                underline_top: 40.0 / 2048.0,
+                underline_thickness: 90.0 / 2048.0,
+                strikeout_top: 530.0 / 2048.0,
+                strikeout_thickness: 102.0 / 2048.0,
+                subscript: 286.0 / 2048.0,
+                superscript: 983.0 / 2048.0,
+            },
+            hinting: Mutex::default(),
+        }
+    }
+
+    /// Reads a face of a file.
+    pub(crate) fn read(path: &Path, index: u32) -> Result<Face, DrawError> {
+        let failed = |reason: String| DrawError::Font {
+            name: path.display().to_string(),
+            reason,
+        };
+        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        let mut data = Vec::new();
+        file.take(MAX_FILE + 1)
+            .read_to_end(&mut data)
+            .map_err(|error| failed(error.to_string()))?;
+        if data.len() as u64 > MAX_FILE {
+            return Err(failed(format!(
+                "the file is larger than {} MiB",
+                MAX_FILE >> 20
+            )));
+        }
+        Face::parse(Cow::Owned(data), index).map_err(failed)
+    }
+
+    /// Takes the bytes of a font file.
+    pub(crate) fn parse(data: Cow<'static, [u8]>, index: u32) -> Result<Face, String> {
+        let font = FontRef::from_index(&data, index).map_err(|error| error.to_string())?;
+        let metrics = Metrics::new(&font, Size::unscaled(), LocationRef::default());
+        if metrics.units_per_em == 0 || metrics.glyph_count == 0 {
+            return Err("it has no glyphs".to_owned());
+        }
+        let family = [StringId::TYPOGRAPHIC_FAMILY_NAME, StringId::FAMILY_NAME]
+            .into_iter()
+            .find_map(|id| font.localized_strings(id).english_or_first())
+            .map_or_else(
+                || "unnamed".to_owned(),
+                |name| name.chars().take(200).collect(),
+            );
+        let attributes = font.attributes();
+        let units = f64::from(metrics.units_per_em);
+        let (underline, strikeout) = (metrics.underline.unwrap_or_default(), metrics.strikeout.unwrap_or_default());
+        let scripts = font.os2().map_or((units / 7.0, units / 3.0), |os2| {
+            (f64::from(os2.y_subscript_y_offset()), f64::from(os2.y_superscript_y_offset()))
+        });
+        let decorations = Decorations {
+            underline_top: f64::from(-underline.offset - underline.thickness) / units,
+            underline_thickness: f64::from(underline.thickness) / units,
+            strikeout_top: f64::from(strikeout.offset) / units,
+            strikeout_thickness: f64::from(strikeout.thickness) / units,
+            subscript: scripts.0 / units,
+            superscript: scripts.1 / units,
+        };
+        Ok(Face {
+            index,
+            family,
+            bold: attributes.weight.value() >= 600.0,
+            italic: attributes.style != attribute::Style::Normal,
+            units_per_em: units,
+            decorations,
+            ascent: f64::from(metrics.ascent),
+            descent: f64::from(-metrics.descent),
+            hinting: Mutex::default(),
+            data,
+        })
+    }
+
+    /// The bytes of the file and the number of the face in it.
+    pub(crate) fn data(&self) -> (&[u8], u32) {
+        (&self.data, self.index)
+    }
+
+    pub(crate) fn font(&self) -> Option<FontRef<'_>> {
+        FontRef::from_index(&self.data, self.index).ok()
+    }
+
+    /// The glyph of a character; `None` if the face lacks it.
+    pub(crate) fn glyph(&self, character: char) -> Option<u32> {
+        let glyph = self.font()?.charmap().map(character)?;
+        (glyph.to_u32() != 0).then_some(glyph.to_u32())
+    }
+
+    /// Advance of a glyph in pixels, not rounded.
+    pub(crate) fn advance(&self, glyph: u32, pixels: f64) -> f64 {
+        let advance = self.font().and_then(|font| {
+            GlyphMetrics::new(&font, Size::unscaled(), LocationRef::default())
+                .advance_width(GlyphId::new(glyph))
+        });
+        f64::from(advance.unwrap_or(0.0)) * pixels / self.units_per_em
+    }
+
+    /// Ascent and descent at a size in pixels.
+    pub(crate) fn metrics(&self, pixels: f64) -> FontMetrics {
+        let scale = pixels / self.units_per_em;
+        FontMetrics {
+            ascent: (self.ascent * scale).ceil(),
+            descent: (self.descent * scale).ceil(),
+        }
+    }
+
+    /// The outline of a glyph; empty if it is damaged.
+    pub(crate) fn outline(&self, key: GlyphKey) -> Glyph {
+        let mut glyph = Glyph::default();
+        let Some(font) = self.font() else {
+            return glyph;
+        };
+        let outlines = font.outline_glyphs();
+        let Some(outline) = outlines.get(GlyphId::new(key.glyph)) else {
+            return glyph;
+        };
+        let size = Size::new(key.pixels());
+        let mut hinting = self.hinting.lock().unwrap_or_else(PoisonError::into_inner);
+        let instance = hinting.entry((key.size, key.mode)).or_insert_with(|| {
+            let (engine, target) = match key.mode {
+                TextMode::Normal => (Engine::AutoFallback, Target::from(SmoothMode::Normal)),
+                TextMode::Light => (Engine::Auto(None), Target::from(SmoothMode::Light)),
+                TextMode::Mono => (Engine::AutoFallback, Target::Mono),
+            };
+            HintingInstance::new(
+                &outlines,
+                size,
+                LocationRef::default(),
+                HintingOptions { engine, target },
+            )
+            .ok()
+            .map(Arc::new)
+        });
+        let hinted = instance.as_ref().is_some_and(|instance| {
+            outline
+                .draw(DrawSettings::hinted(instance, false), &mut glyph)
+                .is_ok()
+        });
+        if !hinted {
+            glyph.verbs.clear();
+            if outline
+                .draw(
+                    DrawSettings::unhinted(size, LocationRef::default()),
+                    &mut glyph,
+                )
+                .is_err()
+            {
+                glyph.verbs.clear();
+            }
+        }
+        glyph
+    }
+}

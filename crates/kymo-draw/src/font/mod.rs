@@ -1,0 +1,325 @@
+//! Fonts: their names, files, metrics and glyphs.
+
+mod face;
+mod installed;
+
+pub use face::FontMetrics;
+pub(crate) use face::{Face, Glyph, GlyphKey, Verb};
+
+use crate::{DrawError, TextMode};
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The family that is built in.
+pub const BUILT_IN_FAMILY: &str = "DejaVu Sans Mono";
+
+/// Pixels of a point: rrdtool's resolution is 100 dots per inch.
+pub const PIXELS_PER_POINT: f64 = 100.0 / 72.0;
+
+/// The largest font, in points. Larger sizes are drawn at this one.
+const MAX_POINTS: f64 = 1000.0;
+
+/// A font: a family, a style and a size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Font {
+    /// Names of families separated by commas, the preferred one first; empty for the default font.
+    pub family: String,
+    /// Bold.
+    pub bold: bool,
+    /// Italic or oblique.
+    pub italic: bool,
+    /// Size in points of 100/72 pixels.
+    pub size: f64,
+}
+
+impl Font {
+    /// The default font at a size in points.
+    pub const fn new(size: f64) -> Font {
+        Font {
+            family: String::new(),
+            bold: false,
+            italic: false,
+            size,
+        }
+    }
+
+    /// Reads a Pango font description: names of families, then words of style, then a size in
+    /// points, each optional: `Sans Bold 9`. `size` is used if the description has none.
+    ///
+    /// ```
+    /// let font = kymo_draw::Font::parse("DejaVu Sans,Arial Bold Italic 9.5", 8.0);
+    /// assert_eq!(font.family, "DejaVu Sans,Arial");
+    /// assert!(font.bold && font.italic);
+    /// assert_eq!(font.size, 9.5);
+    /// ```
+    pub fn parse(description: &str, size: f64) -> Font {
+        let mut font = Font::new(size);
+        let mut words: Vec<&str> = description.split_whitespace().collect();
+        if let Some(points) = words.last().and_then(|word| word.parse::<f64>().ok()) {
+            if points.is_finite() && points > 0.0 {
+                font.size = points;
+            }
+            words.pop();
+        }
+        while let Some(word) = words.last() {
+            match word.trim_end_matches(',').to_ascii_lowercase().as_str() {
+                "bold" | "semi-bold" | "ultra-bold" | "heavy" | "black" => font.bold = true,
+                "italic" | "oblique" => font.italic = true,
+                "normal" | "regular" | "roman" | "medium" | "book" | "light" => {}
+                _ => break,
+            }
+            words.pop();
+        }
+        font.family = words.join(" ").trim_end_matches(',').to_owned();
+        font
+    }
+
+    /// The size in pixels.
+    pub(crate) fn pixels(&self) -> f64 {
+        if self.size.is_finite() {
+            self.size.clamp(0.0, MAX_POINTS) * PIXELS_PER_POINT
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Number of a face in [`Fonts`].
+pub(crate) type FaceId = usize;
+
+/// The fonts that texts may use: the built-in one, files that were added, and installed fonts.
+///
+/// Directories of installed fonts are scanned when a family is asked for that is not known, or a
+/// character that the font lacks.
+pub struct Fonts {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    faces: Vec<Arc<Face>>,
+    /// Faces that were added as files: family in lower case, bold, italic.
+    added: Vec<(String, bool, bool, FaceId)>,
+    /// The family used where none is given.
+    default_family: String,
+    installed: Option<installed::Installed>,
+    /// What was found for a family list, bold, italic.
+    found: HashMap<(String, bool, bool), FaceId>,
+    /// Which face has a character that another face lacks.
+    fallbacks: HashMap<char, Option<FaceId>>,
+    glyphs: HashMap<(FaceId, GlyphKey), Arc<Glyph>>,
+    warnings: BTreeSet<String>,
+}
+
+impl Default for Fonts {
+    fn default() -> Fonts {
+        Fonts::new()
+    }
+}
+
+impl Fonts {
+    /// The built-in font, and installed ones when they are asked for.
+    pub fn new() -> Fonts {
+        let state = State {
+            faces: vec![Arc::new(Face::built_in())],
+            ..State::default()
+        };
+        Fonts {
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a font file (TrueType or OpenType, or the first face of a collection) and returns the
+    /// name of its family.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not a font.
+    pub fn add_file(&self, path: &Path) -> Result<String, DrawError> {
+        let face = Face::read(path, 0)?;
+        let family = face.family.clone();
+        let state = &mut *self.state();
+        let id = state.add(face);
+        let face = &state.faces[id];
+        state
+            .added
+            .push((family.to_lowercase(), face.bold, face.italic, id));
+        state.found.clear();
+        Ok(family)
+    }
+
+    /// Sets the families used where a font names none; they are searched before the built-in font.
+    pub fn set_default_family(&self, families: &str) {
+        families.clone_into(&mut self.state().default_family);
+    }
+
+    /// What went wrong with fonts since the last call, each once: families that are not installed,
+    /// characters that no font has.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().warnings)
+            .into_iter()
+            .collect()
+    }
+
+    /// Ascent and descent of a font at zoom 1.
+    pub fn metrics(&self, font: &Font) -> FontMetrics {
+        let id = self.find(font);
+        self.face(id).metrics(font.pixels())
+    }
+
+    /// Width in pixels of one line of plain text, at zoom 1.
+    pub fn text_width(&self, font: &Font, text: &str) -> f64 {
+        text.chars()
+            .map(|character| {
+                let (id, glyph) = self.glyph_of(self.find(font), character);
+                self.face(id).advance(glyph, font.pixels()).round()
+            })
+            .sum()
+    }
+
+    pub(crate) fn warn(&self, warning: String) {
+        self.state().warnings.insert(warning);
+    }
+
+    pub(crate) fn face(&self, id: FaceId) -> Arc<Face> {
+        Arc::clone(&self.state().faces[id])
+    }
+
+    /// The face for a font; the built-in one if nothing better is found.
+    pub(crate) fn find(&self, font: &Font) -> FaceId {
+        let state = &mut *self.state();
+        let families = if font.family.is_empty() {
+            &state.default_family
+        } else {
+            &font.family
+        };
+        if families.is_empty() && !font.bold && !font.italic {
+            return 0;
+        }
+        let key = (families.clone(), font.bold, font.italic);
+        if let Some(id) = state.found.get(&key) {
+            return *id;
+        }
+        let id = state.search(&key.0, font.bold, font.italic);
+        state.found.insert(key, id);
+        id
+    }
+
+    /// The glyph of a character, of another face if the given one lacks it.
+    pub(crate) fn glyph_of(&self, id: FaceId, character: char) -> (FaceId, u32) {
+        let state = &mut *self.state();
+        if let Some(glyph) = state.faces[id].glyph(character) {
+            return (id, glyph);
+        }
+        if character.is_control() || matches!(character, '\u{200b}'..='\u{200f}' | '\u{feff}') {
+            return (id, state.faces[id].glyph(' ').unwrap_or(0));
+        }
+        let fallback = match state.fallbacks.get(&character) {
+            Some(found) => *found,
+            None => {
+                let found = state.search_character(character);
+                state.fallbacks.insert(character, found);
+                found
+            }
+        };
+        match fallback.and_then(|other| Some((other, state.faces[other].glyph(character)?))) {
+            Some(found) => found,
+            None => {
+                state.warnings.insert(format!(
+                    "no installed font has the character `{character}` (U+{:04X}); its place is marked by a box",
+                    u32::from(character)
+                ));
+                (id, 0)
+            }
+        }
+    }
+
+    /// The hinted outline of a glyph.
+    pub(crate) fn outline(
+        &self,
+        face: FaceId,
+        glyph: u32,
+        pixels: f64,
+        mode: TextMode,
+    ) -> Arc<Glyph> {
+        let state = &mut *self.state();
+        let key = GlyphKey::new(glyph, pixels, mode);
+        if let Some(outline) = state.glyphs.get(&(face, key)) {
+            return Arc::clone(outline);
+        }
+        let outline = Arc::new(state.faces[face].outline(key));
+        state.glyphs.insert((face, key), Arc::clone(&outline));
+        outline
+    }
+}
+
+impl State {
+    fn add(&mut self, face: Face) -> FaceId {
+        self.faces.push(Arc::new(face));
+        self.faces.len() - 1
+    }
+
+    fn search(&mut self, families: &str, bold: bool, italic: bool) -> FaceId {
+        let names = families
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        for name in names.clone().chain([BUILT_IN_FAMILY]) {
+            let lower = name.to_lowercase();
+            let styles = [
+                (bold, italic),
+                (bold, false),
+                (false, italic),
+                (false, false),
+            ];
+            for (bold, italic) in styles {
+                let same = |added: &&(String, bool, bool, FaceId)| {
+                    added.0 == lower && (added.1, added.2) == (bold, italic)
+                };
+                if let Some(added) = self.added.iter().find(same) {
+                    return added.3;
+                }
+            }
+            let generic = matches!(lower.as_str(), "mono" | "monospace" | "dejavu sans mono");
+            if generic && !bold && !italic {
+                return 0;
+            }
+            match self
+                .installed()
+                .find(name, bold, italic)
+                .map(|(path, index)| Face::read(&path, index))
+            {
+                Some(Ok(face)) => return self.add(face),
+                Some(Err(error)) => {
+                    self.warnings.insert(error.to_string());
+                }
+                None if generic => return 0,
+                None => {}
+            }
+        }
+        if let Some(first) = names.clone().next() {
+            self.warnings.insert(format!(
+                "font `{first}` is not installed; texts use `{BUILT_IN_FAMILY}`"
+            ));
+        }
+        0
+    }
+
+    fn search_character(&mut self, character: char) -> Option<FaceId> {
+        let known = (0..self.faces.len()).find(|id| self.faces[*id].glyph(character).is_some());
+        if known.is_some() {
+            return known;
+        }
+        let (path, index) = self.installed().with_character(character)?;
+        Face::read(&path, index).ok().map(|face| self.add(face))
+    }
+
+    fn installed(&mut self) -> &installed::Installed {
+        self.installed
+            .get_or_insert_with(installed::Installed::scan)
+    }
+}

@@ -1,0 +1,267 @@
+//! Where the glyphs of a text are.
+
+use crate::font::{FaceId, Fonts, PIXELS_PER_POINT};
+use crate::markup::{self, Rise, Run, RunStyle};
+use crate::picture::{Colour, HorizontalAlign, Path, Point, TabStops, Text, VerticalAlign};
+use crate::raster::fixed;
+
+/// The greatest number of characters of a text that are drawn.
+const MAX_CHARACTERS: usize = 100_000;
+
+/// The logical box of a text in pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Extents {
+    /// Width: the advances of the widest line, rounded to a pixel.
+    pub width: f64,
+    /// Height of all lines.
+    pub height: f64,
+}
+
+/// Glyphs of one font and colour, and what is drawn with them; coordinates are device pixels.
+#[derive(Debug)]
+pub(crate) struct GlyphRun {
+    pub(crate) face: FaceId,
+    /// Size in device pixels.
+    pub(crate) size: f64,
+    pub(crate) colour: Colour,
+    pub(crate) glyphs: Vec<PlacedGlyph>,
+    /// The sum of the advances.
+    pub(crate) length: f64,
+    /// What is behind the glyphs.
+    pub(crate) background: Option<(Path, Colour)>,
+    /// Lines over or under the glyphs, in their colour.
+    pub(crate) lines: Vec<Path>,
+}
+
+/// A glyph, and its origin on the baseline in device pixels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlacedGlyph {
+    pub(crate) glyph: u32,
+    pub(crate) character: char,
+    pub(crate) origin: Point,
+}
+
+/// A rotation: the coordinates of its first column, in screen coordinates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rotation {
+    pub(crate) cos: f64,
+    pub(crate) sin: f64,
+}
+
+impl Rotation {
+    /// Counter-clockwise, in degrees; exact for right angles.
+    pub(crate) fn new(degrees: f64) -> Rotation {
+        let degrees = if degrees.is_finite() { degrees.rem_euclid(360.0) } else { 0.0 };
+        let (sin, cos) = match degrees {
+            0.0 => (0.0, 1.0),
+            90.0 => (1.0, 0.0),
+            180.0 => (0.0, -1.0),
+            270.0 => (-1.0, 0.0),
+            _ => degrees.to_radians().sin_cos(),
+        };
+        Rotation { cos, sin }
+    }
+
+    pub(crate) fn apply(self, x: f64, y: f64) -> Point {
+        Point::new(self.cos * x + self.sin * y, self.cos * y - self.sin * x)
+    }
+}
+
+/// Pango's unit is a 1024th of a pixel.
+fn units(value: f64) -> f64 {
+    (value * 1024.0 + 1e-6).floor() / 1024.0
+}
+
+/// Glyphs of one run on one line, relative to the upper left corner of the text, at zoom 1.
+struct Piece {
+    face: FaceId,
+    style: RunStyle,
+    glyphs: Vec<(u32, char, f64)>,
+    x: f64,
+    end: f64,
+    /// Of the text's box.
+    baseline: f64,
+    rise: f64,
+    top: f64,
+    bottom: f64,
+}
+
+struct Laid {
+    pieces: Vec<Piece>,
+    extents: Extents,
+}
+
+fn runs(fonts: &Fonts, text: &Text) -> Vec<Run> {
+    let style = RunStyle::plain(&text.font, text.colour);
+    let plain = vec![Run { text: text.text.clone(), style: style.clone() }];
+    if !text.markup {
+        return plain;
+    }
+    markup::parse(&text.text, style).unwrap_or_else(|error| {
+        fonts.warn(format!("cannot read markup `{}`: {error}; it is shown as plain text", text.text));
+        plain
+    })
+}
+
+fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
+    let mut laid = Laid { pieces: Vec::new(), extents: Extents { width: 0.0, height: 0.0 } };
+    let mut line = Vec::new();
+    let mut x = 0.0;
+    let mut left = MAX_CHARACTERS;
+    for run in runs(fonts, text) {
+        let face = fonts.find(&run.style.font);
+        for (number, part) in run.text.split('\n').enumerate() {
+            if number > 0 {
+                laid.end_line(fonts, text, std::mem::take(&mut line), x);
+                x = 0.0;
+            }
+            for (number, word) in part.trim_end_matches('\r').split('\t').enumerate() {
+                if number > 0 {
+                    x = next_tab(fonts, text, x);
+                }
+                let mut piece: Option<Piece> = None;
+                for character in word.chars().take(left) {
+                    let (face, glyph) = fonts.glyph_of(face, character);
+                    let pixels = run.style.font.pixels();
+                    let advance = units((fonts.face(face).advance(glyph, pixels) * zoom).round() / zoom);
+                    if piece.as_ref().is_none_or(|piece| piece.face != face) {
+                        let next = Piece::new(fonts, face, &run.style, x);
+                        line.extend(piece.replace(next));
+                    }
+                    if let Some(piece) = &mut piece {
+                        piece.glyphs.push((glyph, character, x));
+                        x += advance;
+                        piece.end = x;
+                    }
+                }
+                left = left.saturating_sub(word.len());
+                line.extend(piece);
+            }
+        }
+    }
+    laid.end_line(fonts, text, line, x);
+    laid.extents.width = laid.extents.width.round();
+    laid
+}
+
+fn next_tab(fonts: &Fonts, text: &Text, x: f64) -> f64 {
+    let space = fonts.text_width(&text.font, " ").max(1.0);
+    let TabStops { first, step } = text.tabs.unwrap_or(TabStops { first: space * 8.0, step: space * 8.0 });
+    if !(step > 0.0 && step.is_finite() && first.is_finite()) {
+        return x + space;
+    }
+    if x < first { first } else { units(first + ((x - first) / step).floor() * step + step) }
+}
+
+impl Piece {
+    fn new(fonts: &Fonts, id: FaceId, style: &RunStyle, x: f64) -> Piece {
+        let face = fonts.face(id);
+        let pixels = style.font.pixels();
+        let metrics = face.metrics(pixels);
+        let rise = match style.rise {
+            Rise::Points(points) => points * PIXELS_PER_POINT,
+            Rise::Subscript(size) => -face.decorations.subscript * size * PIXELS_PER_POINT,
+            Rise::Superscript(size) => face.decorations.superscript * size * PIXELS_PER_POINT,
+        };
+        Piece {
+            face: id,
+            style: style.clone(),
+            glyphs: Vec::new(),
+            x,
+            end: x,
+            baseline: 0.0,
+            rise: units(rise),
+            top: metrics.ascent + rise.max(0.0).ceil(),
+            bottom: metrics.descent + (-rise).max(0.0).ceil(),
+        }
+    }
+}
+
+impl Laid {
+    fn end_line(&mut self, fonts: &Fonts, text: &Text, line: Vec<Piece>, width: f64) {
+        let base = fonts.metrics(&text.font);
+        let (ascent, descent) = if line.is_empty() {
+            (base.ascent, base.descent)
+        } else {
+            line.iter().fold((0.0f64, 0.0f64), |(top, bottom), piece| (top.max(piece.top), bottom.max(piece.bottom)))
+        };
+        let top = self.extents.height;
+        for mut piece in line {
+            piece.baseline = top + ascent;
+            piece.top = top;
+            piece.bottom = top + ascent + descent;
+            self.pieces.push(piece);
+        }
+        self.extents.height += ascent + descent;
+        self.extents.width = self.extents.width.max(width);
+    }
+}
+
+impl Fonts {
+    /// The box of a text, with its markup and tabs; in pixels at zoom 1, as it is when the picture
+    /// is rendered at a zoom.
+    pub fn measure(&self, text: &Text, zoom: f64) -> Extents {
+        lay(self, text, zoom).extents
+    }
+}
+
+/// The glyphs of a text in device pixels.
+pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Rotation) {
+    let Laid { pieces, extents } = lay(fonts, text, zoom);
+    let rotation = Rotation::new(text.angle);
+    let left = match text.horizontal {
+        HorizontalAlign::Left => 0.0,
+        // Whole pixels, as pango has them.
+        HorizontalAlign::Center => (extents.width / 2.0).floor(),
+        HorizontalAlign::Right => extents.width,
+    };
+    let top = match text.vertical {
+        VerticalAlign::Top => 0.0,
+        VerticalAlign::Center => (extents.height / 2.0).floor(),
+        VerticalAlign::Bottom => extents.height,
+    };
+    let offset = rotation.apply(-left, -top);
+    let snap = |value: f64| f64::from(fixed(value * zoom)) / 256.0;
+    let corner = Point::new(snap(text.origin.x + offset.x), snap(text.origin.y + offset.y));
+    let at = |x: f64, y: f64| {
+        let offset = rotation.apply(x * zoom, y * zoom);
+        Point::new(corner.x + offset.x, corner.y + offset.y)
+    };
+    let area = |left: f64, top: f64, right: f64, bottom: f64| {
+        Path::polygon([at(left, top), at(right, top), at(right, bottom), at(left, bottom)])
+    };
+    let runs = pieces.into_iter().map(|piece| {
+        let pixels = piece.style.font.pixels();
+        let decorations = &fonts.face(piece.face).decorations;
+        let baseline = piece.baseline - piece.rise;
+        let band = |top: f64, thickness: f64| {
+            let top = baseline + top * pixels;
+            area(piece.x, top, piece.end, top + thickness * pixels)
+        };
+        let mut lines = Vec::new();
+        if piece.style.underline {
+            lines.push(band(decorations.underline_top, decorations.underline_thickness));
+        }
+        if piece.style.strikethrough {
+            lines.push(band(-decorations.strikeout_top, decorations.strikeout_thickness));
+        }
+        GlyphRun {
+            face: piece.face,
+            size: pixels * zoom,
+            colour: piece.style.colour,
+            length: (piece.end - piece.x) * zoom,
+            glyphs: piece
+                .glyphs
+                .iter()
+                .map(|(glyph, character, x)| PlacedGlyph {
+                    glyph: *glyph,
+                    character: *character,
+                    origin: at(*x, baseline),
+                })
+                .collect(),
+            background: piece.style.background.map(|colour| (area(piece.x, piece.top, piece.end, piece.bottom), colour)),
+            lines,
+        }
+    });
+    (runs.collect(), rotation)
+}

@@ -1,0 +1,237 @@
+//! Outlines of lines: width, caps, joins and dashes.
+
+use crate::picture::{Cap, Join, Path, Point, Stroke};
+use crate::raster::{Fixed, Polygons, fixed, flatten};
+use std::f64::consts::PI;
+
+/// How far a polygon may be from a round cap or join, in pixels; as in cairo.
+const TOLERANCE: f64 = 0.1;
+/// The limit of a mitre, in widths.
+pub(crate) const MITER_LIMIT: f64 = 10.0;
+/// The greatest number of dashes of a path: with more, the line is drawn solid.
+const MAX_DASHES: f64 = 1_000_000.0;
+
+/// The area that a line covers.
+pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
+    let mut polygons = Polygons::default();
+    let half = style.width * zoom / 2.0;
+    if !(half.is_finite() && half > 0.0) {
+        return polygons;
+    }
+    let pen = Pen { half, style, disc: disc(half) };
+    for (points, closed) in flatten(path, zoom) {
+        let points: Vec<Point> = points
+            .iter()
+            .map(|point| Point::new(f64::from(fixed(point.x)) / 256.0, f64::from(fixed(point.y)) / 256.0))
+            .collect();
+        match Dashes::new(style, zoom, &points, closed) {
+            Some(dashes) => {
+                for dash in dashes.cut(&points, closed) {
+                    pen.draw(&dash, false, &mut polygons);
+                }
+            }
+            None => pen.draw(&points, closed, &mut polygons),
+        }
+    }
+    polygons
+}
+
+struct Pen<'a> {
+    half: f64,
+    style: &'a Stroke,
+    disc: Vec<Point>,
+}
+
+/// The polygon that stands for a disc, around the origin.
+fn disc(radius: f64) -> Vec<Point> {
+    let needed = if TOLERANCE >= radius { 4.0 } else { 2.0 * PI / (1.0 - TOLERANCE / radius).acos() };
+    let count = (needed.ceil() as u32).next_multiple_of(2).clamp(4, 1000);
+    (0..count)
+        .map(|number| {
+            let (sin, cos) = (2.0 * PI * f64::from(number) / f64::from(count)).sin_cos();
+            Point::new(radius * cos, radius * sin)
+        })
+        .collect()
+}
+
+impl Pen<'_> {
+    fn draw(&self, points: &[Point], closed: bool, polygons: &mut Polygons) {
+        let mut points = points.to_vec();
+        points.dedup();
+        let closed = closed && points.len() > 1;
+        if closed && points.first() == points.last() {
+            points.pop();
+        }
+        if let [only] = points[..] {
+            if self.style.cap == Cap::Round {
+                self.dot(only, polygons);
+            }
+            return;
+        }
+        let mut segments: Vec<(Point, Point)> = points.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        if closed && points.len() > 1 {
+            segments.push((points[points.len() - 1], points[0]));
+        }
+        let straight = segments.iter().all(|(from, to)| from.x == to.x || from.y == to.y);
+        if straight && self.style.join == Join::Miter && self.style.cap == Cap::Butt {
+            return self.boxes(&segments, closed, polygons);
+        }
+        for (from, to) in &segments {
+            let normal = self.normal(*from, *to);
+            polygons.add_convex(&mut [
+                at(*from, normal, 1.0),
+                at(*to, normal, 1.0),
+                at(*to, normal, -1.0),
+                at(*from, normal, -1.0),
+            ]);
+        }
+        for (number, (_, corner)) in segments.iter().enumerate() {
+            let next = match segments.get(number + 1) {
+                Some(next) => next,
+                None if closed => &segments[0],
+                None => break,
+            };
+            self.join(segments[number].0, *corner, next.1, polygons);
+        }
+        if !closed && self.style.cap == Cap::Round {
+            for end in [segments[0].0, segments[segments.len() - 1].1] {
+                self.dot(end, polygons);
+            }
+        }
+    }
+
+    /// Horizontal and vertical lines as rectangles, longer where a corner is.
+    fn boxes(&self, segments: &[(Point, Point)], closed: bool, polygons: &mut Polygons) {
+        let half = fixed(self.half);
+        let last = segments.len() - 1;
+        for (number, (from, to)) in segments.iter().enumerate() {
+            let horizontal = from.y == to.y;
+            let turns = |other: &(Point, Point)| (other.0.y == other.1.y) != horizontal;
+            let before = if number > 0 { Some(number - 1) } else { closed.then_some(last) };
+            let after = if number < last { Some(number + 1) } else { closed.then_some(0) };
+            let longer = |other: Option<usize>| if other.is_some_and(|other| turns(&segments[other])) { half } else { 0 };
+            let (mut begin, mut end) = ((longer(before), from), (longer(after), to));
+            if (end.1.x, end.1.y) < (begin.1.x, begin.1.y) {
+                (begin, end) = (end, begin);
+            }
+            let ((ax, ay), (bx, by)) = ((fixed(begin.1.x), fixed(begin.1.y)), (fixed(end.1.x), fixed(end.1.y)));
+            let (left, top, right, bottom) = if horizontal {
+                (ax - begin.0, ay - half, bx + end.0, by + half)
+            } else {
+                (ax - half, ay - begin.0, bx + half, by + end.0)
+            };
+            polygons.add_convex(&mut [(left, top), (right, top), (right, bottom), (left, bottom)]);
+        }
+    }
+
+    /// Half of the width, across a segment.
+    fn normal(&self, from: Point, to: Point) -> Point {
+        let (dx, dy) = (to.x - from.x, to.y - from.y);
+        let length = dx.hypot(dy);
+        Point::new(-dy / length * self.half, dx / length * self.half)
+    }
+
+    fn dot(&self, centre: Point, polygons: &mut Polygons) {
+        let mut points: Vec<Fixed> = self.disc.iter().map(|edge| at(centre, *edge, 1.0)).collect();
+        polygons.add_convex(&mut points);
+    }
+
+    fn join(&self, from: Point, corner: Point, to: Point, polygons: &mut Polygons) {
+        if self.style.join == Join::Round {
+            return self.dot(corner, polygons);
+        }
+        let (before, after) = (self.normal(from, corner), self.normal(corner, to));
+        let turn = before.x * after.y - before.y * after.x;
+        // The outer side of the corner.
+        let side = if turn > 0.0 { -1.0 } else { 1.0 };
+        let (first, second) = (at(corner, before, side), at(corner, after, side));
+        let centre = (fixed(corner.x), fixed(corner.y));
+        let squared = self.half * self.half;
+        let cosine = (before.x * after.x + before.y * after.y) / squared;
+        // A mitre is 1 / sin(angle / 2) widths long, and sin^2(angle / 2) = (1 + cos(turn)) / 2.
+        if 2.0 <= MITER_LIMIT * MITER_LIMIT * (1.0 + cosine) && cosine > -1.0 {
+            let scale = 1.0 / (1.0 + cosine);
+            let tip = Point::new((before.x + after.x) * scale, (before.y + after.y) * scale);
+            polygons.add_convex(&mut [centre, first, at(corner, tip, side), second]);
+        } else {
+            polygons.add_convex(&mut [centre, first, second]);
+        }
+    }
+}
+
+fn at(point: Point, offset: Point, scale: f64) -> Fixed {
+    (fixed(point.x + offset.x * scale), fixed(point.y + offset.y * scale))
+}
+
+/// Lengths of dashes and gaps in pixels, in pairs.
+pub(crate) struct Dashes {
+    lengths: Vec<f64>,
+    offset: f64,
+}
+
+impl Dashes {
+    /// `None` if the line is solid.
+    fn new(style: &Stroke, zoom: f64, points: &[Point], closed: bool) -> Option<Dashes> {
+        let mut lengths: Vec<f64> = style.dashes.iter().map(|length| length * zoom).collect();
+        if lengths.len() % 2 == 1 {
+            lengths.extend_from_within(..);
+        }
+        let total: f64 = lengths.iter().sum();
+        let valid = lengths.iter().all(|length| *length >= 0.0 && length.is_finite());
+        let gaps: f64 = lengths.iter().skip(1).step_by(2).sum();
+        if !valid || !(total > 0.0 && total.is_finite()) || gaps <= 0.0 {
+            return None;
+        }
+        let mut way: f64 = points.windows(2).map(|pair| (pair[1].x - pair[0].x).hypot(pair[1].y - pair[0].y)).sum();
+        if let (true, Some(first), Some(last)) = (closed, points.first(), points.last()) {
+            way += (first.x - last.x).hypot(first.y - last.y);
+        }
+        if way / total * lengths.len() as f64 > MAX_DASHES {
+            return None;
+        }
+        let offset = style.dash_offset * zoom;
+        Some(Dashes { lengths, offset: if offset.is_finite() { offset.rem_euclid(total) } else { 0.0 } })
+    }
+
+    /// The parts of a line that are drawn.
+    fn cut(&self, points: &[Point], closed: bool) -> Vec<Vec<Point>> {
+        let mut index = 0;
+        let mut left = self.lengths[0] - self.offset;
+        while left < 0.0 || (left == 0.0 && self.offset > 0.0 && index + 1 < self.lengths.len()) {
+            index = (index + 1) % self.lengths.len();
+            left += self.lengths[index];
+        }
+        let mut dashes = Vec::new();
+        let mut dash: Vec<Point> = Vec::new();
+        let Some(mut from) = points.first().copied() else { return dashes };
+        if index % 2 == 0 {
+            dash.push(from);
+        }
+        for to in points.iter().skip(1).chain(closed.then_some(&points[0])) {
+            let mut length = (to.x - from.x).hypot(to.y - from.y);
+            while length > left {
+                let share = left / length;
+                from = Point::new(from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share);
+                length -= left;
+                if index % 2 == 0 {
+                    dash.push(from);
+                    dashes.push(std::mem::take(&mut dash));
+                } else {
+                    dash = vec![from];
+                }
+                index = (index + 1) % self.lengths.len();
+                left = self.lengths[index];
+                // Two lengths of 0 in turn cannot go on for ever: their sum is more than 0.
+            }
+            left -= length;
+            from = *to;
+            if index % 2 == 0 {
+                dash.push(from);
+            }
+        }
+        if dash.len() > 1 {
+            dashes.push(dash);
+        }
+        dashes
+    }
+}

@@ -1,0 +1,388 @@
+//! Pictures as SVG.
+
+use crate::font::{FaceId, Fonts, Verb};
+use crate::layout::{self, GlyphRun, Rotation};
+use crate::picture::{Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke};
+use crate::raster::{Fixed, fixed};
+use crate::stroke::MITER_LIMIT;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// Renders a picture as SVG 1.1, structured as cairo does it: glyphs are symbols that are used at
+/// their places, in device pixels. With [`RenderOptions::svg_text`], texts are `<text>` elements.
+///
+/// # Errors
+/// The picture is too large.
+pub fn svg(picture: &Picture, fonts: &Fonts, options: &RenderOptions) -> Result<Vec<u8>, DrawError> {
+    let (width, height) = crate::device_size(picture, options)?;
+    let mut writer = Svg::new(fonts, options);
+    writer.items(&picture.items, (width, height));
+    let (width, height) = (Number(width), Number(height));
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
+         xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"{width}pt\" height=\"{height}pt\" \
+         viewBox=\"0 0 {width} {height}\" version=\"1.1\">\n"
+    );
+    let symbols: String = writer.symbols.iter().map(|font| font.text.as_str()).collect();
+    if !symbols.is_empty() || !writer.definitions.is_empty() {
+        out.push_str("<defs>\n");
+        if !symbols.is_empty() {
+            let _ = write!(out, "<g>\n{symbols}</g>\n");
+        }
+        let _ = write!(out, "{}</defs>\n", writer.definitions);
+    }
+    let _ = write!(out, "<g id=\"surface1\">\n{}</g>\n</svg>\n", writer.body);
+    Ok(out.into_bytes())
+}
+
+/// The symbols of one face, size and rotation.
+#[derive(Default)]
+struct Symbols {
+    text: String,
+    numbers: HashMap<u32, usize>,
+}
+
+struct Svg<'a> {
+    fonts: &'a Fonts,
+    options: &'a RenderOptions,
+    symbols: Vec<Symbols>,
+    symbol_fonts: HashMap<(FaceId, u64, u64, u64), usize>,
+    definitions: String,
+    clips: usize,
+    gradients: usize,
+    body: String,
+}
+
+/// A number with up to 6 decimals, and 6 significant digits below 0.1, as cairo writes it.
+pub(crate) struct Number(pub(crate) f64);
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = if self.0.is_finite() { self.0 } else { 0.0 };
+        let magnitude = value.abs();
+        let decimals = if magnitude >= 0.1 || magnitude < 1e-12 { 6 } else { (5.0 - magnitude.log10().floor()) as usize };
+        let text = format!("{value:.decimals$}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        out.write_str(if matches!(text, "-0" | "") { "0" } else { text })
+    }
+}
+
+/// A colour's three parts in per cent.
+struct Rgb(Colour);
+
+impl std::fmt::Display for Rgb {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let part = |value: f64| Number(value.clamp(0.0, 1.0) * 100.0);
+        write!(out, "rgb({}%,{}%,{}%)", part(self.0.red), part(self.0.green), part(self.0.blue))
+    }
+}
+
+/// A path's steps, in pixels rounded to 256ths.
+struct Steps<'a>(&'a Path, f64);
+
+impl std::fmt::Display for Steps<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = |value: i32| Number(f64::from(value) / 256.0);
+        let mut begin = None;
+        let steps = steps(self.0, self.1);
+        let mut steps = steps.iter().peekable();
+        while let Some(step) = steps.next() {
+            match step {
+                Step::Move((x, y)) => {
+                    begin = Some((*x, *y));
+                    write!(out, "M {} {} ", number(*x), number(*y))?;
+                }
+                Step::Line((x, y)) => write!(out, "L {} {} ", number(*x), number(*y))?,
+                Step::Curve(points) => {
+                    out.write_str("C ")?;
+                    for (x, y) in points {
+                        write!(out, "{} {} ", number(*x), number(*y))?;
+                    }
+                }
+                Step::Close => {
+                    out.write_str("Z ")?;
+                    let moves = matches!(steps.peek(), Some(Step::Move(_)));
+                    if let Some((x, y)) = begin.filter(|_| !moves) {
+                        write!(out, "M {} {} ", number(x), number(y))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Step {
+    Move(Fixed),
+    Line(Fixed),
+    Curve([Fixed; 3]),
+    Close,
+}
+
+/// The steps of a path as cairo keeps them: no line to where the path is already, and one line for
+/// several in the same direction.
+fn steps(path: &Path, zoom: f64) -> Vec<Step> {
+    let at = |point: Point| (fixed(point.x * zoom), fixed(point.y * zoom));
+    let mut steps: Vec<Step> = Vec::new();
+    // The point before the current one, if a line leads from it to here.
+    let mut before: Option<Fixed> = None;
+    let mut here = None;
+    for segment in &path.segments {
+        match *segment {
+            Segment::Move(to) => {
+                steps.push(Step::Move(at(to)));
+                (before, here) = (None, Some(at(to)));
+            }
+            Segment::Line(to) => {
+                let to = at(to);
+                let Some(from) = here else {
+                    steps.push(Step::Move(to));
+                    here = Some(to);
+                    continue;
+                };
+                here = Some(to);
+                match (steps.last_mut(), before) {
+                    (Some(Step::Line(_) | Step::Curve(_)), _) if from == to => {}
+                    (Some(Step::Line(end)), Some(first)) if onwards(first, from, to) => *end = to,
+                    _ => {
+                        before = Some(from);
+                        steps.push(Step::Line(to));
+                    }
+                }
+            }
+            Segment::Curve(first, second, to) => {
+                if here.is_none() {
+                    steps.push(Step::Move(at(first)));
+                }
+                steps.push(Step::Curve([at(first), at(second), at(to)]));
+                (before, here) = (None, Some(at(to)));
+            }
+            Segment::Close => {
+                steps.push(Step::Close);
+                before = None;
+            }
+        }
+    }
+    steps
+}
+
+/// Whether a line from `from` to `to` goes on in the direction of the one from `first` to `from`.
+fn onwards(first: Fixed, from: Fixed, to: Fixed) -> bool {
+    let way = |a: Fixed, b: Fixed| (i64::from(b.0) - i64::from(a.0), i64::from(b.1) - i64::from(a.1));
+    let ((ax, ay), (bx, by)) = (way(first, from), way(from, to));
+    ax * by == ay * bx && ax * bx + ay * by >= 0
+}
+
+impl<'a> Svg<'a> {
+    fn new(fonts: &'a Fonts, options: &'a RenderOptions) -> Svg<'a> {
+        Svg {
+            fonts,
+            options,
+            symbols: Vec::new(),
+            symbol_fonts: HashMap::new(),
+            definitions: String::new(),
+            clips: 0,
+            gradients: 0,
+            body: String::new(),
+        }
+    }
+
+    // Writing to a string does not fail.
+    fn items(&mut self, items: &[Item], size: (f64, f64)) {
+        let zoom = self.options.zoom;
+        let mut open = 0;
+        for item in items {
+            match item {
+                Item::Fill { path, paint } => self.fill(path, paint, zoom, Some(size)),
+                Item::Stroke { path, colour, style } => self.stroke(path, *colour, style),
+                Item::Text(text) => {
+                    let (runs, rotation) = layout::place(self.fonts, text, zoom);
+                    for run in runs {
+                        self.run(&run, rotation);
+                    }
+                }
+                Item::Clip(path) => {
+                    self.clips += 1;
+                    open += 1;
+                    let (number, steps) = (self.clips, Steps(path, zoom));
+                    let _ = write!(self.definitions, "<clipPath id=\"clip{number}\">\n  <path d=\"{steps}\"/>\n</clipPath>\n");
+                    let _ = writeln!(self.body, "<g clip-path=\"url(#clip{number})\" clip-rule=\"nonzero\">");
+                }
+                Item::Unclip => {
+                    if open > 0 {
+                        open -= 1;
+                        self.body.push_str("</g>\n");
+                    }
+                }
+            }
+        }
+        self.body.push_str(&"</g>\n".repeat(open));
+    }
+
+    fn fill(&mut self, path: &Path, paint: &Paint, zoom: f64, whole: Option<(f64, f64)>) {
+        let steps = Steps(path, zoom);
+        match paint {
+            Paint::Solid(colour) => {
+                let (rgb, alpha) = (Rgb(*colour), Number(colour.alpha));
+                if let Some((width, height)) = whole.filter(|(width, height)| {
+                    *path == Path::rectangle(0.0, 0.0, width / zoom, height / zoom)
+                }) {
+                    let _ = writeln!(
+                        self.body,
+                        "<rect x=\"0\" y=\"0\" width=\"{}\" height=\"{}\" style=\"fill:{rgb};fill-opacity:{alpha};stroke:none;\"/>",
+                        Number(width),
+                        Number(height)
+                    );
+                    return;
+                }
+                let _ = writeln!(
+                    self.body,
+                    "<path style=\" stroke:none;fill-rule:nonzero;fill:{rgb};fill-opacity:{alpha};\" d=\"{steps}\"/>"
+                );
+            }
+            Paint::Linear { from, to, stops } => {
+                let number = self.gradients;
+                self.gradients += 1;
+                let [x1, y1, x2, y2] = [from.x, from.y, to.x, to.y].map(|value| Number(value * zoom));
+                let _ = writeln!(
+                    self.definitions,
+                    "<linearGradient id=\"linear{number}\" gradientUnits=\"userSpaceOnUse\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" >"
+                );
+                for (offset, colour) in stops {
+                    let _ = writeln!(
+                        self.definitions,
+                        "<stop offset=\"{}\" style=\"stop-color:{};stop-opacity:{};\"/>",
+                        Number(*offset),
+                        Rgb(*colour),
+                        Number(colour.alpha)
+                    );
+                }
+                self.definitions.push_str("</linearGradient>\n");
+                let _ = writeln!(
+                    self.body,
+                    "<path style=\" stroke:none;fill-rule:nonzero;fill:url(#linear{number});\" d=\"{steps}\"/>"
+                );
+            }
+        }
+    }
+
+    fn stroke(&mut self, path: &Path, colour: Colour, style: &Stroke) {
+        let zoom = self.options.zoom;
+        let cap = if style.cap == Cap::Round { "round" } else { "butt" };
+        let join = if style.join == Join::Round { "round" } else { "miter" };
+        let _ = write!(
+            self.body,
+            "<path style=\"fill:none;stroke-width:{};stroke-linecap:{cap};stroke-linejoin:{join};stroke:{};stroke-opacity:{};",
+            Number(style.width * zoom),
+            Rgb(colour),
+            Number(colour.alpha)
+        );
+        if !style.dashes.is_empty() {
+            let dashes: Vec<String> = style.dashes.iter().map(|length| Number(length * zoom).to_string()).collect();
+            let _ = write!(self.body, "stroke-dasharray:{};", dashes.join(","));
+            if style.dash_offset != 0.0 {
+                let _ = write!(self.body, "stroke-dashoffset:{};", Number(style.dash_offset * zoom));
+            }
+        }
+        let _ = writeln!(self.body, "stroke-miterlimit:{MITER_LIMIT};\" d=\"{}\"/>", Steps(path, zoom));
+    }
+
+    fn run(&mut self, run: &GlyphRun, rotation: Rotation) {
+        if let Some((path, colour)) = &run.background {
+            self.fill(path, &Paint::Solid(*colour), 1.0, None);
+        }
+        if self.options.svg_text {
+            self.text(run, rotation);
+        } else {
+            let _ = writeln!(self.body, "<g style=\"fill:{};fill-opacity:{};\">", Rgb(run.colour), Number(run.colour.alpha));
+            for glyph in &run.glyphs {
+                let (font, number) = self.symbol(run, rotation, glyph.glyph);
+                let (x, y) = (Number(glyph.origin.x), Number(glyph.origin.y));
+                let _ = writeln!(self.body, "  <use xlink:href=\"#glyph{font}-{number}\" x=\"{x}\" y=\"{y}\"/>");
+            }
+            self.body.push_str("</g>\n");
+        }
+        for path in &run.lines {
+            self.fill(path, &Paint::Solid(run.colour), 1.0, None);
+        }
+    }
+
+    fn text(&mut self, run: &GlyphRun, rotation: Rotation) {
+        let Some(first) = run.glyphs.first() else { return };
+        let face = self.fonts.face(run.face);
+        let (x, y) = (Number(first.origin.x), Number(first.origin.y));
+        let _ = write!(
+            self.body,
+            "<text xml:space=\"preserve\" x=\"{x}\" y=\"{y}\" style=\"font-family:'{}',monospace;font-size:{}px;",
+            escaped(&face.family.replace(['\'', '\\', ';'], "")),
+            Number(run.size)
+        );
+        for (yes, property) in [(face.bold, "font-weight:bold;"), (face.italic, "font-style:italic;")] {
+            self.body.push_str(if yes { property } else { "" });
+        }
+        let _ = write!(self.body, "fill:{};fill-opacity:{};\"", Rgb(run.colour), Number(run.colour.alpha));
+        let text: String = run.glyphs.iter().map(|glyph| glyph.character).collect();
+        // Another font than ours, at the reader's, leaves texts as long as they are here.
+        let _ = write!(self.body, " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", Number(run.length));
+        if rotation != Rotation::new(0.0) {
+            let degrees = Number(-rotation.sin.atan2(rotation.cos).to_degrees());
+            let _ = write!(self.body, " transform=\"rotate({degrees} {x} {y})\"");
+        }
+        let _ = writeln!(self.body, ">{}</text>", escaped(&text));
+    }
+
+    /// The number of a glyph's font and its number there; its symbol is written at its first use.
+    fn symbol(&mut self, run: &GlyphRun, rotation: Rotation, glyph: u32) -> (usize, usize) {
+        let key = (run.face, run.size.to_bits(), rotation.cos.to_bits(), rotation.sin.to_bits());
+        let font = *self.symbol_fonts.entry(key).or_insert(self.symbols.len());
+        if font == self.symbols.len() {
+            self.symbols.push(Symbols::default());
+            // The box of missing characters comes first in each font.
+            self.add_symbol(font, run, rotation, 0);
+        }
+        match self.symbols[font].numbers.get(&glyph) {
+            Some(number) => (font, *number),
+            None => (font, self.add_symbol(font, run, rotation, glyph)),
+        }
+    }
+
+    fn add_symbol(&mut self, font: usize, run: &GlyphRun, rotation: Rotation, glyph: u32) -> usize {
+        let outline = self.fonts.outline(run.face, glyph, run.size, self.options.text_mode);
+        let mut path = Path::new();
+        let mut from = [0.0; 2];
+        let at = |[x, y]: [f32; 2]| rotation.apply(f64::from(x), f64::from(-y));
+        for verb in &outline.verbs {
+            match *verb {
+                Verb::Move(to) => path.segments.push(Segment::Move(at(to))),
+                Verb::Line(to) => path.segments.push(Segment::Line(at(to))),
+                Verb::Quad(control, to) => {
+                    let (from, control, to) = (at(from), at(control), at(to));
+                    // Rounded towards 0, in 256ths.
+                    let third = |end: f64, control: f64| f64::from((fixed(end) + 2 * fixed(control)) / 3) / 256.0;
+                    let third = |end: Point| Point::new(third(end.x, control.x), third(end.y, control.y));
+                    path.curve_to(third(from), third(to), to);
+                }
+                Verb::Curve(first, second, to) => path.curve_to(at(first), at(second), at(to)),
+                Verb::Close => path.close(),
+            }
+            if let Verb::Move(to) | Verb::Line(to) | Verb::Quad(_, to) | Verb::Curve(_, _, to) = *verb {
+                from = to;
+            }
+        }
+        let symbols = &mut self.symbols[font];
+        let number = symbols.numbers.len();
+        symbols.numbers.insert(glyph, number);
+        let _ = write!(
+            symbols.text,
+            "<symbol overflow=\"visible\" id=\"glyph{font}-{number}\">\n<path style=\"stroke:none;\" d=\"{}\"/>\n</symbol>\n",
+            Steps(&path, 1.0)
+        );
+        number
+    }
+}
+
+/// Text as content and as the value of an attribute; XML has no control characters.
+fn escaped(text: &str) -> String {
+    let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+    quick_xml::escape::escape(text).into_owned()
+}

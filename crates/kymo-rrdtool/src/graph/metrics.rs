@@ -1,0 +1,73 @@
+//! How much room texts take.
+
+use kymo_draw::{Font, Fonts, TabStops};
+
+use super::options::{GraphOptions, TextKind};
+
+/// Measures texts in the fonts that options choose.
+pub(crate) struct Metrics<'o> {
+    options: &'o GraphOptions,
+    fonts: &'o Fonts,
+    zoom: f64,
+}
+
+impl<'o> Metrics<'o> {
+    pub(crate) fn new(options: &'o GraphOptions, fonts: &'o Fonts) -> Self {
+        let zoom = 1.0;
+        Self { options, fonts, zoom }
+    }
+
+    /// Measures texts as they are drawn: glyphs are as wide as whole pixels of the zoomed picture. Where texts are
+    /// does not depend on it.
+    pub(crate) fn drawn(options: &'o GraphOptions, fonts: &'o Fonts) -> Self {
+        Self {
+            options,
+            fonts,
+            zoom: options.zoom,
+        }
+    }
+
+    /// The font of a kind of texts.
+    pub(crate) fn font(&self, kind: TextKind) -> Font {
+        let choice = self.options.font(kind);
+        match &choice.name {
+            Some(name) => Font {
+                size: choice.size,
+                ..Font::parse(name, choice.size)
+            },
+            None => Font::new(choice.size),
+        }
+    }
+
+    /// Where tab stops are.
+    pub(crate) fn tabs(&self) -> TabStops {
+        let legend = self.options.font(TextKind::Legend).size;
+        let step = (self.options.tab_width + (legend * 2.0).trunc()).trunc().max(1.0);
+        TabStops { first: step, step }
+    }
+
+    /// The width of a text, in pixels.
+    pub(crate) fn width(&self, kind: TextKind, text: &str) -> f64 {
+        let zoom = self.zoom;
+        let mut font = self.font(kind);
+        font.size *= zoom;
+        let stop = self.tabs().step;
+        let mut lines = text.split('\n').map(|line| {
+            let mut parts = line.split('\t');
+            let first = parts.next().unwrap_or_default();
+            parts.fold(self.fonts.text_width(&font, first) / zoom, |at, part| {
+                let at = ((at / stop).floor() + 1.0) * stop;
+                at + self.fonts.text_width(&font, part) / zoom
+            })
+        });
+        let first = lines.next().unwrap_or_default();
+        // Parts of a pixel count as one, but not those that are left of a division.
+        (lines.fold(first, f64::max) - 1e-6).ceil()
+    }
+
+    /// The height of a text, in pixels.
+    pub(crate) fn height(&self, kind: TextKind, text: &str) -> f64 {
+        let metrics = self.fonts.metrics(&self.font(kind));
+        metrics.height() * text.split('\n').count() as f64
+    }
+}
