@@ -15,7 +15,11 @@ const FAR: f64 = 4_000_000.0;
 
 /// A coordinate in 256ths of a pixel.
 pub(crate) fn fixed(value: f64) -> i32 {
-    if value.is_nan() { 0 } else { (value.clamp(-FAR, FAR) * f64::from(ONE)).round_ties_even() as i32 }
+    if value.is_nan() {
+        0
+    } else {
+        (value.clamp(-FAR, FAR) * f64::from(ONE)).round_ties_even() as i32
+    }
 }
 
 /// A point in 256ths of a pixel.
@@ -38,7 +42,10 @@ struct Edge {
 impl Edge {
     /// Where the edge is at a height, given in 30ths of a 256th so that samples lie on integers.
     fn x_at(&self, y30: i64) -> i32 {
-        let (dx, dy) = (i64::from(self.bottom.0 - self.top.0), i64::from(self.bottom.1 - self.top.1));
+        let (dx, dy) = (
+            i64::from(self.bottom.0 - self.top.0),
+            i64::from(self.bottom.1 - self.top.1),
+        );
         if dx == 0 {
             return self.top.0;
         }
@@ -104,9 +111,17 @@ impl Polygons {
         }
         self.oblique |= from.0 != to.0;
         self.edges.push(if from.1 < to.1 {
-            Edge { top: from, bottom: to, winding: 1 }
+            Edge {
+                top: from,
+                bottom: to,
+                winding: 1,
+            }
         } else {
-            Edge { top: to, bottom: from, winding: -1 }
+            Edge {
+                top: to,
+                bottom: from,
+                winding: -1,
+            }
         });
     }
 
@@ -114,7 +129,10 @@ impl Polygons {
     pub(crate) fn of_path(path: &Path, zoom: f64) -> Polygons {
         let mut polygons = Polygons::default();
         for (points, _) in flatten(path, zoom) {
-            let points: Vec<Fixed> = points.iter().map(|point| (fixed(point.x), fixed(point.y))).collect();
+            let points: Vec<Fixed> = points
+                .iter()
+                .map(|point| (fixed(point.x), fixed(point.y)))
+                .collect();
             polygons.add(&points);
         }
         polygons
@@ -122,12 +140,19 @@ impl Polygons {
 
     /// The rectangle of whole pixels that the polygons are, if they are one.
     pub(crate) fn whole_pixels(&self) -> Option<Bounds> {
-        let [first, second] = self.edges[..] else { return None };
+        let [first, second] = self.edges[..] else {
+            return None;
+        };
         let same = !self.oblique
-            && (first.top.1, first.bottom.1, first.winding) == (second.top.1, second.bottom.1, -second.winding);
+            && (first.top.1, first.bottom.1, first.winding)
+                == (second.top.1, second.bottom.1, -second.winding);
         let (left, right) = (first.top.0.min(second.top.0), first.top.0.max(second.top.0));
         let (top, bottom) = (first.top.1, first.bottom.1);
-        (same && [left, right, top, bottom].iter().all(|side| side % ONE == 0)).then_some(Bounds {
+        (same
+            && [left, right, top, bottom]
+                .iter()
+                .all(|side| side % ONE == 0))
+        .then_some(Bounds {
             left: left / ONE,
             top: top / ONE,
             right: right / ONE,
@@ -137,12 +162,22 @@ impl Polygons {
 
     /// Calls `row` for each row of pixels that is touched inside of `clip`, with its first pixel
     /// and the coverage of each pixel. Without `smooth`, a pixel is covered if its centre is.
-    pub(crate) fn cover(mut self, clip: Bounds, smooth: bool, mut row: impl FnMut(i32, i32, &[u8])) {
+    pub(crate) fn cover(
+        mut self,
+        clip: Bounds,
+        smooth: bool,
+        mut row: impl FnMut(i32, i32, &[u8]),
+    ) {
         if clip.is_empty() || self.edges.is_empty() {
             return;
         }
         let highest = self.edges.iter().map(|edge| edge.top.1).min().unwrap_or(0);
-        let lowest = self.edges.iter().map(|edge| edge.bottom.1).max().unwrap_or(0);
+        let lowest = self
+            .edges
+            .iter()
+            .map(|edge| edge.bottom.1)
+            .max()
+            .unwrap_or(0);
         let first = clip.top.max(highest.div_euclid(ONE));
         let end = clip.bottom.min(lowest.div_euclid(ONE) + 1);
         self.edges.sort_by_key(|edge| edge.top.1);
@@ -166,7 +201,8 @@ impl Polygons {
             for (sample, weight) in &heights {
                 crossings.clear();
                 crossings.extend(active.iter().filter_map(|edge| {
-                    let within = i64::from(edge.top.1) * 30 <= *sample && *sample < i64::from(edge.bottom.1) * 30;
+                    let within = i64::from(edge.top.1) * 30 <= *sample
+                        && *sample < i64::from(edge.bottom.1) * 30;
                     within.then(|| (edge.x_at(*sample), edge.winding))
                 }));
                 crossings.sort_unstable();
@@ -182,14 +218,23 @@ impl Polygons {
                     }
                 }
             }
-            let whole = if smooth && self.oblique { ROWS as i32 } else { ONE };
+            let whole = if smooth && self.oblique {
+                ROWS as i32
+            } else {
+                ONE
+            };
             line.finish(whole, |x, coverage| row(y, x, coverage));
         }
     }
 }
 
 /// Heights at which a row of pixels is sampled, in 30ths of a 256th, and how much each counts.
-fn self_samples(active: &[Edge], (top, bottom): (i32, i32), (oblique, smooth): (bool, bool), heights: &mut Vec<(i64, i32)>) {
+fn self_samples(
+    active: &[Edge],
+    (top, bottom): (i32, i32),
+    (oblique, smooth): (bool, bool),
+    heights: &mut Vec<(i64, i32)>,
+) {
     heights.clear();
     if !smooth {
         heights.push((i64::from(top + ONE / 2) * 30, ONE));
@@ -197,12 +242,18 @@ fn self_samples(active: &[Edge], (top, bottom): (i32, i32), (oblique, smooth): (
         // 256 * 30 / 15 = 512 between samples.
         heights.extend((0..ROWS).map(|number| (i64::from(top) * 30 + number * 512 + 256, 1)));
     } else {
-        let mut ends: Vec<i32> = active.iter().flat_map(|edge| [edge.top.1, edge.bottom.1]).collect();
+        let mut ends: Vec<i32> = active
+            .iter()
+            .flat_map(|edge| [edge.top.1, edge.bottom.1])
+            .collect();
         ends.retain(|end| (top..bottom).contains(end));
         ends.extend([top, bottom]);
         ends.sort_unstable();
         ends.dedup();
-        heights.extend(ends.windows(2).map(|pair| (i64::from(pair[0]) * 30 + 15, pair[1] - pair[0])));
+        heights.extend(
+            ends.windows(2)
+                .map(|pair| (i64::from(pair[0]) * 30 + 15, pair[1] - pair[0])),
+        );
     }
 }
 
@@ -217,7 +268,12 @@ struct Line {
 impl Line {
     fn new(clip: Bounds) -> Line {
         let width = (clip.right - clip.left) as usize;
-        Line { clip, differences: vec![0; width + 2], touched: (usize::MAX, 0), coverage: Vec::new() }
+        Line {
+            clip,
+            differences: vec![0; width + 2],
+            touched: (usize::MAX, 0),
+            coverage: Vec::new(),
+        }
     }
 
     /// Adds the pixels between two places.
@@ -225,7 +281,11 @@ impl Line {
         let limit = |x: i32| {
             let x = x.clamp(self.clip.left * ONE, self.clip.right * ONE) - self.clip.left * ONE;
             // The centre of a pixel decides: from there on, it is covered whole.
-            if smooth { x } else { (x + ONE / 2 - 1).div_euclid(ONE) * ONE }
+            if smooth {
+                x
+            } else {
+                (x + ONE / 2 - 1).div_euclid(ONE) * ONE
+            }
         };
         let (from, to) = (limit(from), limit(to));
         if from >= to {
@@ -257,7 +317,10 @@ impl Line {
                 ((area * 34 + 256) >> 9).min(255) as u8
             });
         }
-        self.coverage.truncate((self.clip.right - self.clip.left) as usize - first.min((self.clip.right - self.clip.left) as usize));
+        self.coverage.truncate(
+            (self.clip.right - self.clip.left) as usize
+                - first.min((self.clip.right - self.clip.left) as usize),
+        );
         self.touched = (usize::MAX, 0);
         row(self.clip.left + first as i32, &self.coverage);
     }
@@ -284,14 +347,21 @@ pub(crate) fn flatten(path: &Path, zoom: f64) -> Vec<(Vec<Point>, bool)> {
                     .iter()
                     .map(|(a, b)| (a.x - b.x).hypot(a.y - b.y))
                     .sum::<f64>();
-                let steps = if length.is_finite() { (length.sqrt() * 2.0).clamp(4.0, 500.0) as u32 } else { 1 };
+                let steps = if length.is_finite() {
+                    (length.sqrt() * 2.0).clamp(4.0, 500.0) as u32
+                } else {
+                    1
+                };
                 points.extend((1..=steps).map(|step| {
                     let t = f64::from(step) / f64::from(steps);
                     let u = 1.0 - t;
                     let mix = |a: f64, b: f64, c: f64, d: f64| {
                         u * u * u * a + 3.0 * u * u * t * b + 3.0 * u * t * t * c + t * t * t * d
                     };
-                    Point::new(mix(begin.x, first.x, second.x, end.x), mix(begin.y, first.y, second.y, end.y))
+                    Point::new(
+                        mix(begin.x, first.x, second.x, end.x),
+                        mix(begin.y, first.y, second.y, end.y),
+                    )
                 }));
             }
         }
@@ -315,5 +385,9 @@ fn current(parts: &mut Vec<(Vec<Point>, bool)>, or: Point) -> &mut Vec<Point> {
 
 /// The pixel that a position is rounded to.
 pub(crate) fn whole(value: f64) -> i32 {
-    if value.is_nan() { 0 } else { value.clamp(-FAR, FAR).round() as i32 }
+    if value.is_nan() {
+        0
+    } else {
+        value.clamp(-FAR, FAR).round() as i32
+    }
 }
