@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kymo::timeline::{Columns, Shape};
-use kymo_model::EntryKind;
-use kymo_model::Recording;
+use kymo_model::{EntryKind, Recording, SliceRole};
 use kymo_time::Timestamp;
 
 use crate::matches::Matches;
@@ -169,6 +168,11 @@ fn rows_stats(scene: &Scene, job: &Job, (begin, end): (i64, i64), tracks: &HashS
                 continue;
             }
             stats.rows += 1;
+            let role = recordings[recording].roles(head.class as usize).slice;
+            if matches!(role, SliceRole::Whole(_)) {
+                // It is counted as a slice.
+                continue;
+            }
             let kind = recordings[recording].entry_kind(head.id.stream as usize);
             for part in classifier.parts(&batch, row) {
                 if !tracks.contains(&part.track) {

@@ -1,7 +1,7 @@
 // Everything that a person can do, with its keys: the palette, the sheet of keys and the keyboard share this list.
 
 import { ask, forget } from "./data.js";
-import { canvas, pointer, search, timeAt } from "./draw.js";
+import { canvas, overviewRange, pointer, search, timeAt } from "./draw.js";
 import { changed, fitAll, keyOf, layOut, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
 import { duration, format } from "./time.js";
@@ -130,7 +130,8 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
     const poll = ++polls;
     let pause = 40;
     while (search.job === job && poll === polls) {
-      const found = await ask("found", { job, begin: String(scene.begin), end: String(scene.end), width: 400 });
+      const all = overviewRange();
+      const found = await ask("found", { job, begin: String(all.begin), end: String(all.begin + BigInt(Math.round(all.span))), width: 400 });
       if (search.count !== found.count) forget(job);
       Object.assign(search, { count: found.count, density: found.density, done: found.done, cut: found.cut });
       hits.textContent = `${found.count.toLocaleString("en-US")} hits${found.cut ? " (limit)" : found.done ? "" : "…"}`;

@@ -170,7 +170,7 @@ function drawTracks() {
         context.fillStyle = colours.area;
         context.fillRect(0, top, width, row.height);
       }
-      if (row.track.depths) drawSlices(context, row, top, width);
+      if (row.track.depths) drawSlices(context, row, top, width, shift);
       else if (row.track.values) drawSeries(context, row, top, width, shift);
       else drawInstants(context, row, top, width, shift);
       if (search.job) drawHits(context, row, top, width, shift);
@@ -189,7 +189,7 @@ function drawTracks() {
 }
 
 /** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row */
-function drawInstants(context, row, top, width, shift) {
+function drawInstants(context, row, /** @type {number} */ top, /** @type {number} */ width, /** @type {number} */ shift) {
   const track = /** @type {import("./state.js").Track} */ (row.track);
   const scale = width / view.span;
   const bottom = top + row.height - 2;
@@ -261,7 +261,7 @@ function note(/** @type {CanvasRenderingContext2D} */ context, /** @type {string
 }
 
 /** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row */
-function drawSeries(context, row, top, width, shift) {
+function drawSeries(context, row, /** @type {number} */ top, /** @type {number} */ width, /** @type {number} */ shift) {
   const track = /** @type {import("./state.js").Track} */ (row.track);
   const scale = width / view.span;
   /** @type {{x: number, wide: number, known: number, count: number, min: number, max: number, mean: number, last: number}[]} */
@@ -288,7 +288,7 @@ function drawSeries(context, row, top, width, shift) {
   const bottom = top + row.height - 4;
   const room = row.height - 9;
   const y = (/** @type {number} */ value) => bottom - (Math.min(Math.max(value, low), high) - low + pad / 2) / (high - low + pad) * room;
-  const ink = colourOf(track.name);
+  const ink = colourOf(track.path.slice(track.path.at(-1) === "value" ? -2 : -1).join(" "));
   // The usual distance of points: what is not known reaches back so far.
   const steps = points.slice(1).map((point, at) => point.x - points[at].x).sort((a, b) => a - b);
   const usual = Math.min(steps[Math.floor(steps.length / 2)] ?? 1, width);
@@ -329,23 +329,30 @@ function drawSeries(context, row, top, width, shift) {
   }
   if (row.height > 34 && Number.isFinite(high)) {
     const unit = track.unit ? ` ${track.unit}` : "";
-    context.fillStyle = colours.soft;
     context.textAlign = "right";
-    context.fillText(number(high, 4) + unit, width - 6, top + 9);
-    context.fillText(number(low, 4) + unit, width - 6, bottom - 3);
+    for (const [value, y] of [[high, top + 9], [low, bottom - 3]]) {
+      const words = number(value, 4) + unit;
+      context.fillStyle = colours.back;
+      context.globalAlpha = 0.75;
+      const wide = context.measureText(words).width + 4;
+      context.fillRect(width - 4 - wide, y - 7, wide, 14);
+      context.globalAlpha = 1;
+      context.fillStyle = colours.soft;
+      context.fillText(words, width - 6, y);
+    }
     context.textAlign = "left";
   }
 }
 
 /** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row */
-function drawSlices(context, row, top, width) {
+function drawSlices(context, row, /** @type {number} */ top, /** @type {number} */ width, /** @type {number} */ shift) {
   const track = /** @type {import("./state.js").Track} */ (row.track);
   const list = slices.tracks.get(track.id) ?? [];
   const scale = width / view.span;
-  const shift = Number(slices.begin - view.begin);
+  const from = Number(slices.begin - view.begin);
   const step = 16 * Math.max(1, view.scale);
   for (const [depth, begin, length, name, count, isOpen] of list) {
-    const x = (begin + shift) * scale;
+    const x = (begin + from) * scale;
     const wide = Math.max(1, length * scale);
     if (x + wide < 0 || x > width || depth >= 32) continue;
     const words = String(slices.names[name] ?? "");
@@ -364,6 +371,17 @@ function drawSlices(context, row, top, width) {
     }
     drawn.slices++;
   }
+  // Below them every event, so that instants among slices are seen, too.
+  context.fillStyle = colours.soft;
+  const isExact = eachTile(0, track.id, view.begin, view.span, shift, (tile, start, length) => {
+    for (let bin = 0; bin < tile.length; bin++) {
+      const isSingle = tile.count[bin] === 1;
+      const x = (start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0)) * scale;
+      context.fillRect(Math.floor(x), top + row.height - 6, isSingle ? 1 : Math.max(1, length * scale), 4);
+    }
+    drawn.bins += tile.length;
+  });
+  drawn.missing ||= !isExact;
 }
 
 /** Marks where the search has found something. */

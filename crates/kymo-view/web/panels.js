@@ -85,7 +85,7 @@ export const panels = {
     }
     panel.setAttribute("aria-labelledby", `tab-${view.tab}`);
     if (!scene.info) return;
-    ({ details, events, stats, health })[view.tab]?.();
+    /** @type {Record<string, () => unknown>} */ ({ details, events, stats, health })[view.tab]?.();
   },
 };
 

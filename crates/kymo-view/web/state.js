@@ -86,7 +86,7 @@ const shorten = (/** @type {string} */ name) => (name.startsWith("/") ? basename
 
 /** The height of a track. @param {Track} track */
 function heightOf(track) {
-  if (track.depths) return Math.round((Math.min(track.depths, 32) * 16 + 6) * Math.max(1, view.scale));
+  if (track.depths) return Math.round((Math.min(track.depths, 32) * 16 + 10) * Math.max(1, view.scale));
   return Math.max(4, Math.round((track.values ? 46 : 24) * view.scale));
 }
 
@@ -98,9 +98,9 @@ export function layOut() {
   /** @type {Row[]} */
   const list = [];
   const add = (/** @type {any} */ row) => list.push({ tracks: [], title: row.label, ...row, top: 0 });
-  const addTrack = (/** @type {Track} */ track, /** @type {number} */ depth, prefix = "") =>
+  const addTrack = (/** @type {Track} */ track, /** @type {number} */ depth, prefix = "", label = "") =>
     add({
-      kind: "track", key: prefix + keyOf(track), label: prefix ? `${shorten(track.name)}` : leafName(track),
+      kind: "track", key: prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)),
       title: `${scene.info.recordings[track.recording].path}: ${track.name}`,
       depth, height: heightOf(track), track, tracks: [track], recording: track.recording,
     });
@@ -142,7 +142,7 @@ const leafName = (/** @type {Track} */ track) => {
 };
 
 /** Adds the tracks of a recording, nested as their paths are. */
-function addTree(/** @type {Track[]} */ own, /** @type {number} */ recording, /** @type {(row: any) => void} */ add, /** @type {(track: Track, depth: number) => void} */ addTrack) {
+function addTree(/** @type {Track[]} */ own, /** @type {number} */ recording, /** @type {(row: any) => void} */ add, /** @type {(track: Track, depth: number, prefix?: string, label?: string) => void} */ addTrack) {
   /** @typedef {{key: string, part: string, track: Track|null, children: Map<string, any>, all: Track[]}} Node */
   const make = (/** @type {string} */ key, /** @type {string} */ part) => ({ key, part, track: null, children: new Map(), all: [] });
   const root = /** @type {any} */ (make(`g${recording}`, ""));
@@ -160,6 +160,11 @@ function addTree(/** @type {Track[]} */ own, /** @type {number} */ recording, /*
     for (const child of node.children.values()) {
       if (!child.children.size) {
         if (child.track) addTrack(child.track, depth);
+        continue;
+      }
+      const only = child.children.size === 1 && !child.track ? [...child.children.values()][0] : null;
+      if (only && only.track && !only.children.size && !child.part.startsWith("archive")) {
+        addTrack(only.track, depth, "", only.part === "value" ? child.part : `${child.part} ${only.part}`);
         continue;
       }
       const open = !view.folded.has(child.key);

@@ -1,5 +1,6 @@
 // Times are BigInt nanoseconds, durations numbers of nanoseconds.
 
+/** @type {[number, string][]} */
 const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 
 /** A duration as people read it. @param {number} ns @returns {string} */
