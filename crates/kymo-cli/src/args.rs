@@ -12,6 +12,7 @@ pub(crate) mod send;
 pub(crate) mod serve;
 mod size;
 pub(crate) mod time;
+pub(crate) mod view;
 
 use std::path::PathBuf;
 
@@ -47,6 +48,7 @@ Examples:
   kymo print trace/                      every event, a line each
   kymo print --event 'sched_*' --begin 10:15:00 --end 10:15:01 trace/
   kymo print --format json trace/ | jq .payload
+  kymo view trace/ load.rrd              in the browser, on one time line
   kymo convert trace/ -o trace.pftrace   for ui.perfetto.dev
   kymo convert trace/ -o new/ --to ctf2  another dialect of CTF
   kymo info trace/                       what it is and what it holds
@@ -86,6 +88,7 @@ pub(crate) fn command() -> clap::Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Print(Print),
+    View(Box<view::View>),
     Convert(Box<convert::Convert>),
     Repair(Box<ctf::Repair>),
     Index(Box<ctf::Index>),

@@ -28,6 +28,7 @@ mod serve;
 mod signals;
 mod terminal;
 mod time;
+mod view;
 
 use std::io::Write;
 use std::path::Path;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     let terminal = Terminal::new();
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
+        Command::View(args) => view::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Repair(args) => ctf::repair(&args, &terminal),
         Command::Index(args) => ctf::index(&args, &terminal),

@@ -7,6 +7,7 @@ use kymo::filter::{Filter, Query, TimeQuery};
 use kymo::open::{
     Alignment, Error, OpenError, Opened, Options, TraceOptions, apart, are_relative, open_aligned,
 };
+use kymo::pipeline::Window;
 use kymo::report::Style;
 use kymo::timeline::Watched;
 use kymo_io::STANDARD_INPUT;
@@ -90,7 +91,7 @@ pub(crate) struct Inputs {
     pub(crate) gmt: bool,
     clock_gmt: bool,
     /// Whether times count from the zero of clocks without an origin.
-    is_relative: bool,
+    pub(crate) is_relative: bool,
     /// A warning and a hint, where some of the recordings have no origin and others do.
     apart: Option<(String, String)>,
 }
@@ -247,16 +248,19 @@ impl Wanted {
         }
     }
 
+    /// From when to when events are wanted, by recording.
+    pub(crate) fn windows(&self, recordings: &[AnyRecording]) -> Result<Vec<Window>, Failure> {
+        let windows = self.times.windows(recordings, self.gmt);
+        windows.map_err(|error| Failure::Usage(format!("error: {error}")))
+    }
+
     /// The filter for some recordings.
     pub(crate) fn filter(
         &self,
         recordings: &[AnyRecording],
         terminal: &Terminal,
     ) -> Result<Filter, Failure> {
-        let windows = self
-            .times
-            .windows(recordings, self.gmt)
-            .map_err(|error| Failure::Usage(format!("error: {error}")))?;
+        let windows = self.windows(recordings)?;
         Filter::new(&self.query, &windows, recordings)
             .map_err(|error| Failure::Usage(error.render("--where", terminal.color())))
     }

@@ -16,6 +16,7 @@ mod rrd;
 mod rrd_words;
 mod secured;
 mod traces;
+mod view;
 mod wire;
 mod written;
 
@@ -33,6 +34,7 @@ use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use portable_rrd::portable_rrd;
+pub use view::view_request;
 
 /// What separates the parts of an input that has several.
 const SEPARATOR: &[u8] = b"\n---\n";
@@ -57,6 +59,7 @@ pub const CHECKS: &[Check] = &[
     ("rrd", rrd),
     ("rrd_xml", rrd_xml),
     ("rrd_words", rrd_words),
+    ("view_request", view_request),
     ("tar", tar),
     ("compressed", compressed),
     ("cpel", cpel),

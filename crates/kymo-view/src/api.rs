@@ -1,0 +1,507 @@
+//! What the page may ask.
+//!
+//! Each request is JSON, each answer JSON but for [tiles](crate::wire). Times are strings of nanoseconds, since
+//! browsers' numbers have 53 bits; offsets from a time that the request names are numbers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kymo::filter::{Filter, FilterError};
+use kymo_model::{Kind, Recording};
+use serde_json::{Value, json};
+
+use crate::events::Cursor;
+use crate::jobs::{Job, Jobs};
+use crate::matches::MOST_MATCHES;
+use crate::scene::{Scene, window};
+use crate::server::Answer;
+use crate::slices::Slice;
+use crate::wire::{TILE, put_head, put_track};
+
+/// Tracks of one request at most.
+const MOST_TRACKS: usize = 4096;
+
+/// Tiles of one request at most.
+const MOST_TILES: u64 = 16;
+
+/// Rows of a page at most, and events that are drawn one by one.
+const MOST_LINES: u64 = 1000;
+const MOST_FEW: u64 = 4000;
+
+/// Columns of a density.
+const MOST_COLUMNS: u64 = 4096;
+
+/// Fields in which a text is looked for.
+const MOST_TEXT_FIELDS: usize = 128;
+
+/// Answers the page.
+#[derive(Debug)]
+pub struct Api {
+    scene: Arc<Scene>,
+    jobs: Jobs,
+}
+
+type Result<T, E = String> = std::result::Result<T, E>;
+
+impl Api {
+    /// Answers about a scene.
+    pub fn new(scene: Arc<Scene>) -> Self {
+        Self {
+            scene,
+            jobs: Jobs::default(),
+        }
+    }
+
+    pub(crate) fn answer(&self, name: &str, body: &[u8]) -> Answer {
+        let request: Value = match serde_json::from_slice(body) {
+            Ok(request) => request,
+            Err(error) => return Answer::problem(&format!("the request is not JSON: {error}")),
+        };
+        let answer = match name {
+            "scene" => Ok(self.scene(&request)),
+            "tiles" => {
+                return self
+                    .tiles(&request)
+                    .map_or_else(|error| Answer::problem(&error), Answer::binary);
+            }
+            "slices" => self.slices(&request),
+            "few" => self.few(&request),
+            "event" => self.event(&request),
+            "page" => self.page(&request),
+            "search" => self.search(&request),
+            "found" => self.found(&request),
+            "next" => self.next(&request),
+            "stats" => self.stats(&request),
+            "stop" => self.job(&request).map(|job| {
+                job.stop();
+                json!({})
+            }),
+            _ => return Answer::status(404),
+        };
+        match answer {
+            Ok(value) => Answer::json(&value),
+            Err(error) => Answer::problem(&error),
+        }
+    }
+
+    fn job(&self, request: &Value) -> Result<Arc<Job>> {
+        let number = number(request, "job")?;
+        self.jobs
+            .get(number)
+            .ok_or_else(|| "this search has ended: search again".to_string())
+    }
+
+    /// Everything about the recordings and their tracks, if it has changed.
+    fn scene(&self, request: &Value) -> Value {
+        let scene = &*self.scene;
+        let state = scene.state();
+        let found = scene.wanted.as_ref().map(|found| {
+            let found = found.lock();
+            json!({"rows": found.count, "cut": found.is_cut, "limit": MOST_MATCHES})
+        });
+        if request["generation"].as_u64() == Some(state.generation) {
+            return json!({"generation": state.generation, "same": true, "filtered": found});
+        }
+        let recordings: Vec<Value> = scene.recordings().iter().enumerate().map(|(at, of)| {
+            let faults = state.faults.iter().filter(|(recording, _)| *recording == at);
+            let faults: Vec<&str> = faults.map(|(_, text)| text.as_str()).collect();
+            json!({
+                "path": of.path().display().to_string(),
+                "name": of.name(),
+                "what": of.what(),
+                "format": format!("{} {}", of.format().name, of.format().version),
+                "streams": of.streams().len(),
+                "classes": of.event_classes().iter().map(|class| class.name.as_deref()).collect::<Vec<_>>(),
+                "notes": of.notes(),
+                "faults": faults.iter().take(200).collect::<Vec<_>>(),
+                "fault_count": faults.len(),
+            })
+        }).collect();
+        let shown = state.shown.iter().filter_map(|shown| {
+            let (recording, track) = scene.tracks.get(shown.number)?;
+            let values = shown.bin.values.as_deref();
+            Some(json!({
+                "id": shown.number,
+                "recording": recording,
+                "path": track.path.parts().iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "name": &*track.name,
+                "kind": track.kind.as_str(),
+                "unit": track.unit.as_deref(),
+                "rows": shown.bin.count,
+                "values": values.map(|values| json!([values.min, values.max, values.count])),
+                "depths": state.slices.depths(shown.number),
+                "estimate": shown.is_estimate,
+            }))
+        });
+        let tracks: Vec<Value> = shown.collect();
+        let timed = || {
+            state
+                .shown
+                .iter()
+                .filter(|of| of.bin.count > 0 && of.bin.first <= of.bin.last)
+        };
+        let begin = timed().map(|of| of.bin.first).min();
+        let end = timed().map(|of| of.bin.last).max();
+        let notices: Vec<Value> = state
+            .notices
+            .iter()
+            .map(|notice| {
+                json!({
+                    "recording": notice.recording,
+                    "stream": &*scene.recordings()[notice.recording].streams()[notice.stream].name,
+                    "begin": notice.begin.to_string(),
+                    "end": notice.end.to_string(),
+                    "text": notice.text,
+                    "damage": notice.is_damage,
+                })
+            })
+            .collect();
+        json!({
+            "generation": state.generation,
+            "whole": state.is_whole,
+            "checked": state.is_checked,
+            "bytes": scene.bytes,
+            "bytes_read": state.bytes_read,
+            "begin": begin.unwrap_or(0).to_string(),
+            "end": end.unwrap_or(0).to_string(),
+            "untimed": state.untimed,
+            "gmt": scene.options.gmt,
+            "relative": scene.options.is_relative,
+            "filtered": found,
+            "slices_cut": state.slices.is_cut,
+            "recordings": recordings,
+            "tracks": tracks,
+            "notices": notices,
+        })
+    }
+
+    /// Tiles: what happened on tracks in the spans of a grid.
+    fn tiles(&self, request: &Value) -> Result<Vec<u8>> {
+        let shift = number(request, "shift")?;
+        let count = number(request, "count")?;
+        if shift > 53 || !(1..=MOST_TILES).contains(&count) {
+            return Err(format!("`shift` is at most 53, `count` 1 to {MOST_TILES}"));
+        }
+        let first = i128::from(time(request, "first")?);
+        let length = i128::from(TILE) << shift;
+        let clamp = |time: i128| time.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let (begin, end) = (first * length, (first + i128::from(count)) * length - 1);
+        if end < i64::MIN.into() || begin > i64::MAX.into() {
+            return Err("the tiles are beyond all times".into());
+        }
+        let found = match request["job"].as_u64() {
+            Some(_) => Some(self.job(request)?),
+            None => None,
+        };
+        let found = found.as_ref().and_then(|job| job.matches.as_ref());
+        let tracks = tracks(request)?;
+        let columns = (count * TILE / 2) as usize;
+        let (grid, tracks) = self
+            .scene
+            .bins(found, &tracks, clamp(begin), clamp(end), columns);
+        let mut out = Vec::new();
+        put_head(self.scene.state().generation, &grid, tracks.len(), &mut out);
+        for of in tracks {
+            put_track(of.track, of.is_estimate, &of.bins, &grid, &mut out);
+        }
+        Ok(out)
+    }
+
+    /// The slices and states of tracks.
+    fn slices(&self, request: &Value) -> Result<Value> {
+        let (begin, end) = range(request)?;
+        let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
+        let pixel = (end.abs_diff(begin) / columns).max(1);
+        let slices = Arc::clone(&self.scene.state().slices);
+        let mut names: BTreeMap<u32, &str> = BTreeMap::new();
+        let mut answer = Vec::new();
+        for track in tracks(request)? {
+            let wants = |slice: &Slice| match &self.scene.wanted {
+                None => true,
+                Some(found) => {
+                    let mut found = found.lock();
+                    let at = found.between(track, slice.begin, slice.begin);
+                    at.iter().any(|row| row.class == slice.class)
+                }
+            };
+            let drawn = slices.draw(track, (begin, end), pixel, wants);
+            let drawn: Vec<Value> = drawn
+                .iter()
+                .map(|drawn| {
+                    let slice = drawn.slice;
+                    names.insert(slice.name, &slices.names[slice.name as usize]);
+                    let from = (i128::from(slice.begin) - i128::from(begin)) as f64;
+                    json!([
+                        slice.depth,
+                        from,
+                        slice.end.abs_diff(slice.begin),
+                        slice.name,
+                        drawn.count,
+                        u8::from(slice.is_open)
+                    ])
+                })
+                .collect();
+            if !drawn.is_empty() {
+                answer.push(json!({"track": track, "slices": drawn}));
+            }
+        }
+        Ok(json!({"names": names, "tracks": answer}))
+    }
+
+    /// Events one by one, where there are few.
+    fn few(&self, request: &Value) -> Result<Value> {
+        let (begin, end) = range(request)?;
+        let limit = number(request, "limit")?.clamp(1, MOST_FEW);
+        let few = self.scene.few(&tracks(request)?, (begin, end), limit);
+        let events = few.map_err(|error| error.to_string())?;
+        let events = events.map(|events| {
+            let event = |of: crate::events::OnTrack| {
+                json!([
+                    of.track,
+                    of.time.abs_diff(begin),
+                    of.recording,
+                    of.class,
+                    of.label
+                ])
+            };
+            events.into_iter().map(event).collect::<Vec<_>>()
+        });
+        Ok(json!({"events": events}))
+    }
+
+    /// An event of a track: at a time, or the next one or the one before.
+    fn event(&self, request: &Value) -> Result<Value> {
+        let track = number(request, "track")? as u32;
+        let from = time(request, "time")?;
+        let step = request["step"].as_i64().unwrap_or(0);
+        let nth = request["nth"].as_u64();
+        let problem = |error: kymo::timeline::QueryError| error.to_string();
+        let is_back = step < 0;
+        let mut at = None;
+        if let (Some(nth), true) = (nth, step != 0) {
+            // Others of the same time come first.
+            let other = nth.checked_add_signed(step);
+            if let Some(other) = other {
+                let place = self.scene.place_on(track, from, other).map_err(problem)?;
+                at = place.map(|(cursor, _)| (cursor, other));
+            }
+        }
+        if at.is_none() {
+            let Some(time) = self.scene.time_on(track, from, is_back, step == 0) else {
+                return Ok(json!({"event": null}));
+            };
+            let mut nth = if step == 0 { nth.unwrap_or(0) } else { 0 };
+            let mut place = self.scene.place_on(track, time, nth).map_err(problem)?;
+            if let (true, Some((_, count))) = (is_back, place) {
+                nth = count.saturating_sub(1);
+                place = self.scene.place_on(track, time, nth).map_err(problem)?;
+            }
+            at = place.map(|(cursor, _)| (cursor, nth));
+        }
+        let Some((cursor, nth)) = at else {
+            return Ok(json!({"event": null}));
+        };
+        let lines = self.scene.page(cursor, false, 1, None).map_err(problem)?;
+        Ok(json!({"track": track, "nth": nth, "event": lines.first().map(line)}))
+    }
+
+    /// A page of the event table.
+    fn page(&self, request: &Value) -> Result<Value> {
+        let from = Cursor {
+            time: time(request, "time")?,
+            skip: request["skip"].as_u64().unwrap_or(0),
+        };
+        let limit = number(request, "limit")?.clamp(1, MOST_LINES);
+        let is_back = request["back"].as_bool().unwrap_or(false);
+        let condition = match request.get("text") {
+            Some(_) => Some(self.condition(request)?),
+            None => None,
+        };
+        let lines = self.scene.page(from, is_back, limit, condition.as_deref());
+        let lines = lines.map_err(|error| error.to_string())?;
+        Ok(json!({"lines": lines.iter().map(line).collect::<Vec<_>>()}))
+    }
+
+    /// Starts a search.
+    fn search(&self, request: &Value) -> Result<Value> {
+        let condition = self.condition(request)?;
+        let job = self.jobs.search(&self.scene, condition.clone());
+        Ok(json!({"job": job.number, "condition": condition}))
+    }
+
+    /// The condition that a search asks for.
+    fn condition(&self, request: &Value) -> Result<String> {
+        let text = request["text"].as_str().ok_or("`text` is not a string")?;
+        let condition = match request["mode"].as_str() {
+            Some("where") => text.to_string(),
+            Some("name") => format!("event.name ~ {}", quoted(text)),
+            _ => self.text_condition(text),
+        };
+        let windows = vec![window(i64::MIN, i64::MAX); self.scene.recordings().len()];
+        let query = self.scene.query(Some(&condition));
+        let filter = Filter::new(&query.filter, &windows, self.scene.recordings());
+        let shown = |error: FilterError| error.render("search", false);
+        filter.map(|_| condition).map_err(shown)
+    }
+
+    /// The condition that a text is in the name of an event or in one of its fields.
+    fn text_condition(&self, text: &str) -> String {
+        let mut fields: Vec<String> = Vec::new();
+        let quoted = quoted(text);
+        let classes = self
+            .scene
+            .recordings()
+            .iter()
+            .flat_map(|of| of.event_classes());
+        for class in classes {
+            for field in class.schema.fields() {
+                let is_text = matches!(field.kind, Kind::Text);
+                let Some(name) = field.name.as_deref().filter(|_| is_text) else {
+                    continue;
+                };
+                if name.contains('`') || fields.len() >= MOST_TEXT_FIELDS {
+                    continue;
+                }
+                let test = format!("`{name}` contains {quoted}");
+                if !fields.contains(&test) {
+                    fields.push(test);
+                }
+            }
+        }
+        let mut condition = format!("event.name contains {quoted}");
+        for field in fields {
+            condition.push_str(" or ");
+            condition.push_str(&field);
+        }
+        condition
+    }
+
+    /// How far a search is, and where its rows are.
+    fn found(&self, request: &Value) -> Result<Value> {
+        let job = self.job(request)?;
+        let (begin, end) = range(request)?;
+        let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
+        let matches = job.matches.as_ref().ok_or("this is not a search")?;
+        let mut found = matches.lock();
+        let length = (end.abs_diff(begin) / columns).saturating_add(1);
+        let mut density = vec![0u64; columns as usize];
+        let tracks: Vec<u32> = found.tracks().collect();
+        for track in tracks {
+            for row in found.between(track, begin, end) {
+                let column = row.time.abs_diff(begin) / length;
+                if let Some(count) = density.get_mut(column as usize) {
+                    *count += 1;
+                }
+            }
+        }
+        Ok(json!({
+            "done": job.is_done(),
+            "count": found.count,
+            "cut": found.is_cut,
+            "density": density,
+        }))
+    }
+
+    /// The next row that a search has found, or the one before.
+    fn next(&self, request: &Value) -> Result<Value> {
+        let job = self.job(request)?;
+        let matches = job.matches.as_ref().ok_or("this is not a search")?;
+        let is_back = request["back"].as_bool().unwrap_or(false);
+        let next = matches.lock().next(time(request, "time")?, is_back, None);
+        Ok(match next {
+            Some((track, row)) => json!({"track": track, "time": row.time.to_string()}),
+            None => json!({"track": null, "done": job.is_done()}),
+        })
+    }
+
+    /// Starts statistics, or tells how far they are.
+    fn stats(&self, request: &Value) -> Result<Value> {
+        let job = match request.get("job") {
+            Some(_) => self.job(request)?,
+            None => self
+                .jobs
+                .stats(&self.scene, range(request)?, tracks(request)?),
+        };
+        let is_done = job.is_done();
+        let stats = job.stats().ok_or("these are not statistics")?;
+        let slices = Arc::clone(&self.scene.state().slices);
+        let lines: Vec<Value> = stats.lines.iter().map(|((recording, class, track, name), line)| {
+            let of = &self.scene.recordings()[*recording];
+            let name = match class {
+                Some(class) => of.event_classes()[*class as usize].name.as_deref(),
+                None => slices.names.get(*name as usize).map(|name| &**name),
+            };
+            let fields = line.fields.iter().map(|(name, values)| {
+                let [p50, p95, p99] = values.percentiles([500, 950, 990]);
+                json!({
+                    "name": &**name, "count": values.count, "min": values.min, "mean": values.mean(),
+                    "deviation": values.deviation(), "p50": p50, "p95": p95, "p99": p99, "max": values.max,
+                    "sum": values.sum, "exact": values.is_exact(),
+                })
+            });
+            json!({
+                "recording": recording, "slice": class.is_none(), "name": name, "track": track,
+                "count": line.count, "fields": fields.collect::<Vec<_>>(),
+            })
+        }).collect();
+        Ok(json!({
+            "job": job.number, "done": is_done, "rows": stats.rows, "cut": stats.is_cut, "lines": lines,
+        }))
+    }
+}
+
+fn line(line: &crate::events::Line) -> Value {
+    json!({
+        "time": line.cursor.time.to_string(),
+        "skip": line.cursor.skip,
+        "recording": line.recording,
+        "class": line.class,
+        // As text: the page reads integers of 64 bits, and text that is not UTF-8.
+        "json": line.json,
+    })
+}
+
+fn number(request: &Value, key: &str) -> Result<u64> {
+    request[key]
+        .as_u64()
+        .ok_or_else(|| format!("`{key}` is not a natural number"))
+}
+
+fn time(request: &Value, key: &str) -> Result<i64> {
+    let text = request[key].as_str();
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| format!("`{key}` is not a string of nanoseconds"))
+}
+
+fn range(request: &Value) -> Result<(i64, i64)> {
+    let (begin, end) = (time(request, "begin")?, time(request, "end")?);
+    match begin <= end {
+        true => Ok((begin, end)),
+        false => Err("`end` is before `begin`".into()),
+    }
+}
+
+fn tracks(request: &Value) -> Result<Vec<u32>> {
+    let list = request["tracks"]
+        .as_array()
+        .ok_or("`tracks` is not a list")?;
+    if list.len() > MOST_TRACKS {
+        return Err(format!("`tracks` has more than {MOST_TRACKS} elements"));
+    }
+    let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+    let numbers: Option<Vec<u32>> = list.iter().map(number).collect();
+    numbers.ok_or_else(|| "`tracks` has something that is not a number".into())
+}
+
+/// A text as conditions write it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for char in text.chars() {
+        if matches!(char, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(char);
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,342 @@
+//! Single events: where there are few, one with all its fields, and pages of a table.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use kymo::show::json::Json;
+use kymo::show::{MessageKind, Times, WallOptions};
+use kymo::timeline::{Batch, Columns, Direction, Query, QueryError, Shape};
+use kymo_model::batch::RowId;
+use kymo_model::{EntryKind, Recording};
+use kymo_time::Timestamp;
+
+use crate::scene::{Scene, window};
+use crate::tracks::{Classifier, text_of};
+
+/// Events of the same time that are told apart.
+pub(crate) const MOST_SAME: u64 = 1 << 20;
+
+/// Rows that are looked at for one answer.
+const MOST_ROWS: u64 = 1 << 17;
+
+/// Where an event is: among those of its time, in the order of the table, it has this position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) time: i64,
+    pub(crate) skip: u64,
+}
+
+/// An event as a line of JSON, as `kymo print --format json --times text` has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) cursor: Cursor,
+    pub(crate) recording: usize,
+    pub(crate) class: usize,
+    pub(crate) json: String,
+}
+
+/// An event of a track.
+#[derive(Clone, Debug)]
+pub(crate) struct OnTrack {
+    pub(crate) track: u32,
+    pub(crate) time: i64,
+    pub(crate) recording: u32,
+    pub(crate) class: u32,
+    pub(crate) label: String,
+}
+
+impl Scene {
+    /// Rows as lines of JSON from a place on, or those before it.
+    ///
+    /// # Errors
+    ///
+    /// The condition is wrong, or there is no thread for it.
+    pub(crate) fn page(
+        &self,
+        from: Cursor,
+        is_back: bool,
+        limit: u64,
+        condition: Option<&str>,
+    ) -> Result<Vec<Line>, QueryError> {
+        let skip = from.skip.min(MOST_SAME);
+        let same = (from.time, from.time);
+        if !is_back {
+            let all = (from.time, i64::MAX);
+            let mut lines = self.lines(all, false, limit + skip, condition)?;
+            lines.drain(..lines.len().min(skip as usize));
+            return Ok(lines);
+        }
+        let mut at = match skip {
+            0 => Vec::new(),
+            _ => self.lines(same, false, skip, condition)?,
+        };
+        let missing = limit.saturating_sub(at.len() as u64);
+        at.drain(..at.len().saturating_sub(limit as usize));
+        if missing == 0 || from.time == i64::MIN {
+            return Ok(at);
+        }
+        let mut lines = self.lines((i64::MIN, from.time - 1), true, missing, condition)?;
+        // The first ones may be cut off from others of their time.
+        if let Some(first) = lines.first().map(|line| line.cursor.time) {
+            let all = self.count_at(first, condition)?;
+            let have = lines
+                .iter()
+                .filter(|line| line.cursor.time == first)
+                .count() as u64;
+            for line in lines
+                .iter_mut()
+                .take_while(|line| line.cursor.time == first)
+            {
+                line.cursor.skip += all.saturating_sub(have);
+            }
+        }
+        lines.append(&mut at);
+        Ok(lines)
+    }
+
+    /// How many rows there are at a time.
+    fn count_at(&self, time: i64, condition: Option<&str>) -> Result<u64, QueryError> {
+        let mut query = self.within((time, time), condition);
+        query.limit = Some(MOST_SAME);
+        let mut count = 0;
+        self.timeline.for_each_batch(&query, |batch| {
+            count += self.timed(&batch).count() as u64;
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    /// The rows of a batch that have a time that is wanted.
+    fn timed<'b>(
+        &self,
+        batch: &'b Batch,
+    ) -> impl Iterator<Item = (usize, RowId, i64)> + use<'_, 'b> {
+        (0..batch.len()).filter_map(|row| {
+            let head = batch.head(row);
+            let time = head.time?.as_nanos();
+            let is_wanted = self.is_wanted(head.id.recording as usize, time);
+            is_wanted.then_some((row, head.id, time))
+        })
+    }
+
+    /// The query for what is wanted in a range of time.
+    fn within(&self, (begin, end): (i64, i64), condition: Option<&str>) -> Query {
+        let mut query = self.query(condition);
+        query.range = query.range.and(window(begin, end));
+        query
+    }
+
+    fn lines(
+        &self,
+        range: (i64, i64),
+        is_back: bool,
+        limit: u64,
+        condition: Option<&str>,
+    ) -> Result<Vec<Line>, QueryError> {
+        let mut query = self.within(range, condition);
+        // Rows without a time are in every range, and come first.
+        let untimed = match is_back {
+            true => 0,
+            false => self.state().untimed,
+        };
+        // Where recordings have windows of their own, rows are left out afterwards.
+        let windows = &self.options.windows;
+        let is_same = windows.windows(2).all(|pair| pair[0] == pair[1]);
+        query.limit = match is_same {
+            true => Some(limit.saturating_add(untimed)),
+            false => Some(MOST_ROWS.max(limit)),
+        };
+        if is_back {
+            query.direction = Direction::Backwards;
+        }
+        let json = Json::with_times(Times::Text, WallOptions::default());
+        let mut lines: Vec<Line> = Vec::new();
+        for text in self.timeline.text(&query, json)? {
+            let Some(message) = &text.message else {
+                continue;
+            };
+            let Some(time) = message.time.map(Timestamp::as_nanos) else {
+                continue;
+            };
+            let is_row = matches!(message.kind, MessageKind::Event);
+            if !is_row || !self.is_wanted(message.recording, time) {
+                continue;
+            }
+            let skip = match lines.last() {
+                Some(last) if last.cursor.time == time => last.cursor.skip + 1,
+                _ => 0,
+            };
+            lines.push(Line {
+                cursor: Cursor { time, skip },
+                recording: message.recording,
+                class: message.class,
+                json: String::from_utf8_lossy(text.text.trim_ascii_end()).into_owned(),
+            });
+            if !is_back && lines.len() as u64 >= limit {
+                break;
+            }
+        }
+        if is_back {
+            lines.drain(..lines.len().saturating_sub(limit as usize));
+        }
+        Ok(lines)
+    }
+
+    /// The events of some tracks in a range of time with their labels; `None` if there are too many.
+    pub(crate) fn few(
+        &self,
+        tracks: &[u32],
+        range: (i64, i64),
+        limit: u64,
+    ) -> Result<Option<Vec<OnTrack>>, QueryError> {
+        let mut query = self.within(range, None);
+        query.columns = Columns::All;
+        query.shape = Shape::ByClass;
+        query.limit = Some(limit.saturating_add(self.state().untimed).saturating_add(1));
+        let wanted: HashSet<u32> = tracks.iter().copied().collect();
+        let mut classifier = Classifier::new(self.recordings(), &self.tracks);
+        let mut events = Vec::new();
+        let mut rows = 0;
+        self.timeline.for_each_batch(&query, |batch| {
+            for (row, id, time) in self.timed(&batch) {
+                rows += 1;
+                let class = batch.classes()[row];
+                for part in classifier.parts(&batch, row) {
+                    if part.value.is_some() || !wanted.contains(&part.track) {
+                        continue;
+                    }
+                    let of = &self.recordings()[id.recording as usize];
+                    if of.entry_kind(id.stream as usize) == EntryKind::Sample {
+                        continue;
+                    }
+                    let name = of.event_classes()[class as usize].name.as_deref();
+                    events.push(OnTrack {
+                        track: part.track,
+                        time,
+                        recording: id.recording,
+                        class,
+                        label: label(name.unwrap_or("event"), &batch, row),
+                    });
+                }
+            }
+            match rows > limit {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok((rows <= limit).then_some(events))
+    }
+
+    /// The time of the first row of a track after a time (or at it), or of the last one before it (or at it).
+    pub(crate) fn time_on(&self, track: u32, time: i64, is_back: bool, at_it: bool) -> Option<i64> {
+        if let Some(found) = &self.wanted {
+            let from = match (at_it, is_back) {
+                (false, _) => time,
+                (true, false) => time.checked_sub(1)?,
+                (true, true) => time.checked_add(1)?,
+            };
+            return found
+                .lock()
+                .next(from, is_back, Some(&[track]))
+                .map(|(_, row)| row.time);
+        }
+        let (begin, end) = match (is_back, at_it) {
+            (false, true) => (time, i64::MAX),
+            (false, false) => (time.checked_add(1)?, i64::MAX),
+            (true, true) => (i64::MIN, time),
+            (true, false) => (i64::MIN, time.checked_sub(1)?),
+        };
+        let (_, all) = self.bins(None, &[track], i64::MIN, i64::MAX, 1);
+        let bins = || all.iter().flat_map(|of| &of.bins);
+        let first = bins().map(|(_, bin)| bin.first).min()?;
+        let last = bins().map(|(_, bin)| bin.last).max()?;
+        let (mut begin, mut end) = (begin.max(first), end.min(last));
+        // A span on its grid may begin before the range and have rows on both sides of its edge: then it is looked at
+        // more closely. Each time, spans are at most 1/128 as long as the range.
+        while begin <= end {
+            let (_, found) = self.bins(None, &[track], begin, end, 256);
+            let mut bins: Vec<_> = found.into_iter().flat_map(|of| of.bins).collect();
+            bins.sort_by_key(|(position, _)| *position);
+            if is_back {
+                let (_, bin) = bins.iter().rev().find(|(_, bin)| bin.first <= end)?;
+                if bin.last <= end {
+                    return Some(bin.last).filter(|&time| time >= begin);
+                }
+                begin = bin.first.max(begin.saturating_add(1));
+            } else {
+                let (_, bin) = bins.iter().find(|(_, bin)| bin.last >= begin)?;
+                if bin.first >= begin {
+                    return Some(bin.first).filter(|&time| time <= end);
+                }
+                end = bin.last.min(end.saturating_sub(1));
+            }
+        }
+        None
+    }
+
+    /// The place of a row of a track in the table: that of a time with the number `nth` among the track's rows of
+    /// that time; and how many it has.
+    pub(crate) fn place_on(
+        &self,
+        track: u32,
+        time: i64,
+        nth: u64,
+    ) -> Result<Option<(Cursor, u64)>, QueryError> {
+        let mut query = self.within((time, time), None);
+        query.limit = Some(MOST_SAME);
+        let mut order = Vec::new();
+        self.timeline.for_each_batch(&query, |batch| {
+            order.extend(self.timed(&batch).map(|(_, id, _)| id));
+            ControlFlow::Continue(())
+        })?;
+        query.columns = Columns::All;
+        query.shape = Shape::ByClass;
+        let mut classifier = Classifier::new(self.recordings(), &self.tracks);
+        let mut own = HashSet::new();
+        self.timeline.for_each_batch(&query, |batch| {
+            for (row, id, _) in self.timed(&batch) {
+                if classifier
+                    .parts(&batch, row)
+                    .iter()
+                    .any(|part| part.track == track)
+                {
+                    own.insert(id);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        let mut places = order.iter().enumerate().filter(|(_, id)| own.contains(id));
+        let place = places.nth(nth as usize);
+        let count = own.len() as u64;
+        Ok(place.map(|(skip, _)| {
+            (
+                Cursor {
+                    time,
+                    skip: skip as u64,
+                },
+                count,
+            )
+        }))
+    }
+}
+
+/// The name of an event and its first values.
+fn label(name: &str, batch: &Batch, row: usize) -> String {
+    let mut label = name.to_string();
+    let mut shown = 0;
+    for (column, of) in batch.columns().iter().zip(batch.schema().iter()) {
+        let value = text_of(column.value(row));
+        if value.is_empty() || of.name.starts_with("track") || of.name.starts_with('_') {
+            continue;
+        }
+        label.push_str(if shown == 0 { ": " } else { ", " });
+        label.push_str(&of.name);
+        label.push('=');
+        label.extend(value.chars().take(40));
+        shown += 1;
+        if shown == 3 {
+            break;
+        }
+    }
+    label
+}

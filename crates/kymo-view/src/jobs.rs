@@ -1,0 +1,240 @@
+//! What takes longer than a request: searches and statistics, in threads of their own.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kymo::timeline::{Columns, Shape};
+use kymo_model::{EntryKind, Recording, SliceRole};
+use kymo_time::Timestamp;
+
+use crate::matches::Matches;
+use crate::scene::{Scene, window};
+use crate::stats::Values;
+use crate::tracks::{Classifier, number_of};
+
+/// Jobs that are kept; the oldest one ends for a new one.
+const MOST_JOBS: usize = 8;
+
+/// Lines of statistics at most.
+const MOST_LINES: usize = 20_000;
+
+/// A search, or statistics.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) number: u64,
+    pub(crate) matches: Option<Matches>,
+    pub(crate) stats: Option<Mutex<Stats>>,
+    stop: AtomicBool,
+    done: AtomicBool,
+}
+
+impl Job {
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stats(&self) -> Option<MutexGuard<'_, Stats>> {
+        let stats = self.stats.as_ref()?;
+        Some(stats.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Statistics of an area.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    pub(crate) rows: u64,
+    pub(crate) is_cut: bool,
+    /// By recording, class (`None` for slices) and track.
+    pub(crate) lines: BTreeMap<(usize, Option<u32>, u32, u32), StatsLine>,
+}
+
+/// Statistics of the rows of a class on a track.
+#[derive(Debug, Default)]
+pub(crate) struct StatsLine {
+    pub(crate) count: u64,
+    pub(crate) fields: BTreeMap<Arc<str>, Values>,
+}
+
+/// All jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    list: Mutex<(u64, Vec<Arc<Job>>)>,
+}
+
+impl Jobs {
+    fn lock(&self) -> MutexGuard<'_, (u64, Vec<Arc<Job>>)> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<Job>> {
+        self.lock()
+            .1
+            .iter()
+            .find(|job| job.number == number)
+            .cloned()
+    }
+
+    fn start(
+        &self,
+        matches: Option<Matches>,
+        stats: Option<Stats>,
+        work: impl FnOnce(&Job) + Send + 'static,
+    ) -> Arc<Job> {
+        let mut list = self.lock();
+        list.0 += 1;
+        let job = Arc::new(Job {
+            number: list.0,
+            matches,
+            stats: stats.map(Mutex::new),
+            stop: AtomicBool::new(false),
+            done: AtomicBool::new(false),
+        });
+        while list.1.len() >= MOST_JOBS {
+            list.1.remove(0).stop();
+        }
+        list.1.push(Arc::clone(&job));
+        let own = Arc::clone(&job);
+        let run = move || {
+            work(&own);
+            own.done.store(true, Ordering::Relaxed);
+        };
+        if std::thread::Builder::new().spawn(run).is_err() {
+            job.done.store(true, Ordering::Relaxed);
+        }
+        job
+    }
+
+    /// Searches the rows that a condition holds for.
+    pub(crate) fn search(&self, scene: &Arc<Scene>, condition: String) -> Arc<Job> {
+        let scene = Arc::clone(scene);
+        self.start(Some(Matches::default()), None, move |job| {
+            if let Some(found) = &job.matches {
+                // The condition was checked before.
+                let _ = scene.find(scene.query(Some(&condition)), found, &job.stop);
+            }
+        })
+    }
+
+    /// Computes the statistics of a range of time on some tracks.
+    pub(crate) fn stats(
+        &self,
+        scene: &Arc<Scene>,
+        (begin, end): (i64, i64),
+        tracks: Vec<u32>,
+    ) -> Arc<Job> {
+        let scene = Arc::clone(scene);
+        self.start(None, Some(Stats::default()), move |job| {
+            let tracks: HashSet<u32> = tracks.into_iter().collect();
+            rows_stats(&scene, job, (begin, end), &tracks);
+            slices_stats(&scene, job, (begin, end), &tracks);
+        })
+    }
+}
+
+impl Stats {
+    fn line(&mut self, key: (usize, Option<u32>, u32, u32)) -> Option<&mut StatsLine> {
+        if self.lines.len() >= MOST_LINES && !self.lines.contains_key(&key) {
+            self.is_cut = true;
+            return None;
+        }
+        Some(self.lines.entry(key).or_default())
+    }
+}
+
+fn rows_stats(scene: &Scene, job: &Job, (begin, end): (i64, i64), tracks: &HashSet<u32>) {
+    let mut query = scene.query(None);
+    query.range = query.range.and(window(begin, end));
+    query.columns = Columns::All;
+    query.shape = Shape::ByClass;
+    query.batch_rows = 1 << 12;
+    let recordings = scene.recordings();
+    let mut classifier = Classifier::new(recordings, &scene.tracks);
+    // The condition was checked before.
+    let _ = scene.timeline.for_each_batch(&query, |batch| {
+        let Some(mut stats) = job.stats() else {
+            return ControlFlow::Break(());
+        };
+        for row in 0..batch.len() {
+            let head = batch.head(row);
+            let recording = head.id.recording as usize;
+            let time = head.time.map(Timestamp::as_nanos);
+            if !time.is_some_and(|time| scene.is_wanted(recording, time)) {
+                continue;
+            }
+            stats.rows += 1;
+            let role = recordings[recording].roles(head.class as usize).slice;
+            if matches!(role, SliceRole::Whole(_)) {
+                // It is counted as a slice.
+                continue;
+            }
+            let kind = recordings[recording].entry_kind(head.id.stream as usize);
+            for part in classifier.parts(&batch, row) {
+                if !tracks.contains(&part.track) {
+                    continue;
+                }
+                let key = (recording, Some(head.class), part.track, 0);
+                let Some(line) = stats.line(key) else {
+                    continue;
+                };
+                line.count += 1;
+                if kind == EntryKind::Sample {
+                    if let Some(value) = part.value {
+                        line.fields.entry("value".into()).or_default().push(value);
+                    }
+                    continue;
+                }
+                for (column, of) in batch.columns().iter().zip(batch.schema().iter()) {
+                    if &*of.name == "track" {
+                        continue;
+                    }
+                    if let Some(value) = number_of(column.value(row)) {
+                        match line.fields.get_mut(&of.name) {
+                            Some(values) => values.push(value),
+                            None => {
+                                let values = line.fields.entry(Arc::clone(&of.name));
+                                values.or_default().push(value);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        match job.stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+}
+
+/// Adds the durations of the slices that begin in a range of time, by their names.
+fn slices_stats(scene: &Scene, job: &Job, (begin, end): (i64, i64), tracks: &HashSet<u32>) {
+    let slices = Arc::clone(&scene.state().slices);
+    for track in slices.tracks().filter(|track| tracks.contains(track)) {
+        let recording = scene
+            .tracks
+            .get(track)
+            .map_or(0, |(recording, _)| recording);
+        let Some(mut stats) = job.stats() else { return };
+        for drawn in slices.draw(track, (begin, end), 0, |_| true) {
+            let slice = drawn.slice;
+            if slice.begin < begin || slice.is_open {
+                continue;
+            }
+            let Some(line) = stats.line((recording, None, track, slice.name)) else {
+                continue;
+            };
+            line.count += 1;
+            let duration = slice.end.abs_diff(slice.begin) as f64;
+            line.fields
+                .entry("duration".into())
+                .or_default()
+                .push(duration);
+        }
+    }
+}

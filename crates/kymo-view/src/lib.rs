@@ -1,0 +1,38 @@
+//! Shows performance records in the browser.
+//!
+//! A [`Server`] listens on this machine and serves a page (`web/`) that draws a [`Scene`]: recordings on one time
+//! line. The page asks for what it shows and keeps little: [tiles](wire) of all visible tracks, slices, events where
+//! there are few, and pages of the event table. What a request may ask, [`Api`] decides; who is answered at all,
+//! [`guard`].
+//!
+//! ```no_run
+//! use kymo_view::{Api, Scene, SceneOptions, Server, ServerOptions};
+//!
+//! let opened = kymo::open::open(&["trace/".into()], &Default::default());
+//! let scene = Scene::new(opened.recordings, SceneOptions::default());
+//! let server = Server::bind(&ServerOptions::default())?;
+//! println!("{}", server.address());
+//! server.run(Api::new(scene));
+//! # Ok::<(), kymo_view::ServerError>(())
+//! ```
+
+mod api;
+pub mod assets;
+mod events;
+pub mod guard;
+mod jobs;
+mod matches;
+pub mod request;
+mod scene;
+mod server;
+mod slices;
+mod stats;
+mod tracks;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::Api;
+pub use scene::{Scene, SceneOptions};
+pub use server::{Server, ServerError, ServerOptions};

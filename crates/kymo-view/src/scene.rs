@@ -1,0 +1,559 @@
+//! What is shown: recordings, their index, their tracks, and which of their rows are wanted.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kymo::pipeline::{Places, Window};
+use kymo::timeline::{
+    Batch, Bin, Columns, Grid, IndexOptions, NoticeKind, Query, QueryError, Shape, Timeline,
+    TimelineIndex,
+};
+use kymo::{AnyRecording, filter};
+use kymo_model::{Recording, RowPlace, SliceRole, TrackPath, TrackRule, Value};
+use kymo_time::Timestamp;
+
+use crate::matches::{Match, Matches};
+use crate::slices::{Pairing, Slices};
+use crate::tracks::{Classifier, Tracks, number_of, text_of};
+
+/// Losses and damage that are kept at most.
+const MOST_NOTICES: usize = 10_000;
+
+/// A recording of more bytes is not checked for damage in the background.
+const MOST_CHECKED: u64 = 4 << 30;
+
+/// What is to be shown.
+#[derive(Debug, Default)]
+pub struct SceneOptions {
+    /// Which events, by name and condition.
+    pub filter: filter::Query,
+    /// From when to when, by recording; if empty, all.
+    pub windows: Vec<Window>,
+    /// How the index is made and kept.
+    pub index: IndexOptions,
+    /// Threads that decode.
+    pub threads: usize,
+    /// Whether times are shown in UTC at first.
+    pub gmt: bool,
+    /// Whether the clocks of the recordings have no origin, so that times count from their zero.
+    pub is_relative: bool,
+}
+
+/// Something that is not a row: a loss, or damage.
+#[derive(Clone, Debug)]
+pub(crate) struct Notice {
+    pub(crate) recording: usize,
+    pub(crate) stream: usize,
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    pub(crate) text: String,
+    pub(crate) is_damage: bool,
+}
+
+/// A track and what is known of all its rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) number: u32,
+    pub(crate) bin: Bin,
+    pub(crate) is_estimate: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Grows whenever the rest changes.
+    pub(crate) generation: u64,
+    pub(crate) is_whole: bool,
+    pub(crate) shown: Vec<Shown>,
+    pub(crate) untimed: u64,
+    pub(crate) slices: Arc<Slices>,
+    pub(crate) notices: Vec<Notice>,
+    /// Faults that were met, as people read them.
+    pub(crate) faults: Vec<(usize, String)>,
+    /// Whether damage was looked for in all recordings.
+    pub(crate) is_checked: bool,
+    pub(crate) bytes_read: u64,
+}
+
+/// Recordings that are shown.
+#[derive(Debug)]
+pub struct Scene {
+    pub(crate) timeline: Timeline,
+    pub(crate) options: SceneOptions,
+    index: TimelineIndex,
+    pub(crate) tracks: Tracks,
+    /// The rows that are wanted, where not all are.
+    pub(crate) wanted: Option<Matches>,
+    state: Mutex<State>,
+    pub(crate) bytes: u64,
+    /// Rows that background work has looked at.
+    pub(crate) looked_at: AtomicU64,
+}
+
+/// One track's bins.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TrackBins {
+    pub(crate) track: u32,
+    pub(crate) is_estimate: bool,
+    pub(crate) bins: Vec<(u64, Bin)>,
+}
+
+impl Scene {
+    /// Shows recordings, and begins to index them in the background.
+    pub fn new(recordings: Vec<AnyRecording>, options: SceneOptions) -> Arc<Self> {
+        let timeline = Timeline::new(recordings);
+        let is_all = options.filter.events.is_empty()
+            && options.filter.condition.is_none()
+            && options.windows.iter().all(|window| *window == Window::ALL);
+        let bytes = timeline.recordings().iter().map(total_bytes).sum();
+        let scene = Arc::new(Self {
+            index: timeline.index(options.index.clone()),
+            wanted: (!is_all).then(Matches::default),
+            tracks: Tracks::default(),
+            state: Mutex::default(),
+            looked_at: AtomicU64::new(0),
+            timeline,
+            options,
+            bytes,
+        });
+        scene.state().notices = scene.losses();
+        let opening = scene.timeline.recordings().iter().enumerate();
+        let opening = opening
+            .flat_map(|(at, of)| of.faults().iter().map(move |fault| (at, fault.to_string())));
+        scene.state().faults = opening.take(MOST_NOTICES).collect();
+        scene.publish();
+        let worker = {
+            let scene = Arc::clone(&scene);
+            move || scene.work()
+        };
+        // Without a thread, what is known stays an estimate.
+        let _ = std::thread::Builder::new().spawn(worker);
+        scene
+    }
+
+    pub(crate) fn recordings(&self) -> &[AnyRecording] {
+        self.timeline.recordings()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A query for the rows that are wanted, of which another condition holds, too.
+    pub(crate) fn query(&self, condition: Option<&str>) -> Query {
+        let mut query = Query::default();
+        query.filter = self.options.filter.clone();
+        query.threads = self.options.threads.max(1);
+        query.filter.condition = match (&query.filter.condition, condition) {
+            (Some(base), Some(other)) => Some(format!("({base}) and ({other})")),
+            (base, other) => base.clone().or(other.map(str::to_string)),
+        };
+        let windows = &self.options.windows;
+        let begin = windows.iter().map(|window| window.begin).min();
+        let end = windows.iter().map(|window| window.end).max();
+        if let (Some(begin), Some(end)) = (begin, end) {
+            query.range = Window { begin, end };
+        }
+        query
+    }
+
+    /// Whether a time of a recording is in its window.
+    pub(crate) fn is_wanted(&self, recording: usize, time: i64) -> bool {
+        let window = self.options.windows.get(recording);
+        window
+            .is_none_or(|window| (window.begin.as_nanos()..=window.end.as_nanos()).contains(&time))
+    }
+
+    /// Adds the rows of a query to what was found, until it is full or to be stopped.
+    ///
+    /// # Errors
+    ///
+    /// The condition is wrong.
+    pub(crate) fn find(
+        &self,
+        mut query: Query,
+        found: &Matches,
+        stop: &AtomicBool,
+    ) -> Result<(), QueryError> {
+        query.columns = Columns::All;
+        query.shape = Shape::ByClass;
+        query.batch_rows = 1 << 12;
+        let mut classifier = Classifier::new(self.recordings(), &self.tracks);
+        self.timeline.for_each_batch(&query, |batch| {
+            let mut rows = Vec::new();
+            for row in 0..batch.len() {
+                let head = batch.head(row);
+                let Some(time) = head.time.map(Timestamp::as_nanos) else {
+                    continue;
+                };
+                if !self.is_wanted(head.id.recording as usize, time) {
+                    continue;
+                }
+                for part in classifier.parts(&batch, row) {
+                    let value = part.value.unwrap_or(f64::NAN);
+                    let class = head.class;
+                    rows.push((part.track, Match { time, value, class }));
+                }
+            }
+            self.looked_at
+                .fetch_add(batch.len() as u64, Ordering::Relaxed);
+            match found.lock().add(rows.into_iter()) && !stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        found.lock().is_done = true;
+        Ok(())
+    }
+
+    /// What happened on some tracks.
+    pub(crate) fn bins(
+        &self,
+        found: Option<&Matches>,
+        tracks: &[u32],
+        begin: i64,
+        end: i64,
+        columns: usize,
+    ) -> (Grid, Vec<TrackBins>) {
+        let grid = Grid::new(begin, end, columns);
+        let mut answer = Vec::new();
+        if let Some(found) = found.or(self.wanted.as_ref()) {
+            let mut found = found.lock();
+            for &track in tracks {
+                answer.push(TrackBins {
+                    track,
+                    is_estimate: !found.is_done || found.is_cut,
+                    bins: found.bins(track, &grid),
+                });
+            }
+            return (grid, answer);
+        }
+        let asked = tracks.iter().filter_map(|&number| {
+            let (recording, track) = self.tracks.get(number)?;
+            Some((recording, track.path))
+        });
+        let asked: Vec<(usize, TrackPath)> = asked.collect();
+        let range = window(begin, end);
+        let summary = self.index.summary(range, Some(&asked), columns);
+        for of in summary.tracks {
+            let number = self.tracks.number(of.recording, &of.track);
+            answer.extend(number.map(|track| TrackBins {
+                track,
+                is_estimate: of.is_estimate,
+                bins: of.bins,
+            }));
+        }
+        (grid, answer)
+    }
+
+    /// Looks at all tracks again. Returns whether all is known.
+    fn publish(&self) -> bool {
+        let is_whole = self.index.wait_for(Duration::ZERO);
+        let mut shown = Vec::new();
+        let mut untimed = 0;
+        let is_whole = match &self.wanted {
+            Some(found) => {
+                let mut found = found.lock();
+                let numbers: Vec<u32> = found.tracks().collect();
+                let is_estimate = !found.is_done || found.is_cut;
+                let grid = Grid::new(i64::MIN, i64::MAX, 1);
+                for number in numbers {
+                    let mut bin = Bin::default();
+                    for (_, of) in found.bins(number, &grid) {
+                        bin.add(&of);
+                    }
+                    shown.push(Shown {
+                        number,
+                        bin,
+                        is_estimate,
+                    });
+                }
+                found.is_done
+            }
+            None => {
+                let summary = self.index.summary(Window::ALL, None, 1);
+                untimed = summary.untimed;
+                for of in summary.tracks {
+                    let Some(number) = self.tracks.number(of.recording, &of.track) else {
+                        continue;
+                    };
+                    let mut bin = Bin::default();
+                    of.bins.iter().for_each(|(_, other)| bin.add(other));
+                    shown.push(Shown {
+                        number,
+                        bin,
+                        is_estimate: of.is_estimate,
+                    });
+                }
+                is_whole
+            }
+        };
+        shown.sort_by_cached_key(|of| {
+            self.tracks
+                .get(of.number)
+                .map(|(at, track)| (at, track.path))
+        });
+        let mut state = self.state();
+        state.generation += 1;
+        state.is_whole = is_whole;
+        state.shown = shown;
+        state.untimed = untimed;
+        state.bytes_read = self.index.bytes_read();
+        is_whole
+    }
+
+    /// Finds what is not known yet.
+    fn work(self: Arc<Self>) {
+        let finder = {
+            let scene = Arc::clone(&self);
+            move || {
+                if let Some(found) = &scene.wanted {
+                    // The condition was checked before.
+                    let _ = scene.find(scene.query(None), found, &AtomicBool::new(false));
+                    found.lock().is_done = true;
+                }
+            }
+        };
+        let finder = std::thread::Builder::new().spawn(finder);
+        let mut pause = Duration::from_millis(50);
+        loop {
+            if self.wanted.is_none() {
+                self.index.wait_for(pause);
+            } else {
+                std::thread::sleep(pause);
+            }
+            if self.publish() {
+                break;
+            }
+            pause = (pause * 2).min(Duration::from_secs(2));
+        }
+        if let Ok(finder) = finder {
+            let _ = finder.join();
+        }
+        let slices = Arc::new(self.slices());
+        if slices.tracks().next().is_some() {
+            let mut state = self.state();
+            state.slices = slices;
+            state.generation += 1;
+        }
+        if self.bytes <= MOST_CHECKED {
+            self.check();
+        }
+    }
+
+    /// Losses that the recordings' chunks report.
+    fn losses(&self) -> Vec<Notice> {
+        let mut losses = Vec::new();
+        for (recording, of) in self.recordings().iter().enumerate() {
+            for stream in 0..of.streams().len() {
+                let mut before = None;
+                for chunk in of.chunks(stream) {
+                    let clock = of.streams()[stream].clock.clone();
+                    let time = |ticks: Option<u64>| {
+                        let clock = clock.as_ref()?;
+                        clock.timestamp(ticks?).map(Timestamp::as_nanos)
+                    };
+                    let lost = [
+                        (chunk.lost_events, "events"),
+                        (chunk.lost_chunks, "packets"),
+                    ];
+                    for (lost, what) in lost {
+                        let Some(lost) = lost else { continue };
+                        let begin = time(lost.begin).or(before);
+                        let end = time(lost.end).or(chunk.begin_time.map(Timestamp::as_nanos));
+                        let (Some(begin), Some(end)) = (begin.or(end), end.or(begin)) else {
+                            continue;
+                        };
+                        let text = match lost.count {
+                            Some(count) => format!("{count} {what} lost"),
+                            None => format!("some {what} lost"),
+                        };
+                        losses.push(Notice {
+                            recording,
+                            stream,
+                            begin: begin.min(end),
+                            end: end.max(begin),
+                            text,
+                            is_damage: false,
+                        });
+                        if losses.len() >= MOST_NOTICES {
+                            return losses;
+                        }
+                    }
+                    before = chunk.end_time.map(Timestamp::as_nanos).or(before);
+                }
+            }
+        }
+        losses
+    }
+
+    /// Reads all recordings once more, for damage.
+    fn check(&self) {
+        let mut query = Query::default();
+        query.threads = 1;
+        let mut last = i64::MIN;
+        // There is no name that could be wrong.
+        let _ = self.timeline.for_each_batch(&query, |batch: Batch| {
+            let time = |row: usize| batch.head(row).time.map(Timestamp::as_nanos);
+            let mut state = self.state();
+            for notice in batch.notices() {
+                let NoticeKind::Fault(fault) = &notice.kind else {
+                    continue;
+                };
+                if state.faults.len() >= MOST_NOTICES {
+                    return ControlFlow::Break(());
+                }
+                let recording = notice.recording as usize;
+                let text = fault.to_string();
+                let before = (0..notice.before).rev().find_map(time).unwrap_or(last);
+                let after = (notice.before..batch.len())
+                    .find_map(time)
+                    .unwrap_or(before);
+                state.faults.push((recording, text.clone()));
+                if before > i64::MIN && after >= before {
+                    state.notices.push(Notice {
+                        recording,
+                        stream: notice.stream as usize,
+                        begin: before,
+                        end: after,
+                        text,
+                        is_damage: true,
+                    });
+                }
+            }
+            last = (0..batch.len()).rev().find_map(time).unwrap_or(last);
+            ControlFlow::Continue(())
+        });
+        let mut state = self.state();
+        state.is_checked = true;
+        state.generation += 1;
+    }
+
+    /// The slices and states of recordings that have some.
+    fn slices(&self) -> Slices {
+        let mut pairing = Pairing::default();
+        for (recording, of) in self.recordings().iter().enumerate() {
+            let classes = 0..of.event_classes().len();
+            let has_slices = |class| of.roles(class).slice != SliceRole::Instant;
+            if classes.clone().any(has_slices) {
+                self.pair(recording, of, &mut pairing);
+            }
+        }
+        pairing.finish()
+    }
+
+    /// Pairs the rows of a recording in their order, which batches of one class do not keep.
+    fn pair(&self, recording: usize, of: &AnyRecording, pairing: &mut Pairing) {
+        let name_of = |class: usize, field| {
+            let schema = &of.event_classes()[class].schema;
+            let scope = match schema.scope_of(field) {
+                kymo_model::Scope::CommonContext => "common_context.",
+                kymo_model::Scope::SpecificContext => "specific_context.",
+                _ => "payload.",
+            };
+            let path = schema.path(field);
+            let parts: Vec<String> = path.split('.').map(|part| format!("`{part}`")).collect();
+            format!("{scope}{}", parts.join("."))
+        };
+        let mut columns = BTreeMap::new();
+        let mut column = |class, field| {
+            let next = columns.len();
+            *columns.entry(name_of(class, field)).or_insert(next)
+        };
+        // By class: the columns of the track, the duration, and the name.
+        let mut meanings = Vec::new();
+        for class in 0..of.event_classes().len() {
+            let roles = of.roles(class);
+            let track = match of.track_rule(class) {
+                TrackRule::Position(field) => Some(column(class, field)),
+                _ => None,
+            };
+            let duration = match roles.slice {
+                SliceRole::Whole(field) => Some(column(class, field)),
+                _ => None,
+            };
+            let name = roles.name.map(|field| column(class, field));
+            meanings.push((roles.slice, track, duration, name));
+        }
+        let mut names: Vec<_> = columns.into_iter().collect();
+        names.sort_by_key(|(_, at)| *at);
+        let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+        let mut query = Query::default();
+        query.threads = self.options.threads.max(1);
+        query.columns = match Columns::named(&names.join(", ")) {
+            Ok(columns) => columns,
+            Err(_) => return,
+        };
+        let mut places = Places::at_end();
+        for stream in 0..of.streams().len() {
+            places.set(recording, stream, RowPlace::default());
+        }
+        query.from = Some(places);
+        // A name that is not found leaves the recording without slices.
+        let _ = self.timeline.for_each_batch(&query, |batch: Batch| {
+            for row in 0..batch.len() {
+                let head = batch.head(row);
+                let Some(time) = head.time.map(Timestamp::as_nanos) else {
+                    continue;
+                };
+                let class = head.class as usize;
+                let Some((role, track, duration, name)) = meanings.get(class) else {
+                    continue;
+                };
+                let value = |at: &Option<usize>| match *at {
+                    Some(at) => batch
+                        .columns()
+                        .get(at)
+                        .map_or(Value::Missing, |of| of.value(row)),
+                    None => Value::Missing,
+                };
+                let track = match value(track) {
+                    Value::Uint(at) => usize::try_from(at).ok().and_then(|at| of.tracks().get(at)),
+                    _ => None,
+                };
+                let number = track.and_then(|track| self.tracks.number(recording, track));
+                let Some(number) = number else { continue };
+                let name = match name {
+                    Some(_) => text_of(value(name)),
+                    None => of.event_classes()[class]
+                        .name
+                        .as_deref()
+                        .unwrap_or("")
+                        .to_string(),
+                };
+                match role {
+                    SliceRole::Begin => pairing.begin(number, time, &name, head.class),
+                    SliceRole::End => pairing.end(number, time),
+                    SliceRole::State => {
+                        pairing.end(number, time);
+                        pairing.begin(number, time, &name, head.class);
+                    }
+                    SliceRole::Whole(_) => {
+                        let duration = number_of(value(duration)).unwrap_or(0.0).max(0.0) as u64;
+                        pairing.whole(number, time, duration, &name, head.class);
+                    }
+                    _ => {}
+                }
+            }
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// The size of all chunks of a recording.
+fn total_bytes(of: &AnyRecording) -> u64 {
+    let streams = 0..of.streams().len();
+    streams
+        .flat_map(|stream| of.chunks(stream))
+        .fold(0, |sum, chunk| sum.saturating_add(chunk.bytes))
+}
+
+/// A range of time, both ends included.
+pub(crate) fn window(begin: i64, end: i64) -> Window {
+    Window {
+        begin: Timestamp::from_nanos(begin),
+        end: Timestamp::from_nanos(end),
+    }
+}

@@ -1,0 +1,430 @@
+//! The server: sockets, connections, limits, and how long it runs.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::api::Api;
+use crate::assets;
+use crate::guard::{Guard, HEADERS};
+use crate::request::{Head, MOST_HEAD, Method, parse};
+
+/// Connections that are served at once; others are told to come back.
+const MOST_CONNECTIONS: usize = 32;
+
+/// How long a request may take to arrive, and how long a connection stays open without one.
+const REQUEST_TIME: Duration = Duration::from_secs(10);
+const IDLE_TIME: Duration = Duration::from_secs(60);
+
+/// After how long without a sign of life a page counts as gone. Browsers let hidden pages run once a minute.
+const PAGE_TIME: Duration = Duration::from_secs(180);
+
+/// How long the server waits for the next page when the last one has said that it closes.
+const CLOSED_TIME: Duration = Duration::from_secs(5);
+
+/// Pages that are told apart.
+const MOST_PAGES: usize = 64;
+
+/// How the server is reached, and how long it runs.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    /// The port; 0 for any that is free.
+    pub port: u16,
+    /// The addresses or names of this host: the first one is listened on, and requests must use one of them. If empty,
+    /// only this machine reaches the server.
+    pub hosts: Vec<String>,
+    /// Whether the server stays after the last page was closed.
+    pub stay: bool,
+    /// A directory from which the files of the page are read, instead of those built in.
+    pub assets: Option<PathBuf>,
+}
+
+/// Why the server cannot run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// An address cannot be listened on.
+    Listen(String, io::Error),
+    /// There is no random token.
+    Random(io::Error),
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(address, error) => write!(f, "cannot listen on `{address}`: {error}"),
+            Self::Random(error) => write!(f, "cannot make a random token: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listeners: Vec<TcpListener>,
+    shared: Arc<Shared>,
+    stay: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    guard: Guard,
+    assets: Option<PathBuf>,
+    connections: AtomicUsize,
+    pages: Mutex<Pages>,
+}
+
+/// The pages that are open.
+#[derive(Debug, Default)]
+struct Pages {
+    seen: HashMap<u64, Instant>,
+    /// When the last one was closed, if none is open.
+    closed: Option<Instant>,
+}
+
+impl Pages {
+    fn alive(&mut self, page: u64) {
+        if self.seen.len() < MOST_PAGES || self.seen.contains_key(&page) {
+            self.seen.insert(page, Instant::now());
+            self.closed = None;
+        }
+    }
+
+    fn close(&mut self, page: u64) {
+        if self.seen.remove(&page).is_some() && self.seen.is_empty() {
+            self.closed = Some(Instant::now());
+        }
+    }
+
+    /// Whether there were pages, and all of them are gone.
+    fn are_gone(&mut self) -> bool {
+        let before = self.seen.len();
+        self.seen.retain(|_, seen| seen.elapsed() < PAGE_TIME);
+        if before > 0 && self.seen.is_empty() {
+            return true;
+        }
+        self.closed
+            .is_some_and(|closed| closed.elapsed() >= CLOSED_TIME)
+    }
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be listened on, or the system has no random numbers.
+    pub fn bind(options: &ServerOptions) -> Result<Self, ServerError> {
+        let token = kymo_io::random::<16>().map_err(ServerError::Random)?;
+        let token = token.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut listeners = Vec::new();
+        match options.hosts.first() {
+            Some(host) => {
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                let failed = |error| ServerError::Listen(format!("{host}:{}", options.port), error);
+                let addresses = (host, options.port).to_socket_addrs().map_err(failed)?;
+                let addresses: Vec<SocketAddr> = addresses.collect();
+                listeners.push(TcpListener::bind(&addresses[..]).map_err(failed)?);
+            }
+            None => {
+                let address = format!("127.0.0.1:{}", options.port);
+                let failed = |error| ServerError::Listen(address.clone(), error);
+                let listener = TcpListener::bind(&address).map_err(failed)?;
+                let port = listener.local_addr().map_err(failed)?.port();
+                listeners.push(listener);
+                // Where there is no IPv6, or the port is taken there, one address is enough.
+                listeners.extend(TcpListener::bind(("::1", port)));
+            }
+        }
+        Ok(Self {
+            listeners,
+            stay: options.stay,
+            shared: Arc::new(Shared {
+                guard: Guard::new(token, options.hosts.clone()),
+                assets: options.assets.clone(),
+                connections: AtomicUsize::new(0),
+                pages: Mutex::default(),
+            }),
+        })
+    }
+
+    /// The address of the page, with the token.
+    pub fn address(&self) -> String {
+        let address = self.listeners.first().and_then(|of| of.local_addr().ok());
+        let port = address.map_or(0, |address| address.port());
+        let token = self.shared.guard.token();
+        match self.shared.guard.first_host() {
+            Some(host) => format!("http://{host}:{port}/{token}/"),
+            None => format!("http://127.0.0.1:{port}/{token}/"),
+        }
+    }
+
+    /// Serves until the last page is gone, unless it is to stay.
+    pub fn run(self, api: Api) {
+        let api = Arc::new(api);
+        for listener in self.listeners {
+            let (shared, api) = (Arc::clone(&self.shared), Arc::clone(&api));
+            let accept = move || {
+                for stream in listener.incoming() {
+                    match stream {
+                        Ok(stream) => serve(stream, &shared, &api),
+                        // Out of file descriptors, for instance: others may close some.
+                        Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                    }
+                }
+            };
+            if std::thread::Builder::new().spawn(accept).is_err() {
+                return;
+            }
+        }
+        loop {
+            std::thread::sleep(Duration::from_millis(500));
+            if !self.stay && self.shared.pages().are_gone() {
+                return;
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn pages(&self) -> std::sync::MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a connection as long as it lives.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Serves a connection in a thread of its own.
+fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Api>) {
+    let before = shared.connections.fetch_add(1, Ordering::AcqRel);
+    let counted = Counted(Arc::clone(shared));
+    let _ = stream.set_nodelay(true);
+    let _ = stream.set_write_timeout(Some(REQUEST_TIME));
+    if before >= MOST_CONNECTIONS {
+        // Whoever does not take it gets nothing.
+        let _ = Answer::status(503).write(&mut stream, false);
+        return;
+    }
+    let api = Arc::clone(api);
+    let work = move || {
+        let mut connection = Connection {
+            stream,
+            bytes: Vec::new(),
+        };
+        while let Some((head, body)) = connection.request() {
+            let answer = answer(&counted.0, &api, &head, &body);
+            let sent = answer.write(&mut connection.stream, head.keep_alive);
+            if sent.is_err() || !head.keep_alive {
+                break;
+            }
+        }
+    };
+    // Without a thread for it, the connection closes.
+    let _ = std::thread::Builder::new().spawn(work);
+}
+
+struct Connection {
+    stream: TcpStream,
+    /// Bytes that have arrived and belong to no request yet.
+    bytes: Vec<u8>,
+}
+
+impl Connection {
+    /// The next request; `None` where the connection ends.
+    fn request(&mut self) -> Option<(Head, Vec<u8>)> {
+        let mut deadline = None;
+        let (head, length) = loop {
+            match parse(&self.bytes) {
+                Ok(Some(found)) => break found,
+                Ok(None) => {}
+                Err(bad) => {
+                    let _ = Answer::status(bad.0).write(&mut self.stream, false);
+                    return None;
+                }
+            }
+            if !self.bytes.is_empty() && deadline.is_none() {
+                deadline = Some(Instant::now() + REQUEST_TIME);
+            }
+            self.read(deadline, MOST_HEAD)?;
+        };
+        self.bytes.drain(..length);
+        let deadline = Some(Instant::now() + REQUEST_TIME);
+        // It fits, since the head was accepted.
+        let body = usize::try_from(head.length).ok()?;
+        while self.bytes.len() < body {
+            self.read(deadline, body)?;
+        }
+        let rest = self.bytes.split_off(body);
+        Some((head, std::mem::replace(&mut self.bytes, rest)))
+    }
+
+    /// Reads some bytes, so that there are at most so many.
+    fn read(&mut self, deadline: Option<Instant>, most: usize) -> Option<()> {
+        let time = match deadline {
+            Some(deadline) => deadline.checked_duration_since(Instant::now())?,
+            None => IDLE_TIME,
+        };
+        let time = time.max(Duration::from_millis(1));
+        self.stream.set_read_timeout(Some(time)).ok()?;
+        let mut buffer = [0; 4096];
+        let room = most.saturating_sub(self.bytes.len()).clamp(1, buffer.len());
+        let count = self.stream.read(&mut buffer[..room]).ok()?;
+        self.bytes.extend_from_slice(&buffer[..count]);
+        (count > 0).then_some(())
+    }
+}
+
+/// What a request is answered with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    status: u16,
+    content_type: &'static str,
+    etag: Option<String>,
+    body: Cow<'static, [u8]>,
+}
+
+impl Answer {
+    /// A status, and nothing else.
+    pub(crate) fn status(status: u16) -> Self {
+        Self {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            etag: None,
+            body: Cow::Borrowed(b""),
+        }
+    }
+
+    /// JSON.
+    pub(crate) fn json(value: &serde_json::Value) -> Self {
+        Self {
+            content_type: "application/json",
+            body: value.to_string().into_bytes().into(),
+            ..Self::status(200)
+        }
+    }
+
+    /// Why a request cannot be answered, as JSON with the key `error`.
+    pub(crate) fn problem(message: &str) -> Self {
+        Self {
+            status: 422,
+            ..Self::json(&serde_json::json!({ "error": message }))
+        }
+    }
+
+    /// Binary data.
+    pub(crate) fn binary(body: Vec<u8>) -> Self {
+        Self {
+            content_type: "application/octet-stream",
+            body: body.into(),
+            ..Self::status(200)
+        }
+    }
+
+    fn write(&self, stream: &mut impl Write, keep_alive: bool) -> io::Result<()> {
+        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        let mut line = |name: &str, value: &str| {
+            head.push_str(name);
+            head.push_str(": ");
+            head.push_str(value);
+            head.push_str("\r\n");
+        };
+        for (name, value) in HEADERS {
+            line(name, value);
+        }
+        line("Content-Type", self.content_type);
+        line("Content-Length", &self.body.len().to_string());
+        match &self.etag {
+            Some(etag) => {
+                line("ETag", etag);
+                line("Cache-Control", "no-cache");
+            }
+            None => line("Cache-Control", "no-store"),
+        }
+        line(
+            "Connection",
+            if keep_alive { "keep-alive" } else { "close" },
+        );
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(&self.body);
+        stream.write_all(&bytes)
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        417 => "Expectation Failed",
+        422 => "Unprocessable Content",
+        431 => "Request Header Fields Too Large",
+        _ => "Service Unavailable",
+    }
+}
+
+fn answer(shared: &Shared, api: &Api, head: &Head, body: &[u8]) -> Answer {
+    let path = match shared.guard.check(head) {
+        Ok(path) => path,
+        Err(refused) => return Answer::status(refused.0),
+    };
+    match (head.method, path.strip_prefix("api/")) {
+        (Method::Get, _) => asset(shared, head, path),
+        (Method::Post, Some(name @ ("alive" | "close"))) => {
+            let request = serde_json::from_slice(body).unwrap_or(serde_json::Value::Null);
+            let Some(page) = request["page"].as_u64() else {
+                return Answer::problem("`page` is not a number");
+            };
+            match name {
+                "alive" => shared.pages().alive(page),
+                _ => shared.pages().close(page),
+            }
+            Answer::json(&serde_json::json!({}))
+        }
+        (Method::Post, Some(name)) => api.answer(name, body),
+        (Method::Post, None) => Answer::status(404),
+    }
+}
+
+/// A file of the page.
+fn asset(shared: &Shared, head: &Head, path: &str) -> Answer {
+    let Some((name, bytes)) = assets::find(path, shared.assets.as_deref()) else {
+        return Answer::status(404);
+    };
+    let etag = format!("\"{:016x}\"", fingerprint(&bytes));
+    let is_known = head.if_none_match.as_deref() == Some(etag.as_str());
+    Answer {
+        status: if is_known { 304 } else { 200 },
+        content_type: assets::content_type(name),
+        etag: Some(etag),
+        body: if is_known { Cow::Borrowed(b"") } else { bytes },
+    }
+}
+
+/// FNV-1a: tells versions of a file apart.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

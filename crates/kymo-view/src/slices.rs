@@ -1,0 +1,256 @@
+//! Slices and states: pairs of rows, nested by depth.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Slices that are kept at most.
+const MOST_SLICES: usize = 4 << 20;
+
+/// Slices that are open at once at most.
+const MOST_OPEN: usize = 1 << 16;
+
+/// A slice or state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    pub(crate) name: u32,
+    pub(crate) class: u32,
+    pub(crate) depth: u32,
+    /// Whether its end is not in the recording.
+    pub(crate) is_open: bool,
+}
+
+/// What is drawn of a track at some resolution: a slice, or several that share a pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    pub(crate) slice: Slice,
+    /// How many begin here; of several, the end is that of the last one.
+    pub(crate) count: usize,
+}
+
+/// The slices of all tracks.
+#[derive(Debug, Default)]
+pub(crate) struct Slices {
+    tracks: HashMap<u32, Vec<Slice>>,
+    pub(crate) names: Vec<Arc<str>>,
+    /// Whether some are missing, since there are too many.
+    pub(crate) is_cut: bool,
+}
+
+/// Pairs rows, which come in order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Pairing {
+    slices: Slices,
+    count: usize,
+    numbers: HashMap<Arc<str>, u32>,
+    open: HashMap<u32, Vec<(i64, u32, u32)>>,
+    open_count: usize,
+    last: i64,
+}
+
+impl Pairing {
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.slices.names.len() as u32;
+        let name: Arc<str> = name.into();
+        self.numbers.insert(Arc::clone(&name), number);
+        self.slices.names.push(name);
+        number
+    }
+
+    pub(crate) fn begin(&mut self, track: u32, time: i64, name: &str, class: u32) {
+        self.last = self.last.max(time);
+        if self.open_count >= MOST_OPEN {
+            self.slices.is_cut = true;
+            return;
+        }
+        let name = self.name(name);
+        self.open_count += 1;
+        self.open
+            .entry(track)
+            .or_default()
+            .push((time, name, class));
+    }
+
+    pub(crate) fn end(&mut self, track: u32, time: i64) {
+        self.last = self.last.max(time);
+        let open = self.open.get_mut(&track).and_then(Vec::pop);
+        if let Some((begin, name, class)) = open {
+            self.open_count -= 1;
+            self.push(track, begin, time, name, class, false);
+        }
+    }
+
+    pub(crate) fn whole(&mut self, track: u32, time: i64, duration: u64, name: &str, class: u32) {
+        let end = time.saturating_add_unsigned(duration);
+        self.last = self.last.max(end);
+        let name = self.name(name);
+        self.push(track, time, end, name, class, false);
+    }
+
+    fn push(&mut self, track: u32, begin: i64, end: i64, name: u32, class: u32, is_open: bool) {
+        if self.count >= MOST_SLICES {
+            self.slices.is_cut = true;
+            return;
+        }
+        self.count += 1;
+        self.slices.tracks.entry(track).or_default().push(Slice {
+            begin,
+            end: end.max(begin),
+            name,
+            class,
+            depth: 0,
+            is_open,
+        });
+    }
+
+    /// Ends what is open, and finds the depths.
+    pub(crate) fn finish(mut self) -> Slices {
+        let last = self.last;
+        for (track, open) in std::mem::take(&mut self.open) {
+            for (begin, name, class) in open {
+                self.push(track, begin, last, name, class, true);
+            }
+        }
+        for slices in self.slices.tracks.values_mut() {
+            slices.sort_by_key(|of| (of.begin, std::cmp::Reverse(of.end)));
+            // The ends of those that the next one may lie in.
+            let mut around: Vec<i64> = Vec::new();
+            for slice in slices.iter_mut() {
+                while around.last().is_some_and(|&end| end <= slice.begin) {
+                    around.pop();
+                }
+                slice.depth = around.len() as u32;
+                around.push(slice.end);
+            }
+            slices.sort_by_key(|of| (of.depth, of.begin));
+        }
+        self.slices
+    }
+}
+
+impl Slices {
+    /// The depths of a track: how many rows it is drawn on.
+    pub(crate) fn depths(&self, track: u32) -> usize {
+        let last = self.tracks.get(&track).and_then(|slices| slices.last());
+        last.map_or(0, |last| last.depth as usize + 1)
+    }
+
+    /// The tracks that have slices.
+    pub(crate) fn tracks(&self) -> impl Iterator<Item = u32> {
+        self.tracks.keys().copied()
+    }
+
+    /// What is drawn of a track where a pixel is so many nanoseconds. Only slices that `wants` is true for.
+    pub(crate) fn draw(
+        &self,
+        track: u32,
+        (begin, end): (i64, i64),
+        pixel: u64,
+        mut wants: impl FnMut(&Slice) -> bool,
+    ) -> Vec<Drawn> {
+        let mut drawn: Vec<Drawn> = Vec::new();
+        let mut rest = self.tracks.get(&track).map_or(&[][..], Vec::as_slice);
+        while let Some(first) = rest.first() {
+            let depth = first.depth;
+            let (row, others) = rest.split_at(rest.partition_point(|of| of.depth <= depth));
+            rest = others;
+            // On a depth, none begins before the one before it has ended.
+            let from = row.partition_point(|of| of.end < begin);
+            let to = row.partition_point(|of| of.begin <= end);
+            let row = row.get(from..to).unwrap_or_default();
+            let mut next = 0;
+            while let Some(slice) = row.get(next) {
+                let is_narrow = slice.end.abs_diff(slice.begin) < pixel;
+                let edge = slice.begin.saturating_add_unsigned(pixel);
+                let count = match is_narrow {
+                    true => row[next..].partition_point(|of| of.begin < edge).max(1),
+                    false => 1,
+                };
+                let group = &row[next..next + count];
+                next += count;
+                let mut wanted = group.iter().filter(|of| wants(of));
+                if let Some(first) = wanted.next() {
+                    let (more, last) =
+                        wanted.fold((0, first.end), |(count, _), of| (count + 1, of.end));
+                    drawn.push(Drawn {
+                        slice: Slice {
+                            end: last,
+                            ..*first
+                        },
+                        count: 1 + more,
+                    });
+                }
+            }
+        }
+        drawn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn slices_nest() {
+        let mut pairing = Pairing::default();
+        pairing.begin(0, 10, "outer", 1);
+        pairing.begin(0, 20, "inner", 2);
+        pairing.end(0, 30);
+        pairing.end(0, 40);
+        pairing.begin(0, 50, "never ends", 1);
+        pairing.whole(0, 60, 5, "whole", 3);
+        let slices = pairing.finish();
+        let drawn = slices.draw(0, (0, 100), 1, |_| true);
+        let shown: Vec<_> = drawn
+            .iter()
+            .map(|of| {
+                let name = &*slices.names[of.slice.name as usize];
+                (
+                    name,
+                    of.slice.begin,
+                    of.slice.end,
+                    of.slice.depth,
+                    of.slice.is_open,
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("outer", 10, 40, 0, false),
+                ("never ends", 50, 65, 0, true),
+                ("inner", 20, 30, 1, false),
+                ("whole", 60, 65, 1, false),
+            ]
+        );
+    }
+
+    proptest! {
+        /// Slices of a depth do not overlap, and drawing loses none.
+        #[test]
+        fn all_slices_are_counted(
+            slices in prop::collection::vec((0i64..1000, 0u64..200), 0..60),
+            pixel in 1u64..100,
+        ) {
+            let mut pairing = Pairing::default();
+            for &(begin, duration) in &slices {
+                pairing.whole(7, begin, duration, "", 0);
+            }
+            let all = pairing.finish();
+            let exact = all.draw(7, (i64::MIN, i64::MAX), 1, |_| true);
+            for pair in exact.windows(2) {
+                let (a, b) = (pair[0].slice, pair[1].slice);
+                prop_assert!(a.depth < b.depth || a.end <= b.begin);
+            }
+            let drawn = all.draw(7, (i64::MIN, i64::MAX), pixel, |_| true);
+            let count: usize = drawn.iter().map(|of| of.count).sum();
+            prop_assert_eq!(count, slices.len());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The binary form of tiles, which the page reads (`web/data.js`).
+//!
+//! ```text
+//! head     "KYT1"  generation u32  shift u32  spans u32  tracks u32  begin i64       28 bytes, little-endian
+//! track    number u32  flags u8  bins varint, then each bin:
+//!            varint  spans since the bin before << 2 | has values << 1 | is single
+//!            varint  rows (if not single)
+//!            u8      the lowest of its event classes: 63 for 63 and above
+//!            varint  nanoseconds since its span begins (if single and shift > 0)
+//!            varint  known values, then min, max, mean, last f64 (if it has values)
+//! ```
+//!
+//! Flags of a track: bit 0 is set if it is an estimate. The spans are 2^shift nanoseconds long and lie on the grid of
+//! their multiples.
+
+use kymo::timeline::{Bin, Grid};
+
+/// Spans of a tile.
+pub const TILE: u64 = 512;
+
+/// Appends a number of 7 bits a byte, the lowest first (LEB128).
+pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends the head of an answer.
+pub fn put_head(generation: u64, grid: &Grid, tracks: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"KYT1");
+    out.extend_from_slice(&(generation as u32).to_le_bytes());
+    out.extend_from_slice(&grid.span().trailing_zeros().to_le_bytes());
+    out.extend_from_slice(&(grid.spans() as u32).to_le_bytes());
+    out.extend_from_slice(&(tracks as u32).to_le_bytes());
+    out.extend_from_slice(&grid.begin().to_le_bytes());
+}
+
+/// Appends the bins of a track.
+pub fn put_track(
+    number: u32,
+    is_estimate: bool,
+    bins: &[(u64, Bin)],
+    grid: &Grid,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(&number.to_le_bytes());
+    out.push(u8::from(is_estimate));
+    put_varint(bins.len() as u64, out);
+    let mut next = 0;
+    for (position, bin) in bins {
+        let is_single = bin.count == 1;
+        let flags = u64::from(bin.values.is_some()) << 1 | u64::from(is_single);
+        put_varint(position.saturating_sub(next) << 2 | flags, out);
+        next = *position;
+        if !is_single {
+            put_varint(bin.count, out);
+        }
+        out.push(bin.classes.trailing_zeros().min(63) as u8);
+        if is_single && grid.span() > 1 {
+            // Spans begin at their multiples.
+            put_varint(bin.first as u64 & (grid.span() - 1), out);
+        }
+        if let Some(values) = &bin.values {
+            put_varint(values.count, out);
+            let mean = values.sum / values.count.max(1) as f64;
+            for value in [values.min, values.max, mean, values.last] {
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+// Everything that a person can do, with its keys: the palette, the sheet of keys and the keyboard share this list.
+
+import { ask, forget } from "./data.js";
+import { canvas, overviewRange, pointer, search, timeAt } from "./draw.js";
+import { changed, fitAll, keyOf, layOut, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
+import { dialogs, panels } from "./panels.js";
+import { duration, format } from "./time.js";
+
+/** Says something to people who do not see the page. @param {string} words */
+export function say(words) {
+  const live = document.getElementById("live");
+  if (live) live.textContent = words;
+}
+
+/** Shows something in the bar for a while. @param {string} words */
+export function tell(words) {
+  const status = document.getElementById("status");
+  if (status) {
+    status.textContent = words;
+    status.dataset.until = String(Date.now() + 4000);
+  }
+  say(words);
+}
+
+const zoom = (/** @type {number} */ factor, /** @type {number|null} */ at = null) => {
+  const width = canvas.clientWidth;
+  const x = at ?? (pointer.x >= 0 ? pointer.x : width / 2);
+  const fixed = timeAt(x);
+  const span = Math.max(20, view.span * factor);
+  setView(fixed - BigInt(Math.round((x / Math.max(1, width)) * span)), span);
+};
+const pan = (/** @type {number} */ part) => setView(view.begin + BigInt(Math.round(part * view.span)), view.span);
+
+const rowOf = (/** @type {string} */ key) => rows.find((row) => row.key === key);
+const own = (/** @type {string} */ key) => key.replace(/^pin:/, "");
+const relaid = () => {
+  layOut();
+  setScroll(view.scroll, canvas.clientHeight);
+};
+const toggle = (/** @type {string[]} */ list, /** @type {string} */ item) => (list.includes(item) ? list.filter((of) => of !== item) : [...list, item]);
+
+/** Moves the selected row, and keeps it in sight. @param {number} step */
+function moveRow(step) {
+  if (!rows.length) return;
+  const at = rows.findIndex((row) => row.key === selected.row);
+  const next = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
+  select(next.key);
+}
+
+function select(/** @type {string} */ key) {
+  const row = rowOf(key);
+  if (!row) return;
+  selected.row = key;
+  const height = canvas.clientHeight;
+  if (row.top < view.scroll) setScroll(row.top, height);
+  else if (row.top + row.height > view.scroll + height) setScroll(row.top + row.height - height, height);
+  say(`${row.label}, ${row.kind === "group" ? `${row.count} tracks${row.open ? "" : ", folded"}` : `${row.track?.rows} events`}`);
+  changed();
+}
+
+/** Shows a time in the middle, unless it is in sight. @param {bigint} time */
+function reveal(time) {
+  const x = (Number(time - view.begin) / view.span) * canvas.clientWidth;
+  if (x < 8 || x > canvas.clientWidth - 8) setView(time - BigInt(Math.round(view.span / 2)), view.span);
+  changed();
+}
+
+/** Opens what a track lies in, and scrolls to it. @param {string} key */
+function revealTrack(key) {
+  const track = scene.byKey.get(key);
+  if (!track) return;
+  if (!rowOf(key)) {
+    view.hidden.delete(key);
+    view.folded.delete(`g${track.recording}`);
+    let group = `g${track.recording}`;
+    for (const part of track.path) view.folded.delete((group += `\u0001${part}`));
+    if (view.filter) actions.filter("");
+    layOut();
+  }
+  select(key);
+}
+
+/** Selects an event. @param {string} key @param {bigint} time @param {number} step @param {number|null} nth */
+async function selectEvent(key, time, step = 0, nth = null) {
+  const track = scene.byKey.get(key);
+  if (!track) return;
+  try {
+    const answer = await ask("event", { track: track.id, time: String(time), step, ...(nth === null ? {} : { nth }) });
+    if (!answer.event) {
+      tell(step < 0 ? "No event before this one on the track" : "No event after this one on the track");
+      return;
+    }
+    view.event = { track: key, time: BigInt(answer.event.time), nth: answer.nth };
+    revealTrack(key);
+    reveal(view.event.time);
+    remember();
+    panels.event(answer.event, track);
+    say(`event at ${format(view.event.time, view.zone, scene.begin)}`);
+  } catch (error) {
+    tell(String(error instanceof Error ? error.message : error));
+  }
+}
+
+async function step(/** @type {number} */ way) {
+  const row = rowOf(selected.row);
+  const key = view.event?.track ?? (row?.track ? keyOf(row.track) : "");
+  if (!key) return tell("Select a track or an event first");
+  if (view.event) return selectEvent(key, view.event.time, way, view.event.nth);
+  return selectEvent(key, way > 0 ? view.begin : view.begin + BigInt(Math.round(view.span)), way);
+}
+
+let polls = 0;
+async function startSearch(/** @type {string} */ text, /** @type {string} */ mode) {
+  const hits = /** @type {HTMLElement} */ (document.getElementById("hits"));
+  if (search.job) {
+    forget(search.job);
+    ask("stop", { job: search.job }).catch(() => {});
+  }
+  Object.assign(search, { job: 0, count: 0, density: [] });
+  view.search = text;
+  view.mode = mode;
+  remember();
+  hits.textContent = "";
+  changed();
+  if (!text) return;
+  try {
+    const { job } = await ask("search", { text, mode });
+    search.job = job;
+    search.done = false;
+    const poll = ++polls;
+    let pause = 40;
+    while (search.job === job && poll === polls) {
+      const all = overviewRange();
+      const found = await ask("found", { job, begin: String(all.begin), end: String(all.begin + BigInt(Math.round(all.span))), width: 400 });
+      if (search.count !== found.count) forget(job);
+      Object.assign(search, { count: found.count, density: found.density, done: found.done, cut: found.cut });
+      hits.textContent = `${found.count.toLocaleString("en-US")} hits${found.cut ? " (limit)" : found.done ? "" : "…"}`;
+      changed();
+      if (found.done) break;
+      await new Promise((done) => setTimeout(done, pause));
+      pause = Math.min(1000, pause * 1.5);
+    }
+  } catch (error) {
+    hits.textContent = "";
+    dialogs.message("The search cannot be read", String(error instanceof Error ? error.message : error));
+  }
+}
+
+async function nextHit(/** @type {boolean} */ back) {
+  if (!search.job) return tell("Search first");
+  const from = view.event?.time ?? (back ? view.begin + BigInt(Math.round(view.span)) : view.begin);
+  const hit = await ask("next", { job: search.job, time: String(from), back });
+  if (hit.track === null) return tell(back ? "No hit before" : "No hit after");
+  const track = scene.byId.get(hit.track);
+  if (track) await selectEvent(keyOf(track), BigInt(hit.time));
+}
+
+/** Orders tracks by when they first have something after the selected event. */
+async function chase() {
+  const event = view.event;
+  const track = event && scene.byKey.get(event.track);
+  if (!event || !track) return tell("Select an event first");
+  const first = scene.tracks.filter((of) => of.recording === track.recording && of !== track).slice(0, 256);
+  const times = await Promise.all(first.map(async (of) => {
+    const answer = await ask("event", { track: of.id, time: String(event.time), step: 0 });
+    return { key: keyOf(of), time: answer.event ? BigInt(answer.event.time) : null };
+  }));
+  const later = times.filter((of) => of.time !== null).sort((a, b) => (/** @type {bigint} */ (a.time) < /** @type {bigint} */ (b.time) ? -1 : 1));
+  view.raised = [event.track, ...later.map((of) => of.key)];
+  relaid();
+  tell("Tracks are in the order of their next events");
+}
+
+const SNAPSHOTS = "kymo-snapshots";
+/** @returns {string[]} */
+const snapshots = () => {
+  try {
+    const list = JSON.parse(sessionStorage.getItem(SNAPSHOTS) ?? "[]");
+    return Array.isArray(list) ? list.filter((of) => typeof of === "string") : [];
+  } catch {
+    return [];
+  }
+};
+let snapshot = 0;
+
+export const actions = {
+  zoom, pan, moveRow, select, selectEvent, startSearch, nextHit, relaid, reveal,
+  /** @param {string} text */
+  filter(text) {
+    view.filter = text;
+    const input = /** @type {HTMLInputElement} */ (document.getElementById("filter"));
+    if (input.value !== text) input.value = text;
+    relaid();
+  },
+  /** @param {string} key @param {MouseEvent} event */
+  label(key, event) {
+    const row = rowOf(key);
+    if (!row) return;
+    if (row.track && event.shiftKey) actions.raise(key);
+    else if (row.track && (event.ctrlKey || event.metaKey)) actions.bury(key);
+    else {
+      select(key);
+      if (row.kind === "group") actions.fold(key);
+    }
+    canvas.focus();
+  },
+  fold(/** @type {string} */ key) {
+    if (key === "pinned") return;
+    view.folded.has(key) ? view.folded.delete(key) : view.folded.add(key);
+    relaid();
+  },
+  pin(/** @type {string} */ key) {
+    view.pinned = toggle(view.pinned, own(key));
+    relaid();
+  },
+  hide(/** @type {string} */ key) {
+    for (const track of rowOf(key)?.tracks ?? []) view.hidden.add(keyOf(track));
+    relaid();
+    tell("Hidden: Ctrl+Z brings it back");
+  },
+  raise(/** @type {string} */ key) {
+    view.buried = view.buried.filter((of) => of !== own(key));
+    view.raised = [own(key), ...view.raised.filter((of) => of !== own(key))];
+    relaid();
+  },
+  bury(/** @type {string} */ key) {
+    view.raised = view.raised.filter((of) => of !== own(key));
+    view.buried = [own(key), ...view.buried.filter((of) => of !== own(key))];
+    relaid();
+  },
+  height(/** @type {number} */ factor) {
+    view.scale = Math.min(4, Math.max(0.25, view.scale * factor));
+    relaid();
+  },
+  zone(/** @type {string} */ zone) {
+    view.zone = zone;
+    /** @type {HTMLSelectElement} */ (document.getElementById("zone")).value = zone;
+    remember();
+    changed();
+    panels.refresh();
+  },
+  area(/** @type {bigint} */ begin, /** @type {bigint} */ end) {
+    view.area = begin < end ? { begin, end } : { begin: end, end: begin };
+    remember();
+    changed();
+    panels.area();
+  },
+  snap() {
+    sessionStorage.setItem(SNAPSHOTS, JSON.stringify([...snapshots(), location.hash].slice(-100)));
+    tell(`Snapshot ${snapshots().length} kept for this tab`);
+  },
+  async copyLink() {
+    const text = location.href;
+    try {
+      await navigator.clipboard.writeText(text);
+      tell("The link is copied: it works while this server runs");
+    } catch {
+      dialogs.message("Link", text);
+    }
+  },
+};
+
+/** What the keyboard acts on: the selected row. */
+const withRow = (/** @type {(key: string) => void} */ act) => () => (selected.row ? act(selected.row) : tell("Select a track first: click it, or Arrow down"));
+
+/**
+ * Keys are as `KeyboardEvent.key` names them, `Ctrl+` and `Shift+` before them; letters are lower case.
+ * @type {{name: string, keys: string[], g2?: string[], run: () => unknown}[]}
+ */
+export const ACTIONS = [
+  { name: "Zoom in", keys: ["w", "+", "="], run: () => zoom(2 / 3) },
+  { name: "Zoom out", keys: ["s", "-"], run: () => zoom(3 / 2) },
+  { name: "Move left", keys: ["a", "ArrowLeft"], run: () => pan(-1 / 6) },
+  { name: "Move right", keys: ["d", "ArrowRight"], run: () => pan(1 / 6) },
+  { name: "Page left", keys: ["Shift+ArrowLeft", "Shift+A"], run: () => pan(-0.9) },
+  { name: "Page right", keys: ["Shift+ArrowRight", "Shift+D"], run: () => pan(0.9) },
+  { name: "Show all", keys: ["0", "Home"], run: fitAll },
+  { name: "Go to the end", keys: ["End"], run: () => setView(scene.end - BigInt(Math.round(view.span * 0.95)), view.span) },
+  { name: "Focus the area or event; again: show all", keys: ["f"], g2: [], run: focus },
+  { name: "Track above", keys: ["ArrowUp"], g2: ["r", "ArrowUp"], run: () => moveRow(-1) },
+  { name: "Track below", keys: ["ArrowDown"], g2: ["f", "ArrowDown"], run: () => moveRow(1) },
+  { name: "Page up", keys: ["PageUp"], run: () => setScroll(view.scroll - canvas.clientHeight * 0.9, canvas.clientHeight) },
+  { name: "Page down", keys: ["PageDown"], run: () => setScroll(view.scroll + canvas.clientHeight * 0.9, canvas.clientHeight) },
+  { name: "First track", keys: ["Ctrl+Home"], run: () => setScroll(0, canvas.clientHeight) },
+  { name: "Last track", keys: ["Ctrl+End"], run: () => setScroll(1e12, canvas.clientHeight) },
+  { name: "Select the event in the middle, or fold the group", keys: ["Enter"], run: enter },
+  { name: "Next event of the track", keys: ["."], run: () => step(1) },
+  { name: "Event before on the track", keys: [","], run: () => step(-1) },
+  { name: "Set a mark (two: Δ)", keys: ["m"], run: mark },
+  { name: "Make the area of the marks", keys: ["r"], g2: [], run: () => view.marks.length === 2 && actions.area(view.marks[0], view.marks[1]) },
+  { name: "Make the view the area", keys: ["Shift+R"], run: () => actions.area(view.begin, view.begin + BigInt(Math.round(view.span))) },
+  { name: "Search", keys: ["/"], run: () => /** @type {HTMLInputElement} */ (document.getElementById("text")).select() },
+  { name: "Next hit", keys: ["n"], run: () => nextHit(false) },
+  { name: "Hit before", keys: ["Shift+N"], run: () => nextHit(true) },
+  { name: "Find a track", keys: ["Ctrl+p"], run: () => dialogs.finder() },
+  { name: "Actions", keys: [">", "Ctrl+Shift+P"], run: () => dialogs.palette() },
+  { name: "Keys", keys: ["?"], run: () => dialogs.help() },
+  { name: "Undo", keys: ["Ctrl+z"], run: () => undoAll(false) },
+  { name: "Redo", keys: ["Ctrl+y", "Ctrl+Shift+Z"], run: () => undoAll(true) },
+  { name: "Pin or unpin the track", keys: ["p", "Shift+T"], g2: [], run: withRow((key) => actions.pin(key)) },
+  { name: "Hide the track or group", keys: ["h", "Delete"], run: withRow((key) => actions.hide(key)) },
+  { name: "Show what is hidden", keys: ["Shift+H"], run: () => (view.hidden.clear(), relaid()) },
+  { name: "Fold or unfold the group", keys: ["Space"], run: withRow((key) => actions.fold(key)) },
+  { name: "Fold all groups", keys: ["Shift+F"], run: () => (scene.info.recordings.forEach((/** @type {any} */ _, /** @type {number} */ at) => view.folded.add(`g${at}`)), relaid()) },
+  { name: "Unfold all groups", keys: ["Shift+U"], run: () => (view.folded.clear(), relaid()) },
+  { name: "Raise the track", keys: ["u"], run: withRow((key) => actions.raise(key)) },
+  { name: "Bury the track", keys: ["b"], run: withRow((key) => actions.bury(key)) },
+  { name: "Order tracks by their next events (chase)", keys: ["c"], g2: [], run: chase },
+  { name: "Original order of tracks", keys: ["Shift+C"], run: () => ((view.raised = []), (view.buried = []), relaid()) },
+  { name: "Higher tracks", keys: ["t"], run: () => actions.height(1.25) },
+  { name: "Lower tracks", keys: ["g"], run: () => actions.height(0.8) },
+  { name: "Snapshot of the view", keys: ["x"], run: () => actions.snap() },
+  { name: "Next snapshot", keys: ["z"], run: nextSnapshot },
+  { name: "Remove all snapshots", keys: [], run: () => sessionStorage.removeItem(SNAPSHOTS) },
+  { name: "Copy the link", keys: ["l"], run: () => actions.copyLink() },
+  { name: "Details", keys: ["1"], run: () => panels.show("details") },
+  { name: "Event table", keys: ["2"], run: () => panels.show("events") },
+  { name: "Statistics of the area", keys: ["3"], run: () => panels.show("stats") },
+  { name: "Health of the recordings", keys: ["4"], run: () => panels.show("health") },
+  { name: "Panels on or off", keys: ["q"], run: () => panels.toggle() },
+  { name: "Times: local, UTC, relative", keys: ["Shift+Z"], run: () => actions.zone({ local: "utc", utc: "relative", relative: "local" }[view.zone] ?? "local") },
+  { name: "Theme: auto, light, dark", keys: ["Shift+L"], run: theme },
+  { name: "g2's keys (r and f move through tracks)", keys: [], run: () => ((view.g2 = !view.g2), remember(), tell(view.g2 ? "g2's keys are on" : "g2's keys are off")) },
+  { name: "Clear the selection", keys: ["Escape"], run: clear },
+];
+
+function focus() {
+  let begin = scene.begin;
+  let end = scene.end;
+  if (view.area) ({ begin, end } = view.area);
+  else if (view.event) {
+    const room = BigInt(Math.max(500, Math.round(view.span / 20)));
+    begin = view.event.time - room;
+    end = view.event.time + room;
+  }
+  const span = Math.max(Number(end - begin) * 1.1, 20);
+  const from = begin - BigInt(Math.round(span / 22));
+  if (view.begin === from && Math.abs(view.span - span) < 1) fitAll();
+  else setView(from, span);
+}
+
+function enter() {
+  const row = rowOf(selected.row);
+  if (row?.kind === "group") actions.fold(row.key);
+  else if (row?.track) selectEvent(keyOf(row.track), timeAt(pointer.x >= 0 ? pointer.x : canvas.clientWidth / 2));
+}
+
+function mark() {
+  const time = pointer.x >= 0 ? timeAt(pointer.x) : view.event?.time ?? timeAt(canvas.clientWidth / 2);
+  view.marks = view.marks.length >= 2 ? [time] : [...view.marks, time];
+  remember();
+  changed();
+  if (view.marks.length === 2) tell(`Δ ${duration(Number(view.marks[1] - view.marks[0]))}`);
+  else tell(`Mark A at ${format(time, view.zone, scene.begin)}`);
+}
+
+function undoAll(/** @type {boolean} */ isRedo) {
+  undo(isRedo);
+  actions.filter(view.filter);
+  actions.zone(view.zone);
+  applyTheme();
+}
+
+function nextSnapshot() {
+  const list = snapshots();
+  if (!list.length) return tell("No snapshot: x takes one");
+  location.hash = list[snapshot++ % list.length];
+}
+
+function theme() {
+  view.theme = { auto: "light", light: "dark", dark: "auto" }[view.theme] ?? "auto";
+  applyTheme();
+  remember();
+  tell(`Theme: ${view.theme}`);
+}
+
+/** Shows the theme of the view. */
+export function applyTheme() {
+  if (view.theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = view.theme;
+  window.dispatchEvent(new Event("kymo-theme"));
+}
+
+function clear() {
+  view.area = null;
+  view.event = null;
+  view.marks = [];
+  pointer.zoom = null;
+  if (search.job) startSearch("", view.mode);
+  /** @type {HTMLInputElement} */ (document.getElementById("text")).value = "";
+  remember();
+  changed();
+  panels.refresh();
+}

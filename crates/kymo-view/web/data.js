@@ -1,0 +1,212 @@
+// What the server sends: tiles, slices, events. One request of a kind is on its way at a time, and the newest is next.
+
+import { changed, scene } from "./state.js";
+
+const TILE = 512;
+/** Tiles of tracks that are kept. */
+const MOST_TILES = 12000;
+
+/** @param {string} name @param {any} request */
+async function post(name, request) {
+  const answer = await fetch(`api/${name}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(request),
+  });
+  if (!answer.ok && answer.status !== 422) throw new Error(`the server answers ${answer.status}`);
+  return answer;
+}
+
+/** Asks the server; throws what it complains of. @param {string} name @param {any} request @returns {Promise<any>} */
+export async function ask(name, request) {
+  const answer = await (await post(name, request)).json();
+  if (answer.error) throw new Error(answer.error);
+  return answer;
+}
+
+/**
+ * @typedef {{length: number, position: Uint16Array, count: Float64Array, kind: Uint8Array, offset: Float64Array,
+ *   known: Float64Array, values: Float64Array, estimate: boolean, generation: number}} Tile
+ */
+
+/** By search, shift and track, then by the number of the tile. @type {Map<string, Map<number, Tile>>} */
+const tiles = new Map();
+let kept = 0;
+
+const name = (/** @type {number} */ job, /** @type {number} */ shift, /** @type {number} */ track) => `${job}:${shift}:${track}`;
+
+/** The tiles of a track at a resolution. */
+export const tilesOf = (/** @type {number} */ job, /** @type {number} */ shift, /** @type {number} */ track) => tiles.get(name(job, shift, track));
+
+/** The length of a tile. @param {number} shift */
+export const tileLength = (shift) => BigInt(TILE) << BigInt(shift);
+
+/** Reads tiles. @param {ArrayBuffer} buffer @param {number} job @param {number[]} asked @param {number} first @param {number} count */
+export function readTiles(buffer, job, asked, first, count) {
+  const data = new DataView(buffer);
+  if (data.getUint32(0) !== 0x4b595431) throw new Error("the answer is not tiles");
+  const generation = data.getUint32(4, true);
+  const shift = data.getUint32(8, true);
+  const tracks = data.getUint32(16, true);
+  let at = 28;
+  const varint = () => {
+    let value = 0;
+    let factor = 1;
+    for (;;) {
+      const byte = data.getUint8(at++);
+      value += (byte & 127) * factor;
+      if (byte < 128) return value;
+      factor *= 128;
+    }
+  };
+  const empty = () => ({ position: [], count: [], kind: [], offset: [], known: [], values: [] });
+  const missing = new Set(asked);
+  const put = (/** @type {number} */ track, /** @type {any[]} */ parts, /** @type {boolean} */ estimate) => {
+    const key = name(job, shift, track);
+    let own = tiles.get(key);
+    if (!own) tiles.set(key, (own = new Map()));
+    for (let tile = 0; tile < count; tile++) {
+      const part = parts[tile];
+      if (!own.has(first + tile)) kept++;
+      own.set(first + tile, {
+        length: part.position.length,
+        position: Uint16Array.from(part.position), count: Float64Array.from(part.count), kind: Uint8Array.from(part.kind),
+        offset: Float64Array.from(part.offset), known: Float64Array.from(part.known), values: Float64Array.from(part.values),
+        estimate, generation,
+      });
+    }
+  };
+  for (let track = 0; track < tracks; track++) {
+    const id = data.getUint32(at, true);
+    const estimate = (data.getUint8(at + 4) & 1) === 1;
+    at += 5;
+    const bins = varint();
+    const parts = Array.from({ length: count }, empty);
+    let position = 0;
+    for (let bin = 0; bin < bins; bin++) {
+      const flags = varint();
+      position += Math.floor(flags / 4);
+      const part = /** @type {any} */ (parts[Math.min(count - 1, Math.floor(position / TILE))]);
+      const isSingle = (flags & 1) === 1;
+      part.position.push(position % TILE);
+      part.count.push(isSingle ? 1 : varint());
+      part.kind.push(data.getUint8(at++));
+      part.offset.push(isSingle && shift > 0 ? varint() : 0);
+      if (flags & 2) {
+        part.known.push(varint());
+        for (let value = 0; value < 4; value++, at += 8) part.values.push(data.getFloat64(at, true));
+      } else {
+        part.known.push(0);
+        part.values.push(NaN, NaN, NaN, NaN);
+      }
+    }
+    put(id, parts, estimate);
+    missing.delete(id);
+  }
+  // Tracks without rows there.
+  for (const track of missing) put(track, Array.from({ length: count }, empty), false);
+  if (kept > MOST_TILES) {
+    tiles.clear();
+    kept = 0;
+  }
+}
+
+/** @type {Map<string, {busy: boolean, next: (() => Promise<void>)|null}>} */
+const lines = new Map();
+
+/** Runs the newest request of a kind when the one before it is done. @param {string} kind @param {() => Promise<void>} work */
+function queue(kind, work) {
+  const line = lines.get(kind) ?? { busy: false, next: null };
+  lines.set(kind, line);
+  line.next = work;
+  if (line.busy) return;
+  line.busy = true;
+  (async () => {
+    while (line.next) {
+      const next = line.next;
+      line.next = null;
+      try {
+        await next();
+        scene.is_lost = false;
+      } catch (error) {
+        // What is shown stays; the next look asks again.
+        if (error instanceof TypeError) scene.is_lost = true;
+        else console.warn(error);
+      }
+      changed();
+    }
+    line.busy = false;
+  })();
+}
+
+let wanted = "";
+
+/** Asks for tiles of some tracks that are missing. @param {number} job @param {number} shift @param {number} first @param {number} count @param {number[]} tracks */
+export function wantTiles(job, shift, first, count, tracks) {
+  const isFresh = (/** @type {Tile|undefined} */ tile) => tile !== undefined && (tile.generation === scene.generation || !tile.estimate);
+  const lacking = tracks.filter((track) => {
+    const own = tiles.get(name(job, shift, track));
+    for (let tile = 0; tile < count; tile++) if (!isFresh(own?.get(first + tile))) return true;
+    return false;
+  });
+  if (!lacking.length) return;
+  const key = `${job} ${shift} ${first} ${count} ${scene.generation} ${lacking.join()}`;
+  if (key === wanted) return;
+  wanted = key;
+  queue(`tiles${job}`, async () => {
+    try {
+      const request = { shift, first: String(first), count, tracks: lacking.slice(0, 4096), ...(job ? { job } : {}) };
+      const answer = await post("tiles", request);
+      if (answer.ok) readTiles(await answer.arrayBuffer(), job, request.tracks, first, count);
+    } finally {
+      if (wanted === key) wanted = "";
+    }
+  });
+}
+
+/** Forgets the tiles of a search. @param {number} job */
+export function forget(job) {
+  for (const key of [...tiles.keys()]) {
+    if (!key.startsWith(`${job}:`)) continue;
+    kept -= tiles.get(key)?.size ?? 0;
+    tiles.delete(key);
+  }
+}
+
+/** The slices that were sent last. @type {{begin: bigint, span: number, key: string, tracks: Map<number, number[][]>, names: any}} */
+export const slices = { begin: 0n, span: 0, key: "", tracks: new Map(), names: {} };
+/** The events that were sent last. @type {{begin: bigint, key: string, tracks: Map<number, any[][]>}} */
+export const few = { begin: 0n, key: "", tracks: new Map() };
+
+/** Asks for slices. @param {bigint} begin @param {number} span @param {number} width @param {number[]} tracks */
+export function wantSlices(begin, span, width, tracks) {
+  const key = `${begin} ${span} ${width} ${scene.generation} ${tracks.join()}`;
+  if (key === slices.key || !tracks.length) return;
+  queue("slices", async () => {
+    if (key === slices.key) return;
+    // A view more on both sides, for panning.
+    const from = begin - BigInt(Math.round(span));
+    const to = begin + BigInt(Math.round(2 * span));
+    const answer = await ask("slices", { begin: String(from), end: String(to), width: Math.min(4096, width * 3), tracks });
+    const list = answer.tracks.map((/** @type {any} */ of) => [of.track, of.slices]);
+    Object.assign(slices, { begin: from, span, key, tracks: new Map(list), names: answer.names });
+  });
+}
+
+/** Asks for the events of a range one by one. @param {bigint} begin @param {number} span @param {number[]} tracks */
+export function wantFew(begin, span, tracks) {
+  const key = `${begin} ${span} ${scene.generation} ${tracks.join()}`;
+  if (key === few.key) return;
+  queue("few", async () => {
+    if (key === few.key) return;
+    const answer = await ask("few", { begin: String(begin), end: String(begin + BigInt(Math.ceil(span))), limit: 800, tracks });
+    /** @type {Map<number, any[][]>} */
+    const byTrack = new Map();
+    for (const event of answer.events ?? []) {
+      const list = byTrack.get(event[0]) ?? [];
+      list.push(event);
+      byTrack.set(event[0], list);
+    }
+    Object.assign(few, { begin, key, tracks: byTrack });
+  });
+}

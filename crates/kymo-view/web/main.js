@@ -1,0 +1,143 @@
+// The page begins here: it asks for the scene until all is known, and draws.
+
+import { ask } from "./data.js";
+import { ACTIONS, actions, applyTheme, tell } from "./actions.js";
+import { draw, drawn, readColours, search } from "./draw.js";
+import { listen, shownRows } from "./input.js";
+import { applyHeight, dialogs, panels } from "./panels.js";
+import { changed, fitAll, keyOf, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
+
+const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
+const page = Math.floor(Math.random() * 2 ** 48);
+
+/** Shows how much is known. */
+function status() {
+  const element = get("status");
+  if (Number(element.dataset.until ?? 0) > Date.now()) return;
+  const info = scene.info;
+  let words = "";
+  if (scene.is_lost) words = "The server does not answer: what is shown stays";
+  else if (info && !scene.whole) words = `estimate: ${Math.floor((100 * info.bytes_read) / Math.max(1, info.bytes))} % read`;
+  else if (info?.filtered) words = `${info.filtered.rows.toLocaleString("en-US")} rows of the filter${info.filtered.cut ? ` (the limit: narrow it)` : ""}`;
+  else if (info?.slices_cut) words = "too many slices: some are left out";
+  if (element.textContent !== words) element.textContent = words;
+}
+
+async function poll() {
+  let pause = 100;
+  for (;;) {
+    try {
+      const info = await ask("scene", { generation: scene.generation });
+      const wasLost = scene.is_lost;
+      scene.is_lost = false;
+      if (!info.same) {
+        const isFirst = scene.info === null;
+        const had = scene.tracks.length;
+        takeScene(info);
+        if (isFirst) begin();
+        else if (!had || (!isMoved && !scene.whole) || (scene.whole && !isMoved)) fitUnlessMoved();
+        if (view.tab === "health" && had) panels.refresh();
+        pause = 100;
+      }
+      if (wasLost) tell("The server answers again");
+      pause = scene.whole && info.same ? 5000 : Math.min(pause * 1.3, 1500);
+    } catch {
+      scene.is_lost = true;
+      pause = 3000;
+    }
+    status();
+    changed();
+    await new Promise((done) => setTimeout(done, pause));
+  }
+}
+
+let isMoved = false;
+let fitted = "";
+/** Shows all as more becomes known, until somebody moves. */
+function fitUnlessMoved() {
+  if (fitted && fitted !== `${view.begin} ${view.span}`) isMoved = true;
+  if (isMoved) return;
+  fitAll();
+  fitted = `${view.begin} ${view.span}`;
+}
+
+function begin() {
+  const first = location.hash.length > 1;
+  if (first && load()) isMoved = true;
+  else {
+    view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
+    fitUnlessMoved();
+  }
+  show();
+  if (view.search) actions.startSearch(view.search, view.mode);
+  if (view.event) actions.selectEvent(view.event.track, view.event.time, 0, view.event.nth);
+  document.title = `${scene.info.recordings.map((/** @type {any} */ of) => of.path.split("/").at(-1)).slice(0, 3).join(", ")} – kymo`;
+}
+
+/** Takes the view from the address. */
+function load() {
+  try {
+    return read(decodeURIComponent(location.hash.slice(1)));
+  } catch {
+    return false;
+  }
+}
+
+/** Shows what the view says beside the drawing. */
+function show() {
+  applyTheme();
+  applyHeight();
+  get("zone").value = view.zone;
+  get("filter").value = view.filter;
+  get("text").value = view.search;
+  get("mode").value = view.mode;
+  layOut();
+  panels.refresh();
+  changed();
+}
+
+onChange(() => {
+  draw();
+  status();
+});
+window.addEventListener("resize", () => (applyHeight(), changed()));
+window.addEventListener("hashchange", () => {
+  if (load()) show();
+});
+window.addEventListener("kymo-theme", () => (readColours(), changed()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (readColours(), changed()));
+
+get("filter").addEventListener("input", () => actions.filter(get("filter").value));
+get("zone").addEventListener("change", () => actions.zone(get("zone").value));
+get("palette-button").addEventListener("click", () => dialogs.palette());
+get("help-button").addEventListener("click", () => dialogs.help());
+get("previous").addEventListener("click", () => actions.nextHit(true));
+get("search").addEventListener("submit", async (/** @type {Event} */ event) => {
+  event.preventDefault();
+  const [text, mode] = [get("text").value, get("mode").value];
+  if (text === view.search && mode === view.mode && search.job) return actions.nextHit(false);
+  await actions.startSearch(text, mode);
+  if (search.count) actions.nextHit(false);
+});
+get("text").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  if (event.key === "Enter" && event.shiftKey) {
+    event.preventDefault();
+    actions.nextHit(true);
+  }
+});
+
+readColours();
+listen();
+poll();
+
+const alive = () => ask("alive", { page }).catch(() => {});
+alive();
+setInterval(alive, 20000);
+window.addEventListener("pagehide", () => {
+  // The page may be kept and shown again: then it says that it lives.
+  navigator.sendBeacon("api/close", new Blob([JSON.stringify({ page })], { type: "application/json" }));
+});
+window.addEventListener("pageshow", alive);
+
+// What tests look at.
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, rows: shownRows, actions, ACTIONS, keyOf } });

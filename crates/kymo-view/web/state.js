@@ -1,0 +1,281 @@
+// What the page shows: the scene that the server describes, and the view, which is in the address and can be undone.
+
+/**
+ * @typedef {{id: number, recording: number, path: string[], name: string, kind: string, unit: string|null, rows: number,
+ *   values: number[]|null, depths: number, estimate: boolean}} Track
+ * @typedef {{kind: "group"|"track", key: string, label: string, title: string, depth: number, height: number, top: number,
+ *   track?: Track, tracks: Track[], open?: boolean, recording: number, count?: number}} Row
+ */
+
+/** The view: everything that a link holds. */
+export const view = {
+  begin: 0n,
+  span: 1e9,
+  scroll: 0,
+  /** @type {Set<string>} */ folded: new Set(),
+  /** @type {Set<string>} */ hidden: new Set(),
+  /** @type {string[]} */ pinned: [],
+  /** @type {string[]} tracks that were raised (first) and buried (last) */ raised: [],
+  /** @type {string[]} */ buried: [],
+  filter: "",
+  scale: 1,
+  zone: "local",
+  theme: "auto",
+  tab: "details",
+  panel: 240,
+  search: "",
+  mode: "text",
+  /** @type {{begin: bigint, end: bigint}|null} */ area: null,
+  /** @type {bigint[]} */ marks: [],
+  /** @type {{track: string, time: bigint, nth: number}|null} */ event: null,
+  g2: false,
+};
+
+/** What is known of the recordings. */
+export const scene = {
+  generation: 0,
+  whole: false,
+  begin: 0n,
+  end: 0n,
+  /** @type {any} */ info: null,
+  /** @type {Track[]} */ tracks: [],
+  /** @type {Map<number, Track>} */ byId: new Map(),
+  /** @type {Map<string, Track>} */ byKey: new Map(),
+  /** @type {{recording: number, stream: string, begin: bigint, end: bigint, text: string, damage: boolean}[]} */ notices: [],
+  is_lost: false,
+};
+
+/** @type {Row[]} */
+export let rows = [];
+/** The row that the keyboard acts on. */
+export const selected = { row: "" };
+
+/** @type {(() => void)[]} */
+const listeners = [];
+export const onChange = (/** @type {() => void} */ listener) => listeners.push(listener);
+
+let isQueued = false;
+/** Draws again, once a frame. */
+export function changed() {
+  if (isQueued) return;
+  isQueued = true;
+  requestAnimationFrame(() => {
+    isQueued = false;
+    for (const listener of listeners) listener();
+  });
+}
+
+export const keyOf = (/** @type {Track} */ track) => `${track.recording}/${track.path.join("\u0001")}`;
+
+/** Takes a scene that the server has sent. @param {any} info */
+export function takeScene(info) {
+  scene.info = info;
+  scene.generation = info.generation;
+  scene.whole = info.whole;
+  scene.begin = BigInt(info.begin);
+  scene.end = BigInt(info.end);
+  scene.tracks = info.tracks;
+  scene.byId = new Map(scene.tracks.map((track) => [track.id, track]));
+  scene.byKey = new Map(scene.tracks.map((track) => [keyOf(track), track]));
+  scene.notices = info.notices.map((/** @type {any} */ of) => ({ ...of, begin: BigInt(of.begin), end: BigInt(of.end) }));
+  layOut();
+}
+
+const basename = (/** @type {string} */ path) => path.replace(/\/+$/, "").split("/").at(-1) || path;
+const shorten = (/** @type {string} */ name) => (name.startsWith("/") ? basename(name) : name);
+
+/** The height of a track. @param {Track} track */
+function heightOf(track) {
+  if (track.depths) return Math.round((Math.min(track.depths, 32) * 16 + 10) * Math.max(1, view.scale));
+  return Math.max(4, Math.round((track.values ? 46 : 24) * view.scale));
+}
+
+/** Computes the rows from the tracks, what is folded, hidden, pinned and filtered. */
+export function layOut() {
+  const filter = view.filter.toLowerCase();
+  const matches = (/** @type {Track} */ track) =>
+    !filter || `${scene.info.recordings[track.recording].path} ${track.name} ${track.path.join(" ")}`.toLowerCase().includes(filter);
+  /** @type {Row[]} */
+  const list = [];
+  const add = (/** @type {any} */ row) => list.push({ tracks: [], title: row.label, ...row, top: 0 });
+  const addTrack = (/** @type {Track} */ track, /** @type {number} */ depth, prefix = "", label = "") =>
+    add({
+      kind: "track", key: prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)),
+      title: `${scene.info.recordings[track.recording].path}: ${track.name}`,
+      depth, height: heightOf(track), track, tracks: [track], recording: track.recording,
+    });
+  const pinned = view.pinned.map((key) => scene.byKey.get(key)).filter((track) => track !== undefined);
+  if (pinned.length) {
+    add({ kind: "group", key: "pinned", label: "Pinned", depth: 0, height: 22, open: true, recording: -1, count: pinned.length });
+    for (const track of pinned) addTrack(track, 1, "pin:");
+  }
+  // Order: as the server has it, then what was raised and buried.
+  const rank = (/** @type {Track} */ track) => {
+    const key = keyOf(track);
+    const up = view.raised.indexOf(key);
+    const down = view.buried.indexOf(key);
+    return up >= 0 ? up - 1e6 : down >= 0 ? 1e6 - down : 0;
+  };
+  const tracks = scene.tracks.filter((track) => matches(track) && !view.hidden.has(keyOf(track)));
+  const isMoved = view.raised.length + view.buried.length > 0;
+  for (let recording = 0; recording < (scene.info?.recordings.length ?? 0); recording++) {
+    const own = tracks.filter((track) => track.recording === recording);
+    if (filter && !own.length) continue;
+    if (isMoved) own.sort((a, b) => rank(a) - rank(b));
+    const info = scene.info.recordings[recording];
+    const key = `g${recording}`;
+    const open = !view.folded.has(key);
+    add({ kind: "group", key, label: shorten(info.path) || info.path, title: `${info.path}: ${info.what}`, depth: 0, height: 24, open, recording, tracks: own, count: own.length });
+    if (open) addTree(own, recording, add, addTrack);
+  }
+  let top = 0;
+  for (const row of list) {
+    row.top = top;
+    top += row.height;
+  }
+  rows = list;
+}
+
+const leafName = (/** @type {Track} */ track) => {
+  const inner = track.path.length > 1;
+  return inner && track.kind === "sample" ? track.path.at(-1) ?? track.name : shorten(track.name);
+};
+
+/** Adds the tracks of a recording, nested as their paths are. */
+function addTree(/** @type {Track[]} */ own, /** @type {number} */ recording, /** @type {(row: any) => void} */ add, /** @type {(track: Track, depth: number, prefix?: string, label?: string) => void} */ addTrack) {
+  /** @typedef {{key: string, part: string, track: Track|null, children: Map<string, any>, all: Track[]}} Node */
+  const make = (/** @type {string} */ key, /** @type {string} */ part) => ({ key, part, track: null, children: new Map(), all: [] });
+  const root = /** @type {any} */ (make(`g${recording}`, ""));
+  for (const track of own) {
+    let node = root;
+    for (const part of track.path) {
+      let next = node.children.get(part);
+      if (!next) node.children.set(part, (next = make(`${node.key}\u0001${part}`, part)));
+      next.all.push(track);
+      node = next;
+    }
+    node.track = track;
+  }
+  const walk = (/** @type {any} */ node, /** @type {number} */ depth) => {
+    for (const child of node.children.values()) {
+      if (!child.children.size) {
+        if (child.track) addTrack(child.track, depth);
+        continue;
+      }
+      const only = child.children.size === 1 && !child.track ? [...child.children.values()][0] : null;
+      if (only && only.track && !only.children.size && !child.part.startsWith("archive")) {
+        addTrack(only.track, depth, "", only.part === "value" ? child.part : `${child.part} ${only.part}`);
+        continue;
+      }
+      const open = !view.folded.has(child.key);
+      const first = child.all[0];
+      // Archives are named after their class by the titles of their tracks.
+      const tail = first && first.path.at(-1) && first.name.startsWith(first.path.at(-1) + " ") ? first.name.slice(first.path.at(-1).length + 1) : "";
+      const label = child.track ? shorten(child.track.name) : tail && child.part.startsWith("archive") ? tail : child.part;
+      add({ kind: "group", key: child.key, label, depth, height: 22, open, recording, tracks: child.all, count: child.all.length });
+      if (!open) continue;
+      if (child.track) addTrack(child.track, depth + 1);
+      walk(child, depth + 1);
+    }
+  };
+  walk(root, 1);
+}
+
+/** Shows all of the recordings. */
+export function fitAll() {
+  const span = Number(scene.end - scene.begin);
+  const room = Math.max(span * 0.02, 500);
+  setView(scene.begin - BigInt(Math.round(room)), span + 2 * room);
+}
+
+/** Shows a range of time. @param {bigint} begin @param {number} span */
+export function setView(begin, span) {
+  const all = Number(scene.end - scene.begin);
+  const most = Math.max(all * 1.5, 1e6);
+  span = Math.min(Math.max(span, 20), most);
+  const low = scene.begin - BigInt(Math.round(span * 0.9));
+  const high = scene.end - BigInt(Math.round(span * 0.1));
+  view.begin = begin < low ? low : begin > high ? (high < low ? low : high) : begin;
+  view.span = span;
+  remember();
+  changed();
+}
+
+/** Keeps a scroll position within the rows. @param {number} scroll @param {number} height */
+export function setScroll(scroll, height) {
+  const last = rows.at(-1);
+  const most = last ? Math.max(0, last.top + last.height + 40 - height) : 0;
+  view.scroll = Math.round(Math.min(Math.max(0, scroll), most));
+  remember();
+  changed();
+}
+
+const REPLACER = (/** @type {string} */ _key, /** @type {any} */ value) =>
+  typeof value === "bigint" ? { n: String(value) } : value instanceof Set ? { s: [...value] } : value;
+const REVIVER = (/** @type {string} */ _key, /** @type {any} */ value) => {
+  if (value && typeof value === "object" && typeof value.n === "string" && /^-?\d{1,19}$/.test(value.n)) return BigInt(value.n);
+  return value && typeof value === "object" && Array.isArray(value.s) ? new Set(value.s) : value;
+};
+
+const write = () => JSON.stringify(view, REPLACER);
+
+/** Takes a view that was written. What is not of the right type is left out. @param {string} text */
+export function read(text) {
+  let other;
+  try {
+    other = JSON.parse(text, REVIVER);
+  } catch {
+    return false;
+  }
+  if (!other || typeof other !== "object") return false;
+  const like = (/** @type {any} */ a, /** @type {any} */ b) =>
+    typeof a === typeof b && Array.isArray(a) === Array.isArray(b) && a instanceof Set === b instanceof Set && a !== null;
+  const isArea = (/** @type {any} */ of) => of === null || (of && typeof of.begin === "bigint" && typeof of.end === "bigint");
+  const isEvent = (/** @type {any} */ of) => of === null || (of && typeof of.time === "bigint" && typeof of.track === "string");
+  for (const key of /** @type {(keyof typeof view)[]} */ (Object.keys(view))) {
+    const value = other[key];
+    const fits = key === "area" ? isArea(value) : key === "event" ? isEvent(value) : value !== undefined && like(value, view[key]);
+    if (fits && !(typeof value === "number" && !Number.isFinite(value))) /** @type {any} */ (view)[key] = value;
+  }
+  view.marks = view.marks.filter((mark) => typeof mark === "bigint").slice(-2);
+  view.span = Math.max(view.span, 20);
+  view.scale = Math.min(Math.max(view.scale, 0.25), 4);
+  return true;
+}
+
+/** @type {string[]} */ let past = [];
+/** @type {string[]} */ let future = [];
+let present = "";
+/** @type {any} */ let timer = 0;
+
+/** Puts the view into the address, and what it was before among what can be undone, when it has stood for a while. */
+export function remember() {
+  clearTimeout(timer);
+  timer = setTimeout(settle, 250);
+}
+
+function settle() {
+  clearTimeout(timer);
+  const text = write();
+  if (text === present) return;
+  if (present) past.push(present);
+  if (past.length > 200) past.shift();
+  future = [];
+  present = text;
+  history.replaceState(null, "", "#" + encodeURIComponent(text));
+}
+
+/** Goes back to the view before, or forwards again. @param {boolean} isRedo */
+export function undo(isRedo) {
+  settle();
+  const from = isRedo ? future : past;
+  const to = isRedo ? past : future;
+  const text = from.pop();
+  if (text === undefined) return;
+  to.push(present);
+  present = text;
+  read(text);
+  history.replaceState(null, "", "#" + encodeURIComponent(text));
+  layOut();
+  changed();
+}

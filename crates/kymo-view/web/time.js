@@ -1,0 +1,80 @@
+// Times are BigInt nanoseconds, durations numbers of nanoseconds.
+
+/** @type {[number, string][]} */
+const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+
+/** A duration as people read it. @param {number} ns @returns {string} */
+export function duration(ns) {
+  const size = Math.abs(ns);
+  if (size >= 86400e9 * 2) return `${trim(ns / 86400e9)} d`;
+  if (size >= 3600e9 * 2) return `${trim(ns / 3600e9)} h`;
+  if (size >= 120e9) return `${trim(ns / 60e9)} min`;
+  const [length, unit] = UNITS.find(([length]) => size >= length) ?? UNITS[3];
+  return `${trim(ns / length)} ${unit}`;
+}
+
+/** A number in at most so many significant digits. @param {number} value @returns {string} */
+export function number(value, digits = 6) {
+  if (value === null || value === undefined) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en-US").replaceAll(",", "\u202f");
+  return String(Number(value.toPrecision(digits)));
+}
+
+const trim = (/** @type {number} */ value) => String(Number(value.toPrecision(6)));
+const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+
+/** The nanoseconds of a time behind its last second. @param {bigint} time */
+const below = (time) => Number(((time % 1000000000n) + 1000000000n) % 1000000000n);
+
+/**
+ * A time in a zone: `local`, `utc`, or `relative` to an origin. `digits` of the second are shown.
+ * @param {bigint} time @param {string} zone @param {bigint} origin
+ */
+export function format(time, zone, origin, digits = 9, date = true) {
+  if (zone === "relative") {
+    const from = time - origin;
+    const size = from < 0n ? -from : from;
+    const text = String(size).padStart(10, "0");
+    const fraction = digits ? "." + text.slice(-9).slice(0, digits) : "";
+    return `${from < 0n ? "−" : "+"}${text.slice(0, -9)}${fraction} s`;
+  }
+  const fraction = below(time);
+  const seconds = Number((time - BigInt(fraction)) / 1000000000n);
+  const at = new Date(seconds * 1000);
+  if (Number.isNaN(at.getTime())) return `${time} ns`;
+  const utc = zone === "utc";
+  const parts = utc
+    ? [at.getUTCFullYear(), at.getUTCMonth() + 1, at.getUTCDate(), at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()]
+    : [at.getFullYear(), at.getMonth() + 1, at.getDate(), at.getHours(), at.getMinutes(), at.getSeconds()];
+  const day = `${parts[0]}-${two(parts[1])}-${two(parts[2])}`;
+  const clock = `${two(parts[3])}:${two(parts[4])}:${two(parts[5])}`;
+  const rest = digits ? "." + String(fraction).padStart(9, "0").slice(0, digits) : "";
+  return `${date ? day + " " : ""}${clock}${rest}`;
+}
+
+/**
+ * Where the marks of a ruler are: at most so many, at round times.
+ * @param {bigint} begin @param {number} span @param {number} most
+ */
+export function ticks(begin, span, most, zone = "utc", origin = 0n) {
+  const least = span / Math.max(1, most);
+  let step = 1;
+  const days = [1, 2, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000, 157680000, 315360000, 3153600000];
+  if (least > 1e9) step = (days.find((seconds) => seconds * 1e9 >= least) ?? days.at(-1) ?? 1) * 1e9;
+  else {
+    step = 10 ** Math.ceil(Math.log10(Math.max(1, least)));
+    if (step / 5 >= least && step >= 5) step /= 5;
+    else if (step / 2 >= least && step >= 2) step /= 2;
+  }
+  const length = BigInt(Math.max(1, Math.round(step)));
+  let base = origin;
+  if (zone !== "relative") base = zone === "local" && step >= 3600e9 ? BigInt(new Date(Number(begin / 1000000n)).getTimezoneOffset() || 0) * 60000000000n : 0n;
+  const offset = begin - base;
+  let at = base + (offset / length) * length;
+  if (at < begin) at += length;
+  const list = [];
+  const end = begin + BigInt(Math.ceil(span));
+  for (; at <= end && list.length < 200; at += length) list.push(at);
+  const digits = step >= 1e9 ? 0 : Math.min(9, Math.ceil(9 - Math.log10(step)));
+  return { list, step, digits };
+}
