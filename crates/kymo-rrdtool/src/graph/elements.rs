@@ -1,7 +1,7 @@
 //! What is drawn and written: lines, areas, rules, texts.
 
 use kymo_rrd::model::ArchiveKind;
-use kymo_rrd::numbers;
+use kymo_rrd::text::numbers;
 
 use super::colour::Colour;
 use super::format::NumberFormat;

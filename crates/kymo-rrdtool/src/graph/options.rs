@@ -1,6 +1,6 @@
 //! The options of `graph` and `graphv`.
 
-use kymo_rrd::numbers;
+use kymo_rrd::text::numbers;
 
 use super::colour::Colour;
 use super::format::NumberFormat;
