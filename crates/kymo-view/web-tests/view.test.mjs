@@ -1,7 +1,7 @@
 // The page in Chromium, on recordings of all kinds. `cargo xtask view-tests` runs it; KYMO is the program.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,6 +56,12 @@ before(async () => {
     events.push({ ph: "C", pid: 1, name: "memory", ts: at * 100, args: { used: at % 7 } });
   }
   writeFileSync(join(work, "app.json"), JSON.stringify({ traceEvents: events }));
+  const database = join(work, "load.rrd");
+  const commands = [
+    ["create", database, "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:100", "RRA:MAX:0.5:10:20"],
+    ["update", database, "1000000020:1", "1000000080:2", "1000000140:5", "1000000200:U", "1000000260:4", "1000000320:2"],
+  ];
+  for (const words of commands) assert.equal(spawnSync(kymo, ["rrd", ...words]).status, 0);
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
@@ -69,9 +75,9 @@ after(async () => {
 });
 
 test("all kinds of recordings are on one time line", async () => {
-  const page = await open(await serve("trace", "log.cpel", "metrics.pcap", "app.json"));
+  const page = await open(await serve("trace", "log.cpel", "load.rrd", "metrics.pcap", "app.json"));
   const shown = await look(page, () => ({ tracks: kymo.scene.tracks.length, recordings: kymo.scene.info.recordings.length, rows: kymo.rows().length, bins: kymo.drawn.bins }));
-  assert.equal(shown.recordings, 4);
+  assert.equal(shown.recordings, 5);
   assert.ok(shown.tracks > 5 && shown.rows > shown.tracks && shown.bins > 0, JSON.stringify(shown));
   await page.close();
 });
@@ -169,6 +175,14 @@ test("an area has statistics, and events are a table", async () => {
   await page.click("#tab-events");
   await page.waitForSelector("#panel tbody tr td");
   assert.ok((await page.locator("#panel tbody tr").count()) >= 50);
+  await page.close();
+});
+
+test("a database is drawn with what is unknown", async () => {
+  const page = await open(await serve("load.rrd"));
+  const shown = await look(page, () => ({ tracks: kymo.scene.tracks.map((track) => [track.path.at(-1), track.values]), unknown: kymo.drawn.unknown }));
+  assert.deepEqual(shown.tracks[0], ["v", [1, 5, 5]]);
+  assert.ok(shown.unknown > 0);
   await page.close();
 });
 
