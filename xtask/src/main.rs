@@ -14,6 +14,7 @@ mod mutate;
 mod process;
 mod soak;
 mod twin;
+mod view_tests;
 
 use std::process::ExitCode;
 
@@ -94,6 +95,8 @@ usage: cargo xtask COMMAND [OPTIONS]
       Puts `kymo serve` under mixed, hostile load for MINUTES (10): datagrams of all levels of security,
       damaged ones, lines of both protocols, slow readers, times that jump, a full disk (as root).
       --ours PROGRAM  instead of the kymo that is built now
+  view-tests
+      Tests the page of `kymo view` in Chromium; needs npm and chromium.
   fuzz SECONDS [TARGET...] [--seed N] [--inputs N]
       Runs the fuzz targets on the corpora in fuzz/corpus, for SECONDS in total.
       --seed N      starts from this seed (of libFuzzer a new one each time; with --inputs 1)
@@ -122,6 +125,7 @@ fn run() -> Outcome {
         Some("make-trace") => make_trace::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
+        Some("view-tests") => view_tests::run(args),
         Some("help") | None => {
             print!("{HELP}");
             Ok(())

@@ -16,13 +16,14 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(&inputs, &filter, terminal);
     let outcome = tell_opening_faults(&inputs, terminal);
-    let mut options = SceneOptions::default();
-    options.windows = wanted.windows(&inputs.recordings)?;
-    options.filter = wanted.query;
-    options.index = index_options(args, terminal);
-    options.threads = args.threads.count();
-    options.gmt = args.input.clock_gmt;
-    options.is_relative = inputs.is_relative;
+    let options = SceneOptions {
+        windows: wanted.windows(&inputs.recordings)?,
+        filter: wanted.query,
+        index: index_options(args, terminal),
+        threads: args.threads.count(),
+        gmt: args.input.clock_gmt,
+        is_relative: inputs.is_relative,
+    };
     let server = Server::bind(&ServerOptions {
         port: args.port.unwrap_or(0),
         hosts: args.host.clone(),

@@ -109,6 +109,7 @@ fn help_is_complete() {
     for args in [
         &["--help"][..],
         &["help", "print"],
+        &["help", "view"],
         &["help", "info"],
         &["help", "stats"],
         &["help", "check"],

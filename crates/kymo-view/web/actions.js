@@ -101,7 +101,13 @@ async function selectEvent(key, time, step = 0, nth = null) {
   }
 }
 
-async function step(/** @type {number} */ way) {
+let steps = Promise.resolve();
+/** One step after the other, so that none is lost however quickly they are asked for. */
+function step(/** @type {number} */ way) {
+  steps = steps.then(() => takeStep(way)).then(() => {});
+}
+
+async function takeStep(/** @type {number} */ way) {
   const row = rowOf(selected.row);
   const key = view.event?.track ?? (row?.track ? keyOf(row.track) : "");
   if (!key) return tell("Select a track or an event first");

@@ -207,6 +207,7 @@ export function wantFew(begin, span, tracks) {
       list.push(event);
       byTrack.set(event[0], list);
     }
+    for (const list of byTrack.values()) list.sort((a, b) => a[1] - b[1]);
     Object.assign(few, { begin, key, tracks: byTrack });
   });
 }

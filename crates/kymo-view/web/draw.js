@@ -402,9 +402,8 @@ function drawNotices(/** @type {CanvasRenderingContext2D} */ context, /** @type 
   context.fillStyle = hatching(context);
   for (const row of visible) {
     if (row.kind !== "track" || !row.track) continue;
-    const own = scene.notices.filter((of) => of.recording === row.recording);
-    const named = own.filter((of) => of.stream === row.track?.name);
-    for (const notice of named.length || own.some((of) => scene.tracks.some((track) => track.name === of.stream)) ? named : own) {
+    const own = scene.noticesOf.get(`${row.recording}/${row.track.name}`) ?? [];
+    for (const notice of own.concat(scene.noticesOf.get(String(row.recording)) ?? [])) {
       const left = Math.max(-4, xOf(notice.begin, width));
       const right = Math.min(width + 4, xOf(notice.end, width));
       if (right < 0 || left > width) continue;

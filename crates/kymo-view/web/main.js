@@ -63,9 +63,10 @@ function fitUnlessMoved() {
 
 function begin() {
   const first = location.hash.length > 1;
-  if (first && load()) isMoved = true;
+  const isInSight = () => view.begin <= scene.end && view.begin + BigInt(Math.ceil(view.span)) >= scene.begin;
+  if (first && load() && isInSight()) isMoved = true;
   else {
-    view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
+    if (!first) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
     fitUnlessMoved();
   }
   show();

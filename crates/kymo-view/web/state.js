@@ -31,6 +31,8 @@ export const view = {
   g2: false,
 };
 
+/** @typedef {{recording: number, stream: string, begin: bigint, end: bigint, text: string, damage: boolean}} Notice */
+
 /** What is known of the recordings. */
 export const scene = {
   generation: 0,
@@ -41,7 +43,8 @@ export const scene = {
   /** @type {Track[]} */ tracks: [],
   /** @type {Map<number, Track>} */ byId: new Map(),
   /** @type {Map<string, Track>} */ byKey: new Map(),
-  /** @type {{recording: number, stream: string, begin: bigint, end: bigint, text: string, damage: boolean}[]} */ notices: [],
+  /** @type {Notice[]} */ notices: [],
+  /** @type {Map<string, Notice[]>} those of a track; of a stream that is not a track, those of its recording */ noticesOf: new Map(),
   is_lost: false,
 };
 
@@ -78,6 +81,15 @@ export function takeScene(info) {
   scene.byId = new Map(scene.tracks.map((track) => [track.id, track]));
   scene.byKey = new Map(scene.tracks.map((track) => [keyOf(track), track]));
   scene.notices = info.notices.map((/** @type {any} */ of) => ({ ...of, begin: BigInt(of.begin), end: BigInt(of.end) }));
+  const names = new Set(scene.tracks.map((track) => `${track.recording}/${track.name}`));
+  scene.noticesOf = new Map();
+  for (const notice of scene.notices) {
+    const name = `${notice.recording}/${notice.stream}`;
+    const key = names.has(name) ? name : String(notice.recording);
+    const list = scene.noticesOf.get(key) ?? [];
+    list.push(notice);
+    scene.noticesOf.set(key, list);
+  }
   layOut();
 }
 
