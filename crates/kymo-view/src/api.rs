@@ -202,7 +202,7 @@ impl Api {
         let mut out = Vec::new();
         put_head(self.scene.state().generation, &grid, tracks.len(), &mut out);
         for of in tracks {
-            put_track(of.track, of.is_estimate, &of.bins, &grid, &mut out);
+            put_track(&of, &grid, &mut out);
         }
         Ok(out)
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kymo::timeline::{Bin, Grid};
+use kymo::timeline::Bin;
 use kymo_index::Row;
 
 /// Rows that are kept at most.
@@ -76,21 +76,19 @@ impl Found {
         self.tracks.keys().copied()
     }
 
-    /// The bins of a track that have rows.
-    pub(crate) fn bins(&mut self, track: u32, grid: &Grid) -> Vec<(u64, Bin)> {
+    /// The bins of a track that have rows, in spans of which the first begins and the last ends at a time.
+    pub(crate) fn bins(&mut self, track: u32, begin: i64, span: u64, end: i64) -> Vec<(u64, Bin)> {
         let mut bins: Vec<(u64, Bin)> = Vec::new();
-        for row in self.between(track, grid.begin(), grid.end()) {
-            let Some(position) = grid.position(row.time) else {
-                continue;
-            };
+        for row in self.between(track, begin, end) {
+            let position = row.time.abs_diff(begin) / span;
             let value = Some(row.value).filter(|value| !value.is_nan());
             let added = Row::new(row.time, row.class as usize).with_value(value);
             match bins.last_mut() {
-                Some((last, bin)) if *last == position as u64 => bin.push(&added),
+                Some((last, bin)) if *last == position => bin.push(&added),
                 _ => {
                     let mut bin = Bin::default();
                     bin.push(&added);
-                    bins.push((position as u64, bin));
+                    bins.push((position, bin));
                 }
             }
         }

@@ -97,6 +97,8 @@ pub struct Scene {
 pub(crate) struct TrackBins {
     pub(crate) track: u32,
     pub(crate) is_estimate: bool,
+    /// When span 0 begins: each recording has its own grid, which is that of its clock.
+    pub(crate) begin: i64,
     pub(crate) bins: Vec<(u64, Bin)>,
 }
 
@@ -217,15 +219,16 @@ impl Scene {
         end: i64,
         columns: usize,
     ) -> (Grid, Vec<TrackBins>) {
-        let grid = Grid::new(begin, end, columns);
         let mut answer = Vec::new();
         if let Some(found) = found.or(self.wanted.as_ref()) {
+            let grid = Grid::new(begin, end, columns);
             let mut found = found.lock();
             for &track in tracks {
                 answer.push(TrackBins {
                     track,
                     is_estimate: !found.is_done || found.is_cut,
-                    bins: found.bins(track, &grid),
+                    begin: grid.begin(),
+                    bins: found.bins(track, grid.begin(), grid.span(), grid.end()),
                 });
             }
             return (grid, answer);
@@ -236,12 +239,15 @@ impl Scene {
         });
         let asked: Vec<(usize, TrackPath)> = asked.collect();
         let range = window(begin, end);
-        let summary = self.index.summary(range, Some(&asked), columns);
+        // On the grid of another clock a range may touch one span more.
+        let summary = self.index.summary(range, Some(&asked), columns + 1);
+        let grid = Grid::with_span(begin, end, summary.span);
         for of in summary.tracks {
             let number = self.tracks.number(of.recording, &of.track);
             answer.extend(number.map(|track| TrackBins {
                 track,
                 is_estimate: of.is_estimate,
+                begin: of.begin,
                 bins: of.bins,
             }));
         }
@@ -258,10 +264,9 @@ impl Scene {
                 let mut found = found.lock();
                 let numbers: Vec<u32> = found.tracks().collect();
                 let is_estimate = !found.is_done || found.is_cut;
-                let grid = Grid::new(i64::MIN, i64::MAX, 1);
                 for number in numbers {
                     let mut bin = Bin::default();
-                    for (_, of) in found.bins(number, &grid) {
+                    for (_, of) in found.bins(number, i64::MIN, 1 << 63, i64::MAX) {
                         bin.add(&of);
                     }
                     shown.push(Shown {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head     "KYT1"  generation u32  shift u32  spans u32  tracks u32  begin i64       28 bytes, little-endian
-//! track    number u32  flags u8  bins varint, then each bin:
+//! track    number u32  flags u8  phase varint  bins varint, then each bin:
 //!            varint  spans since the bin before << 2 | has values << 1 | is single
 //!            varint  rows (if not single)
 //!            u8      the lowest of its event classes: 63 for 63 and above
@@ -10,10 +10,12 @@
 //!            varint  known values, then min, max, mean, last f64 (if it has values)
 //! ```
 //!
-//! Flags of a track: bit 0 is set if it is an estimate. The spans are 2^shift nanoseconds long and lie on the grid of
-//! their multiples.
+//! Flags of a track: bit 0 is set if it is an estimate. The spans are 2^shift nanoseconds long. Those of a track begin
+//! its phase (less than a span) later than multiples of that: they lie on the grid of its recording's clock.
 
-use kymo::timeline::{Bin, Grid};
+use kymo::timeline::Grid;
+
+use crate::scene::TrackBins;
 
 /// Spans of a tile.
 pub const TILE: u64 = 512;
@@ -37,30 +39,35 @@ pub fn put_head(generation: u64, grid: &Grid, tracks: usize, out: &mut Vec<u8>) 
     out.extend_from_slice(&grid.begin().to_le_bytes());
 }
 
-/// Appends the bins of a track.
-pub fn put_track(
-    number: u32,
-    is_estimate: bool,
-    bins: &[(u64, Bin)],
-    grid: &Grid,
-    out: &mut Vec<u8>,
-) {
-    out.extend_from_slice(&number.to_le_bytes());
-    out.push(u8::from(is_estimate));
+/// Appends the bins of a track. One that begins before the grid belongs to the tile before.
+pub(crate) fn put_track(of: &TrackBins, grid: &Grid, out: &mut Vec<u8>) {
+    let span = grid.span() as i64;
+    let ahead = of.begin.saturating_sub(grid.begin());
+    let (moved, phase) = (ahead.div_euclid(span), ahead.rem_euclid(span));
+    let bins = of.bins.iter().filter_map(|(position, bin)| {
+        let position = position.checked_add_signed(moved)?;
+        Some((position, bin))
+    });
+    let bins: Vec<_> = bins.collect();
+    out.extend_from_slice(&of.track.to_le_bytes());
+    out.push(u8::from(of.is_estimate));
+    put_varint(phase as u64, out);
     put_varint(bins.len() as u64, out);
     let mut next = 0;
     for (position, bin) in bins {
         let is_single = bin.count == 1;
         let flags = u64::from(bin.values.is_some()) << 1 | u64::from(is_single);
         put_varint(position.saturating_sub(next) << 2 | flags, out);
-        next = *position;
+        next = position;
         if !is_single {
             put_varint(bin.count, out);
         }
         out.push(bin.classes.trailing_zeros().min(63) as u8);
         if is_single && grid.span() > 1 {
-            // Spans begin at their multiples.
-            put_varint(bin.first as u64 & (grid.span() - 1), out);
+            put_varint(
+                bin.first.wrapping_sub(of.begin) as u64 & (grid.span() - 1),
+                out,
+            );
         }
         if let Some(values) = &bin.values {
             put_varint(values.count, out);

@@ -25,7 +25,7 @@ export async function ask(name, request) {
 }
 
 /**
- * @typedef {{length: number, position: Uint16Array, count: Float64Array, kind: Uint8Array, offset: Float64Array,
+ * @typedef {{length: number, phase: number, position: Uint16Array, count: Float64Array, kind: Uint8Array, offset: Float64Array,
  *   known: Float64Array, values: Float64Array, estimate: boolean, generation: number}} Tile
  */
 
@@ -61,7 +61,7 @@ export function readTiles(buffer, job, asked, first, count) {
   };
   const empty = () => ({ position: [], count: [], kind: [], offset: [], known: [], values: [] });
   const missing = new Set(asked);
-  const put = (/** @type {number} */ track, /** @type {any[]} */ parts, /** @type {boolean} */ estimate) => {
+  const put = (/** @type {number} */ track, /** @type {any[]} */ parts, /** @type {boolean} */ estimate, phase = 0) => {
     const key = name(job, shift, track);
     let own = tiles.get(key);
     if (!own) tiles.set(key, (own = new Map()));
@@ -69,7 +69,7 @@ export function readTiles(buffer, job, asked, first, count) {
       const part = parts[tile];
       if (!own.has(first + tile)) kept++;
       own.set(first + tile, {
-        length: part.position.length,
+        length: part.position.length, phase,
         position: Uint16Array.from(part.position), count: Float64Array.from(part.count), kind: Uint8Array.from(part.kind),
         offset: Float64Array.from(part.offset), known: Float64Array.from(part.known), values: Float64Array.from(part.values),
         estimate, generation,
@@ -80,6 +80,7 @@ export function readTiles(buffer, job, asked, first, count) {
     const id = data.getUint32(at, true);
     const estimate = (data.getUint8(at + 4) & 1) === 1;
     at += 5;
+    const phase = varint();
     const bins = varint();
     const parts = Array.from({ length: count }, empty);
     let position = 0;
@@ -100,7 +101,7 @@ export function readTiles(buffer, job, asked, first, count) {
         part.values.push(NaN, NaN, NaN, NaN);
       }
     }
-    put(id, parts, estimate);
+    put(id, parts, estimate, phase);
     missing.delete(id);
   }
   // Tracks without rows there.

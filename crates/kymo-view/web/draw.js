@@ -95,7 +95,8 @@ const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => Number(a 
 /** Tiles of a range. @param {bigint} begin @param {number} span @param {number} shift */
 function tileRange(begin, span, shift) {
   const length = tileLength(shift);
-  const first = floorDiv(begin, length);
+  // A span belongs to the tile before if it begins there.
+  const first = floorDiv(begin - (1n << BigInt(shift)), length);
   const last = floorDiv(begin + BigInt(Math.ceil(span)), length);
   return { first, count: Math.min(16, last - first + 1) };
 }
@@ -116,7 +117,7 @@ function eachTile(job, track, begin, span, shift, each) {
       if (known) found.push({ known, tile });
     }
     if (!found.length || (needsAll && found.length < count)) return false;
-    for (const { known, tile } of found) each(known, Number(BigInt(tile) * tileLength(other) - begin), 2 ** other);
+    for (const { known, tile } of found) each(known, Number(BigInt(tile) * tileLength(other) - begin) + known.phase, 2 ** other);
     return true;
   };
   if (at(shift, true)) return true;
@@ -506,7 +507,7 @@ function drawOverview() {
     for (let tile = first; tile < first + count; tile++) {
       const known = own.get(tile);
       if (!known) continue;
-      const start = Number(BigInt(tile) * tileLength(shift) - begin);
+      const start = Number(BigInt(tile) * tileLength(shift) - begin) + known.phase;
       for (let bin = 0; bin < known.length; bin++) {
         const x = (start + known.position[bin] * 2 ** shift) * scale;
         const column = Math.floor(x / 2);

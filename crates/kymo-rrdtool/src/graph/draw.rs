@@ -1,8 +1,8 @@
 //! The picture of a graph, as a display list.
 
 use kymo_draw::{
-    Colour as Ink, Fonts, HorizontalAlign as H, Item, Paint, Path, Picture, Point, Segment, Stroke, Text,
-    VerticalAlign as V,
+    Colour as Ink, Fonts, HorizontalAlign as H, Item, Paint, Path, Picture, Point, Segment, Stroke,
+    Text, VerticalAlign as V,
 };
 
 use super::colour::Colour;
@@ -260,7 +260,10 @@ impl Drawing<'_> {
         let (left, right) = (self.left, self.left + self.width);
         let (top, bottom) = (self.bottom - self.height, self.bottom);
         let canvas = self.colour(Part::Canvas);
-        self.area(&[(left, bottom), (right, bottom), (right, top), (left, top)], canvas);
+        self.area(
+            &[(left, bottom), (right, bottom), (right, top), (left, top)],
+            canvas,
+        );
     }
 
     /// Lines, areas and ticks, inside of the graph.
@@ -400,7 +403,10 @@ impl Drawing<'_> {
         let slope = self.options.slope;
         let mut part = Outline::default();
         for pixel in usize::from(!slope)..values.len() {
-            let (low, high) = (self.transform.y(base(pixel)), self.transform.y(values[pixel]));
+            let (low, high) = (
+                self.transform.y(base(pixel)),
+                self.transform.y(values[pixel]),
+            );
             if values[pixel].is_nan() || low == high {
                 self.part(&mut part, colour, gradient);
                 continue;
@@ -429,7 +435,10 @@ impl Drawing<'_> {
         while at < last {
             let from = at;
             at += 1;
-            while at < last && nearly_equal(lows[from], lows[at]) && nearly_equal(lows[from], lows[at + 1]) {
+            while at < last
+                && nearly_equal(lows[from], lows[at])
+                && nearly_equal(lows[from], lows[at + 1])
+            {
                 at += 1;
             }
             lower.push(at);
@@ -439,7 +448,10 @@ impl Drawing<'_> {
         while at > 1 {
             let from = at;
             at -= 1;
-            while at > 1 && nearly_equal(highs[from], highs[at]) && nearly_equal(highs[from], highs[at - 1]) {
+            while at > 1
+                && nearly_equal(highs[from], highs[at])
+                && nearly_equal(highs[from], highs[at - 1])
+            {
                 at -= 1;
             }
             upper.push(at);
@@ -461,13 +473,7 @@ impl Drawing<'_> {
     }
 
     /// A rectangle whose colours go from `colours.1` at its base to `colours.0`.
-    fn faded(
-        &mut self,
-        from: (f64, f64),
-        to: (f64, f64),
-        colours: (Colour, Colour),
-        length: f64,
-    ) {
+    fn faded(&mut self, from: (f64, f64), to: (f64, f64), colours: (Colour, Colour), length: f64) {
         let (from, to) = (self.on_area(from.0, from.1), self.on_area(to.0, to.1));
         if from.x == to.x || from.y == to.y {
             return;
@@ -496,9 +502,23 @@ impl Drawing<'_> {
         let (right, low) = (self.layout.width as f64, self.layout.height as f64);
         let (inner, under) = (right - edge, low - edge);
         let (light, dark) = (self.colour(Part::ShadeA), self.colour(Part::ShadeB));
-        let points = [(0.0, low), (edge, under), (edge, edge), (inner, edge), (right, 0.0), (0.0, 0.0)];
+        let points = [
+            (0.0, low),
+            (edge, under),
+            (edge, edge),
+            (inner, edge),
+            (right, 0.0),
+            (0.0, 0.0),
+        ];
         self.area(&points, light);
-        let points = [(edge, under), (inner, under), (inner, edge), (right, 0.0), (right, low), (0.0, low)];
+        let points = [
+            (edge, under),
+            (inner, under),
+            (inner, edge),
+            (right, 0.0),
+            (right, low),
+            (0.0, low),
+        ];
         self.area(&points, dark);
     }
 
@@ -569,8 +589,22 @@ impl Drawing<'_> {
         let font = self.colour(Part::Font);
         let faint = font.with_alpha(0.3);
         let at = |(x, y): (i64, i64)| ((x + 10) as f64, y as f64);
-        self.text_with(at(layout.label_at), TextKind::Unit, center, 90.0, font, &options.vertical_label);
-        self.text_with(at(layout.right_label_at), TextKind::Unit, center, 90.0, font, &options.right_label);
+        self.text_with(
+            at(layout.label_at),
+            TextKind::Unit,
+            center,
+            90.0,
+            font,
+            &options.vertical_label,
+        );
+        self.text_with(
+            at(layout.right_label_at),
+            TextKind::Unit,
+            center,
+            90.0,
+            font,
+            &options.right_label,
+        );
         let middle = (layout.width / 2) as f64;
         let size = options.font(TextKind::Title).size;
         for (line, title) in options.title.iter().enumerate() {
@@ -582,10 +616,24 @@ impl Drawing<'_> {
                 Side::East => layout.label_at.0 as f64,
                 _ => (layout.width - 4) as f64,
             };
-            self.text_with((x, 5.0), TextKind::Watermark, (H::Left, V::Top), -90.0, faint, TAG);
+            self.text_with(
+                (x, 5.0),
+                TextKind::Watermark,
+                (H::Left, V::Top),
+                -90.0,
+                faint,
+                TAG,
+            );
         }
         let at = (middle, (layout.height - 6) as f64);
-        self.text_with(at, TextKind::Watermark, (H::Center, V::Bottom), 0.0, faint, &options.watermark);
+        self.text_with(
+            at,
+            TextKind::Watermark,
+            (H::Center, V::Bottom),
+            0.0,
+            faint,
+            &options.watermark,
+        );
     }
 
     fn legend(&mut self, graph: &Graph) {
@@ -623,7 +671,10 @@ impl Drawing<'_> {
                     // Transparent colours look as they do in the graph.
                     self.area(&corners, back);
                     self.area(&corners, colour);
-                    let (a, b) = (self.on_line(x, y, 1.0), self.on_line(x + edge, y - edge, 1.0));
+                    let (a, b) = (
+                        self.on_line(x, y, 1.0),
+                        self.on_line(x + edge, y - edge, 1.0),
+                    );
                     let corners = [a, Point::new(b.x, a.y), b, Point::new(a.x, b.y)];
                     let mut style = Stroke::thin(1.0);
                     if kind.dash().is_some() {
@@ -645,13 +696,25 @@ impl Drawing<'_> {
         let (axis, arrow) = (self.colour(Part::Axis), self.colour(Part::Arrow));
         self.line((left - 4.0, bottom), (right + 4.0, bottom), MAJOR, axis);
         self.line((left, bottom + 4.0), (left, top - 4.0), MAJOR, axis);
-        let points = [(right + 2.0, bottom - 3.0), (right + 2.0, bottom + 3.0), (right + 7.0, bottom)];
+        let points = [
+            (right + 2.0, bottom - 3.0),
+            (right + 2.0, bottom + 3.0),
+            (right + 7.0, bottom),
+        ];
         self.area(&points, arrow);
-        let points = [(left - 3.0, top - 2.0), (left + 3.0, top - 2.0), (left, top - 7.0)];
+        let points = [
+            (left - 3.0, top - 2.0),
+            (left + 3.0, top - 2.0),
+            (left, top - 7.0),
+        ];
         self.area(&points, arrow);
         if self.options.right_axis.is_some() {
             self.line((right, bottom + 4.0), (right, top - 4.0), MAJOR, axis);
-            let points = [(right - 2.0, top - 2.0), (right + 3.0, top - 2.0), (right, top - 7.0)];
+            let points = [
+                (right - 2.0, top - 2.0),
+                (right + 3.0, top - 2.0),
+                (right, top - 7.0),
+            ];
             self.area(&points, arrow);
         }
     }
@@ -678,7 +741,12 @@ impl Drawing<'_> {
                     if (graph.bounds.start..=graph.bounds.end).contains(&time) {
                         let x = self.x(time);
                         let colour = colour.unwrap_or(Colour::NONE).into();
-                        self.stroke((x, self.bottom), (x, self.bottom - self.height), style, colour);
+                        self.stroke(
+                            (x, self.bottom),
+                            (x, self.bottom - self.height),
+                            style,
+                            colour,
+                        );
                     }
                 }
                 _ => {}

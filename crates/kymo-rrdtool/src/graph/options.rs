@@ -81,7 +81,10 @@ pub(crate) enum YGrid {
     Automatic,
     None,
     /// A line each so much, and a label each so many lines.
-    Lines { step: f64, label: u32 },
+    Lines {
+        step: f64,
+        label: u32,
+    },
 }
 
 /// The lines down the graph, as `--x-grid` has them.
@@ -262,7 +265,14 @@ impl Default for GraphOptions {
                 grey(0.12, 1.0),
                 grey(0.0, 1.0),
             ],
-            fonts: [font(8.0), font(9.0), font(7.0), font(8.0), font(8.0), font(5.5)],
+            fonts: [
+                font(8.0),
+                font(9.0),
+                font(7.0),
+                font(8.0),
+                font(8.0),
+                font(5.5),
+            ],
             text_mode: TextMode::Normal,
             smooth_shapes: true,
             markup: false,
@@ -368,7 +378,9 @@ impl GraphOptions {
             "y-grid" => self.y_grid = y_grid(value)?,
             "alt-y-grid" => self.alt_y_grid = true,
             "logarithmic" => self.logarithmic = true,
-            "units-exponent" => self.units_exponent = Some(clamped(value, 9998)).filter(|x| *x != 9999),
+            "units-exponent" => {
+                self.units_exponent = Some(clamped(value, 9998)).filter(|x| *x != 9999)
+            }
             // More characters than that are wider than any picture.
             "units-length" => self.units_length = clamped(value, 5000).max(0) as u32,
             "units" => match value {
@@ -386,19 +398,27 @@ impl GraphOptions {
             "no-legend" => self.legend = false,
             "force-rules-legend" => self.force_rules_legend = true,
             "legend-position" => {
-                self.legend_side = choice(name, value, &[
-                    ("north", Side::North),
-                    ("south", Side::South),
-                    ("west", Side::West),
-                    ("east", Side::East),
-                ])?;
+                self.legend_side = choice(
+                    name,
+                    value,
+                    &[
+                        ("north", Side::North),
+                        ("south", Side::South),
+                        ("west", Side::West),
+                        ("east", Side::East),
+                    ],
+                )?;
             }
             "legend-direction" => {
-                self.legend_direction = choice(name, value, &[
-                    ("topdown", Direction::TopDown),
-                    ("bottomup", Direction::BottomUp),
-                    ("bottomup2", Direction::BottomUp2),
-                ])?;
+                self.legend_direction = choice(
+                    name,
+                    value,
+                    &[
+                        ("topdown", Direction::TopDown),
+                        ("bottomup", Direction::BottomUp),
+                        ("bottomup2", Direction::BottomUp2),
+                    ],
+                )?;
             }
             "no-minor" => self.minor = false,
             "grid-dash" => self.grid_dash = grid_dash(value)?,
@@ -407,11 +427,15 @@ impl GraphOptions {
             "color" => self.set_colour(value)?,
             "font" => self.set_font(&text())?,
             "font-render-mode" => {
-                self.text_mode = choice(name, value, &[
-                    ("normal", TextMode::Normal),
-                    ("light", TextMode::Light),
-                    ("mono", TextMode::Mono),
-                ])?;
+                self.text_mode = choice(
+                    name,
+                    value,
+                    &[
+                        ("normal", TextMode::Normal),
+                        ("light", TextMode::Light),
+                        ("mono", TextMode::Mono),
+                    ],
+                )?;
             }
             "graph-render-mode" => {
                 self.smooth_shapes = choice(name, value, &[("normal", true), ("mono", false)])?;
@@ -437,7 +461,9 @@ impl GraphOptions {
                 self.format = found.map(|(_, format)| *format).ok_or_else(|| {
                     let names = FORMATS.map(|(name, _)| name).join(" ");
                     let found = shown(value);
-                    Failure::new(format!("unsupported graphics format '{found}' (known: {names})"))
+                    Failure::new(format!(
+                        "unsupported graphics format '{found}' (known: {names})"
+                    ))
                 })?;
             }
             "imginfo" => self.image_info = Some(image_info(&text())?),
@@ -465,7 +491,10 @@ impl GraphOptions {
     fn set_colour(&mut self, value: &[u8]) -> Result<(), Failure> {
         let mark = value.iter().position(|byte| *byte == b'#');
         let mark = mark.ok_or_else(|| {
-            Failure::new(format!("invalid color def format: '{}' (expected PART#rrggbb)", shown(value)))
+            Failure::new(format!(
+                "invalid color def format: '{}' (expected PART#rrggbb)",
+                shown(value)
+            ))
         })?;
         let (name, digits) = value.split_at(mark);
         let part = PARTS.iter().position(|part| part.as_bytes() == name);
@@ -481,7 +510,11 @@ impl GraphOptions {
 
     /// `KIND:SIZE[:FONT]`
     fn set_font(&mut self, value: &str) -> Result<(), Failure> {
-        let wrong = || Failure::new(format!("invalid text property format '{value}' (expected KIND:SIZE[:FONT])"));
+        let wrong = || {
+            Failure::new(format!(
+                "invalid text property format '{value}' (expected KIND:SIZE[:FONT])"
+            ))
+        };
         let (name, rest) = value.split_once(':').ok_or_else(wrong)?;
         let (size, font) = rest.split_once(':').unwrap_or((rest, ""));
         let kind = TEXTS.iter().position(|kind| *kind == name).ok_or_else(|| {
@@ -493,7 +526,9 @@ impl GraphOptions {
             size => numbers::whole(size.as_bytes()).map_err(|_| wrong())?,
         };
         if !(0.0..=1000.0).contains(&size) {
-            return Err(Failure::new(format!("font size {size} is not between 0 and 1000 points")));
+            return Err(Failure::new(format!(
+                "font size {size} is not between 0 and 1000 points"
+            )));
         }
         let fonts = match kind {
             0 => &mut self.fonts[..],
@@ -531,10 +566,13 @@ struct Axis {
 impl Axis {
     fn form(self, side: &str) -> Result<AxisForm, Failure> {
         let format = self.format.filter(|format| !format.is_empty());
-        let or = |default: &str, format: Option<String>| format.unwrap_or_else(|| default.to_owned());
+        let or =
+            |default: &str, format: Option<String>| format.unwrap_or_else(|| default.to_owned());
         Ok(match self.formatter.as_deref() {
             None | Some("numeric") => AxisForm::Number(
-                format.map(|format| NumberFormat::parse(&format)).transpose()?,
+                format
+                    .map(|format| NumberFormat::parse(&format))
+                    .transpose()?,
             ),
             Some("timestamp") => AxisForm::Timestamp(or(super::format::TIMESTAMP, format)),
             Some("duration") => AxisForm::Duration(or(super::format::DURATION, format)),
@@ -551,7 +589,10 @@ impl Axis {
 fn integer(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
-    let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = text[sign..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     let text = std::str::from_utf8(&text[..sign + digits]).unwrap_or_default();
     text.parse().unwrap_or_default()
 }
@@ -564,24 +605,37 @@ fn clamped(text: &[u8], most: i32) -> i32 {
 fn side(name: &str, value: &[u8]) -> Result<u32, Failure> {
     match integer(value) {
         found if found < 10 => Err(Failure::new(format!("{name} below 10 pixels"))),
-        found => u32::try_from(found).ok().filter(|found| *found <= MAX_SIDE).ok_or_else(|| {
-            Failure::new(format!("{name} {found} is too large: at most {MAX_SIDE} pixels"))
-        }),
+        found => u32::try_from(found)
+            .ok()
+            .filter(|found| *found <= MAX_SIDE)
+            .ok_or_else(|| {
+                Failure::new(format!(
+                    "{name} {found} is too large: at most {MAX_SIDE} pixels"
+                ))
+            }),
     }
 }
 
 fn number(letter: &str, value: &[u8]) -> Result<f64, Failure> {
-    let number = numbers::whole(value).ok().filter(|number| number.is_finite());
+    let number = numbers::whole(value)
+        .ok()
+        .filter(|number| number.is_finite());
     number.ok_or_else(|| {
         let value = shown(value);
-        Failure::new(format!("option -{letter} - Cannot convert '{value}' to float"))
+        Failure::new(format!(
+            "option -{letter} - Cannot convert '{value}' to float"
+        ))
     })
 }
 
 /// Two numbers with a colon between them.
 fn pair(value: &[u8]) -> Option<(f64, f64)> {
     let at = value.iter().position(|byte| *byte == b':')?;
-    let number = |text| numbers::whole(text).ok().filter(|number| number.is_finite());
+    let number = |text| {
+        numbers::whole(text)
+            .ok()
+            .filter(|number| number.is_finite())
+    };
     Some((number(&value[..at])?, number(&value[at + 1..])?))
 }
 
@@ -626,7 +680,10 @@ fn choice<T: Copy>(name: &str, value: &[u8], known: &[(&str, T)]) -> Result<T, F
 
 /// The lines of a title, three at most; empty ones at the beginning are left out.
 fn title_lines(text: &str) -> Vec<String> {
-    let text = text.replace("\\n", "\n").replace("<br>", "\n").replace("<br/>", "\n");
+    let text = text
+        .replace("\\n", "\n")
+        .replace("<br>", "\n")
+        .replace("<br/>", "\n");
     let lines = text.split('\n').skip_while(|line| line.is_empty());
     lines.take(3).map(str::to_owned).collect()
 }
