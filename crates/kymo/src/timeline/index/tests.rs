@@ -473,7 +473,7 @@ fn slices_are_read_again_from_near() {
             .unwrap()
             .meta()
             .clone();
-        assert!(!known.open.is_empty());
+        assert!(known.open.iter().any(|at| !at.slices.is_empty()));
         let at = known.open[0].time + own_begin(&timeline.recordings()[0]);
         for (begin, end, width) in [
             (at, at + 40_000, 400),
