@@ -76,11 +76,11 @@ pub(crate) fn run(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure>
         if state.more_faults > 0 {
             let count = style.count(state.more_faults);
             let what = match state.faults.is_empty() {
-                true => "known faults",
+                true => "faults within packets",
                 false => "more faults",
             };
             terminal.warning(format_args!(
-                "{path}: {count} {what}; `kymo check` lists them"
+                "{path}: {what}: {count}; `kymo check` lists them"
             ));
         }
         if !state.faults.is_empty() || state.more_faults > 0 {

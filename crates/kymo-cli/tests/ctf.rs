@@ -147,7 +147,7 @@ fn stats_and_faults_are_the_same_with_a_summary() {
     assert!(errors.contains("r_0"), "{errors}");
     let (code, line, errors) = run(&index);
     assert!(code == Some(1) && line.contains("unchanged"), "{line}");
-    assert!(errors.contains("known fault"), "{errors}");
+    assert!(errors.contains("faults within packets: 1;"), "{errors}");
     same();
 }
 

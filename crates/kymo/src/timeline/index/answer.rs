@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use kymo_index::{Answer, Grid, Index, Missing, Row};
-use kymo_model::{Recording, Track, TrackPath, TrackRule};
+use kymo_model::{Cursor, Event, Recording, Track, TrackPath, Walk};
+use kymo_time::Timestamp;
 
 use super::Done;
 use crate::AnyRecording;
@@ -109,25 +110,16 @@ fn read_missing(
     partial: &mut [Partial],
 ) {
     let spans = &grid.spans;
+    let contributions = Contributions::new(of);
+    if contributions.is_plain() {
+        return read_streams(of, all, grid, partial);
+    }
+    let has_slices = contributions.has_slices();
     let ranges = partial.iter().flat_map(|of| of.missing.ranges());
     let mut ranges: Vec<(i64, i64)> = ranges
         .map(|&(begin, end)| (begin.max(spans.begin()), end.min(spans.end())))
         .collect();
     ranges.sort_unstable();
-    let has_slices = Contributions::new(of).has_slices();
-    // Where each stream is a track, only theirs are read.
-    let mut classes = 0..of.event_classes().len();
-    let rules = classes.all(|class| of.track_rule(class) == TrackRule::Stream);
-    let is_missing = |stream: usize| {
-        let track = stream_track(of, stream);
-        let is_of = |other: &Track| other.path.parts().first() == track.path.parts().first();
-        partial.iter().any(|of| is_of(all[of.number as usize]))
-    };
-    let first = |stream| match !rules || is_missing(stream) {
-        true => 0,
-        false => usize::MAX,
-    };
-    let first_chunks: Vec<usize> = (0..of.streams().len()).map(first).collect();
     let mut places = vec![None; all.len()];
     for (place, of) in partial.iter().enumerate() {
         places[of.number as usize] = Some(place);
@@ -135,7 +127,7 @@ fn read_missing(
     for part in parts(ranges, spans, index, has_slices) {
         let within = Within {
             window: grid.window(part.from, part.end),
-            first_chunks: first_chunks.clone(),
+            first_chunks: Vec::new(),
         };
         let mut contributions = Contributions::new(of);
         contributions.know(all.iter().copied());
@@ -146,6 +138,50 @@ fn read_missing(
             begin: part.begin,
         };
         run(of, &mut contributions, &within, &mut reread);
+    }
+}
+
+/// The same where each row is on the track of its stream, and no more than there: of a stream only those chunks are
+/// read in which rows are missing.
+fn read_streams(of: &AnyRecording, all: &[&Track], grid: &OwnGrid, partial: &mut [Partial]) {
+    let (own_begin, spans) = (grid.own_begin, &grid.spans);
+    for stream in 0..of.streams().len() {
+        let track = stream_track(of, stream);
+        let is_it = |part: &&mut Partial| all[part.number as usize].path == track.path;
+        let Some(part) = partial.iter_mut().find(is_it) else {
+            continue;
+        };
+        for chunk in of.chunks(stream) {
+            let own = |time: Timestamp| time.as_nanos().saturating_sub(own_begin);
+            let begin = chunk.begin_time.map_or(i64::MIN, own).max(spans.begin());
+            let end = chunk.end_time.map_or(i64::MAX, own).min(spans.end());
+            let ranges = part.missing.ranges();
+            let after = ranges.partition_point(|range| range.1 < begin);
+            if ranges.get(after).is_some_and(|range| range.0 <= end) {
+                let missing = &mut part.missing;
+                of.walk(&chunk, ReadChunk { missing, own_begin });
+            }
+        }
+    }
+}
+
+/// Adds the rows of a chunk where they are missing.
+struct ReadChunk<'a> {
+    missing: &'a mut Missing,
+    own_begin: i64,
+}
+
+impl Walk for ReadChunk<'_> {
+    type Output = ();
+
+    fn walk<C: Cursor>(self, mut cursor: C) {
+        // What is behind a fault is not in the index either.
+        while let Ok(Some(event)) = cursor.next_event() {
+            if let Some(time) = event.timestamp() {
+                let own = time.as_nanos().saturating_sub(self.own_begin);
+                self.missing.push(&Row::new(own, event.class_index()));
+            }
+        }
     }
 }
 

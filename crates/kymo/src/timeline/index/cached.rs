@@ -106,12 +106,11 @@ impl KnownCounts {
     pub fn new(recordings: &[AnyRecording], options: &IndexOptions) -> Self {
         let of_recording = |of: &AnyRecording| {
             let key = key(of, &options.opened)?;
-            match options.cache.as_ref()?.get(&key)? {
-                Cached::Whole(index) if reaches(of, &index) == Some(true) => {
-                    Some((own_begin(of), index.into_meta().counts))
-                }
-                _ => None,
-            }
+            // Of files that have grown, what was there is known.
+            let (Cached::Whole(index) | Cached::Older(index)) =
+                options.cache.as_ref()?.get(&key)?;
+            reaches(of, &index)?;
+            Some((own_begin(of), index.into_meta().counts))
         };
         let recordings = recordings.iter();
         let recordings = recordings.map(|of| of_recording(of).unwrap_or_default());

@@ -182,7 +182,7 @@ impl TimelineIndex {
     }
 
     /// The same as [`Timeline::summary`] at once: of recordings that have not been gone through yet, it is
-    /// guessed from the sizes of chunks, which is [said](TrackSummary::is_estimate). Asked again, more is known.
+    /// guessed from the sizes of chunks, which is [said](crate::timeline::TrackSummary::is_estimate). Asked again, more is known.
     pub fn summary(
         &self,
         range: Window,
