@@ -317,8 +317,9 @@ impl Document<'_> {
     fn mask(&mut self, ends: [f32; 4], stops: &[(f64, Colour)]) {
         let shading = self.shading(ends, stops, |colour| vec![colour.alpha]);
         let (form, state) = (self.new_ref(), self.new_ref());
+        // The page is upside down already where the mask is set.
         let mut content = Content::new();
-        content.transform(matrix(self.page)).shading(Name(b"S"));
+        content.shading(Name(b"S"));
         let content = content.finish();
         let mut group = self.pdf.form_xobject(form, &content);
         group.bbox(self.page);

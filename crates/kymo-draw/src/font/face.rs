@@ -185,8 +185,9 @@ impl Face {
 
     /// Reads a face of a file.
     pub(crate) fn read(path: &Path, index: u32) -> Result<Face, DrawError> {
+        let name = path.display().to_string();
         let failed = |reason: String| DrawError::Font {
-            name: path.display().to_string(),
+            name: name.clone(),
             reason,
         };
         let file = File::open(path).map_err(|error| failed(error.to_string()))?;

@@ -186,6 +186,9 @@ pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
                 ["x", "y"].map(|name| attribute(line, name).unwrap().parse().unwrap());
             let ascent = fonts.metrics(&Font::new(shown.size * zoom)).ascent;
             let (sin, cos) = shown.angle.to_radians().sin_cos();
+            // Glyphs are at whole pixels in PNG; here each is a text, and the origin of a text is
+            // rounded to a 256th before.
+            let (x, y) = ((x + 0.5).floor(), (y + 0.5).floor());
             let (x, y) = (x - (sin * ascent).round(), y - (cos * ascent).round());
             let mut text = Text::new(
                 shown.character,
