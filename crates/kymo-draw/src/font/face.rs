@@ -143,6 +143,9 @@ pub(crate) struct Decorations {
     pub(crate) superscript: f64,
 }
 
+/// What is prepared for glyphs of a size in 64ths of a pixel; `None` if that failed.
+type Hinting = HashMap<(u32, TextMode), Option<Arc<HintingInstance>>>;
+
 /// A face of a font file.
 pub(crate) struct Face {
     data: Cow<'static, [u8]>,
@@ -156,7 +159,7 @@ pub(crate) struct Face {
     pub(crate) descent: f64,
     pub(crate) decorations: Decorations,
     /// Prepared hinting, by size and mode: preparing it costs as much as many glyphs.
-    hinting: Mutex<HashMap<(u32, TextMode), Option<Arc<HintingInstance>>>>,
+    hinting: Mutex<Hinting>,
 }
 
 impl Face {
