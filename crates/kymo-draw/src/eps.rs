@@ -6,7 +6,7 @@ use crate::layout::{self, GlyphRun, Rotation};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
 };
-use crate::stroke::MITER_LIMIT;
+use crate::stroke::{MITER_LIMIT, is_visible, pattern};
 use crate::svg::Number;
 use std::fmt::Write;
 
@@ -122,19 +122,18 @@ impl Eps<'_> {
         for item in items {
             match item {
                 Item::Fill { path, paint } => self.fill(path, paint, zoom),
+                // What is transparent would hide what is below it.
+                Item::Stroke { colour, style, .. } if colour.alpha <= 0.0 || !is_visible(style) => {
+                }
                 Item::Stroke {
                     path,
                     colour,
                     style,
                 } => {
-                    // What is transparent would hide what is below it.
-                    if colour.alpha <= 0.0 {
-                        continue;
-                    }
-                    let dashes: Vec<String> = style
-                        .dashes
+                    let (dashes, offset) = pattern(style, zoom).unwrap_or_default();
+                    let dashes: Vec<String> = dashes
                         .iter()
-                        .map(|length| Number(length * zoom).to_string())
+                        .map(|length| Number(*length).to_string())
                         .collect();
                     let _ = writeln!(
                         self.body,
@@ -145,7 +144,7 @@ impl Eps<'_> {
                         u8::from(style.cap == Cap::Round),
                         u8::from(style.join == Join::Round),
                         dashes.join(" "),
-                        Number(style.dash_offset * zoom)
+                        Number(offset)
                     );
                 }
                 Item::Text(text) => {

@@ -8,6 +8,9 @@ use crate::raster::fixed;
 /// The greatest number of characters of a text that are drawn.
 const MAX_CHARACTERS: usize = 100_000;
 
+/// The greatest size of a glyph in device pixels.
+const MAX_GLYPH: f64 = 4096.0;
+
 /// The logical box of a text in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extents {
@@ -287,7 +290,7 @@ pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Ro
         }
         GlyphRun {
             face: piece.face,
-            size: pixels * zoom,
+            size: (pixels * zoom).min(MAX_GLYPH),
             colour: piece.style.colour,
             length: (piece.end - piece.x) * zoom,
             glyphs: piece

@@ -57,3 +57,6 @@ fn device_size(picture: &Picture, options: &RenderOptions) -> Result<(f64, f64),
         Err(DrawError::Size { width, height })
     }
 }
+
+#[cfg(test)]
+mod tests;

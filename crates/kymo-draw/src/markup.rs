@@ -237,10 +237,9 @@ fn colour(value: &str) -> Option<Colour> {
         let number = u32::from_str_radix(digits, 16).ok()?;
         return match digits.len() {
             3 => Some(Colour::from_rgba(
-                [8, 4, 0]
-                    .iter()
-                    .fold(0, |rgba, shift| (rgba << 8) | ((number >> shift) & 15) * 17)
-                    << 8
+                [8, 4, 0].iter().fold(0, |rgba, shift| {
+                    (rgba << 8) | (((number >> shift) & 15) * 17)
+                }) << 8
                     | 255,
             )),
             6 => Some(Colour::from_rgba(number << 8 | 255)),

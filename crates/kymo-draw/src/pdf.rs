@@ -6,7 +6,7 @@ use crate::layout::{self, GlyphRun, Rotation};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
 };
-use crate::stroke::MITER_LIMIT;
+use crate::stroke::{MITER_LIMIT, is_visible, pattern};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pdf_writer::types::{
@@ -64,12 +64,18 @@ fn matrix(page: Rect) -> [f32; 6] {
     [1.0, 0.0, 0.0, -1.0, 0.0, page.y2]
 }
 
+/// A number that PDF can have.
+fn finite(value: f64) -> f32 {
+    if value.is_nan() {
+        0.0
+    } else {
+        value.clamp(-1e6, 1e6) as f32
+    }
+}
+
 /// Adds the steps of a path.
 fn trace(content: &mut Content, path: &Path, zoom: f64) {
-    let at = |point: Point| {
-        let limit = |value: f64| (value * zoom).clamp(-1e6, 1e6) as f32;
-        (limit(point.x), limit(point.y))
-    };
+    let at = |point: Point| (finite(point.x * zoom), finite(point.y * zoom));
     let mut begun = false;
     for segment in &path.segments {
         match *segment {
@@ -103,16 +109,22 @@ impl Document<'_> {
         for item in &picture.items {
             match item {
                 Item::Fill { path, paint } => self.fill(path, paint, self.zoom),
+                Item::Stroke { style, .. } if !is_visible(style) => {}
                 Item::Stroke {
                     path,
                     colour,
                     style,
                 } => {
+                    let (dashes, offset) = pattern(style, self.zoom).unwrap_or_default();
                     self.opacity(colour.alpha);
                     let zoom = self.zoom;
                     self.content
-                        .set_stroke_rgb(colour.red as f32, colour.green as f32, colour.blue as f32)
-                        .set_line_width((style.width * zoom) as f32)
+                        .set_stroke_rgb(
+                            finite(colour.red),
+                            finite(colour.green),
+                            finite(colour.blue),
+                        )
+                        .set_line_width(finite(style.width * zoom))
                         .set_line_cap(if style.cap == Cap::Round {
                             LineCapStyle::RoundCap
                         } else {
@@ -125,8 +137,8 @@ impl Document<'_> {
                         })
                         .set_miter_limit(MITER_LIMIT as f32)
                         .set_dash_pattern(
-                            style.dashes.iter().map(|length| (length * zoom) as f32),
-                            (style.dash_offset * zoom) as f32,
+                            dashes.iter().map(|length| finite(*length)),
+                            finite(offset),
                         );
                     trace(&mut self.content, path, zoom);
                     self.content.stroke();
@@ -213,8 +225,11 @@ impl Document<'_> {
 
     fn colour(&mut self, colour: Colour) {
         self.opacity(colour.alpha);
-        self.content
-            .set_fill_rgb(colour.red as f32, colour.green as f32, colour.blue as f32);
+        self.content.set_fill_rgb(
+            finite(colour.red),
+            finite(colour.green),
+            finite(colour.blue),
+        );
     }
 
     fn fill(&mut self, path: &Path, paint: &Paint, zoom: f64) {
@@ -229,7 +244,7 @@ impl Document<'_> {
                     return;
                 };
                 let even = stops.iter().all(|(_, colour)| colour.alpha == first.alpha);
-                let ends = [from.x, from.y, to.x, to.y].map(|value| (value * zoom) as f32);
+                let ends = [from.x, from.y, to.x, to.y].map(|value| finite(value * zoom));
                 let shading = self.shading(ends, stops, |colour| {
                     vec![colour.red, colour.green, colour.blue]
                 });
@@ -261,7 +276,7 @@ impl Document<'_> {
         let values = |colour: &Colour| {
             channels(colour)
                 .into_iter()
-                .map(|value| value as f32)
+                .map(finite)
                 .collect::<Vec<f32>>()
         };
         let mut functions = Vec::new();
@@ -317,8 +332,9 @@ impl Document<'_> {
     fn mask(&mut self, ends: [f32; 4], stops: &[(f64, Colour)]) {
         let shading = self.shading(ends, stops, |colour| vec![colour.alpha]);
         let (form, state) = (self.new_ref(), self.new_ref());
+        // The page is upside down already where the mask is set.
         let mut content = Content::new();
-        content.transform(matrix(self.page)).shading(Name(b"S"));
+        content.shading(Name(b"S"));
         let content = content.finish();
         let mut group = self.pdf.form_xobject(form, &content);
         group.bbox(self.page);
@@ -343,9 +359,9 @@ impl Document<'_> {
         self.content
             .set_fill_color_space(ColorSpaceOperand::DeviceRgb);
         self.content.set_fill_rgb(
-            run.colour.red as f32,
-            run.colour.green as f32,
-            run.colour.blue as f32,
+            finite(run.colour.red),
+            finite(run.colour.green),
+            finite(run.colour.blue),
         );
         self.content.begin_text();
         let size = run.size as f32;
@@ -367,8 +383,8 @@ impl Document<'_> {
                     -sin,
                     -sin,
                     -cos,
-                    glyph.origin.x as f32,
-                    glyph.origin.y as f32,
+                    finite(glyph.origin.x),
+                    finite(glyph.origin.y),
                 ])
                 .show(Str(&[code]));
         }

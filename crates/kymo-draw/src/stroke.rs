@@ -11,11 +11,34 @@ pub(crate) const MITER_LIMIT: f64 = 10.0;
 /// The greatest number of dashes of a path: with more, the line is drawn solid.
 const MAX_DASHES: f64 = 1_000_000.0;
 
+/// Whether a line has a width that can be drawn.
+pub(crate) fn is_visible(style: &Stroke) -> bool {
+    style.width.is_finite() && style.width > 0.0
+}
+
+/// Lengths of dashes and gaps, and the offset, zoomed; `None` if the line is solid or they make no
+/// sense.
+pub(crate) fn pattern(style: &Stroke, zoom: f64) -> Option<(Vec<f64>, f64)> {
+    let lengths: Vec<f64> = style.dashes.iter().map(|length| length * zoom).collect();
+    let offset = style.dash_offset * zoom;
+    let valid = lengths
+        .iter()
+        .all(|length| length.is_finite() && *length >= 0.0);
+    let odd = lengths.len() % 2 == 1;
+    let gaps: f64 = lengths
+        .iter()
+        .skip(usize::from(!odd))
+        .step_by(if odd { 1 } else { 2 })
+        .sum();
+    (valid && gaps > 0.0 && gaps.is_finite())
+        .then_some((lengths, if offset.is_finite() { offset } else { 0.0 }))
+}
+
 /// The area that a line covers.
 pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
     let mut polygons = Polygons::default();
     let half = style.width * zoom / 2.0;
-    if !(half.is_finite() && half > 0.0) {
+    if !is_visible(style) {
         return polygons;
     }
     let pen = Pen {
@@ -58,7 +81,7 @@ fn disc(radius: f64) -> Vec<Point> {
     } else {
         2.0 * PI / (1.0 - TOLERANCE / radius).acos()
     };
-    let count = (needed.ceil() as u32).next_multiple_of(2).clamp(4, 1000);
+    let count = (needed.ceil().clamp(4.0, 1000.0) as u32).next_multiple_of(2);
     (0..count)
         .map(|number| {
             let (sin, cos) = (2.0 * PI * f64::from(number) / f64::from(count)).sin_cos();
@@ -212,18 +235,11 @@ pub(crate) struct Dashes {
 impl Dashes {
     /// `None` if the line is solid.
     fn new(style: &Stroke, zoom: f64, points: &[Point], closed: bool) -> Option<Dashes> {
-        let mut lengths: Vec<f64> = style.dashes.iter().map(|length| length * zoom).collect();
+        let (mut lengths, offset) = pattern(style, zoom)?;
         if lengths.len() % 2 == 1 {
             lengths.extend_from_within(..);
         }
         let total: f64 = lengths.iter().sum();
-        let valid = lengths
-            .iter()
-            .all(|length| *length >= 0.0 && length.is_finite());
-        let gaps: f64 = lengths.iter().skip(1).step_by(2).sum();
-        if !valid || !(total > 0.0 && total.is_finite()) || gaps <= 0.0 {
-            return None;
-        }
         let mut way: f64 = points
             .windows(2)
             .map(|pair| (pair[1].x - pair[0].x).hypot(pair[1].y - pair[0].y))
@@ -234,14 +250,9 @@ impl Dashes {
         if way / total * lengths.len() as f64 > MAX_DASHES {
             return None;
         }
-        let offset = style.dash_offset * zoom;
         Some(Dashes {
             lengths,
-            offset: if offset.is_finite() {
-                offset.rem_euclid(total)
-            } else {
-                0.0
-            },
+            offset: offset.rem_euclid(total),
         })
     }
 

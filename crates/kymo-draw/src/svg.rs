@@ -6,7 +6,7 @@ use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke,
 };
 use crate::raster::{Fixed, fixed};
-use crate::stroke::MITER_LIMIT;
+use crate::stroke::{MITER_LIMIT, is_visible, pattern};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ pub fn svg(
         if !symbols.is_empty() {
             let _ = write!(out, "<g>\n{symbols}</g>\n");
         }
-        let _ = write!(out, "{}</defs>\n", writer.definitions);
+        let _ = writeln!(out, "{}</defs>", writer.definitions);
     }
     let _ = write!(out, "<g id=\"surface1\">\n{}</g>\n</svg>\n", writer.body);
     Ok(out.into_bytes())
@@ -70,7 +70,7 @@ impl std::fmt::Display for Number {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let value = if self.0.is_finite() { self.0 } else { 0.0 };
         let magnitude = value.abs();
-        let decimals = if magnitude >= 0.1 || magnitude < 1e-12 {
+        let decimals = if !(1e-12..0.1).contains(&magnitude) {
             6
         } else {
             (5.0 - magnitude.log10().floor()) as usize
@@ -303,6 +303,9 @@ impl<'a> Svg<'a> {
     }
 
     fn stroke(&mut self, path: &Path, colour: Colour, style: &Stroke) {
+        if !is_visible(style) {
+            return;
+        }
         let zoom = self.options.zoom;
         let cap = if style.cap == Cap::Round {
             "round"
@@ -321,19 +324,14 @@ impl<'a> Svg<'a> {
             Rgb(colour),
             Number(colour.alpha)
         );
-        if !style.dashes.is_empty() {
-            let dashes: Vec<String> = style
-                .dashes
+        if let Some((dashes, offset)) = pattern(style, zoom) {
+            let dashes: Vec<String> = dashes
                 .iter()
-                .map(|length| Number(length * zoom).to_string())
+                .map(|length| Number(*length).to_string())
                 .collect();
             let _ = write!(self.body, "stroke-dasharray:{};", dashes.join(","));
-            if style.dash_offset != 0.0 {
-                let _ = write!(
-                    self.body,
-                    "stroke-dashoffset:{};",
-                    Number(style.dash_offset * zoom)
-                );
+            if offset != 0.0 {
+                let _ = write!(self.body, "stroke-dashoffset:{};", Number(offset));
             }
         }
         let _ = writeln!(

@@ -9,6 +9,7 @@ mod collectd;
 mod containers;
 #[cfg(all(unix, target_has_atomic = "64"))]
 mod daemon;
+mod font;
 mod index_cache;
 mod logs;
 mod portable_rrd;
@@ -33,6 +34,7 @@ use kymo_machine::Machine;
 use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
+pub use font::font;
 pub use portable_rrd::portable_rrd;
 pub use view::view_request;
 
@@ -61,6 +63,7 @@ pub const CHECKS: &[Check] = &[
     ("rrd_words", rrd_words),
     ("view_request", view_request),
     ("tar", tar),
+    ("font", font),
     ("compressed", compressed),
     ("cpel", cpel),
     ("elog", elog),

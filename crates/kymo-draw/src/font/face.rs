@@ -143,6 +143,9 @@ pub(crate) struct Decorations {
     pub(crate) superscript: f64,
 }
 
+/// What is prepared for glyphs of a size in 64ths of a pixel; `None` if that failed.
+type Hinting = HashMap<(u32, TextMode), Option<Arc<HintingInstance>>>;
+
 /// A face of a font file.
 pub(crate) struct Face {
     data: Cow<'static, [u8]>,
@@ -156,7 +159,7 @@ pub(crate) struct Face {
     pub(crate) descent: f64,
     pub(crate) decorations: Decorations,
     /// Prepared hinting, by size and mode: preparing it costs as much as many glyphs.
-    hinting: Mutex<HashMap<(u32, TextMode), Option<Arc<HintingInstance>>>>,
+    hinting: Mutex<Hinting>,
 }
 
 impl Face {
@@ -185,8 +188,9 @@ impl Face {
 
     /// Reads a face of a file.
     pub(crate) fn read(path: &Path, index: u32) -> Result<Face, DrawError> {
+        let name = path.display().to_string();
         let failed = |reason: String| DrawError::Font {
-            name: path.display().to_string(),
+            name: name.clone(),
             reason,
         };
         let file = File::open(path).map_err(|error| failed(error.to_string()))?;

@@ -155,20 +155,6 @@ fn pixels_are_those_of_rrdtool() {
         let (width, height, expected) = pixels(&rrdtool.graph("PNG", case));
         (picture.width, picture.height) = (width, height);
         let file = kymo_draw::png(&picture, &fonts, &RenderOptions::default()).unwrap();
-        if let Ok(directory) = std::env::var("KYMO_DRAW_OUT") {
-            let name = case
-                .join(" ")
-                .replace('/', "")
-                .chars()
-                .take(40)
-                .collect::<String>();
-            std::fs::write(format!("{directory}/{name}.png"), &file).unwrap();
-            std::fs::write(
-                format!("{directory}/{name}.rrdtool.png"),
-                rrdtool.graph("PNG", case),
-            )
-            .unwrap();
-        }
         let (_, _, found) = pixels(&file);
         let differences: Vec<(usize, u8)> = found
             .chunks(3)
@@ -193,8 +179,8 @@ fn pixels_are_those_of_rrdtool() {
             differences.len(),
             worst.1
         );
-        if std::env::var("KYMO_DRAW_OUT").is_err() {
-            assert!(worst.1 <= 8, "worst {} at {x},{y} of {case:?}", worst.1);
-        }
+        // Zoomed corners lie anywhere between cairo's rows of samples, of which a pixel has 15.
+        let limit = if zoom == 1.0 { 8 } else { 17 };
+        assert!(worst.1 <= limit, "worst {} at {x},{y} of {case:?}", worst.1);
     }
 }

@@ -115,7 +115,7 @@ fn symbols(svg: &str) -> HashMap<String, &str> {
 }
 
 /// The items of cairo's SVG in device pixels; its size is left to the caller.
-pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
+pub(crate) fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
     let known = calibration(fonts, zoom);
     let symbols = symbols(svg);
     let mut gradients: HashMap<String, Paint> = HashMap::new();
@@ -171,21 +171,16 @@ pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
             });
         } else if line.starts_with("  <use") {
             let outline = symbols[&attribute(line, "xlink:href").unwrap()[1..]];
-            let shown = known.get(outline).unwrap_or_else(|| {
-                let count = outline.split(' ').count();
-                let near: Vec<&String> = known
-                    .keys()
-                    .filter(|key| {
-                        key.split(' ').take(4).eq(outline.split(' ').take(4))
-                            && key.split(' ').count() == count
-                    })
-                    .collect();
-                panic!("kymo has no outline {outline}\nonly {near:?}")
-            });
+            let shown = known
+                .get(outline)
+                .unwrap_or_else(|| panic!("{line} has an outline that kymo does not have"));
             let [x, y]: [f64; 2] =
                 ["x", "y"].map(|name| attribute(line, name).unwrap().parse().unwrap());
             let ascent = fonts.metrics(&Font::new(shown.size * zoom)).ascent;
             let (sin, cos) = shown.angle.to_radians().sin_cos();
+            // Glyphs are at whole pixels in PNG; here each is a text, and the origin of a text is
+            // rounded to a 256th before.
+            let (x, y) = ((x + 0.5).floor(), (y + 0.5).floor());
             let (x, y) = (x - (sin * ascent).round(), y - (cos * ascent).round());
             let mut text = Text::new(
                 shown.character,
