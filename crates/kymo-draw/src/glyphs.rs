@@ -25,8 +25,14 @@ pub(crate) fn mask(glyph: &Glyph, rotation: Rotation, smooth: bool) -> Option<Ma
     let lines = lines(glyph, rotation);
     let xs = lines.iter().flat_map(|(from, to)| [from.0, to.0]);
     let ys = lines.iter().flat_map(|(from, to)| [from.1, to.1]);
-    let (left, right) = (xs.clone().min()?.div_euclid(ONE), xs.max()?.div_euclid(ONE) + 1);
-    let (bottom, top) = (ys.clone().min()?.div_euclid(ONE), ys.max()?.div_euclid(ONE) + 1);
+    let (left, right) = (
+        xs.clone().min()?.div_euclid(ONE),
+        xs.max()?.div_euclid(ONE) + 1,
+    );
+    let (bottom, top) = (
+        ys.clone().min()?.div_euclid(ONE),
+        ys.max()?.div_euclid(ONE) + 1,
+    );
     if right - left > MAX_SIDE || top - bottom > MAX_SIDE {
         return None;
     }
@@ -47,10 +53,24 @@ pub(crate) fn mask(glyph: &Glyph, rotation: Rotation, smooth: bool) -> Option<Ma
             cover += height;
             let level = (cover * 2 * ONE - area) >> 9;
             let level = if level < 0 { !level } else { level }.min(255) as u8;
-            coverage.push(if smooth { level } else if level >= 128 { 255 } else { 0 });
+            coverage.push(if smooth {
+                level
+            } else if level >= 128 {
+                255
+            } else {
+                0
+            });
         }
     }
-    Some(Mask { bounds: Bounds { left, top: -top, right, bottom: -bottom }, coverage })
+    Some(Mask {
+        bounds: Bounds {
+            left,
+            top: -top,
+            right,
+            bottom: -bottom,
+        },
+        coverage,
+    })
 }
 
 /// The outline as lines in 256ths of a pixel, y up.
@@ -83,13 +103,18 @@ fn lines(glyph: &Glyph, rotation: Rotation) -> Vec<((i32, i32), (i32, i32))> {
                     Some(Verb::Quad(next, _)) if implied(control, to, *next) => {
                         // In 64ths, downwards: FreeType moves a glyph to positive coordinates first.
                         let middle = |a: i32, b: i32| (a / 4 + b / 4).div_euclid(2) * 4;
-                        (middle(at(control).0, at(*next).0), middle(at(control).1, at(*next).1))
+                        (
+                            middle(at(control).0, at(*next).0),
+                            middle(at(control).1, at(*next).1),
+                        )
                     }
                     _ => at(to),
                 };
                 quad(from, at(control), end, |to| line(&mut from, to));
             }
-            Verb::Curve(first, second, to) => cubic(from, at(first), at(second), at(to), |to| line(&mut from, to)),
+            Verb::Curve(first, second, to) => cubic(from, at(first), at(second), at(to), |to| {
+                line(&mut from, to)
+            }),
             Verb::Close => line(&mut from, begin),
         }
     }
@@ -119,12 +144,23 @@ fn quad(from: (i32, i32), control: (i32, i32), to: (i32, i32), mut line: impl Fn
             let ahead = i64::from(b - a) * 2 * step * count + bend * step * step;
             (i64::from(a) + (ahead >> (2 * shift))) as i32
         };
-        line(if step == count { to } else { (point(from.0, control.0, bx), point(from.1, control.1, by)) });
+        line(if step == count {
+            to
+        } else {
+            (point(from.0, control.0, bx), point(from.1, control.1, by))
+        });
     }
 }
 
-fn cubic(from: (i32, i32), first: (i32, i32), second: (i32, i32), to: (i32, i32), mut line: impl FnMut((i32, i32))) {
-    let distance = |a: i32, b: i32, c: i32| (f64::from(a) - 2.0 * f64::from(b) + f64::from(c)).abs();
+fn cubic(
+    from: (i32, i32),
+    first: (i32, i32),
+    second: (i32, i32),
+    to: (i32, i32),
+    mut line: impl FnMut((i32, i32)),
+) {
+    let distance =
+        |a: i32, b: i32, c: i32| (f64::from(a) - 2.0 * f64::from(b) + f64::from(c)).abs();
     let worst = [
         distance(from.0, first.0, second.0),
         distance(from.1, first.1, second.1),
@@ -132,15 +168,22 @@ fn cubic(from: (i32, i32), first: (i32, i32), second: (i32, i32), to: (i32, i32)
         distance(first.1, second.1, to.1),
     ];
     // Lines stay within a 16th of a pixel of the curve.
-    let steps = (worst.into_iter().fold(0.0, f64::max) * 6.0 / 8.0 / 16.0).sqrt().ceil().clamp(1.0, 200.0) as i32;
+    let steps = (worst.into_iter().fold(0.0, f64::max) * 6.0 / 8.0 / 16.0)
+        .sqrt()
+        .ceil()
+        .clamp(1.0, 200.0) as i32;
     for step in 1..=steps {
         let t = f64::from(step) / f64::from(steps);
         let u = 1.0 - t;
         let mix = |a: i32, b: i32, c: i32, d: i32| {
             let (a, b, c, d) = (f64::from(a), f64::from(b), f64::from(c), f64::from(d));
-            (u * u * u * a + 3.0 * u * u * t * b + 3.0 * u * t * t * c + t * t * t * d).round() as i32
+            (u * u * u * a + 3.0 * u * u * t * b + 3.0 * u * t * t * c + t * t * t * d).round()
+                as i32
         };
-        line((mix(from.0, first.0, second.0, to.0), mix(from.1, first.1, second.1, to.1)));
+        line((
+            mix(from.0, first.0, second.0, to.0),
+            mix(from.1, first.1, second.1, to.1),
+        ));
     }
 }
 
@@ -201,7 +244,11 @@ impl Cells {
             }
             let next = if dx == 0 { (at.0, next.1) } else { next };
             self.add((x, y), at, next);
-            at = if step.0 == 0 { (next.0, enter) } else { (enter, next.1) };
+            at = if step.0 == 0 {
+                (next.0, enter)
+            } else {
+                (enter, next.1)
+            };
             (x, y) = (x + step.0, y + step.1);
         }
         self.add((x, y), at, (to.0 - x * ONE, to.1 - y * ONE));

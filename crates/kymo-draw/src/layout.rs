@@ -51,7 +51,11 @@ pub(crate) struct Rotation {
 impl Rotation {
     /// Counter-clockwise, in degrees; exact for right angles.
     pub(crate) fn new(degrees: f64) -> Rotation {
-        let degrees = if degrees.is_finite() { degrees.rem_euclid(360.0) } else { 0.0 };
+        let degrees = if degrees.is_finite() {
+            degrees.rem_euclid(360.0)
+        } else {
+            0.0
+        };
         let (sin, cos) = match degrees {
             0.0 => (0.0, 1.0),
             90.0 => (1.0, 0.0),
@@ -93,18 +97,30 @@ struct Laid {
 
 fn runs(fonts: &Fonts, text: &Text) -> Vec<Run> {
     let style = RunStyle::plain(&text.font, text.colour);
-    let plain = vec![Run { text: text.text.clone(), style: style.clone() }];
+    let plain = vec![Run {
+        text: text.text.clone(),
+        style: style.clone(),
+    }];
     if !text.markup {
         return plain;
     }
     markup::parse(&text.text, style).unwrap_or_else(|error| {
-        fonts.warn(format!("cannot read markup `{}`: {error}; it is shown as plain text", text.text));
+        fonts.warn(format!(
+            "cannot read markup `{}`: {error}; it is shown as plain text",
+            text.text
+        ));
         plain
     })
 }
 
 fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
-    let mut laid = Laid { pieces: Vec::new(), extents: Extents { width: 0.0, height: 0.0 } };
+    let mut laid = Laid {
+        pieces: Vec::new(),
+        extents: Extents {
+            width: 0.0,
+            height: 0.0,
+        },
+    };
     let mut line = Vec::new();
     let mut x = 0.0;
     let mut left = MAX_CHARACTERS;
@@ -123,7 +139,8 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
                 for character in word.chars().take(left) {
                     let (face, glyph) = fonts.glyph_of(face, character);
                     let pixels = run.style.font.pixels();
-                    let advance = units((fonts.face(face).advance(glyph, pixels) * zoom).round() / zoom);
+                    let advance =
+                        units((fonts.face(face).advance(glyph, pixels) * zoom).round() / zoom);
                     if piece.as_ref().is_none_or(|piece| piece.face != face) {
                         let next = Piece::new(fonts, face, &run.style, x);
                         line.extend(piece.replace(next));
@@ -146,11 +163,18 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
 
 fn next_tab(fonts: &Fonts, text: &Text, x: f64) -> f64 {
     let space = fonts.text_width(&text.font, " ").max(1.0);
-    let TabStops { first, step } = text.tabs.unwrap_or(TabStops { first: space * 8.0, step: space * 8.0 });
+    let TabStops { first, step } = text.tabs.unwrap_or(TabStops {
+        first: space * 8.0,
+        step: space * 8.0,
+    });
     if !(step > 0.0 && step.is_finite() && first.is_finite()) {
         return x + space;
     }
-    if x < first { first } else { units(first + ((x - first) / step).floor() * step + step) }
+    if x < first {
+        first
+    } else {
+        units(first + ((x - first) / step).floor() * step + step)
+    }
 }
 
 impl Piece {
@@ -183,7 +207,9 @@ impl Laid {
         let (ascent, descent) = if line.is_empty() {
             (base.ascent, base.descent)
         } else {
-            line.iter().fold((0.0f64, 0.0f64), |(top, bottom), piece| (top.max(piece.top), bottom.max(piece.bottom)))
+            line.iter().fold((0.0f64, 0.0f64), |(top, bottom), piece| {
+                (top.max(piece.top), bottom.max(piece.bottom))
+            })
         };
         let top = self.extents.height;
         for mut piece in line {
@@ -222,13 +248,21 @@ pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Ro
     };
     let offset = rotation.apply(-left, -top);
     let snap = |value: f64| f64::from(fixed(value * zoom)) / 256.0;
-    let corner = Point::new(snap(text.origin.x + offset.x), snap(text.origin.y + offset.y));
+    let corner = Point::new(
+        snap(text.origin.x + offset.x),
+        snap(text.origin.y + offset.y),
+    );
     let at = |x: f64, y: f64| {
         let offset = rotation.apply(x * zoom, y * zoom);
         Point::new(corner.x + offset.x, corner.y + offset.y)
     };
     let area = |left: f64, top: f64, right: f64, bottom: f64| {
-        Path::polygon([at(left, top), at(right, top), at(right, bottom), at(left, bottom)])
+        Path::polygon([
+            at(left, top),
+            at(right, top),
+            at(right, bottom),
+            at(left, bottom),
+        ])
     };
     let runs = pieces.into_iter().map(|piece| {
         let pixels = piece.style.font.pixels();
@@ -240,10 +274,16 @@ pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Ro
         };
         let mut lines = Vec::new();
         if piece.style.underline {
-            lines.push(band(decorations.underline_top, decorations.underline_thickness));
+            lines.push(band(
+                decorations.underline_top,
+                decorations.underline_thickness,
+            ));
         }
         if piece.style.strikethrough {
-            lines.push(band(-decorations.strikeout_top, decorations.strikeout_thickness));
+            lines.push(band(
+                -decorations.strikeout_top,
+                decorations.strikeout_thickness,
+            ));
         }
         GlyphRun {
             face: piece.face,
@@ -259,7 +299,10 @@ pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Ro
                     origin: at(*x, baseline),
                 })
                 .collect(),
-            background: piece.style.background.map(|colour| (area(piece.x, piece.top, piece.end, piece.bottom), colour)),
+            background: piece
+                .style
+                .background
+                .map(|colour| (area(piece.x, piece.top, piece.end, piece.bottom), colour)),
             lines,
         }
     });

@@ -18,11 +18,12 @@
 //! # Ok::<(), kymo_draw::DrawError>(())
 //! ```
 
+mod embed;
+mod eps;
 mod font;
+mod glyphs;
 mod layout;
 mod markup;
-mod eps;
-mod glyphs;
 mod pdf;
 mod picture;
 mod png;
@@ -30,9 +31,9 @@ mod raster;
 mod stroke;
 mod svg;
 
+pub use eps::eps;
 pub use font::{BUILT_IN_FAMILY, Font, FontMetrics, Fonts, PIXELS_PER_POINT};
 pub use layout::Extents;
-pub use eps::eps;
 pub use pdf::pdf;
 pub use picture::*;
 pub use png::png;
@@ -40,12 +41,22 @@ pub use svg::svg;
 
 /// The size of a rendered picture in device pixels.
 fn device_size(picture: &Picture, options: &RenderOptions) -> Result<(f64, f64), DrawError> {
-    let (width, height) = (f64::from(picture.width) * options.zoom, f64::from(picture.height) * options.zoom);
+    let (width, height) = (
+        f64::from(picture.width) * options.zoom,
+        f64::from(picture.height) * options.zoom,
+    );
     let side = f64::from(MAX_SIDE);
     // Comparisons with what is not a number fail.
-    if width <= side && height <= side && width * height <= f64::from(MAX_PIXELS) && options.zoom > 0.0 {
+    if width <= side
+        && height <= side
+        && width * height <= f64::from(MAX_PIXELS)
+        && options.zoom > 0.0
+    {
         Ok((width, height))
     } else {
         Err(DrawError::Size { width, height })
     }
 }
+
+#[cfg(test)]
+mod tests;

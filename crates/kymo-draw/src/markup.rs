@@ -61,26 +61,40 @@ pub(crate) fn parse(text: &str, base: RunStyle) -> Result<Vec<Run>, String> {
     let mut styles = vec![base];
     let mut runs: Vec<Run> = Vec::new();
     loop {
-        let style = styles.last().ok_or("more tags are closed than opened")?.clone();
+        let style = styles
+            .last()
+            .ok_or("more tags are closed than opened")?
+            .clone();
         let mut add = |text: &str| match runs.last_mut() {
             Some(run) if run.style == style => run.text.push_str(text),
-            _ => runs.push(Run { text: text.to_owned(), style: style.clone() }),
+            _ => runs.push(Run {
+                text: text.to_owned(),
+                style: style.clone(),
+            }),
         };
         match reader.read_event().map_err(|error| error.to_string())? {
             Event::Text(text) => add(&text),
             Event::CData(text) => add(&text),
-            Event::GeneralRef(entity) => match entity.resolve_char_ref().map_err(|error| error.to_string())? {
+            Event::GeneralRef(entity) => match entity
+                .resolve_char_ref()
+                .map_err(|error| error.to_string())?
+            {
                 Some(character) => add(character.encode_utf8(&mut [0; 4])),
                 None => {
                     let name: &str = &entity;
-                    add(resolve_xml_entity(name).ok_or_else(|| format!("unknown entity `&{name};`"))?);
+                    add(resolve_xml_entity(name)
+                        .ok_or_else(|| format!("unknown entity `&{name};`"))?);
                 }
             },
             Event::Start(tag) => {
                 let style = tagged(style, &tag, size)?;
                 styles.push(style);
             }
-            Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+            Event::Empty(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::DocType(_) => {}
             Event::End(_) => {
                 styles.pop();
             }
@@ -122,19 +136,34 @@ fn span(style: &mut RunStyle, key: &str, value: &str, base: f64) -> Result<(), S
         "font" | "font_desc" => style.font = Font::parse(value, style.font.size),
         "face" | "font_family" => value.clone_into(&mut style.font.family),
         "size" | "font_size" => {
-            style.font.size = size(&lower, style.font.size, base).filter(|size| size.is_finite() && *size > 0.0).ok_or_else(wrong)?;
+            style.font.size = size(&lower, style.font.size, base)
+                .filter(|size| size.is_finite() && *size > 0.0)
+                .ok_or_else(wrong)?;
         }
         "weight" | "font_weight" => {
             style.font.bold = match lower.parse::<u32>() {
                 Ok(weight) => weight >= 600,
-                Err(_) => matches!(lower.as_str(), "bold" | "semibold" | "ultrabold" | "heavy" | "ultraheavy"),
+                Err(_) => matches!(
+                    lower.as_str(),
+                    "bold" | "semibold" | "ultrabold" | "heavy" | "ultraheavy"
+                ),
             };
         }
-        "style" | "font_style" => style.font.italic = matches!(lower.as_str(), "italic" | "oblique"),
-        "foreground" | "fgcolor" | "color" => {
-            style.colour = colour(&lower).ok_or_else(wrong)?.with_alpha(style.colour.alpha);
+        "style" | "font_style" => {
+            style.font.italic = matches!(lower.as_str(), "italic" | "oblique")
         }
-        "background" | "bgcolor" => style.background = Some(colour(&lower).ok_or_else(wrong)?.with_alpha(style.colour.alpha)),
+        "foreground" | "fgcolor" | "color" => {
+            style.colour = colour(&lower)
+                .ok_or_else(wrong)?
+                .with_alpha(style.colour.alpha);
+        }
+        "background" | "bgcolor" => {
+            style.background = Some(
+                colour(&lower)
+                    .ok_or_else(wrong)?
+                    .with_alpha(style.colour.alpha),
+            )
+        }
         "underline" => style.underline = lower != "none",
         "strikethrough" => style.strikethrough = lower == "true",
         "rise" => {
@@ -142,7 +171,12 @@ fn span(style: &mut RunStyle, key: &str, value: &str, base: f64) -> Result<(), S
                 Some(points) => points.parse::<f64>(),
                 None => lower.parse::<f64>().map(|units| units / 1024.0),
             };
-            style.rise = Rise::Points(points.ok().filter(|points| points.is_finite()).ok_or_else(wrong)?);
+            style.rise = Rise::Points(
+                points
+                    .ok()
+                    .filter(|points| points.is_finite())
+                    .ok_or_else(wrong)?,
+            );
         }
         "alpha" | "fgalpha" => {
             let alpha = match lower.strip_suffix('%') {
@@ -152,8 +186,19 @@ fn span(style: &mut RunStyle, key: &str, value: &str, base: f64) -> Result<(), S
             style.colour.alpha = alpha.map_err(|_| wrong())?.clamp(0.0, 1.0);
         }
         // These change nothing in left-to-right text of one face.
-        "lang" | "gravity" | "gravity_hint" | "fallback" | "variant" | "font_variant" | "stretch" | "font_stretch"
-        | "underline_color" | "strikethrough_color" | "letter_spacing" | "font_features" | "insert_hyphens" => {}
+        "lang"
+        | "gravity"
+        | "gravity_hint"
+        | "fallback"
+        | "variant"
+        | "font_variant"
+        | "stretch"
+        | "font_stretch"
+        | "underline_color"
+        | "strikethrough_color"
+        | "letter_spacing"
+        | "font_features"
+        | "insert_hyphens" => {}
         _ => return Err(format!("unknown attribute `{key}`")),
     }
     Ok(())
@@ -174,7 +219,10 @@ fn size(value: &str, current: f64, base: f64) -> Option<f64> {
             return if let Some(points) = value.strip_suffix("pt") {
                 points.parse().ok()
             } else if let Some(percent) = value.strip_suffix('%') {
-                percent.parse::<f64>().ok().map(|percent| percent / 100.0 * current)
+                percent
+                    .parse::<f64>()
+                    .ok()
+                    .map(|percent| percent / 100.0 * current)
             } else {
                 value.parse::<f64>().ok().map(|units| units / 1024.0)
             };
@@ -189,7 +237,11 @@ fn colour(value: &str) -> Option<Colour> {
         let number = u32::from_str_radix(digits, 16).ok()?;
         return match digits.len() {
             3 => Some(Colour::from_rgba(
-                [8, 4, 0].iter().fold(0, |rgba, shift| (rgba << 8) | ((number >> shift) & 15) * 17) << 8 | 255,
+                [8, 4, 0]
+                    .iter()
+                    .fold(0, |rgba, shift| (rgba << 8) | ((number >> shift) & 15) * 17)
+                    << 8
+                    | 255,
             )),
             6 => Some(Colour::from_rgba(number << 8 | 255)),
             _ => None,

@@ -20,7 +20,11 @@ use std::io::Write;
 /// let options = RenderOptions { zoom: 2.0, ..RenderOptions::default() };
 /// assert!(kymo_draw::png(&Picture::new(60_000, 60_000), &Fonts::new(), &options).is_err());
 /// ```
-pub fn png(picture: &Picture, fonts: &Fonts, options: &RenderOptions) -> Result<Vec<u8>, DrawError> {
+pub fn png(
+    picture: &Picture,
+    fonts: &Fonts,
+    options: &RenderOptions,
+) -> Result<Vec<u8>, DrawError> {
     let (width, height) = crate::device_size(picture, options)?;
     let mut canvas = Canvas::new(width as u32, height as u32);
     canvas.draw(picture, fonts, options);
@@ -43,14 +47,21 @@ fn encode(canvas: Canvas, level: u32) -> Vec<u8> {
     for row in canvas.pixels.chunks(width) {
         raw.clear();
         if opaque {
-            raw.extend(row.iter().flat_map(|[red, green, blue, _]| [*red, *green, *blue]));
+            raw.extend(
+                row.iter()
+                    .flat_map(|[red, green, blue, _]| [*red, *green, *blue]),
+            );
         } else {
             raw.extend(row.iter().flat_map(|pixel| straight(*pixel)));
         }
         // Rows of a graph are equal to the one above or have runs of one colour; differences to
         // the pixel above make both short.
         filtered.push(2);
-        filtered.extend(raw.iter().zip(&before).map(|(now, above)| now.wrapping_sub(*above)));
+        filtered.extend(
+            raw.iter()
+                .zip(&before)
+                .map(|(now, above)| now.wrapping_sub(*above)),
+        );
         std::mem::swap(&mut raw, &mut before);
     }
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
@@ -66,7 +77,9 @@ fn straight([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     if alpha == 0 {
         return [0; 4];
     }
-    let divide = |value: u8| ((u32::from(value) * 255 + u32::from(alpha) / 2) / u32::from(alpha)).min(255) as u8;
+    let divide = |value: u8| {
+        ((u32::from(value) * 255 + u32::from(alpha) / 2) / u32::from(alpha)).min(255) as u8
+    };
     [divide(red), divide(green), divide(blue), alpha]
 }
 
@@ -79,4 +92,3 @@ fn chunk(file: &mut Vec<u8>, name: &[u8; 4], data: &[u8]) {
     let sum = crc32fast::hash(&file[begin..]);
     file.extend(sum.to_be_bytes());
 }
-

@@ -9,13 +9,17 @@ use crate::picture::{Path, Point, Segment};
 /// One pixel in fixed point.
 pub(crate) const ONE: i32 = 256;
 /// Rows of samples in a pixel, for shapes that are not rectilinear.
-const ROWS: i64 = 15;
+const ROWS: i32 = 15;
 /// Coordinates are limited to this many pixels, far outside of any picture.
 const FAR: f64 = 4_000_000.0;
 
 /// A coordinate in 256ths of a pixel.
 pub(crate) fn fixed(value: f64) -> i32 {
-    if value.is_nan() { 0 } else { (value.clamp(-FAR, FAR) * f64::from(ONE)).round_ties_even() as i32 }
+    if value.is_nan() {
+        0
+    } else {
+        (value.clamp(-FAR, FAR) * f64::from(ONE)).round_ties_even() as i32
+    }
 }
 
 /// A point in 256ths of a pixel.
@@ -33,17 +37,34 @@ struct Edge {
     top: Fixed,
     bottom: Fixed,
     winding: i32,
+    rows: (i32, i32),
 }
 
 impl Edge {
-    /// Where the edge is at a height, given in 30ths of a 256th so that samples lie on integers.
-    fn x_at(&self, y30: i64) -> i32 {
-        let (dx, dy) = (i64::from(self.bottom.0 - self.top.0), i64::from(self.bottom.1 - self.top.1));
+    /// Where the edge is at a height in rows of samples, which is given twice so that the middle of
+    /// a row is whole; a pixel has `unit` rows.
+    fn x_at(&self, twice: i64, unit: i32) -> i32 {
+        let (dx, dy) = (
+            i64::from(self.bottom.0 - self.top.0),
+            i64::from(self.bottom.1 - self.top.1),
+        );
         if dx == 0 {
             return self.top.0;
         }
-        let down = y30 - i64::from(self.top.1) * 30;
-        (i64::from(self.top.0) + (dx * down).div_euclid(dy * 30)) as i32
+        let down = twice * i64::from(ONE) - i64::from(self.top.1) * 2 * i64::from(unit);
+        let over = dy * 2 * i64::from(unit);
+        let right = match dx.checked_mul(down) {
+            Some(product) => product.div_euclid(over),
+            // Lines that lead far out of the picture.
+            None => (i128::from(dx) * i128::from(down)).div_euclid(i128::from(over)) as i64,
+        };
+        (i64::from(self.top.0) + right) as i32
+    }
+
+    /// The rows of samples that the edge crosses: its ends are rounded, as by cairo.
+    fn set_rows(&mut self, unit: i32) {
+        let row = |y: i32| ((i64::from(y) * i64::from(unit) + 128) >> 8) as i32;
+        self.rows = (row(self.top.1), row(self.bottom.1));
     }
 }
 
@@ -104,9 +125,19 @@ impl Polygons {
         }
         self.oblique |= from.0 != to.0;
         self.edges.push(if from.1 < to.1 {
-            Edge { top: from, bottom: to, winding: 1 }
+            Edge {
+                top: from,
+                bottom: to,
+                winding: 1,
+                rows: (0, 0),
+            }
         } else {
-            Edge { top: to, bottom: from, winding: -1 }
+            Edge {
+                top: to,
+                bottom: from,
+                winding: -1,
+                rows: (0, 0),
+            }
         });
     }
 
@@ -114,7 +145,10 @@ impl Polygons {
     pub(crate) fn of_path(path: &Path, zoom: f64) -> Polygons {
         let mut polygons = Polygons::default();
         for (points, _) in flatten(path, zoom) {
-            let points: Vec<Fixed> = points.iter().map(|point| (fixed(point.x), fixed(point.y))).collect();
+            let points: Vec<Fixed> = points
+                .iter()
+                .map(|point| (fixed(point.x), fixed(point.y)))
+                .collect();
             polygons.add(&points);
         }
         polygons
@@ -122,12 +156,19 @@ impl Polygons {
 
     /// The rectangle of whole pixels that the polygons are, if they are one.
     pub(crate) fn whole_pixels(&self) -> Option<Bounds> {
-        let [first, second] = self.edges[..] else { return None };
+        let [first, second] = self.edges[..] else {
+            return None;
+        };
         let same = !self.oblique
-            && (first.top.1, first.bottom.1, first.winding) == (second.top.1, second.bottom.1, -second.winding);
+            && (first.top.1, first.bottom.1, first.winding)
+                == (second.top.1, second.bottom.1, -second.winding);
         let (left, right) = (first.top.0.min(second.top.0), first.top.0.max(second.top.0));
         let (top, bottom) = (first.top.1, first.bottom.1);
-        (same && [left, right, top, bottom].iter().all(|side| side % ONE == 0)).then_some(Bounds {
+        (same
+            && [left, right, top, bottom]
+                .iter()
+                .all(|side| side % ONE == 0))
+        .then_some(Bounds {
             left: left / ONE,
             top: top / ONE,
             right: right / ONE,
@@ -137,37 +178,53 @@ impl Polygons {
 
     /// Calls `row` for each row of pixels that is touched inside of `clip`, with its first pixel
     /// and the coverage of each pixel. Without `smooth`, a pixel is covered if its centre is.
-    pub(crate) fn cover(mut self, clip: Bounds, smooth: bool, mut row: impl FnMut(i32, i32, &[u8])) {
+    pub(crate) fn cover(
+        mut self,
+        clip: Bounds,
+        smooth: bool,
+        mut row: impl FnMut(i32, i32, &[u8]),
+    ) {
         if clip.is_empty() || self.edges.is_empty() {
             return;
         }
-        let highest = self.edges.iter().map(|edge| edge.top.1).min().unwrap_or(0);
-        let lowest = self.edges.iter().map(|edge| edge.bottom.1).max().unwrap_or(0);
-        let first = clip.top.max(highest.div_euclid(ONE));
-        let end = clip.bottom.min(lowest.div_euclid(ONE) + 1);
-        self.edges.sort_by_key(|edge| edge.top.1);
+        let unit = if smooth && self.oblique { ROWS } else { ONE };
+        self.edges.iter_mut().for_each(|edge| edge.set_rows(unit));
+        self.edges.retain(|edge| edge.rows.0 < edge.rows.1);
+        let highest = self.edges.iter().map(|edge| edge.rows.0).min().unwrap_or(0);
+        let lowest = self.edges.iter().map(|edge| edge.rows.1).max().unwrap_or(0);
+        let first = clip.top.max(highest.div_euclid(unit));
+        let end = clip.bottom.min(lowest.div_euclid(unit) + 1);
+        self.edges.sort_by_key(|edge| edge.rows.0);
         let mut waiting = self.edges.iter().copied().peekable();
         let mut active: Vec<Edge> = Vec::new();
         let mut line = Line::new(clip);
         let mut heights = Vec::new();
         let mut crossings = Vec::new();
         for y in first..end {
-            let (top, bottom) = (y * ONE, y.saturating_add(1).saturating_mul(ONE));
-            active.retain(|edge| edge.bottom.1 > top);
-            while let Some(edge) = waiting.next_if(|edge| edge.top.1 < bottom) {
-                if edge.bottom.1 > top {
+            let (top, bottom) = (y * unit, (y + 1) * unit);
+            active.retain(|edge| edge.rows.1 > top);
+            while let Some(edge) = waiting.next_if(|edge| edge.rows.0 < bottom) {
+                if edge.rows.1 > top {
                     active.push(edge);
                 }
             }
             if active.is_empty() {
                 continue;
             }
-            self_samples(&active, (top, bottom), (self.oblique, smooth), &mut heights);
+            heights.clear();
+            if unit == ROWS {
+                heights.extend((top..bottom).map(|row| (2 * i64::from(row) + 1, 1)));
+            } else if smooth {
+                bands(&active, top, bottom, &mut heights);
+            } else {
+                heights.push((i64::from(top) * 2 + i64::from(ONE), ONE));
+            }
             for (sample, weight) in &heights {
                 crossings.clear();
                 crossings.extend(active.iter().filter_map(|edge| {
-                    let within = i64::from(edge.top.1) * 30 <= *sample && *sample < i64::from(edge.bottom.1) * 30;
-                    within.then(|| (edge.x_at(*sample), edge.winding))
+                    let within = i64::from(edge.rows.0) * 2 < *sample
+                        && *sample <= i64::from(edge.rows.1) * 2;
+                    within.then(|| (edge.x_at(*sample, unit), edge.winding))
                 }));
                 crossings.sort_unstable();
                 let mut winding = 0;
@@ -182,28 +239,26 @@ impl Polygons {
                     }
                 }
             }
-            let whole = if smooth && self.oblique { ROWS as i32 } else { ONE };
-            line.finish(whole, |x, coverage| row(y, x, coverage));
+            line.finish(unit, |x, coverage| row(y, x, coverage));
         }
     }
 }
 
-/// Heights at which a row of pixels is sampled, in 30ths of a 256th, and how much each counts.
-fn self_samples(active: &[Edge], (top, bottom): (i32, i32), (oblique, smooth): (bool, bool), heights: &mut Vec<(i64, i32)>) {
-    heights.clear();
-    if !smooth {
-        heights.push((i64::from(top + ONE / 2) * 30, ONE));
-    } else if oblique {
-        // 256 * 30 / 15 = 512 between samples.
-        heights.extend((0..ROWS).map(|number| (i64::from(top) * 30 + number * 512 + 256, 1)));
-    } else {
-        let mut ends: Vec<i32> = active.iter().flat_map(|edge| [edge.top.1, edge.bottom.1]).collect();
-        ends.retain(|end| (top..bottom).contains(end));
-        ends.extend([top, bottom]);
-        ends.sort_unstable();
-        ends.dedup();
-        heights.extend(ends.windows(2).map(|pair| (i64::from(pair[0]) * 30 + 15, pair[1] - pair[0])));
-    }
+/// The middle of each band of a row of pixels in which no edge begins or ends, twice, and its
+/// height: in a band, rectilinear shapes are rectangles.
+fn bands(active: &[Edge], top: i32, bottom: i32, heights: &mut Vec<(i64, i32)>) {
+    let mut ends: Vec<i32> = active
+        .iter()
+        .flat_map(|edge| [edge.rows.0, edge.rows.1])
+        .collect();
+    ends.retain(|end| (top..bottom).contains(end));
+    ends.extend([top, bottom]);
+    ends.sort_unstable();
+    ends.dedup();
+    heights.extend(
+        ends.windows(2)
+            .map(|pair| (i64::from(pair[0]) + i64::from(pair[1]), pair[1] - pair[0])),
+    );
 }
 
 /// Coverage of one row of pixels: the differences from pixel to pixel.
@@ -217,7 +272,12 @@ struct Line {
 impl Line {
     fn new(clip: Bounds) -> Line {
         let width = (clip.right - clip.left) as usize;
-        Line { clip, differences: vec![0; width + 2], touched: (usize::MAX, 0), coverage: Vec::new() }
+        Line {
+            clip,
+            differences: vec![0; width + 2],
+            touched: (usize::MAX, 0),
+            coverage: Vec::new(),
+        }
     }
 
     /// Adds the pixels between two places.
@@ -225,7 +285,11 @@ impl Line {
         let limit = |x: i32| {
             let x = x.clamp(self.clip.left * ONE, self.clip.right * ONE) - self.clip.left * ONE;
             // The centre of a pixel decides: from there on, it is covered whole.
-            if smooth { x } else { (x + ONE / 2 - 1).div_euclid(ONE) * ONE }
+            if smooth {
+                x
+            } else {
+                (x + ONE / 2 - 1).div_euclid(ONE) * ONE
+            }
         };
         let (from, to) = (limit(from), limit(to));
         if from >= to {
@@ -257,7 +321,10 @@ impl Line {
                 ((area * 34 + 256) >> 9).min(255) as u8
             });
         }
-        self.coverage.truncate((self.clip.right - self.clip.left) as usize - first.min((self.clip.right - self.clip.left) as usize));
+        self.coverage.truncate(
+            (self.clip.right - self.clip.left) as usize
+                - first.min((self.clip.right - self.clip.left) as usize),
+        );
         self.touched = (usize::MAX, 0);
         row(self.clip.left + first as i32, &self.coverage);
     }
@@ -284,14 +351,21 @@ pub(crate) fn flatten(path: &Path, zoom: f64) -> Vec<(Vec<Point>, bool)> {
                     .iter()
                     .map(|(a, b)| (a.x - b.x).hypot(a.y - b.y))
                     .sum::<f64>();
-                let steps = if length.is_finite() { (length.sqrt() * 2.0).clamp(4.0, 500.0) as u32 } else { 1 };
+                let steps = if length.is_finite() {
+                    (length.sqrt() * 2.0).clamp(4.0, 500.0) as u32
+                } else {
+                    1
+                };
                 points.extend((1..=steps).map(|step| {
                     let t = f64::from(step) / f64::from(steps);
                     let u = 1.0 - t;
                     let mix = |a: f64, b: f64, c: f64, d: f64| {
                         u * u * u * a + 3.0 * u * u * t * b + 3.0 * u * t * t * c + t * t * t * d
                     };
-                    Point::new(mix(begin.x, first.x, second.x, end.x), mix(begin.y, first.y, second.y, end.y))
+                    Point::new(
+                        mix(begin.x, first.x, second.x, end.x),
+                        mix(begin.y, first.y, second.y, end.y),
+                    )
                 }));
             }
         }
@@ -315,5 +389,9 @@ fn current(parts: &mut Vec<(Vec<Point>, bool)>, or: Point) -> &mut Vec<Point> {
 
 /// The pixel that a position is rounded to.
 pub(crate) fn whole(value: f64) -> i32 {
-    if value.is_nan() { 0 } else { value.clamp(-FAR, FAR).round() as i32 }
+    if value.is_nan() {
+        0
+    } else {
+        value.clamp(-FAR, FAR).round() as i32
+    }
 }

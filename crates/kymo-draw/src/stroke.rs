@@ -18,11 +18,20 @@ pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
     if !(half.is_finite() && half > 0.0) {
         return polygons;
     }
-    let pen = Pen { half, style, disc: disc(half) };
+    let pen = Pen {
+        half,
+        style,
+        disc: disc(half),
+    };
     for (points, closed) in flatten(path, zoom) {
         let points: Vec<Point> = points
             .iter()
-            .map(|point| Point::new(f64::from(fixed(point.x)) / 256.0, f64::from(fixed(point.y)) / 256.0))
+            .map(|point| {
+                Point::new(
+                    f64::from(fixed(point.x)) / 256.0,
+                    f64::from(fixed(point.y)) / 256.0,
+                )
+            })
             .collect();
         match Dashes::new(style, zoom, &points, closed) {
             Some(dashes) => {
@@ -44,7 +53,11 @@ struct Pen<'a> {
 
 /// The polygon that stands for a disc, around the origin.
 fn disc(radius: f64) -> Vec<Point> {
-    let needed = if TOLERANCE >= radius { 4.0 } else { 2.0 * PI / (1.0 - TOLERANCE / radius).acos() };
+    let needed = if TOLERANCE >= radius {
+        4.0
+    } else {
+        2.0 * PI / (1.0 - TOLERANCE / radius).acos()
+    };
     let count = (needed.ceil() as u32).next_multiple_of(2).clamp(4, 1000);
     (0..count)
         .map(|number| {
@@ -68,11 +81,14 @@ impl Pen<'_> {
             }
             return;
         }
-        let mut segments: Vec<(Point, Point)> = points.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        let mut segments: Vec<(Point, Point)> =
+            points.windows(2).map(|pair| (pair[0], pair[1])).collect();
         if closed && points.len() > 1 {
             segments.push((points[points.len() - 1], points[0]));
         }
-        let straight = segments.iter().all(|(from, to)| from.x == to.x || from.y == to.y);
+        let straight = segments
+            .iter()
+            .all(|(from, to)| from.x == to.x || from.y == to.y);
         if straight && self.style.join == Join::Miter && self.style.cap == Cap::Butt {
             return self.boxes(&segments, closed, polygons);
         }
@@ -107,14 +123,31 @@ impl Pen<'_> {
         for (number, (from, to)) in segments.iter().enumerate() {
             let horizontal = from.y == to.y;
             let turns = |other: &(Point, Point)| (other.0.y == other.1.y) != horizontal;
-            let before = if number > 0 { Some(number - 1) } else { closed.then_some(last) };
-            let after = if number < last { Some(number + 1) } else { closed.then_some(0) };
-            let longer = |other: Option<usize>| if other.is_some_and(|other| turns(&segments[other])) { half } else { 0 };
+            let before = if number > 0 {
+                Some(number - 1)
+            } else {
+                closed.then_some(last)
+            };
+            let after = if number < last {
+                Some(number + 1)
+            } else {
+                closed.then_some(0)
+            };
+            let longer = |other: Option<usize>| {
+                if other.is_some_and(|other| turns(&segments[other])) {
+                    half
+                } else {
+                    0
+                }
+            };
             let (mut begin, mut end) = ((longer(before), from), (longer(after), to));
             if (end.1.x, end.1.y) < (begin.1.x, begin.1.y) {
                 (begin, end) = (end, begin);
             }
-            let ((ax, ay), (bx, by)) = ((fixed(begin.1.x), fixed(begin.1.y)), (fixed(end.1.x), fixed(end.1.y)));
+            let ((ax, ay), (bx, by)) = (
+                (fixed(begin.1.x), fixed(begin.1.y)),
+                (fixed(end.1.x), fixed(end.1.y)),
+            );
             let (left, top, right, bottom) = if horizontal {
                 (ax - begin.0, ay - half, bx + end.0, by + half)
             } else {
@@ -132,7 +165,11 @@ impl Pen<'_> {
     }
 
     fn dot(&self, centre: Point, polygons: &mut Polygons) {
-        let mut points: Vec<Fixed> = self.disc.iter().map(|edge| at(centre, *edge, 1.0)).collect();
+        let mut points: Vec<Fixed> = self
+            .disc
+            .iter()
+            .map(|edge| at(centre, *edge, 1.0))
+            .collect();
         polygons.add_convex(&mut points);
     }
 
@@ -160,7 +197,10 @@ impl Pen<'_> {
 }
 
 fn at(point: Point, offset: Point, scale: f64) -> Fixed {
-    (fixed(point.x + offset.x * scale), fixed(point.y + offset.y * scale))
+    (
+        fixed(point.x + offset.x * scale),
+        fixed(point.y + offset.y * scale),
+    )
 }
 
 /// Lengths of dashes and gaps in pixels, in pairs.
@@ -177,12 +217,17 @@ impl Dashes {
             lengths.extend_from_within(..);
         }
         let total: f64 = lengths.iter().sum();
-        let valid = lengths.iter().all(|length| *length >= 0.0 && length.is_finite());
+        let valid = lengths
+            .iter()
+            .all(|length| *length >= 0.0 && length.is_finite());
         let gaps: f64 = lengths.iter().skip(1).step_by(2).sum();
         if !valid || !(total > 0.0 && total.is_finite()) || gaps <= 0.0 {
             return None;
         }
-        let mut way: f64 = points.windows(2).map(|pair| (pair[1].x - pair[0].x).hypot(pair[1].y - pair[0].y)).sum();
+        let mut way: f64 = points
+            .windows(2)
+            .map(|pair| (pair[1].x - pair[0].x).hypot(pair[1].y - pair[0].y))
+            .sum();
         if let (true, Some(first), Some(last)) = (closed, points.first(), points.last()) {
             way += (first.x - last.x).hypot(first.y - last.y);
         }
@@ -190,7 +235,14 @@ impl Dashes {
             return None;
         }
         let offset = style.dash_offset * zoom;
-        Some(Dashes { lengths, offset: if offset.is_finite() { offset.rem_euclid(total) } else { 0.0 } })
+        Some(Dashes {
+            lengths,
+            offset: if offset.is_finite() {
+                offset.rem_euclid(total)
+            } else {
+                0.0
+            },
+        })
     }
 
     /// The parts of a line that are drawn.
@@ -203,7 +255,9 @@ impl Dashes {
         }
         let mut dashes = Vec::new();
         let mut dash: Vec<Point> = Vec::new();
-        let Some(mut from) = points.first().copied() else { return dashes };
+        let Some(mut from) = points.first().copied() else {
+            return dashes;
+        };
         if index % 2 == 0 {
             dash.push(from);
         }
@@ -211,7 +265,10 @@ impl Dashes {
             let mut length = (to.x - from.x).hypot(to.y - from.y);
             while length > left {
                 let share = left / length;
-                from = Point::new(from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share);
+                from = Point::new(
+                    from.x + (to.x - from.x) * share,
+                    from.y + (to.y - from.y) * share,
+                );
                 length -= left;
                 if index % 2 == 0 {
                     dash.push(from);

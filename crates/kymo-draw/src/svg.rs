@@ -1,8 +1,10 @@
 //! Pictures as SVG.
 
-use crate::font::{FaceId, Fonts, Verb};
+use crate::font::{FaceId, Fonts};
 use crate::layout::{self, GlyphRun, Rotation};
-use crate::picture::{Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke};
+use crate::picture::{
+    Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke,
+};
 use crate::raster::{Fixed, fixed};
 use crate::stroke::MITER_LIMIT;
 use std::collections::HashMap;
@@ -13,7 +15,11 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// The picture is too large.
-pub fn svg(picture: &Picture, fonts: &Fonts, options: &RenderOptions) -> Result<Vec<u8>, DrawError> {
+pub fn svg(
+    picture: &Picture,
+    fonts: &Fonts,
+    options: &RenderOptions,
+) -> Result<Vec<u8>, DrawError> {
     let (width, height) = crate::device_size(picture, options)?;
     let mut writer = Svg::new(fonts, options);
     writer.items(&picture.items, (width, height));
@@ -23,7 +29,11 @@ pub fn svg(picture: &Picture, fonts: &Fonts, options: &RenderOptions) -> Result<
          xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"{width}pt\" height=\"{height}pt\" \
          viewBox=\"0 0 {width} {height}\" version=\"1.1\">\n"
     );
-    let symbols: String = writer.symbols.iter().map(|font| font.text.as_str()).collect();
+    let symbols: String = writer
+        .symbols
+        .iter()
+        .map(|font| font.text.as_str())
+        .collect();
     if !symbols.is_empty() || !writer.definitions.is_empty() {
         out.push_str("<defs>\n");
         if !symbols.is_empty() {
@@ -60,7 +70,11 @@ impl std::fmt::Display for Number {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let value = if self.0.is_finite() { self.0 } else { 0.0 };
         let magnitude = value.abs();
-        let decimals = if magnitude >= 0.1 || magnitude < 1e-12 { 6 } else { (5.0 - magnitude.log10().floor()) as usize };
+        let decimals = if magnitude >= 0.1 || magnitude < 1e-12 {
+            6
+        } else {
+            (5.0 - magnitude.log10().floor()) as usize
+        };
         let text = format!("{value:.decimals$}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
         out.write_str(if matches!(text, "-0" | "") { "0" } else { text })
@@ -73,7 +87,13 @@ struct Rgb(Colour);
 impl std::fmt::Display for Rgb {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let part = |value: f64| Number(value.clamp(0.0, 1.0) * 100.0);
-        write!(out, "rgb({}%,{}%,{}%)", part(self.0.red), part(self.0.green), part(self.0.blue))
+        write!(
+            out,
+            "rgb({}%,{}%,{}%)",
+            part(self.0.red),
+            part(self.0.green),
+            part(self.0.blue)
+        )
     }
 }
 
@@ -168,7 +188,12 @@ fn steps(path: &Path, zoom: f64) -> Vec<Step> {
 
 /// Whether a line from `from` to `to` goes on in the direction of the one from `first` to `from`.
 fn onwards(first: Fixed, from: Fixed, to: Fixed) -> bool {
-    let way = |a: Fixed, b: Fixed| (i64::from(b.0) - i64::from(a.0), i64::from(b.1) - i64::from(a.1));
+    let way = |a: Fixed, b: Fixed| {
+        (
+            i64::from(b.0) - i64::from(a.0),
+            i64::from(b.1) - i64::from(a.1),
+        )
+    };
     let ((ax, ay), (bx, by)) = (way(first, from), way(from, to));
     ax * by == ay * bx && ax * bx + ay * by >= 0
 }
@@ -194,7 +219,11 @@ impl<'a> Svg<'a> {
         for item in items {
             match item {
                 Item::Fill { path, paint } => self.fill(path, paint, zoom, Some(size)),
-                Item::Stroke { path, colour, style } => self.stroke(path, *colour, style),
+                Item::Stroke {
+                    path,
+                    colour,
+                    style,
+                } => self.stroke(path, *colour, style),
                 Item::Text(text) => {
                     let (runs, rotation) = layout::place(self.fonts, text, zoom);
                     for run in runs {
@@ -205,8 +234,14 @@ impl<'a> Svg<'a> {
                     self.clips += 1;
                     open += 1;
                     let (number, steps) = (self.clips, Steps(path, zoom));
-                    let _ = write!(self.definitions, "<clipPath id=\"clip{number}\">\n  <path d=\"{steps}\"/>\n</clipPath>\n");
-                    let _ = writeln!(self.body, "<g clip-path=\"url(#clip{number})\" clip-rule=\"nonzero\">");
+                    let _ = write!(
+                        self.definitions,
+                        "<clipPath id=\"clip{number}\">\n  <path d=\"{steps}\"/>\n</clipPath>\n"
+                    );
+                    let _ = writeln!(
+                        self.body,
+                        "<g clip-path=\"url(#clip{number})\" clip-rule=\"nonzero\">"
+                    );
                 }
                 Item::Unclip => {
                     if open > 0 {
@@ -243,7 +278,8 @@ impl<'a> Svg<'a> {
             Paint::Linear { from, to, stops } => {
                 let number = self.gradients;
                 self.gradients += 1;
-                let [x1, y1, x2, y2] = [from.x, from.y, to.x, to.y].map(|value| Number(value * zoom));
+                let [x1, y1, x2, y2] =
+                    [from.x, from.y, to.x, to.y].map(|value| Number(value * zoom));
                 let _ = writeln!(
                     self.definitions,
                     "<linearGradient id=\"linear{number}\" gradientUnits=\"userSpaceOnUse\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" >"
@@ -268,8 +304,16 @@ impl<'a> Svg<'a> {
 
     fn stroke(&mut self, path: &Path, colour: Colour, style: &Stroke) {
         let zoom = self.options.zoom;
-        let cap = if style.cap == Cap::Round { "round" } else { "butt" };
-        let join = if style.join == Join::Round { "round" } else { "miter" };
+        let cap = if style.cap == Cap::Round {
+            "round"
+        } else {
+            "butt"
+        };
+        let join = if style.join == Join::Round {
+            "round"
+        } else {
+            "miter"
+        };
         let _ = write!(
             self.body,
             "<path style=\"fill:none;stroke-width:{};stroke-linecap:{cap};stroke-linejoin:{join};stroke:{};stroke-opacity:{};",
@@ -278,13 +322,25 @@ impl<'a> Svg<'a> {
             Number(colour.alpha)
         );
         if !style.dashes.is_empty() {
-            let dashes: Vec<String> = style.dashes.iter().map(|length| Number(length * zoom).to_string()).collect();
+            let dashes: Vec<String> = style
+                .dashes
+                .iter()
+                .map(|length| Number(length * zoom).to_string())
+                .collect();
             let _ = write!(self.body, "stroke-dasharray:{};", dashes.join(","));
             if style.dash_offset != 0.0 {
-                let _ = write!(self.body, "stroke-dashoffset:{};", Number(style.dash_offset * zoom));
+                let _ = write!(
+                    self.body,
+                    "stroke-dashoffset:{};",
+                    Number(style.dash_offset * zoom)
+                );
             }
         }
-        let _ = writeln!(self.body, "stroke-miterlimit:{MITER_LIMIT};\" d=\"{}\"/>", Steps(path, zoom));
+        let _ = writeln!(
+            self.body,
+            "stroke-miterlimit:{MITER_LIMIT};\" d=\"{}\"/>",
+            Steps(path, zoom)
+        );
     }
 
     fn run(&mut self, run: &GlyphRun, rotation: Rotation) {
@@ -294,11 +350,19 @@ impl<'a> Svg<'a> {
         if self.options.svg_text {
             self.text(run, rotation);
         } else {
-            let _ = writeln!(self.body, "<g style=\"fill:{};fill-opacity:{};\">", Rgb(run.colour), Number(run.colour.alpha));
+            let _ = writeln!(
+                self.body,
+                "<g style=\"fill:{};fill-opacity:{};\">",
+                Rgb(run.colour),
+                Number(run.colour.alpha)
+            );
             for glyph in &run.glyphs {
                 let (font, number) = self.symbol(run, rotation, glyph.glyph);
                 let (x, y) = (Number(glyph.origin.x), Number(glyph.origin.y));
-                let _ = writeln!(self.body, "  <use xlink:href=\"#glyph{font}-{number}\" x=\"{x}\" y=\"{y}\"/>");
+                let _ = writeln!(
+                    self.body,
+                    "  <use xlink:href=\"#glyph{font}-{number}\" x=\"{x}\" y=\"{y}\"/>"
+                );
             }
             self.body.push_str("</g>\n");
         }
@@ -308,7 +372,9 @@ impl<'a> Svg<'a> {
     }
 
     fn text(&mut self, run: &GlyphRun, rotation: Rotation) {
-        let Some(first) = run.glyphs.first() else { return };
+        let Some(first) = run.glyphs.first() else {
+            return;
+        };
         let face = self.fonts.face(run.face);
         let (x, y) = (Number(first.origin.x), Number(first.origin.y));
         let _ = write!(
@@ -317,13 +383,25 @@ impl<'a> Svg<'a> {
             escaped(&face.family.replace(['\'', '\\', ';'], "")),
             Number(run.size)
         );
-        for (yes, property) in [(face.bold, "font-weight:bold;"), (face.italic, "font-style:italic;")] {
+        for (yes, property) in [
+            (face.bold, "font-weight:bold;"),
+            (face.italic, "font-style:italic;"),
+        ] {
             self.body.push_str(if yes { property } else { "" });
         }
-        let _ = write!(self.body, "fill:{};fill-opacity:{};\"", Rgb(run.colour), Number(run.colour.alpha));
+        let _ = write!(
+            self.body,
+            "fill:{};fill-opacity:{};\"",
+            Rgb(run.colour),
+            Number(run.colour.alpha)
+        );
         let text: String = run.glyphs.iter().map(|glyph| glyph.character).collect();
         // Another font than ours, at the reader's, leaves texts as long as they are here.
-        let _ = write!(self.body, " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", Number(run.length));
+        let _ = write!(
+            self.body,
+            " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"",
+            Number(run.length)
+        );
         if rotation != Rotation::new(0.0) {
             let degrees = Number(-rotation.sin.atan2(rotation.cos).to_degrees());
             let _ = write!(self.body, " transform=\"rotate({degrees} {x} {y})\"");
@@ -333,7 +411,12 @@ impl<'a> Svg<'a> {
 
     /// The number of a glyph's font and its number there; its symbol is written at its first use.
     fn symbol(&mut self, run: &GlyphRun, rotation: Rotation, glyph: u32) -> (usize, usize) {
-        let key = (run.face, run.size.to_bits(), rotation.cos.to_bits(), rotation.sin.to_bits());
+        let key = (
+            run.face,
+            run.size.to_bits(),
+            rotation.cos.to_bits(),
+            rotation.sin.to_bits(),
+        );
         let font = *self.symbol_fonts.entry(key).or_insert(self.symbols.len());
         if font == self.symbols.len() {
             self.symbols.push(Symbols::default());
@@ -347,28 +430,13 @@ impl<'a> Svg<'a> {
     }
 
     fn add_symbol(&mut self, font: usize, run: &GlyphRun, rotation: Rotation, glyph: u32) -> usize {
-        let outline = self.fonts.outline(run.face, glyph, run.size, self.options.text_mode);
-        let mut path = Path::new();
-        let mut from = [0.0; 2];
-        let at = |[x, y]: [f32; 2]| rotation.apply(f64::from(x), f64::from(-y));
-        for verb in &outline.verbs {
-            match *verb {
-                Verb::Move(to) => path.segments.push(Segment::Move(at(to))),
-                Verb::Line(to) => path.segments.push(Segment::Line(at(to))),
-                Verb::Quad(control, to) => {
-                    let (from, control, to) = (at(from), at(control), at(to));
-                    // Rounded towards 0, in 256ths.
-                    let third = |end: f64, control: f64| f64::from((fixed(end) + 2 * fixed(control)) / 3) / 256.0;
-                    let third = |end: Point| Point::new(third(end.x, control.x), third(end.y, control.y));
-                    path.curve_to(third(from), third(to), to);
-                }
-                Verb::Curve(first, second, to) => path.curve_to(at(first), at(second), at(to)),
-                Verb::Close => path.close(),
-            }
-            if let Verb::Move(to) | Verb::Line(to) | Verb::Quad(_, to) | Verb::Curve(_, _, to) = *verb {
-                from = to;
-            }
-        }
+        let outline = self
+            .fonts
+            .outline(run.face, glyph, run.size, self.options.text_mode);
+        // Rounded towards 0, in 256ths, as cairo does it.
+        let third =
+            |end: f64, control: f64| f64::from((fixed(end) + 2 * fixed(control)) / 3) / 256.0;
+        let path = outline.path(|x, y| rotation.apply(x, -y), third);
         let symbols = &mut self.symbols[font];
         let number = symbols.numbers.len();
         symbols.numbers.insert(glyph, number);
@@ -383,6 +451,15 @@ impl<'a> Svg<'a> {
 
 /// Text as content and as the value of an attribute; XML has no control characters.
 fn escaped(text: &str) -> String {
-    let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+    let text: String = text
+        .chars()
+        .map(|character| {
+            if character.is_control() {
+                ' '
+            } else {
+                character
+            }
+        })
+        .collect();
     quick_xml::escape::escape(text).into_owned()
 }

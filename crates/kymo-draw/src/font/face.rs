@@ -1,5 +1,6 @@
 //! One face of a font file: characters, metrics, hinted outlines.
 
+use crate::picture::{Path as Outline, Point};
 use crate::{DrawError, TextMode};
 use skrifa::instance::{LocationRef, Size};
 use skrifa::metrics::{GlyphMetrics, Metrics};
@@ -73,6 +74,40 @@ pub(crate) enum Verb {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Glyph {
     pub(crate) verbs: Vec<Verb>,
+}
+
+impl Glyph {
+    /// The outline as a path of points that `at` moves. Quadratic curves become cubic ones, whose
+    /// control points `third` places: it is given coordinates of an end and of the control point.
+    pub(crate) fn path(
+        &self,
+        at: impl Fn(f64, f64) -> Point,
+        third: impl Fn(f64, f64) -> f64,
+    ) -> Outline {
+        let at = |[x, y]: [f32; 2]| at(f64::from(x), f64::from(y));
+        let mut path = Outline::new();
+        let mut from = Point::default();
+        for verb in &self.verbs {
+            match *verb {
+                Verb::Move(to) => path.move_to(at(to).x, at(to).y),
+                Verb::Line(to) => path.line_to(at(to).x, at(to).y),
+                Verb::Quad(control, to) => {
+                    let (control, to) = (at(control), at(to));
+                    let third =
+                        |end: Point| Point::new(third(end.x, control.x), third(end.y, control.y));
+                    path.curve_to(third(from), third(to), to);
+                }
+                Verb::Curve(first, second, to) => path.curve_to(at(first), at(second), at(to)),
+                Verb::Close => path.close(),
+            }
+            if let Verb::Move(to) | Verb::Line(to) | Verb::Quad(_, to) | Verb::Curve(_, _, to) =
+                *verb
+            {
+                from = at(to);
+            }
+        }
+        path
+    }
 }
 
 impl OutlinePen for Glyph {
@@ -150,8 +185,9 @@ impl Face {
 
     /// Reads a face of a file.
     pub(crate) fn read(path: &Path, index: u32) -> Result<Face, DrawError> {
+        let name = path.display().to_string();
         let failed = |reason: String| DrawError::Font {
-            name: path.display().to_string(),
+            name: name.clone(),
             reason,
         };
         let file = File::open(path).map_err(|error| failed(error.to_string()))?;
@@ -184,9 +220,15 @@ impl Face {
             );
         let attributes = font.attributes();
         let units = f64::from(metrics.units_per_em);
-        let (underline, strikeout) = (metrics.underline.unwrap_or_default(), metrics.strikeout.unwrap_or_default());
+        let (underline, strikeout) = (
+            metrics.underline.unwrap_or_default(),
+            metrics.strikeout.unwrap_or_default(),
+        );
         let scripts = font.os2().map_or((units / 7.0, units / 3.0), |os2| {
-            (f64::from(os2.y_subscript_y_offset()), f64::from(os2.y_superscript_y_offset()))
+            (
+                f64::from(os2.y_subscript_y_offset()),
+                f64::from(os2.y_superscript_y_offset()),
+            )
         });
         let decorations = Decorations {
             underline_top: f64::from(-underline.offset - underline.thickness) / units,
@@ -208,11 +250,6 @@ impl Face {
             hinting: Mutex::default(),
             data,
         })
-    }
-
-    /// The bytes of the file and the number of the face in it.
-    pub(crate) fn data(&self) -> (&[u8], u32) {
-        (&self.data, self.index)
     }
 
     pub(crate) fn font(&self) -> Option<FontRef<'_>> {

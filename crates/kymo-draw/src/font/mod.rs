@@ -140,7 +140,23 @@ impl Fonts {
     /// # Errors
     /// The file cannot be read or is not a font.
     pub fn add_file(&self, path: &Path) -> Result<String, DrawError> {
-        let face = Face::read(path, 0)?;
+        Ok(self.add_face(Face::read(path, 0)?))
+    }
+
+    /// Adds a font that is in memory, as [`Fonts::add_file`] does.
+    ///
+    /// # Errors
+    /// The data are not a font.
+    pub fn add_data(&self, data: Vec<u8>) -> Result<String, DrawError> {
+        let face = Face::parse(data.into(), 0);
+        let failed = |reason| DrawError::Font {
+            name: "in memory".to_owned(),
+            reason,
+        };
+        Ok(self.add_face(face.map_err(failed)?))
+    }
+
+    fn add_face(&self, face: Face) -> String {
         let family = face.family.clone();
         let state = &mut *self.state();
         let id = state.add(face);
@@ -149,7 +165,7 @@ impl Fonts {
             .added
             .push((family.to_lowercase(), face.bold, face.italic, id));
         state.found.clear();
-        Ok(family)
+        family
     }
 
     /// Sets the families used where a font names none; they are searched before the built-in font.

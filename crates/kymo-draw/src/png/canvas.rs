@@ -33,12 +33,21 @@ fn times(a: u8, b: u8) -> u8 {
 fn pixel(colour: Colour) -> [u8; 4] {
     let byte = |value: f64| ((value.clamp(0.0, 1.0) * 65535.0 + 0.5) as u32 >> 8) as u8;
     let alpha = colour.alpha;
-    [byte(colour.red * alpha), byte(colour.green * alpha), byte(colour.blue * alpha), byte(alpha)]
+    [
+        byte(colour.red * alpha),
+        byte(colour.green * alpha),
+        byte(colour.blue * alpha),
+        byte(alpha),
+    ]
 }
 
 /// Paints a pixel with a colour, as far as it is covered.
 fn blend(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
-    let source = if coverage == 255 { source } else { source.map(|part| times(part, coverage)) };
+    let source = if coverage == 255 {
+        source
+    } else {
+        source.map(|part| times(part, coverage))
+    };
     let rest = 255 - source[3];
     if rest == 0 {
         *target = source;
@@ -63,7 +72,11 @@ fn mix(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
 /// A paint, ready to give the colour of any pixel.
 enum Shade {
     Solid([u8; 4]),
-    Linear { from: Point, to: Point, stops: Vec<(f64, Colour)> },
+    Linear {
+        from: Point,
+        to: Point,
+        stops: Vec<(f64, Colour)>,
+    },
 }
 
 impl Shade {
@@ -93,10 +106,14 @@ impl Shade {
 /// The colour of a gradient at an offset.
 fn between(stops: &[(f64, Colour)], offset: f64) -> Colour {
     let Some(after) = stops.iter().position(|stop| offset < stop.0) else {
-        return stops.last().map_or(Colour::BLACK.with_alpha(0.0), |stop| stop.1);
+        return stops
+            .last()
+            .map_or(Colour::BLACK.with_alpha(0.0), |stop| stop.1);
     };
     let (end, last) = stops[after];
-    let Some((begin, first)) = after.checked_sub(1).map(|before| stops[before]) else { return last };
+    let Some((begin, first)) = after.checked_sub(1).map(|before| stops[before]) else {
+        return last;
+    };
     let share = (offset - begin) / (end - begin);
     let mix = |a: f64, b: f64| a + (b - a) * share;
     Colour {
@@ -110,12 +127,20 @@ fn between(stops: &[(f64, Colour)], offset: f64) -> Colour {
 impl Canvas {
     /// A transparent canvas.
     pub(super) fn new(width: u32, height: u32) -> Canvas {
-        let bounds = Bounds { left: 0, top: 0, right: width as i32, bottom: height as i32 };
+        let bounds = Bounds {
+            left: 0,
+            top: 0,
+            right: width as i32,
+            bottom: height as i32,
+        };
         Canvas {
             width,
             height,
             pixels: vec![[0; 4]; width as usize * height as usize],
-            clips: vec![Clip { bounds, coverage: None }],
+            clips: vec![Clip {
+                bounds,
+                coverage: None,
+            }],
         }
     }
 
@@ -125,23 +150,54 @@ impl Canvas {
         for item in &picture.items {
             match item {
                 Item::Fill { path, paint } => {
-                    self.paint(Polygons::of_path(path, zoom), &Shade::new(paint, zoom), smooth);
+                    self.paint(
+                        Polygons::of_path(path, zoom),
+                        &Shade::new(paint, zoom),
+                        smooth,
+                    );
                 }
-                Item::Stroke { path, colour, style } => {
-                    self.paint(stroke::outline(path, style, zoom), &Shade::Solid(pixel(*colour)), smooth);
+                Item::Stroke {
+                    path,
+                    colour,
+                    style,
+                } => {
+                    self.paint(
+                        stroke::outline(path, style, zoom),
+                        &Shade::Solid(pixel(*colour)),
+                        smooth,
+                    );
                 }
                 Item::Text(text) => {
                     let (runs, rotation) = layout::place(fonts, text, zoom);
                     for run in runs {
                         if let Some((path, colour)) = &run.background {
-                            self.paint(Polygons::of_path(path, 1.0), &Shade::Solid(pixel(*colour)), smooth);
+                            self.paint(
+                                Polygons::of_path(path, 1.0),
+                                &Shade::Solid(pixel(*colour)),
+                                smooth,
+                            );
                         }
                         let colour = pixel(run.colour);
                         for glyph in &run.glyphs {
-                            let key = (run.face, glyph.glyph, run.size.to_bits(), rotation.cos.to_bits(), rotation.sin.to_bits());
+                            let key = (
+                                run.face,
+                                glyph.glyph,
+                                run.size.to_bits(),
+                                rotation.cos.to_bits(),
+                                rotation.sin.to_bits(),
+                            );
                             let mask = masks.entry(key).or_insert_with(|| {
-                                let outline = fonts.outline(run.face, glyph.glyph, run.size, options.text_mode);
-                                glyphs::mask(&outline, rotation, options.text_mode != TextMode::Mono)
+                                let outline = fonts.outline(
+                                    run.face,
+                                    glyph.glyph,
+                                    run.size,
+                                    options.text_mode,
+                                );
+                                glyphs::mask(
+                                    &outline,
+                                    rotation,
+                                    options.text_mode != TextMode::Mono,
+                                )
                             });
                             if let Some(mask) = mask {
                                 self.glyph(mask, glyph.origin, colour);
@@ -171,7 +227,10 @@ impl Canvas {
         let outer = self.current_clip();
         let polygons = Polygons::of_path(path, zoom);
         if let Some(whole) = polygons.whole_pixels() {
-            self.clips.push(Clip { bounds: outer.bounds.intersect(whole), ..outer });
+            self.clips.push(Clip {
+                bounds: outer.bounds.intersect(whole),
+                ..outer
+            });
             return;
         }
         let width = self.width as usize;
@@ -185,7 +244,10 @@ impl Canvas {
                 };
             }
         });
-        self.clips.push(Clip { bounds: outer.bounds, coverage: Some(coverage) });
+        self.clips.push(Clip {
+            bounds: outer.bounds,
+            coverage: Some(coverage),
+        });
     }
 
     fn paint(&mut self, polygons: Polygons, shade: &Shade, smooth: bool) {
@@ -210,7 +272,10 @@ impl Canvas {
 
     /// Paints a glyph; its origin is rounded to a pixel.
     fn glyph(&mut self, mask: &Mask, origin: Point, colour: [u8; 4]) {
-        let (left, top) = (crate::raster::whole(origin.x), crate::raster::whole(origin.y));
+        let (left, top) = (
+            crate::raster::whole(origin.x),
+            crate::raster::whole(origin.y),
+        );
         let clip = self.clips.len() - 1;
         let (clip, pixels) = (&self.clips[clip], &mut self.pixels);
         let at = Bounds {
@@ -229,7 +294,10 @@ impl Canvas {
             for x in seen.left..seen.right {
                 let index = y as usize * self.width as usize + x as usize;
                 let level = row[(x - at.left) as usize];
-                let level = clip.coverage.as_ref().map_or(level, |coverage| times(coverage[index], level));
+                let level = clip
+                    .coverage
+                    .as_ref()
+                    .map_or(level, |coverage| times(coverage[index], level));
                 if level > 0 {
                     blend(&mut pixels[index], colour, level);
                 }

@@ -1,7 +1,8 @@
 //! cairo's SVG as a display list.
 
 use kymo_draw::{
-    Cap, Colour, Font, Fonts, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke, Text,
+    Cap, Colour, Font, Fonts, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
+    Stroke, Text,
 };
 use std::collections::HashMap;
 
@@ -19,16 +20,23 @@ fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn property<'a>(style: &'a str, name: &str) -> Option<&'a str> {
-    style.split(';').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix(':'))
+    style
+        .split(';')
+        .find_map(|part| part.trim().strip_prefix(name)?.strip_prefix(':'))
 }
 
 fn numbers(text: &str) -> Vec<f64> {
-    text.split([' ', ',', '(', ')', '%']).filter_map(|word| word.parse().ok()).collect()
+    text.split([' ', ',', '(', ')', '%'])
+        .filter_map(|word| word.parse().ok())
+        .collect()
 }
 
 fn colour(style: &str, name: &str) -> Colour {
     let rgb = numbers(property(style, name).unwrap().trim_start_matches("rgb"));
-    let alpha = property(style, &format!("{name}-opacity")).unwrap().parse().unwrap();
+    let alpha = property(style, &format!("{name}-opacity"))
+        .unwrap()
+        .parse()
+        .unwrap();
     Colour::new(rgb[0] / 100.0, rgb[1] / 100.0, rgb[2] / 100.0, alpha)
 }
 
@@ -55,16 +63,38 @@ fn path(steps: &str) -> Path {
 fn calibration(fonts: &Fonts, zoom: f64) -> HashMap<String, Shown> {
     let mut found = HashMap::new();
     let characters: String = (' '..='~').collect();
-    for (size, angle) in [(5.5, 0.0), (5.5, -90.0), (7.0, 0.0), (8.0, 0.0), (8.0, 90.0), (9.0, 0.0)] {
+    for (size, angle) in [
+        (5.5, 0.0),
+        (5.5, -90.0),
+        (7.0, 0.0),
+        (8.0, 0.0),
+        (8.0, 90.0),
+        (9.0, 0.0),
+    ] {
         let mut picture = Picture::new(1, 1);
         let mut text = Text::new(characters.clone(), 0.0, 0.0, Font::new(size), Colour::BLACK);
         text.angle = angle;
         picture.items.push(Item::Text(text));
-        let svg = kymo_draw::svg(&picture, fonts, &RenderOptions { zoom, ..RenderOptions::default() }).unwrap();
+        let svg = kymo_draw::svg(
+            &picture,
+            fonts,
+            &RenderOptions {
+                zoom,
+                ..RenderOptions::default()
+            },
+        )
+        .unwrap();
         let symbols = symbols(std::str::from_utf8(&svg).unwrap());
         for (number, character) in characters.chars().enumerate() {
             let outline = symbols[&format!("glyph0-{}", number + 1)].to_owned();
-            found.insert(outline, Shown { character, size, angle });
+            found.insert(
+                outline,
+                Shown {
+                    character,
+                    size,
+                    angle,
+                },
+            );
         }
     }
     found
@@ -75,7 +105,10 @@ fn symbols(svg: &str) -> HashMap<String, &str> {
     let mut found = HashMap::new();
     while let Some(line) = lines.next() {
         if line.starts_with("<symbol") {
-            found.insert(attribute(line, "id").unwrap().to_owned(), attribute(lines.next().unwrap(), "d").unwrap());
+            found.insert(
+                attribute(line, "id").unwrap().to_owned(),
+                attribute(lines.next().unwrap(), "d").unwrap(),
+            );
         }
     }
     found
@@ -99,16 +132,27 @@ pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
             let steps = attribute(lines.next().unwrap(), "d").unwrap();
             clips.insert(attribute(line, "id").unwrap().to_owned(), path(steps));
         } else if line.starts_with("<linearGradient") {
-            let [x1, y1, x2, y2] = ["x1", "y1", "x2", "y2"].map(|name| attribute(line, name).unwrap().parse().unwrap());
+            let [x1, y1, x2, y2] = ["x1", "y1", "x2", "y2"]
+                .map(|name| attribute(line, name).unwrap().parse().unwrap());
             let mut stops = Vec::new();
             for line in lines.by_ref().take_while(|line| line.starts_with("<stop")) {
-                let style = attribute(line, "style").unwrap().replace("stop-opacity", "stop-color-opacity");
-                stops.push((attribute(line, "offset").unwrap().parse().unwrap(), colour(&style, "stop-color")));
+                let style = attribute(line, "style")
+                    .unwrap()
+                    .replace("stop-opacity", "stop-color-opacity");
+                stops.push((
+                    attribute(line, "offset").unwrap().parse().unwrap(),
+                    colour(&style, "stop-color"),
+                ));
             }
-            let paint = Paint::Linear { from: Point::new(x1, y1), to: Point::new(x2, y2), stops };
+            let paint = Paint::Linear {
+                from: Point::new(x1, y1),
+                to: Point::new(x2, y2),
+                stops,
+            };
             gradients.insert(attribute(line, "id").unwrap().to_owned(), paint);
         } else if line.starts_with("<g") {
-            let clip = attribute(line, "clip-path").map(|url| clips[&url[5..url.len() - 1]].clone());
+            let clip =
+                attribute(line, "clip-path").map(|url| clips[&url[5..url.len() - 1]].clone());
             if style.starts_with("fill") {
                 text_colour = colour(style, "fill");
             }
@@ -119,7 +163,8 @@ pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
                 picture.items.push(Item::Unclip);
             }
         } else if line.starts_with("<rect") {
-            let [width, height] = ["width", "height"].map(|name| attribute(line, name).unwrap().parse().unwrap());
+            let [width, height] =
+                ["width", "height"].map(|name| attribute(line, name).unwrap().parse().unwrap());
             picture.items.push(Item::Fill {
                 path: Path::rectangle(0.0, 0.0, width, height),
                 paint: Paint::Solid(colour(style, "fill")),
@@ -128,27 +173,46 @@ pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
             let outline = symbols[&attribute(line, "xlink:href").unwrap()[1..]];
             let shown = known.get(outline).unwrap_or_else(|| {
                 let count = outline.split(' ').count();
-                let near: Vec<&String> = known.keys().filter(|key| key.split(' ').take(4).eq(outline.split(' ').take(4)) && key.split(' ').count() == count).collect();
+                let near: Vec<&String> = known
+                    .keys()
+                    .filter(|key| {
+                        key.split(' ').take(4).eq(outline.split(' ').take(4))
+                            && key.split(' ').count() == count
+                    })
+                    .collect();
                 panic!("kymo has no outline {outline}\nonly {near:?}")
             });
-            let [x, y]: [f64; 2] = ["x", "y"].map(|name| attribute(line, name).unwrap().parse().unwrap());
+            let [x, y]: [f64; 2] =
+                ["x", "y"].map(|name| attribute(line, name).unwrap().parse().unwrap());
             let ascent = fonts.metrics(&Font::new(shown.size * zoom)).ascent;
             let (sin, cos) = shown.angle.to_radians().sin_cos();
+            // Glyphs are at whole pixels in PNG; here each is a text, and the origin of a text is
+            // rounded to a 256th before.
+            let (x, y) = ((x + 0.5).floor(), (y + 0.5).floor());
             let (x, y) = (x - (sin * ascent).round(), y - (cos * ascent).round());
-            let mut text = Text::new(shown.character, x, y, Font::new(shown.size * zoom), text_colour);
+            let mut text = Text::new(
+                shown.character,
+                x,
+                y,
+                Font::new(shown.size * zoom),
+                text_colour,
+            );
             text.angle = shown.angle;
             picture.items.push(Item::Text(text));
         } else if line.starts_with("<path") {
             let mut path = path(attribute(line, "d").unwrap());
             if style.starts_with("fill:none") {
-                let scale = attribute(line, "transform").map_or(1.0, |matrix| numbers(matrix.trim_start_matches("matrix"))[0]);
+                let scale = attribute(line, "transform").map_or(1.0, |matrix| {
+                    numbers(matrix.trim_start_matches("matrix"))[0]
+                });
                 for segment in &mut path.segments {
                     if let Segment::Move(to) | Segment::Line(to) = segment {
                         *to = Point::new(to.x * scale, to.y * scale);
                     }
                 }
                 let round = property(style, "stroke-linecap") == Some("round");
-                let number = |name: &str| property(style, name).map_or(0.0, |text| text.parse().unwrap());
+                let number =
+                    |name: &str| property(style, name).map_or(0.0, |text| text.parse().unwrap());
                 picture.items.push(Item::Stroke {
                     path,
                     colour: colour(style, "stroke"),
@@ -156,8 +220,9 @@ pub fn picture(svg: &str, fonts: &Fonts, zoom: f64) -> Picture {
                         width: number("stroke-width") * scale,
                         cap: if round { Cap::Round } else { Cap::Butt },
                         join: if round { Join::Round } else { Join::Miter },
-                        dashes: property(style, "stroke-dasharray")
-                            .map_or(Vec::new(), |text| numbers(text).iter().map(|length| length * scale).collect()),
+                        dashes: property(style, "stroke-dasharray").map_or(Vec::new(), |text| {
+                            numbers(text).iter().map(|length| length * scale).collect()
+                        }),
                         dash_offset: number("stroke-dashoffset") * scale,
                     },
                 });
