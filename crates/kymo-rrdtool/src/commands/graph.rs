@@ -40,64 +40,289 @@ pub(super) const GRAPHV: Command = Command {
 const OPTIONS: &[Opt] = &[
     START,
     END,
-    Opt::with(Some('S'), "step", "SECONDS", "Seconds between rows, at least [default: those of a pixel]"),
-    Opt::with(Some('w'), "width", "PIXELS", "Width of the graph [default: 400]"),
-    Opt::with(Some('h'), "height", "PIXELS", "Height of the graph [default: 100]"),
-    Opt::flag(Some('D'), "full-size-mode", "Width and height are those of the picture"),
-    Opt::flag(Some('j'), "only-graph", "Draw no axes, title, legend and border"),
-    Opt::with(Some('u'), "upper-limit", "NUMBER", "Top of the y axis, unless values are greater"),
-    Opt::with(Some('l'), "lower-limit", "NUMBER", "Bottom of the y axis, unless values are less"),
-    Opt::flag(Some('r'), "rigid", "Keep the limits whatever the values are"),
-    Opt::flag(None, "allow-shrink", "Move rigid limits to values inside of them"),
-    Opt::flag(Some('A'), "alt-autoscale", "End the y axis near the least and the greatest value"),
-    Opt::flag(Some('J'), "alt-autoscale-min", "End the y axis near the least value"),
-    Opt::flag(Some('M'), "alt-autoscale-max", "End the y axis near the greatest value"),
-    Opt::flag(Some('N'), "no-gridfit", "Do not move lines to whole pixels in PNG"),
-    Opt::with(Some('x'), "x-grid", "UNIT:N:UNIT:N:UNIT:N:SECONDS:FORMAT|none", "Minor lines, major lines and labels of the x axis"),
-    Opt::with(None, "week-fmt", "FORMAT", "Labels of weeks on the x axis [default: Week %V]"),
-    Opt::with(Some('y'), "y-grid", "STEP:FACTOR|none", "Lines of the y axis, and a label each FACTOR lines"),
-    Opt::flag(Some('Y'), "alt-y-grid", "Fit the lines of the y axis to its range"),
+    Opt::with(
+        Some('S'),
+        "step",
+        "SECONDS",
+        "Seconds between rows, at least [default: those of a pixel]",
+    ),
+    Opt::with(
+        Some('w'),
+        "width",
+        "PIXELS",
+        "Width of the graph [default: 400]",
+    ),
+    Opt::with(
+        Some('h'),
+        "height",
+        "PIXELS",
+        "Height of the graph [default: 100]",
+    ),
+    Opt::flag(
+        Some('D'),
+        "full-size-mode",
+        "Width and height are those of the picture",
+    ),
+    Opt::flag(
+        Some('j'),
+        "only-graph",
+        "Draw no axes, title, legend and border",
+    ),
+    Opt::with(
+        Some('u'),
+        "upper-limit",
+        "NUMBER",
+        "Top of the y axis, unless values are greater",
+    ),
+    Opt::with(
+        Some('l'),
+        "lower-limit",
+        "NUMBER",
+        "Bottom of the y axis, unless values are less",
+    ),
+    Opt::flag(
+        Some('r'),
+        "rigid",
+        "Keep the limits whatever the values are",
+    ),
+    Opt::flag(
+        None,
+        "allow-shrink",
+        "Move rigid limits to values inside of them",
+    ),
+    Opt::flag(
+        Some('A'),
+        "alt-autoscale",
+        "End the y axis near the least and the greatest value",
+    ),
+    Opt::flag(
+        Some('J'),
+        "alt-autoscale-min",
+        "End the y axis near the least value",
+    ),
+    Opt::flag(
+        Some('M'),
+        "alt-autoscale-max",
+        "End the y axis near the greatest value",
+    ),
+    Opt::flag(
+        Some('N'),
+        "no-gridfit",
+        "Do not move lines to whole pixels in PNG",
+    ),
+    Opt::with(
+        Some('x'),
+        "x-grid",
+        "UNIT:N:UNIT:N:UNIT:N:SECONDS:FORMAT|none",
+        "Minor lines, major lines and labels of the x axis",
+    ),
+    Opt::with(
+        None,
+        "week-fmt",
+        "FORMAT",
+        "Labels of weeks on the x axis [default: Week %V]",
+    ),
+    Opt::with(
+        Some('y'),
+        "y-grid",
+        "STEP:FACTOR|none",
+        "Lines of the y axis, and a label each FACTOR lines",
+    ),
+    Opt::flag(
+        Some('Y'),
+        "alt-y-grid",
+        "Fit the lines of the y axis to its range",
+    ),
     Opt::flag(Some('o'), "logarithmic", "Use a logarithmic y axis"),
-    Opt::with(Some('X'), "units-exponent", "EXPONENT", "Power of ten of the labels of the y axis"),
-    Opt::with(Some('L'), "units-length", "CHARACTERS", "Width of the labels of the y axis [default: 6]"),
-    Opt::with(None, "units", "si", "Write SI prefixes on a logarithmic axis"),
-    Opt::with(None, "left-axis-formatter", "numeric|timestamp|duration", "What the values of the left axis are [default: numeric]"),
-    Opt::with(None, "left-axis-format", "FORMAT", "Format of the labels of the left axis"),
-    Opt::with(None, "right-axis", "SCALE:SHIFT", "Draw a right axis of values multiplied by SCALE plus SHIFT"),
+    Opt::with(
+        Some('X'),
+        "units-exponent",
+        "EXPONENT",
+        "Power of ten of the labels of the y axis",
+    ),
+    Opt::with(
+        Some('L'),
+        "units-length",
+        "CHARACTERS",
+        "Width of the labels of the y axis [default: 6]",
+    ),
+    Opt::with(
+        None,
+        "units",
+        "si",
+        "Write SI prefixes on a logarithmic axis",
+    ),
+    Opt::with(
+        None,
+        "left-axis-formatter",
+        "numeric|timestamp|duration",
+        "What the values of the left axis are [default: numeric]",
+    ),
+    Opt::with(
+        None,
+        "left-axis-format",
+        "FORMAT",
+        "Format of the labels of the left axis",
+    ),
+    Opt::with(
+        None,
+        "right-axis",
+        "SCALE:SHIFT",
+        "Draw a right axis of values multiplied by SCALE plus SHIFT",
+    ),
     Opt::with(None, "right-axis-label", "TEXT", "Label of the right axis"),
-    Opt::with(None, "right-axis-formatter", "numeric|timestamp|duration", "What the values of the right axis are [default: numeric]"),
-    Opt::with(None, "right-axis-format", "FORMAT", "Format of the labels of the right axis"),
-    Opt::with(Some('v'), "vertical-label", "TEXT", "Label of the left axis"),
+    Opt::with(
+        None,
+        "right-axis-formatter",
+        "numeric|timestamp|duration",
+        "What the values of the right axis are [default: numeric]",
+    ),
+    Opt::with(
+        None,
+        "right-axis-format",
+        "FORMAT",
+        "Format of the labels of the right axis",
+    ),
+    Opt::with(
+        Some('v'),
+        "vertical-label",
+        "TEXT",
+        "Label of the left axis",
+    ),
     Opt::with(Some('t'), "title", "TEXT", "Title, of up to three lines"),
-    Opt::with(Some('W'), "watermark", "TEXT", "Text at the bottom of the picture"),
+    Opt::with(
+        Some('W'),
+        "watermark",
+        "TEXT",
+        "Text at the bottom of the picture",
+    ),
     Opt::flag(Some('g'), "no-legend", "Draw no legend"),
-    Opt::flag(Some('F'), "force-rules-legend", "Show legends of rules that are outside of the graph"),
-    Opt::with(None, "legend-position", "north|south|west|east", "Side of the legend [default: south]"),
-    Opt::with(None, "legend-direction", "topdown|bottomup|bottomup2", "Order of the lines of the legend [default: topdown]"),
+    Opt::flag(
+        Some('F'),
+        "force-rules-legend",
+        "Show legends of rules that are outside of the graph",
+    ),
+    Opt::with(
+        None,
+        "legend-position",
+        "north|south|west|east",
+        "Side of the legend [default: south]",
+    ),
+    Opt::with(
+        None,
+        "legend-direction",
+        "topdown|bottomup|bottomup2",
+        "Order of the lines of the legend [default: topdown]",
+    ),
     Opt::flag(Some('I'), "no-minor", "Draw no minor lines"),
-    Opt::with(None, "grid-dash", "ON:OFF", "Lengths of dashes and gaps of the grid [default: 1:1]"),
-    Opt::with(None, "border", "PIXELS", "Width of the border of the picture [default: 2]"),
-    Opt::flag(None, "dynamic-labels", "Show lines and rules as lines in the legend"),
-    Opt::with(Some('c'), "color", "PART#rrggbb[aa]", "Colour of BACK, CANVAS, SHADEA, SHADEB, GRID, MGRID, FONT, ARROW, AXIS or FRAME"),
-    Opt::with(Some('n'), "font", "KIND:SIZE[:FONT]", "Font of DEFAULT, TITLE, AXIS, UNIT, LEGEND or WATERMARK"),
-    Opt::with(Some('R'), "font-render-mode", "normal|light|mono", "How texts are drawn in PNG [default: normal]"),
-    Opt::with(Some('G'), "graph-render-mode", "normal|mono", "Whether edges are smooth in PNG [default: normal]"),
+    Opt::with(
+        None,
+        "grid-dash",
+        "ON:OFF",
+        "Lengths of dashes and gaps of the grid [default: 1:1]",
+    ),
+    Opt::with(
+        None,
+        "border",
+        "PIXELS",
+        "Width of the border of the picture [default: 2]",
+    ),
+    Opt::flag(
+        None,
+        "dynamic-labels",
+        "Show lines and rules as lines in the legend",
+    ),
+    Opt::with(
+        Some('c'),
+        "color",
+        "PART#rrggbb[aa]",
+        "Colour of BACK, CANVAS, SHADEA, SHADEB, GRID, MGRID, FONT, ARROW, AXIS or FRAME",
+    ),
+    Opt::with(
+        Some('n'),
+        "font",
+        "KIND:SIZE[:FONT]",
+        "Font of DEFAULT, TITLE, AXIS, UNIT, LEGEND or WATERMARK",
+    ),
+    Opt::with(
+        Some('R'),
+        "font-render-mode",
+        "normal|light|mono",
+        "How texts are drawn in PNG [default: normal]",
+    ),
+    Opt::with(
+        Some('G'),
+        "graph-render-mode",
+        "normal|mono",
+        "Whether edges are smooth in PNG [default: normal]",
+    ),
     Opt::flag(Some('P'), "pango-markup", "Read markup in texts"),
-    Opt::with(Some('B'), "font-smoothing-threshold", "SIZE", "Ignored, as in rrdtool"),
+    Opt::with(
+        Some('B'),
+        "font-smoothing-threshold",
+        "SIZE",
+        "Ignored, as in rrdtool",
+    ),
     Opt::flag(Some('i'), "interlaced", "Ignored, as in rrdtool"),
     Opt::flag(Some('E'), "slope-mode", "Connect values by slopes"),
-    Opt::with(Some('T'), "tabwidth", "PIXELS", "Distance of tab stops [default: 40]"),
-    Opt::with(Some('b'), "base", "1000|1024", "What k stands for [default: 1000]"),
-    Opt::with(Some('m'), "zoom", "FACTOR", "Size of a pixel in the picture [default: 1]"),
-    Opt::with(Some('a'), "imgformat", "FORMAT", "PNG, SVG, EPS, PDF, XML, XMLENUM, JSON, JSONTIME, CSV, TSV or SSV [default: PNG]"),
-    Opt::with(Some('f'), "imginfo", "FORMAT", "Print the name and the size of the picture, as in '<img src=\"%s\" width=\"%lu\" height=\"%lu\">'"),
-    Opt::flag(Some('z'), "lazy", "Draw only if the file is older than a pixel"),
+    Opt::with(
+        Some('T'),
+        "tabwidth",
+        "PIXELS",
+        "Distance of tab stops [default: 40]",
+    ),
+    Opt::with(
+        Some('b'),
+        "base",
+        "1000|1024",
+        "What k stands for [default: 1000]",
+    ),
+    Opt::with(
+        Some('m'),
+        "zoom",
+        "FACTOR",
+        "Size of a pixel in the picture [default: 1]",
+    ),
+    Opt::with(
+        Some('a'),
+        "imgformat",
+        "FORMAT",
+        "PNG, SVG, EPS, PDF, XML, XMLENUM, JSON, JSONTIME, CSV, TSV or SSV [default: PNG]",
+    ),
+    Opt::with(
+        Some('f'),
+        "imginfo",
+        "FORMAT",
+        "Print the name and the size of the picture, as in '<img src=\"%s\" width=\"%lu\" height=\"%lu\">'",
+    ),
+    Opt::flag(
+        Some('z'),
+        "lazy",
+        "Draw only if the file is older than a pixel",
+    ),
     DAEMON,
-    Opt::flag(Some('Z'), "use-nan-for-all-missing-data", "Take missing files and data sources as unknown"),
-    Opt::flag(None, "disable-rrdtool-tag", "Leave out the text at the right edge"),
+    Opt::flag(
+        Some('Z'),
+        "use-nan-for-all-missing-data",
+        "Take missing files and data sources as unknown",
+    ),
+    Opt::flag(
+        None,
+        "disable-rrdtool-tag",
+        "Leave out the text at the right edge",
+    ),
     Opt::flag(None, "alt-y-mrtg", "Ignored, as in rrdtool"),
-    Opt::with(None, "graph-type", "TIME", "Kind of the graph [default: TIME]"),
-    Opt::flag(None, "add-jsontime", "Print the table as JSON too, with graphv"),
+    Opt::with(
+        None,
+        "graph-type",
+        "TIME",
+        "Kind of the graph [default: TIME]",
+    ),
+    Opt::flag(
+        None,
+        "add-jsontime",
+        "Print the table as JSON too, with graphv",
+    ),
     Opt::flag(None, "utc", "Show times in UTC"),
     WAIT,
     MACHINE,
@@ -180,11 +405,18 @@ pub(crate) fn image_info(
 ) -> Option<String> {
     let format = options.image_info.as_ref()?;
     let name = match file {
-        Some(file) => shown(file.rsplit(|byte| *byte == b'/').next().unwrap_or_default()).into_owned(),
+        Some(file) => {
+            shown(file.rsplit(|byte| *byte == b'/').next().unwrap_or_default()).into_owned()
+        }
         None => "memory".to_owned(),
     };
     let zoomed = |side: i64| ((side as f64) * options.zoom) as i64;
-    let mut values = [name, zoomed(image.size.0).to_string(), zoomed(image.size.1).to_string()].into_iter();
+    let mut values = [
+        name,
+        zoomed(image.size.0).to_string(),
+        zoomed(image.size.1).to_string(),
+    ]
+    .into_iter();
     let mut text = String::new();
     let mut rest = format.as_str();
     while let Some(at) = rest.find('%') {
@@ -196,7 +428,10 @@ pub(crate) fn image_info(
             continue;
         }
         text.push_str(&values.next().unwrap_or_default());
-        rest = rest.strip_prefix("lu").or_else(|| rest.strip_prefix('s')).unwrap_or(rest);
+        rest = rest
+            .strip_prefix("lu")
+            .or_else(|| rest.strip_prefix('s'))
+            .unwrap_or(rest);
     }
     text.push_str(rest);
     Some(text)

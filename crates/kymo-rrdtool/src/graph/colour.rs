@@ -29,7 +29,10 @@ impl Colour {
     ///
     /// What is wrong, in words.
     pub(crate) fn parse(digits: &[u8]) -> Result<Self, String> {
-        let values: Option<Vec<u32>> = digits.iter().map(|&byte| char::from(byte).to_digit(16)).collect();
+        let values: Option<Vec<u32>> = digits
+            .iter()
+            .map(|&byte| char::from(byte).to_digit(16))
+            .collect();
         let part = |high: u32, low: u32| f64::from(16 * high + low) / 255.0;
         match values.as_deref() {
             Some(&[r, g, b]) => Ok(Self::new(part(r, r), part(g, g), part(b, b), 1.0)),

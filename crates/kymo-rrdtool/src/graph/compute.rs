@@ -6,8 +6,8 @@ use kymo_rrd::Source;
 use kymo_rrd::engine::{Wanted, fetch};
 use kymo_rrd::rpn::{EvaluateError, MAX_ROWS, Program, Series, Stack, Surroundings, Variable};
 
-use super::{Bounds, Request};
 use super::script::{Action, Read, Script, Shift};
+use super::{Bounds, Request};
 use crate::open::with_sources;
 use crate::path::shown;
 use crate::{Failure, Session, daemon};
@@ -69,7 +69,11 @@ impl Script {
             files.retain(|file| {
                 with_sources(session, &[file], machine, locking, |_, _| Ok(())).is_ok()
             });
-            places = files.iter().enumerate().map(|(place, file)| (*file, place)).collect();
+            places = files
+                .iter()
+                .enumerate()
+                .map(|(place, file)| (*file, place))
+                .collect();
         }
         // All files are read before anything is computed.
         let read = with_sources(session, &files, machine, locking, |_, sources| {

@@ -53,11 +53,16 @@ pub(crate) enum Kind {
         dash: Option<Dash>,
     },
     /// PRINT writes to the output, GPRINT below the graph.
-    Print { text: Text, graphic: bool },
+    Print {
+        text: Text,
+        graphic: bool,
+    },
     Comment,
     Align(Alignment),
     /// A column of a table.
-    Export { variable: usize },
+    Export {
+        variable: usize,
+    },
 }
 
 /// What lines, areas and ticks have in common.
@@ -139,7 +144,9 @@ impl Kind {
             Self::HorizontalRule { colour, .. } | Self::VerticalRule { colour, .. } => {
                 Some(colour.unwrap_or(Colour::NONE))
             }
-            kind => kind.curve().map(|curve| curve.colour.unwrap_or(Colour::NONE)),
+            kind => kind
+                .curve()
+                .map(|curve| curve.colour.unwrap_or(Colour::NONE)),
         }
     }
 
@@ -209,7 +216,9 @@ impl Script {
         let mut legend = String::new();
         let mut take_legend = |word: &mut Word<'_>| {
             let found = word.named("label").or_else(|| word.next("legend"));
-            legend = found.map(|text| shown(&text).into_owned()).unwrap_or_default();
+            legend = found
+                .map(|text| shown(&text).into_owned())
+                .unwrap_or_default();
         };
         let kind = match command {
             Command::Comment => {
@@ -233,7 +242,8 @@ impl Script {
                     && !self.is_value(variable)
                 {
                     let name = word.shown();
-                    let message = format!("Using vname of wrong type in line {name}: a rule needs a VDEF");
+                    let message =
+                        format!("Using vname of wrong type in line {name}: a rule needs a VDEF");
                     return Err(Failure::new(message));
                 }
                 take_legend(word);
@@ -334,7 +344,9 @@ impl Script {
         };
         let mut colour = named(word, ["color", "colour"])?;
         let mut second = named(word, ["color2", "colour2"])?;
-        let text = ["vname", "value", "time"].iter().find_map(|name| word.named(name));
+        let text = ["vname", "value", "time"]
+            .iter()
+            .find_map(|name| word.named(name));
         let text = text.or_else(|| word.next("vname"));
         let text = text.ok_or_else(|| Failure::new("No positional VNAME"))?;
         let mut parts = text.split(|byte| *byte == b'#');
@@ -448,6 +460,8 @@ fn dash(word: &mut Word<'_>) -> Result<Option<Dash>, Failure> {
 }
 
 fn number(text: &[u8]) -> Result<f64, Failure> {
-    let number = numbers::whole(text).ok().filter(|number| number.is_finite());
+    let number = numbers::whole(text)
+        .ok()
+        .filter(|number| number.is_finite());
     number.ok_or_else(|| Failure::new(format!("Could not parse number: {}", shown(text))))
 }

@@ -150,7 +150,9 @@ fn literal(format: &str) -> (String, &str) {
 
 /// A number at the beginning, at most [`MAX_FIELD`], and the rest.
 fn digits(text: &str) -> (Option<usize>, &str) {
-    let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|char: char| !char.is_ascii_digit())
+        .unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
     let number = (!digits.is_empty()).then(|| digits.parse().unwrap_or(MAX_FIELD).min(MAX_FIELD));
     (number, rest)
@@ -215,7 +217,8 @@ fn conversions(format: &str) -> impl Iterator<Item = Result<(&str, char), &str>>
         }
         let is_option = |char: char| "-_0^#.EO".contains(char) || char.is_ascii_digit();
         let end = rest[1..].find(|char| !is_option(char)).map(|end| end + 1);
-        let Some((end, letter)) = end.and_then(|end| Some((end, rest[end..].chars().next()?))) else {
+        let Some((end, letter)) = end.and_then(|end| Some((end, rest[end..].chars().next()?)))
+        else {
             return Some(Err(std::mem::take(&mut rest)));
         };
         let options = &rest[1..end];
@@ -237,12 +240,16 @@ pub(crate) fn date(format: &str, seconds: i64, zone: &LocalZone) -> String {
                 continue;
             }
         };
-        let options: String = options.chars().filter(|char| !"EO".contains(*char)).collect();
+        let options: String = options
+            .chars()
+            .filter(|char| !"EO".contains(*char))
+            .collect();
         let wide = options.trim_start_matches(|char: char| "-_0^#".contains(char));
         let too_wide = wide.parse().is_ok_and(|width: usize| width > 99);
         let one = format!("%{options}{letter}");
+        let is_known = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ%".contains(letter);
         match time.to_string_with_config(&config, &one) {
-            Ok(shown) if !too_wide => text.push_str(&shown),
+            Ok(shown) if is_known && !too_wide => text.push_str(&shown),
             _ => text.push_str(&one),
         }
     }
@@ -369,7 +376,7 @@ mod tests {
             ("%lf", 1.5, "1.500000"),
             ("<%8.3le>", 12345.678, "<1.235e+04>"),
             ("%-8.1lf|", 2.25, "2.2     |"),
-            ("%08.2lf", -3.14159, "-0003.14"),
+            ("%08.2lf", -3.25, "-0003.25"),
             ("%+lg", 0.0001, "+0.0001"),
             ("%lg", 1e10, "1e+10"),
             ("%#lg", 1.0, "1.00000"),
@@ -389,7 +396,9 @@ mod tests {
 
     #[test]
     fn other_formats_are_refused() {
-        for format in ["", "%d", "%f", "%lf%lf", "%lf%s%s", "%s%lf", "%", "%1$lf", "%lf%", "%.lf"] {
+        for format in [
+            "", "%d", "%f", "%lf%lf", "%lf%s%s", "%s%lf", "%", "%1$lf", "%lf%", "%.lf",
+        ] {
             assert!(NumberFormat::parse(format).is_err(), "{format}");
         }
     }
@@ -405,7 +414,10 @@ mod tests {
         ] {
             assert_eq!(date(format, 1_700_000_000, &zone), expected);
         }
-        assert_eq!(no_date("%Y-%m-%d %H:%M at %A%%"), "-------- --:-- at -%".replace("--------", "----------"));
+        assert_eq!(
+            no_date("%Y-%m-%d %H:%M at %A%%"),
+            "-------- --:-- at -%".replace("--------", "----------")
+        );
     }
 
     #[test]

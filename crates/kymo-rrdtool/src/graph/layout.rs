@@ -117,12 +117,20 @@ impl Layout {
         let mut rest = (x_labels + legend_height + title) as f64;
         let (image_height, graph_height) = match options.full_size {
             true => {
-                rest += if options.legend { 0.0 } else { SPACING as f64 * 0.5 };
+                rest += if options.legend {
+                    0.0
+                } else {
+                    SPACING as f64 * 0.5
+                };
                 let graph = (height as f64 - rest) as i64 - watermark;
                 (height, graph.max(1))
             }
             false => {
-                rest += if options.legend { 0.0 } else { SPACING as f64 * 0.5 };
+                rest += if options.legend {
+                    0.0
+                } else {
+                    SPACING as f64 * 0.5
+                };
                 ((height as f64 + rest) as i64 + watermark, height)
             }
         };
@@ -137,7 +145,10 @@ impl Layout {
             graph_height,
             legend_at: (0, title),
             label_at: (0, title + graph_height / 2),
-            right_label_at: (label + y_labels + graph_width + right_axis, title + graph_height / 2),
+            right_label_at: (
+                label + y_labels + graph_width + right_axis,
+                title + graph_height / 2,
+            ),
             legend,
         };
         match options.legend_side {

@@ -201,7 +201,8 @@ impl Legend {
 
     /// Turns the order of lines.
     fn turn(&mut self, script: &Script, direction: Direction) {
-        let is_comment = |entry: &Entry| matches!(script.elements[entry.element].kind, Kind::Comment);
+        let is_comment =
+            |entry: &Entry| matches!(script.elements[entry.element].kind, Kind::Comment);
         let range = match direction {
             Direction::TopDown => return,
             Direction::BottomUp => 0..self.entries.len(),
@@ -248,7 +249,11 @@ impl Placing<'_> {
             let before = fill;
             let mut space = 0.0;
             if !item.text.is_empty() {
-                space = if item.control == Control::Glue { 0.0 } else { between };
+                space = if item.control == Control::Glue {
+                    0.0
+                } else {
+                    between
+                };
                 if fill > 0.0 {
                     fill += space;
                 }

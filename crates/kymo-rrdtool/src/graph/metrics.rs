@@ -14,7 +14,11 @@ pub(crate) struct Metrics<'o> {
 impl<'o> Metrics<'o> {
     pub(crate) fn new(options: &'o GraphOptions, fonts: &'o Fonts) -> Self {
         let zoom = 1.0;
-        Self { options, fonts, zoom }
+        Self {
+            options,
+            fonts,
+            zoom,
+        }
     }
 
     /// Measures texts as they are drawn: glyphs are as wide as whole pixels of the zoomed picture. Where texts are
@@ -42,7 +46,9 @@ impl<'o> Metrics<'o> {
     /// Where tab stops are.
     pub(crate) fn tabs(&self) -> TabStops {
         let legend = self.options.font(TextKind::Legend).size;
-        let step = (self.options.tab_width + (legend * 2.0).trunc()).trunc().max(1.0);
+        let step = (self.options.tab_width + (legend * 2.0).trunc())
+            .trunc()
+            .max(1.0);
         TabStops { first: step, step }
     }
 

@@ -7,8 +7,8 @@
 
 mod colour;
 mod compute;
-pub(crate) mod elements;
 mod draw;
+pub(crate) mod elements;
 mod format;
 mod layout;
 mod legend;

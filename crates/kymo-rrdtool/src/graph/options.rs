@@ -1,5 +1,7 @@
 //! The options of `graph` and `graphv`.
 
+mod values;
+
 use kymo_rrd::numbers;
 
 use super::colour::Colour;
@@ -8,6 +10,7 @@ use super::x_axis::{TimeGrid, parse_grid};
 use crate::Failure;
 use crate::options::Words;
 use crate::path::shown;
+use values::*;
 
 /// What a picture is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +84,10 @@ pub(crate) enum YGrid {
     Automatic,
     None,
     /// A line each so much, and a label each so many lines.
-    Lines { step: f64, label: u32 },
+    Lines {
+        step: f64,
+        label: u32,
+    },
 }
 
 /// The lines down the graph, as `--x-grid` has them.
@@ -262,7 +268,14 @@ impl Default for GraphOptions {
                 grey(0.12, 1.0),
                 grey(0.0, 1.0),
             ],
-            fonts: [font(8.0), font(9.0), font(7.0), font(8.0), font(8.0), font(5.5)],
+            fonts: [
+                font(8.0),
+                font(9.0),
+                font(7.0),
+                font(8.0),
+                font(8.0),
+                font(5.5),
+            ],
             text_mode: TextMode::Normal,
             smooth_shapes: true,
             markup: false,
@@ -368,7 +381,9 @@ impl GraphOptions {
             "y-grid" => self.y_grid = y_grid(value)?,
             "alt-y-grid" => self.alt_y_grid = true,
             "logarithmic" => self.logarithmic = true,
-            "units-exponent" => self.units_exponent = Some(clamped(value, 9998)).filter(|x| *x != 9999),
+            "units-exponent" => {
+                self.units_exponent = Some(clamped(value, 9998)).filter(|x| *x != 9999)
+            }
             // More characters than that are wider than any picture.
             "units-length" => self.units_length = clamped(value, 5000).max(0) as u32,
             "units" => match value {
@@ -386,19 +401,27 @@ impl GraphOptions {
             "no-legend" => self.legend = false,
             "force-rules-legend" => self.force_rules_legend = true,
             "legend-position" => {
-                self.legend_side = choice(name, value, &[
-                    ("north", Side::North),
-                    ("south", Side::South),
-                    ("west", Side::West),
-                    ("east", Side::East),
-                ])?;
+                self.legend_side = choice(
+                    name,
+                    value,
+                    &[
+                        ("north", Side::North),
+                        ("south", Side::South),
+                        ("west", Side::West),
+                        ("east", Side::East),
+                    ],
+                )?;
             }
             "legend-direction" => {
-                self.legend_direction = choice(name, value, &[
-                    ("topdown", Direction::TopDown),
-                    ("bottomup", Direction::BottomUp),
-                    ("bottomup2", Direction::BottomUp2),
-                ])?;
+                self.legend_direction = choice(
+                    name,
+                    value,
+                    &[
+                        ("topdown", Direction::TopDown),
+                        ("bottomup", Direction::BottomUp),
+                        ("bottomup2", Direction::BottomUp2),
+                    ],
+                )?;
             }
             "no-minor" => self.minor = false,
             "grid-dash" => self.grid_dash = grid_dash(value)?,
@@ -407,11 +430,15 @@ impl GraphOptions {
             "color" => self.set_colour(value)?,
             "font" => self.set_font(&text())?,
             "font-render-mode" => {
-                self.text_mode = choice(name, value, &[
-                    ("normal", TextMode::Normal),
-                    ("light", TextMode::Light),
-                    ("mono", TextMode::Mono),
-                ])?;
+                self.text_mode = choice(
+                    name,
+                    value,
+                    &[
+                        ("normal", TextMode::Normal),
+                        ("light", TextMode::Light),
+                        ("mono", TextMode::Mono),
+                    ],
+                )?;
             }
             "graph-render-mode" => {
                 self.smooth_shapes = choice(name, value, &[("normal", true), ("mono", false)])?;
@@ -437,7 +464,9 @@ impl GraphOptions {
                 self.format = found.map(|(_, format)| *format).ok_or_else(|| {
                     let names = FORMATS.map(|(name, _)| name).join(" ");
                     let found = shown(value);
-                    Failure::new(format!("unsupported graphics format '{found}' (known: {names})"))
+                    Failure::new(format!(
+                        "unsupported graphics format '{found}' (known: {names})"
+                    ))
                 })?;
             }
             "imginfo" => self.image_info = Some(image_info(&text())?),
@@ -465,7 +494,10 @@ impl GraphOptions {
     fn set_colour(&mut self, value: &[u8]) -> Result<(), Failure> {
         let mark = value.iter().position(|byte| *byte == b'#');
         let mark = mark.ok_or_else(|| {
-            Failure::new(format!("invalid color def format: '{}' (expected PART#rrggbb)", shown(value)))
+            Failure::new(format!(
+                "invalid color def format: '{}' (expected PART#rrggbb)",
+                shown(value)
+            ))
         })?;
         let (name, digits) = value.split_at(mark);
         let part = PARTS.iter().position(|part| part.as_bytes() == name);
@@ -481,7 +513,11 @@ impl GraphOptions {
 
     /// `KIND:SIZE[:FONT]`
     fn set_font(&mut self, value: &str) -> Result<(), Failure> {
-        let wrong = || Failure::new(format!("invalid text property format '{value}' (expected KIND:SIZE[:FONT])"));
+        let wrong = || {
+            Failure::new(format!(
+                "invalid text property format '{value}' (expected KIND:SIZE[:FONT])"
+            ))
+        };
         let (name, rest) = value.split_once(':').ok_or_else(wrong)?;
         let (size, font) = rest.split_once(':').unwrap_or((rest, ""));
         let kind = TEXTS.iter().position(|kind| *kind == name).ok_or_else(|| {
@@ -493,7 +529,9 @@ impl GraphOptions {
             size => numbers::whole(size.as_bytes()).map_err(|_| wrong())?,
         };
         if !(0.0..=1000.0).contains(&size) {
-            return Err(Failure::new(format!("font size {size} is not between 0 and 1000 points")));
+            return Err(Failure::new(format!(
+                "font size {size} is not between 0 and 1000 points"
+            )));
         }
         let fonts = match kind {
             0 => &mut self.fonts[..],
@@ -531,10 +569,13 @@ struct Axis {
 impl Axis {
     fn form(self, side: &str) -> Result<AxisForm, Failure> {
         let format = self.format.filter(|format| !format.is_empty());
-        let or = |default: &str, format: Option<String>| format.unwrap_or_else(|| default.to_owned());
+        let or =
+            |default: &str, format: Option<String>| format.unwrap_or_else(|| default.to_owned());
         Ok(match self.formatter.as_deref() {
             None | Some("numeric") => AxisForm::Number(
-                format.map(|format| NumberFormat::parse(&format)).transpose()?,
+                format
+                    .map(|format| NumberFormat::parse(&format))
+                    .transpose()?,
             ),
             Some("timestamp") => AxisForm::Timestamp(or(super::format::TIMESTAMP, format)),
             Some("duration") => AxisForm::Duration(or(super::format::DURATION, format)),
@@ -545,117 +586,4 @@ impl Axis {
             }
         })
     }
-}
-
-/// C's `atoi`: what is no number is 0.
-fn integer(text: &[u8]) -> i64 {
-    let text = text.trim_ascii_start();
-    let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
-    let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let text = std::str::from_utf8(&text[..sign + digits]).unwrap_or_default();
-    text.parse().unwrap_or_default()
-}
-
-/// The same, of a number that is at most so far from 0.
-fn clamped(text: &[u8], most: i32) -> i32 {
-    integer(text).clamp(-i64::from(most), i64::from(most)) as i32
-}
-
-fn side(name: &str, value: &[u8]) -> Result<u32, Failure> {
-    match integer(value) {
-        found if found < 10 => Err(Failure::new(format!("{name} below 10 pixels"))),
-        found => u32::try_from(found).ok().filter(|found| *found <= MAX_SIDE).ok_or_else(|| {
-            Failure::new(format!("{name} {found} is too large: at most {MAX_SIDE} pixels"))
-        }),
-    }
-}
-
-fn number(letter: &str, value: &[u8]) -> Result<f64, Failure> {
-    let number = numbers::whole(value).ok().filter(|number| number.is_finite());
-    number.ok_or_else(|| {
-        let value = shown(value);
-        Failure::new(format!("option -{letter} - Cannot convert '{value}' to float"))
-    })
-}
-
-/// Two numbers with a colon between them.
-fn pair(value: &[u8]) -> Option<(f64, f64)> {
-    let at = value.iter().position(|byte| *byte == b':')?;
-    let number = |text| numbers::whole(text).ok().filter(|number| number.is_finite());
-    Some((number(&value[..at])?, number(&value[at + 1..])?))
-}
-
-fn y_grid(value: &[u8]) -> Result<YGrid, Failure> {
-    if value == b"none" {
-        return Ok(YGrid::None);
-    }
-    let (step, label) = pair(value).ok_or_else(|| Failure::new("invalid y-grid format"))?;
-    if step <= 0.0 {
-        return Err(Failure::new("grid step must be > 0"));
-    }
-    if label < 1.0 {
-        return Err(Failure::new("label factor must be > 0"));
-    }
-    let label = label as u32;
-    Ok(YGrid::Lines { step, label })
-}
-
-fn right_axis(value: &[u8]) -> Result<(f64, f64), Failure> {
-    let found = pair(value);
-    let (scale, shift) =
-        found.ok_or_else(|| Failure::new("invalid right-axis format expected scale:shift"))?;
-    match scale == 0.0 {
-        true => Err(Failure::new("the second_axis_scale  must not be 0")),
-        false => Ok((scale, shift)),
-    }
-}
-
-fn grid_dash(value: &[u8]) -> Result<(f64, f64), Failure> {
-    let found = pair(value).filter(|(on, off)| *on >= 0.0 && *off >= 0.0);
-    found.ok_or_else(|| Failure::new("invalid grid-dash format"))
-}
-
-fn choice<T: Copy>(name: &str, value: &[u8], known: &[(&str, T)]) -> Result<T, Failure> {
-    let found = known.iter().find(|(known, _)| known.as_bytes() == value);
-    found.map(|(_, choice)| *choice).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        let (value, names) = (shown(value), names.join(" "));
-        Failure::new(format!("unknown {name} '{value}' (known: {names})"))
-    })
-}
-
-/// The lines of a title, three at most; empty ones at the beginning are left out.
-fn title_lines(text: &str) -> Vec<String> {
-    let text = text.replace("\\n", "\n").replace("<br>", "\n").replace("<br/>", "\n");
-    let lines = text.split('\n').skip_while(|line| line.is_empty());
-    lines.take(3).map(str::to_owned).collect()
-}
-
-/// Checks that a format asks for a name and two sizes, in this order.
-fn image_info(format: &str) -> Result<String, Failure> {
-    let mut rest = format;
-    for wanted in ["s", "lu", "lu"] {
-        let mut found = None;
-        while let Some(at) = rest.find('%') {
-            rest = &rest[at + 1..];
-            match rest.strip_prefix('%') {
-                Some(more) => rest = more,
-                None => {
-                    found = rest.strip_prefix(wanted);
-                    break;
-                }
-            }
-        }
-        rest = found.ok_or_else(|| wrong_image_info(format))?;
-    }
-    match rest.replace("%%", "").contains('%') {
-        true => Err(wrong_image_info(format)),
-        false => Ok(format.to_owned()),
-    }
-}
-
-fn wrong_image_info(format: &str) -> Failure {
-    Failure::new(format!(
-        "invalid format string '{format}': expected `%s`, `%lu` and `%lu`, for the name, the width and the height"
-    ))
 }

@@ -90,7 +90,10 @@ impl Graph {
         self.script.elements.iter().any(|element| {
             !matches!(
                 element.kind,
-                Kind::Print { graphic: false, .. } | Kind::Comment | Kind::Align(_) | Kind::Export { .. }
+                Kind::Print { graphic: false, .. }
+                    | Kind::Comment
+                    | Kind::Align(_)
+                    | Kind::Export { .. }
             )
         })
     }
@@ -119,7 +122,14 @@ impl Graph {
         }
         let fonts = Fonts::new();
         let bounds = (self.bounds.start, self.bounds.end);
-        let layout = Layout::new(&self.script, &self.texts, &self.known, options, bounds, &fonts)?;
+        let layout = Layout::new(
+            &self.script,
+            &self.texts,
+            &self.known,
+            options,
+            bounds,
+            &fonts,
+        )?;
         let metrics = Metrics::drawn(options, &fonts);
         let coordinates = layout.legend.entries.iter().map(|entry| {
             let x = layout.legend_at.0 as f64 + entry.x;
@@ -180,14 +190,25 @@ impl Graph {
             return Some(size);
         }
         let mut head = [0; 24];
-        std::fs::File::open(&file).ok()?.read_exact(&mut head).ok()?;
-        let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        std::fs::File::open(&file)
+            .ok()?
+            .read_exact(&mut head)
+            .ok()?;
+        let number =
+            |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let is_png = head.starts_with(b"\x89PNG\r\n\x1a\n") && &head[12..16] == b"IHDR";
         is_png.then(|| (number(16).into(), number(20).into()))
     }
 
-    fn table(&self, format: TableFormat, options: &GraphOptions) -> Result<(Vec<u8>, Grid), Failure> {
-        let table = self.columns(!matches!(format, TableFormat::Json), matches!(format, TableFormat::XmlEnum));
+    fn table(
+        &self,
+        format: TableFormat,
+        options: &GraphOptions,
+    ) -> Result<(Vec<u8>, Grid), Failure> {
+        let table = self.columns(
+            !matches!(format, TableFormat::Json),
+            matches!(format, TableFormat::XmlEnum),
+        );
         if table.columns.is_empty() {
             let message = "nothing to export: no LINE, AREA or XPORT of a series";
             return Err(Failure::new(message));
@@ -237,22 +258,36 @@ impl Graph {
                 Kind::Line { .. } => notes.gprints.push(("line", legend())),
                 Kind::Area { .. } => notes.gprints.push(("area", legend())),
                 Kind::Comment => notes.gprints.push(("comment", legend())),
-                Kind::Align(alignment) => notes.gprints.push(("align", alignment.name().to_owned())),
+                Kind::Align(alignment) => {
+                    notes.gprints.push(("align", alignment.name().to_owned()))
+                }
                 Kind::Print { graphic: true, .. } => {
-                    notes.gprints.push(("gprint", below.clone().unwrap_or_default()));
+                    notes
+                        .gprints
+                        .push(("gprint", below.clone().unwrap_or_default()));
                 }
                 Kind::HorizontalRule { value, .. } => {
                     let mut text = Line::new();
                     text.scientific(self.value(*value), 10);
-                    notes.rules.push(("hrule", String::from_utf8_lossy(text.as_bytes()).into_owned()));
+                    notes.rules.push((
+                        "hrule",
+                        String::from_utf8_lossy(text.as_bytes()).into_owned(),
+                    ));
                 }
                 Kind::VerticalRule { time, .. } => {
-                    notes.rules.push(("vrule", rule_time(*time, &self.known).to_string()));
+                    notes
+                        .rules
+                        .push(("vrule", rule_time(*time, &self.known).to_string()));
                 }
                 _ => {}
             }
         }
-        notes.prints = self.texts.printed.iter().map(|text| ("print", text.clone())).collect();
+        notes.prints = self
+            .texts
+            .printed
+            .iter()
+            .map(|text| ("print", text.clone()))
+            .collect();
         Table {
             columns,
             times,
@@ -302,7 +337,12 @@ impl Graph {
                 out.scientific(value, 10);
                 out.push_byte(b'\n');
             }
-            let entries = layout.legend.entries.iter().zip(&image.coordinates).enumerate();
+            let entries = layout
+                .legend
+                .entries
+                .iter()
+                .zip(&image.coordinates)
+                .enumerate();
             for (place, (entry, [left, top, right, bottom])) in entries {
                 text(out, &format!("legend[{place}]"), &entry.text);
                 let coordinates = format!("{left:.0},{top:.0},{right:.0},{bottom:.0}");
@@ -323,7 +363,8 @@ impl Graph {
                 bytes.extend_from_slice(text);
                 Ok(())
             };
-            if !table.columns.is_empty() && table.json(table.grid(&self.bounds), &mut write).is_ok() {
+            if !table.columns.is_empty() && table.json(table.grid(&self.bounds), &mut write).is_ok()
+            {
                 out.push(format!("datapoints = BLOB_SIZE:{}\n", bytes.len()).as_bytes());
                 out.push(&bytes);
             }

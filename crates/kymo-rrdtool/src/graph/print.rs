@@ -35,7 +35,11 @@ impl Texts {
             if let Kind::Print { text, graphic } = &element.kind {
                 let (value, time) = text.value(known);
                 // rrdtool's unknown value has a sign, which `printf` shows.
-                let value = if value.is_nan() { value.copysign(-1.0) } else { value };
+                let value = if value.is_nan() {
+                    value.copysign(-1.0)
+                } else {
+                    value
+                };
                 let shown = match &text.form {
                     Form::Number(format) => {
                         let (value, symbol) = unit.scale(format.symbol(), value, base);
@@ -86,12 +90,20 @@ impl Text {
             Known::Value { value, time } => return (*value, *time),
             Known::Series(series) => series,
         };
-        let finite = || series.values().iter().copied().filter(|value| value.is_finite());
+        let finite = || {
+            series
+                .values()
+                .iter()
+                .copied()
+                .filter(|value| value.is_finite())
+        };
         let value = match self.function {
             Some("MIN") => finite().reduce(f64::min),
             Some("MAX" | "FAILURES") => finite().reduce(f64::max),
             Some("LAST") => finite().next_back(),
-            _ => finite().reduce(|sum, value| sum + value).map(|sum| sum / finite().count() as f64),
+            _ => finite()
+                .reduce(|sum, value| sum + value)
+                .map(|sum| sum / finite().count() as f64),
         };
         (value.unwrap_or(f64::NAN), None)
     }

@@ -237,9 +237,9 @@ impl Script {
     pub(super) fn exported(&self, word: &mut Word<'_>) -> Result<usize, Failure> {
         let name = word.next("vname");
         let name = name.ok_or_else(|| Failure::new("No positional VNAME"))?;
-        let variable = self.find(&name).ok_or_else(|| {
-            Failure::new(format!("{} is not a vname nor a number", shown(&name)))
-        })?;
+        let variable = self
+            .find(&name)
+            .ok_or_else(|| Failure::new(format!("{} is not a vname nor a number", shown(&name))))?;
         self.check_series(variable, &name, word)?;
         Ok(variable)
     }

@@ -39,7 +39,11 @@ impl<'a> Word<'a> {
 
     /// Whether a flag such as `STACK` is among the arguments behind the first.
     pub(super) fn flag(&mut self, name: &str) -> bool {
-        let found = self.rest.iter().skip(1).position(|argument| argument == name.as_bytes());
+        let found = self
+            .rest
+            .iter()
+            .skip(1)
+            .position(|argument| argument == name.as_bytes());
         found.map(|place| self.rest.remove(place + 1)).is_some()
     }
 

