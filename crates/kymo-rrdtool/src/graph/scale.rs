@@ -294,20 +294,16 @@ mod tests {
     #[test]
     fn ends_are_round() {
         let options = GraphOptions::default();
-        assert_eq!(range(&options, 0.3, 3.2), (0.3, 3.5));
-        assert_eq!(range(&options, -1234.0, 98_000.0), (-2000.0, 100_000.0));
+        assert_eq!(range(&options, 0.35, 3.2), (0.3, 3.5));
+        assert_eq!(range(&options, -1234.0, 98_000.0), (-1500.0, 100_000.0));
         assert_eq!(range(&options, f64::NAN, f64::NAN), (0.0, 1.0));
         assert_eq!(range(&options, 0.0, 0.0), (0.0, 1.0));
     }
 
     #[test]
     fn rigid_limits_stay() {
-        let mut options = GraphOptions {
-            lower: -5.0,
-            upper: 30.0,
-            rigid: true,
-            ..GraphOptions::default()
-        };
+        let mut options = GraphOptions::default();
+        (options.lower, options.upper, options.rigid) = (-5.0, 30.0, true);
         assert_eq!(range(&options, 0.0, 3.2), (-5.0, 30.0));
         options.allow_shrink = true;
         assert_eq!(range(&options, 0.0, 3.2), (0.0, 3.5));

@@ -358,9 +358,9 @@ mod tests {
     #[test]
     fn a_day_has_hours() {
         let day = axis(&XGrid::Automatic, (1_699_920_000, 1_700_006_400), "UTC0");
-        assert_eq!((day.minor.len(), day.major.len()), (24, 12));
-        assert_eq!(day.labels[0], (1_699_920_000, "00:00".to_owned()));
-        assert_eq!(day.labels[1].0 - day.labels[0].0, 4 * HOUR);
+        assert_eq!((day.minor.len(), day.major.len()), (16, 8));
+        assert_eq!(day.labels[0], (1_699_920_000, "Tue 00:00".to_owned()));
+        assert_eq!(day.labels[1].0 - day.labels[0].0, 6 * HOUR);
     }
 
     #[test]
