@@ -1,7 +1,7 @@
 //! The fields with which events begin that are always at the same place: they are read where they are, and the
 //! rest of the program goes on behind them.
 
-use kymo_model::Visitor;
+use kymo_model::{FieldId, Visitor};
 
 use super::op::Op;
 use super::skip::fixed;
@@ -73,45 +73,57 @@ impl Lead {
         if !self.numbers.is_empty() {
             let bytes = bytes.get((begin / 8) as usize..(end / 8) as usize)?;
             for (place, op) in &self.numbers {
-                number(op, bytes.get(*place..)?, v);
+                // One call of each kind, so that it is worth compiling into here.
+                match number(op, bytes.get(*place..)?)? {
+                    (field, Number::Uint(value)) => v.uint(field, value),
+                    (field, Number::Sint(value)) => v.sint(field, value),
+                    (field, Number::Float(value)) => v.float(field, value),
+                }
             }
         }
         Some(end)
     }
 }
 
-/// Tells a visitor of the number at the beginning of some bytes.
+/// A number of any kind.
+enum Number {
+    Uint(u64),
+    Sint(i64),
+    Float(f64),
+}
+
+/// The number at the beginning of some bytes, and its field.
 #[inline(always)]
-fn number<V: Visitor>(op: &Op, bytes: &[u8], v: &mut V) {
-    macro_rules! tell {
-        ($($op:ident $type:ident $from:ident $call:ident)*) => {
+fn number(op: &Op, bytes: &[u8]) -> Option<(FieldId, Number)> {
+    macro_rules! numbers {
+        ($($op:ident $type:ident $from:ident $kind:ident)*) => {
             match op {
                 $(Op::$op(at) => {
-                    let bytes = bytes.first_chunk().copied().unwrap_or_default();
-                    v.$call(at.field, $type::$from(bytes).into());
+                    let value = $type::$from(*bytes.first_chunk()?);
+                    Some((at.field, Number::$kind(value.into())))
                 })*
-                _ => {}
+                _ => None,
             }
         };
     }
-    tell! {
-        U8 u8 from_le_bytes uint
-        U16Le u16 from_le_bytes uint
-        U16Be u16 from_be_bytes uint
-        U32Le u32 from_le_bytes uint
-        U32Be u32 from_be_bytes uint
-        U64Le u64 from_le_bytes uint
-        U64Be u64 from_be_bytes uint
-        S8 i8 from_le_bytes sint
-        S16Le i16 from_le_bytes sint
-        S16Be i16 from_be_bytes sint
-        S32Le i32 from_le_bytes sint
-        S32Be i32 from_be_bytes sint
-        S64Le i64 from_le_bytes sint
-        S64Be i64 from_be_bytes sint
-        F32Le f32 from_le_bytes float
-        F32Be f32 from_be_bytes float
-        F64Le f64 from_le_bytes float
-        F64Be f64 from_be_bytes float
+    numbers! {
+        U8 u8 from_le_bytes Uint
+        U16Le u16 from_le_bytes Uint
+        U16Be u16 from_be_bytes Uint
+        U32Le u32 from_le_bytes Uint
+        U32Be u32 from_be_bytes Uint
+        U64Le u64 from_le_bytes Uint
+        U64Be u64 from_be_bytes Uint
+        S8 i8 from_le_bytes Sint
+        S16Le i16 from_le_bytes Sint
+        S16Be i16 from_be_bytes Sint
+        S32Le i32 from_le_bytes Sint
+        S32Be i32 from_be_bytes Sint
+        S64Le i64 from_le_bytes Sint
+        S64Be i64 from_be_bytes Sint
+        F32Le f32 from_le_bytes Float
+        F32Be f32 from_be_bytes Float
+        F64Le f64 from_le_bytes Float
+        F64Be f64 from_be_bytes Float
     }
 }
