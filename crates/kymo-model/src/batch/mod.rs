@@ -231,8 +231,8 @@ impl Batch {
         }
     }
 
-    /// The same for rows of one chunk, of which `first` identifies the first one: their numbers, classes, times in
-    /// nanoseconds, and ticks where they have any. `no_time` stands for no time.
+    /// The same for rows of one chunk, of which `first` tells the recording, stream and chunk: their numbers, which
+    /// ascend, classes, times in nanoseconds, and ticks where they have any. `no_time` stands for no time.
     ///
     /// # Panics
     ///
