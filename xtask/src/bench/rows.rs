@@ -19,10 +19,11 @@ pub(super) fn run(mut args: Args) -> Outcome {
     let trace = trace(&tool, events)?;
     println!("{events} events, {runs} alternating runs, medians of CPU time (user and system)\n");
     println!("{:<28} {:>9} {:>9} {:>7}", "", "kymo", "peer", "ratio");
-    let cases: [(&str, &[&str]); 4] = [
+    let cases: [(&str, &[&str]); 5] = [
         ("rows without columns", &["1"]),
-        ("two integer columns", &["1", "seq,cpu_id"]),
-        ("two, merged by 2 threads", &["2", "seq,cpu_id"]),
+        ("two integer columns", &["1", "vtid,cpu_id"]),
+        ("two, merged by 2 threads", &["2", "vtid,cpu_id"]),
+        ("a list and an integer", &["1", "seq,cpu_id"]),
         ("all columns, by class", &["1", "all"]),
     ];
     for (name, arguments) in cases {

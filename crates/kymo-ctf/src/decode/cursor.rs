@@ -161,8 +161,20 @@ impl<'a> PacketCursor<'a> {
     /// Runs a program over the fields of the event lent last.
     #[inline]
     fn visit<V: Visitor>(&self, program: &Program, visitor: &mut V) -> Result<(), Fault> {
-        let mut run = self.run(self.fields, self.fields_order);
-        let result = run.run(program, visitor);
+        let (mut at, mut ops) = (self.fields, &program.ops[..]);
+        if !V::POSITIONS && program.lead.ops > 0 {
+            let bytes = self.content().bytes;
+            if let Some(end) = program.lead.visit(bytes, self.end, at, visitor) {
+                (at, ops) = (end, &ops[program.lead.ops..]);
+            }
+        }
+        if ops.is_empty() {
+            self.next.set(at);
+            self.next_order.set(self.fields_order);
+            return Ok(());
+        }
+        let mut run = self.run(at, self.fields_order);
+        let result = run.ops(program, ops, visitor);
         self.empty_elements.set(run.empty_elements);
         if result.is_ok() {
             self.next.set(run.pos);

@@ -9,6 +9,7 @@ pub(crate) mod choice;
 mod compile;
 mod cursor;
 pub(crate) mod header;
+pub(crate) mod lead;
 pub(crate) mod leb128;
 pub(crate) mod op;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use kymo_machine::ByteOrder;
 use kymo_model::FieldId;
 
 use super::choice::Choice;
+use super::lead::Lead;
 use crate::class::{Encoding, Role};
 
 /// A fixed number of bits that is not a whole number of aligned bytes, or is otherwise
@@ -217,6 +218,8 @@ pub(crate) struct OptionEntry {
 pub(crate) struct Program {
     pub ops: Vec<Op>,
     pub tables: Vec<Options>,
+    /// Its first instructions, where they need not be run one by one.
+    pub lead: Lead,
 }
 
 impl Op {
@@ -234,6 +237,31 @@ impl Op {
     pub(crate) fn whole(ops: &[Self]) -> usize {
         let compound = ops.iter().position(Self::is_compound);
         compound.map_or(0, |at| at + 1 + ops[at].body())
+    }
+
+    /// Whether it reads a number of whole bytes.
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::U8(_)
+                | Self::U16Le(_)
+                | Self::U16Be(_)
+                | Self::U32Le(_)
+                | Self::U32Be(_)
+                | Self::U64Le(_)
+                | Self::U64Be(_)
+                | Self::S8(_)
+                | Self::S16Le(_)
+                | Self::S16Be(_)
+                | Self::S32Le(_)
+                | Self::S32Be(_)
+                | Self::S64Le(_)
+                | Self::S64Be(_)
+                | Self::F32Le(_)
+                | Self::F32Be(_)
+                | Self::F64Le(_)
+                | Self::F64Be(_)
+        )
     }
 
     /// Whether running it is running others.

@@ -718,3 +718,79 @@ proptest! {
         prop_assert!(cursor.next_event().unwrap().is_none());
     }
 }
+
+/// The numbers of wanted fields: of those whose position has its bit in the set.
+struct Numbers {
+    wanted: u32,
+    told: Vec<(FieldId, u64)>,
+}
+
+impl Numbers {
+    fn add(&mut self, field: FieldId, value: u64) {
+        if is_wanted(self.wanted, field) {
+            self.told.push((field, value));
+        }
+    }
+}
+
+fn is_wanted(wanted: u32, field: FieldId) -> bool {
+    wanted >> (field.index() % 32) & 1 == 1
+}
+
+impl Visitor for Numbers {
+    fn uint(&mut self, field: FieldId, value: u64) {
+        self.add(field, value);
+    }
+    fn sint(&mut self, field: FieldId, value: i64) {
+        self.add(field, value as u64);
+    }
+    fn float(&mut self, field: FieldId, value: f64) {
+        self.add(
+            field,
+            if value.is_nan() {
+                u64::MAX
+            } else {
+                value.to_bits()
+            },
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_narrow_program_tells_what_the_whole_one_tells_of_wanted_fields(
+        first in prop::collection::vec(any_class(), 0..4),
+        payload in payload(),
+        data in prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..200),
+        cut in 0u64..8,
+        wanted: u32,
+    ) {
+        let mut class = trace(payload);
+        class.streams[0].common_context = Some(structure_of(first, 1));
+        let decoder = Decoder::new(&class).unwrap();
+        let content_bits = (data.len() as u64 * 8).saturating_sub(cut);
+        let head = decoder.packet_head(&data).unwrap();
+        let mut whole = decoder.cursor(&data, &head, content_bits, 0);
+        let mut narrow = decoder.cursor(&data, &head, content_bits, 0);
+        narrow.narrow(Arc::new(decoder.narrow(&|_, field| is_wanted(wanted, field))));
+        let new = || Numbers { wanted, told: Vec::new() };
+        loop {
+            let (one, two) = (whole.next_event(), narrow.next_event());
+            let (Ok(Some(one)), Ok(Some(two))) = (&one, &two) else {
+                let code = |it: Result<Option<_>, kymo_model::Fault>| it.map(|it| it.is_some()).map_err(|it| it.code);
+                prop_assert_eq!(code(one), code(two));
+                break;
+            };
+            prop_assert_eq!(one.begin_bit(), two.begin_bit());
+            let (mut all, mut some) = (new(), new());
+            let (of_whole, of_narrow) = (one.visit(&mut all), two.visit(&mut some));
+            prop_assert_eq!(of_whole.map_err(|it| it.code), of_narrow.map_err(|it| it.code));
+            if of_whole.is_err() {
+                break;
+            }
+            prop_assert_eq!(all.told, some.told);
+        }
+    }
+}

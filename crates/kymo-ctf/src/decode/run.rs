@@ -125,7 +125,13 @@ impl<'r> Run<'r> {
         self.ops(program, &program.ops, visitor)
     }
 
-    fn ops<V: Visitor>(&mut self, program: &Program, ops: &[Op], v: &mut V) -> Result<(), Fault> {
+    /// Runs some instructions of a program.
+    pub(super) fn ops<V: Visitor>(
+        &mut self,
+        program: &Program,
+        ops: &[Op],
+        v: &mut V,
+    ) -> Result<(), Fault> {
         macro_rules! int {
             ($op:expr, $type:ty, $from:ident, $call:ident, $wide:ty) => {{
                 let (at, bytes) = self.bytes($op)?;

@@ -3,6 +3,7 @@
 
 use kymo_model::FieldId;
 
+use super::lead::Lead;
 use super::op::{BytesOp, Count, Op, OptionEntry, Program};
 
 /// The program that ends where `program` ends, and saves what `program` saves.
@@ -13,8 +14,8 @@ pub(super) fn shorten(program: &Program) -> Program {
 /// The same that tells a visitor of wanted fields what `program` tells. It may tell of others, too.
 pub(super) fn narrow(program: &Program, wanted: &dyn Fn(FieldId) -> bool) -> Program {
     let mut short = Program {
-        ops: Vec::new(),
         tables: program.tables.clone(),
+        ..Program::default()
     };
     Shortener {
         program,
@@ -22,14 +23,15 @@ pub(super) fn narrow(program: &Program, wanted: &dyn Fn(FieldId) -> bool) -> Pro
         short: &mut short,
     }
     .ops(&program.ops);
+    short.lead = Lead::of(&short.ops);
     short
 }
 
 /// Fixed bits not yet emitted.
 #[derive(Clone, Copy)]
-struct Fixed {
-    align: u8,
-    bits: u64,
+pub(super) struct Fixed {
+    pub align: u8,
+    pub bits: u64,
 }
 
 struct Shortener<'p> {
@@ -241,14 +243,8 @@ fn field(op: &Op) -> Option<FieldId> {
     }
 }
 
-/// Alignment and size of an instruction that reads whole bytes.
-fn fixed(op: &Op) -> Option<Fixed> {
-    let bytes = |at: &BytesOp, bits| {
-        Some(Fixed {
-            align: at.align(),
-            bits,
-        })
-    };
+/// Alignment and size of an instruction that reads whole bytes in a fixed number.
+pub(super) fn fixed(op: &Op) -> Option<Fixed> {
     match op {
         Op::U8(at) | Op::S8(at) => bytes(at, 8),
         Op::U16Le(at) | Op::U16Be(at) | Op::S16Le(at) | Op::S16Be(at) => bytes(at, 16),
@@ -266,6 +262,15 @@ fn fixed(op: &Op) -> Option<Fixed> {
         | Op::F64Be(at) => bytes(at, 64),
         &Op::BeginStruct { align, .. } => Some(Fixed { align, bits: 0 }),
         &Op::Skip { align, bits } => Some(Fixed { align, bits }),
+        Op::SizedText { at, length, .. } | Op::Blob { at, length } => match length {
+            Count::Static(count) => count.checked_mul(8).and_then(|bits| bytes(at, bits)),
+            _ => None,
+        },
         _ => None,
     }
+}
+
+fn bytes(at: &BytesOp, bits: u64) -> Option<Fixed> {
+    let align = at.align();
+    Some(Fixed { align, bits })
 }

@@ -18,6 +18,8 @@ pub enum ColumnSource {
     Labels(Pick),
     /// Nothing: rows have no value unless somebody [puts](Columns::put) one.
     None,
+    /// One value that all rows [share](Columns::share), given before they are taken.
+    Shared,
 }
 
 /// A column that is wanted of the events of a class.
@@ -173,6 +175,24 @@ enum Labeled {
     Flags(Vec<u64>),
 }
 
+/// The rows of [`Columns`], which several of them can [fill](Columns::swap_rows) in turn.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: usize,
+    replaced: u64,
+}
+
+impl Table {
+    /// No rows, of columns of these types.
+    pub fn new(schema: &[ColumnType]) -> Self {
+        Self {
+            columns: schema.iter().map(|of| Column::new(&of.data_type)).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Columns that are filled from the events of one class: a [`Visitor`] whose values become rows.
 ///
 /// A row begins where the one before has [ended](Self::end_row). A column that got no value in a row is
@@ -196,15 +216,16 @@ enum Labeled {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    columns: Vec<Column>,
-    rows: usize,
+    table: Box<Table>,
     targets: Targets<Target>,
     /// For each field: 0, or 1 above the position of the one column that has its value, at most once in an event,
     /// and nothing else of the event.
     direct: Vec<u32>,
-    /// Number of columns that were filled so in the row in hand.
+    /// Number of columns that were filled so in the row in hand, and of those that rows fill.
     filled: usize,
-    replaced: u64,
+    to_fill: usize,
+    /// For each column whether its value is [shared](Self::share) by all rows.
+    shared: Vec<bool>,
     /// Whether texts stay as they are.
     raw: bool,
     /// Texts of what is nested deeply, in the making.
@@ -219,16 +240,17 @@ impl Columns {
     /// If a field is not of this schema.
     pub fn new(schema: &Schema, wanted: &[WantedColumn]) -> Self {
         let mut columns = Self {
-            columns: Vec::with_capacity(wanted.len()),
             targets: Targets::new(schema),
             direct: vec![0; schema.fields().len()],
             ..Self::default()
         };
         for (position, of) in wanted.iter().enumerate() {
-            columns.columns.push(Column::new(&of.column.data_type));
+            let column = Column::new(&of.column.data_type);
+            columns.table.columns.push(column);
+            columns.shared.push(of.source == ColumnSource::Shared);
             let path = vec![Step::Column(position)];
             match &of.source {
-                ColumnSource::None => {}
+                ColumnSource::None | ColumnSource::Shared => {}
                 ColumnSource::Fields(picks) => {
                     for pick in picks {
                         let elements = columns.targets.elements(schema, pick);
@@ -256,6 +278,7 @@ impl Columns {
                 }
             }
         }
+        columns.to_fill = columns.shared.iter().filter(|&&shared| !shared).count();
         for (position, of) in wanted.iter().enumerate() {
             if let ColumnSource::Fields(picks) = &of.source
                 && let [pick] = &picks[..]
@@ -321,12 +344,12 @@ impl Columns {
 
     /// The columns, in the order in which they were wanted. All have as many rows once a row has ended.
     pub fn columns(&self) -> &[Column] {
-        &self.columns
+        &self.table.columns
     }
 
     /// The columns, without a copy.
     pub fn into_columns(self) -> Vec<Column> {
-        self.columns
+        self.table.columns
     }
 
     /// The fields that it looks at: those of the columns, and those that tell which of their elements are
@@ -338,12 +361,12 @@ impl Columns {
     /// Number of rows that have ended.
     #[inline]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.table.rows
     }
 
     /// How many texts had something that is not UTF-8, which was replaced by U+FFFD.
     pub fn replaced(&self) -> u64 {
-        self.replaced
+        self.table.replaced
     }
 
     /// The value of a column in a row.
@@ -353,38 +376,63 @@ impl Columns {
     /// If there is no such column.
     #[inline]
     pub fn value(&self, column: usize, row: usize) -> Value<'_> {
-        self.columns[column].value(row)
+        self.table.columns[column].value(row)
     }
 
     /// Gives the row in hand a value that is in no field of the event, unless it has one.
     #[inline]
     pub fn put(&mut self, column: usize, value: Value<'_>) {
-        let column = &mut self.columns[column];
-        if column.len() > self.rows {
+        if self.table.columns[column].len() > self.table.rows {
             return;
         }
         self.filled += 1;
+        self.push(column, value);
+    }
+
+    /// Appends a value to a column.
+    #[inline]
+    fn push(&mut self, column: usize, value: Value<'_>) {
+        let Table {
+            columns, replaced, ..
+        } = &mut *self.table;
+        let column = &mut columns[column];
         match value {
             Value::Uint(value) | Value::Bits(value) => column.push_uint(value),
             Value::Sint(value) => column.push_sint(value),
             Value::Float(value) => column.push_float(value),
             Value::Bool(value) => column.push_bool(value),
             Value::Text(text) if self.raw => column.push_raw_text(text),
-            Value::Text(text) => self.replaced += u64::from(column.push_text(text)),
+            Value::Text(text) => *replaced += u64::from(column.push_text(text)),
             Value::Blob(bytes) => column.push_bytes(bytes),
             Value::Missing | Value::Array(_) | Value::Compound => column.push_null(),
+        }
+    }
+
+    /// Gives all rows the same value in a column that is [`Shared`](ColumnSource::Shared): once, before they are
+    /// [taken](Self::take).
+    pub fn share(&mut self, column: usize, value: Value<'_>) {
+        let (rows, before) = (self.table.rows, self.table.replaced);
+        if rows > 0 {
+            self.push(column, value);
+            self.table.columns[column].repeat(rows);
+            let once = self.table.replaced - before;
+            self.table.replaced = before + once * rows as u64;
         }
     }
 
     /// Ends the row in hand: columns that got no value are null.
     #[inline]
     pub fn end_row(&mut self) {
-        self.rows += 1;
-        if std::mem::take(&mut self.filled) == self.columns.len() {
-            return;
+        self.table.rows += 1;
+        if std::mem::take(&mut self.filled) != self.to_fill {
+            self.fill_with_null();
         }
-        for column in &mut self.columns {
-            if column.len() < self.rows {
+    }
+
+    fn fill_with_null(&mut self) {
+        let columns = self.table.columns.iter_mut().zip(&self.shared);
+        for (column, is_shared) in columns {
+            if !is_shared && column.len() < self.table.rows {
                 column.push_null();
             }
         }
@@ -394,36 +442,51 @@ impl Columns {
     /// damaged or not wanted.
     pub fn drop_row(&mut self) {
         self.deep.iter_mut().for_each(Text::clear);
-        self.truncate(self.rows);
+        self.truncate(self.table.rows);
     }
 
     /// Keeps the first rows only.
     pub fn truncate(&mut self, rows: usize) {
         self.filled = 0;
-        self.rows = self.rows.min(rows);
-        let rows = self.rows;
-        self.columns
-            .iter_mut()
-            .for_each(|column| column.truncate(rows));
+        let table = &mut *self.table;
+        table.rows = table.rows.min(rows);
+        let rows = table.rows;
+        let columns = table.columns.iter_mut();
+        columns.for_each(|column| column.truncate(rows));
     }
 
-    /// Hands out the columns, and goes on without rows. What was [replaced](Self::replaced) counts on.
-    pub fn take(&mut self) -> Vec<Column> {
-        let empty = self.columns.iter().map(Column::empty_like).collect();
-        self.rows = 0;
-        std::mem::replace(&mut self.columns, empty)
+    /// Hands out the columns and the number of texts of which something was [replaced](Self::replaced), and goes on
+    /// without rows.
+    pub fn take(&mut self) -> (Vec<Column>, u64) {
+        let empty = self.table.columns.iter().map(Column::empty_like).collect();
+        let table = Table {
+            columns: empty,
+            ..Table::default()
+        };
+        let taken = std::mem::replace(&mut *self.table, table);
+        (taken.columns, taken.replaced)
     }
 
     /// Exchanges the rows for others, of columns of the same types: so that events of several classes can
     /// fill the same columns.
-    pub fn swap_rows(&mut self, columns: &mut Vec<Column>, rows: &mut usize) {
-        std::mem::swap(&mut self.columns, columns);
-        std::mem::swap(&mut self.rows, rows);
+    #[inline]
+    pub fn swap_rows(&mut self, rows: &mut Box<Table>) {
+        std::mem::swap(&mut self.table, rows);
     }
 
     /// The bytes that the columns hold.
     pub fn byte_size(&self) -> usize {
-        self.columns.iter().map(Column::byte_size).sum()
+        self.table.columns.iter().map(Column::byte_size).sum()
+    }
+
+    /// The one column that has the value of a field, which comes now; `None` if it is not as simple as that.
+    #[inline(always)]
+    fn direct(&mut self, field: FieldId) -> Option<(&mut Column, &mut u64)> {
+        let direct = *self.direct.get(field.index())? as usize;
+        let table = &mut *self.table;
+        let column = table.columns.get_mut(direct.wrapping_sub(1))?;
+        self.filled += 1;
+        Some((column, &mut table.replaced))
     }
 
     /// Lets a value go to the columns that its field has by `push`, and to texts by `write`.
@@ -434,10 +497,8 @@ impl Columns {
         push: impl Fn(&mut Column, &Option<Labeled>) -> u64,
         write: impl Fn(&mut Text),
     ) {
-        let direct = self.direct.get(field.index()).copied().unwrap_or(0) as usize;
-        if let Some(column) = self.columns.get_mut(direct.wrapping_sub(1)) {
-            self.filled += 1;
-            self.replaced += push(column, &None);
+        if let Some((column, replaced)) = self.direct(field) {
+            *replaced += push(column, &None);
         } else if self.targets.has(field) {
             self.targets.count(field);
             self.act(field, push, |text, part| text.value(part, &write));
@@ -457,9 +518,9 @@ impl Columns {
                 write(&mut self.deep[part.text], part);
                 continue;
             }
-            let column = go(&mut self.columns, &target.path);
-            if !target.is_column || column.len() == self.rows {
-                self.replaced += push(column, &target.labels);
+            let column = go(&mut self.table.columns, &target.path);
+            if !target.is_column || column.len() == self.table.rows {
+                self.table.replaced += push(column, &target.labels);
             }
         }
     }
@@ -491,12 +552,12 @@ impl Columns {
             if deep.as_mut().is_some_and(|text| !text.end(bracket)) {
                 continue;
             }
-            let column = go(&mut self.columns, &target.path);
-            if !target.is_column || column.len() == self.rows {
+            let column = go(&mut self.table.columns, &target.path);
+            if !target.is_column || column.len() == self.table.rows {
                 match &deep {
                     Some(text) => {
                         column.push_text(text.line.as_bytes());
-                        self.replaced += text.replaced;
+                        self.table.replaced += text.replaced;
                     }
                     None => column.end_compound(),
                 }
@@ -555,8 +616,11 @@ fn push_labels(column: &mut Column, labels: &Labeled, bits: u64) {
 }
 
 impl Column {
-    /// A column of the same type, without rows.
+    /// A column of the same type, without rows, but with room for as many numbers.
     pub fn empty_like(&self) -> Self {
+        fn like<T>(values: &[T]) -> Vec<T> {
+            Vec::with_capacity(values.len())
+        }
         let data = match &self.data {
             ColumnData::FixedBinary { size, .. } => Self::new(&DataType::FixedBinary(*size)).data,
             ColumnData::Dictionary { texts, .. } => {
@@ -571,16 +635,16 @@ impl Column {
                 members: members.iter().map(Self::empty_like).collect(),
             },
             ColumnData::Bool(_) => Self::new(&DataType::Bool).data,
-            ColumnData::Uint8(_) => ColumnData::Uint8(Vec::new()),
-            ColumnData::Uint16(_) => ColumnData::Uint16(Vec::new()),
-            ColumnData::Uint32(_) => ColumnData::Uint32(Vec::new()),
-            ColumnData::Uint64(_) => ColumnData::Uint64(Vec::new()),
-            ColumnData::Int8(_) => ColumnData::Int8(Vec::new()),
-            ColumnData::Int16(_) => ColumnData::Int16(Vec::new()),
-            ColumnData::Int32(_) => ColumnData::Int32(Vec::new()),
-            ColumnData::Int64(_) => ColumnData::Int64(Vec::new()),
-            ColumnData::Float32(_) => ColumnData::Float32(Vec::new()),
-            ColumnData::Float64(_) => ColumnData::Float64(Vec::new()),
+            ColumnData::Uint8(values) => ColumnData::Uint8(like(values)),
+            ColumnData::Uint16(values) => ColumnData::Uint16(like(values)),
+            ColumnData::Uint32(values) => ColumnData::Uint32(like(values)),
+            ColumnData::Uint64(values) => ColumnData::Uint64(like(values)),
+            ColumnData::Int8(values) => ColumnData::Int8(like(values)),
+            ColumnData::Int16(values) => ColumnData::Int16(like(values)),
+            ColumnData::Int32(values) => ColumnData::Int32(like(values)),
+            ColumnData::Int64(values) => ColumnData::Int64(like(values)),
+            ColumnData::Float32(values) => ColumnData::Float32(like(values)),
+            ColumnData::Float64(values) => ColumnData::Float64(like(values)),
             ColumnData::Text(_) => Self::new(&DataType::Text).data,
             ColumnData::Binary(_) => Self::new(&DataType::Binary).data,
         };
@@ -599,6 +663,9 @@ impl Visitor for Columns {
 
     #[inline]
     fn uint(&mut self, field: FieldId, value: u64) {
+        if let Some((column, _)) = self.direct(field) {
+            return column.push_uint(value);
+        }
         self.at(
             field,
             |column, labels| {
@@ -614,6 +681,9 @@ impl Visitor for Columns {
 
     #[inline]
     fn sint(&mut self, field: FieldId, value: i64) {
+        if let Some((column, _)) = self.direct(field) {
+            return column.push_sint(value);
+        }
         self.at(
             field,
             |column, labels| {

@@ -386,32 +386,6 @@ impl Column {
         self.valid();
     }
 
-    /// Appends integers that may be missing to a column of this type; `all` tells that none is.
-    pub(super) fn extend_i64(&mut self, values: impl Iterator<Item = Option<i64>>, all: bool) {
-        match &mut self.data {
-            ColumnData::Int64(column) if all && self.validity.is_none() => {
-                column.extend(values.map(Option::unwrap_or_default));
-            }
-            _ => values.for_each(|value| match value {
-                Some(value) => self.push_sint(value),
-                None => self.push_null(),
-            }),
-        }
-    }
-
-    /// The same of integers without a sign.
-    pub(super) fn extend_u64(&mut self, values: impl Iterator<Item = Option<u64>>, all: bool) {
-        match &mut self.data {
-            ColumnData::Uint64(column) if all && self.validity.is_none() => {
-                column.extend(values.map(Option::unwrap_or_default));
-            }
-            _ => values.for_each(|value| match value {
-                Some(value) => self.push_uint(value),
-                None => self.push_null(),
-            }),
-        }
-    }
-
     /// Appends a signed integer, converted to the type of the column.
     #[inline]
     pub(super) fn push_sint(&mut self, value: i64) {
@@ -530,6 +504,21 @@ impl Column {
     #[cold]
     fn push_display(&mut self, value: impl std::fmt::Display) {
         self.push_text(value.to_string().as_bytes());
+    }
+
+    /// Gives so many rows the value of the only one that there is.
+    pub(super) fn repeat(&mut self, rows: usize) {
+        if self.validity.is_some() {
+            self.validity = Some(Bitmap::repeat(self.value(0) != Value::Missing, rows));
+        }
+        numbers!(&mut self.data, values => values.resize(rows, values[0]),
+            _ => {
+                let one = Self { data: self.data.clone(), validity: None };
+                let validity = self.validity.take();
+                (1..rows).for_each(|_| self.append(&one, 0..1));
+                self.validity = validity;
+            }
+        );
     }
 
     /// Ends a list or a structure, whose parts have been appended to its items or members.

@@ -24,7 +24,9 @@ use std::sync::Arc;
 use kymo_time::Timestamp;
 
 pub use self::bitmap::Bitmap;
-pub use self::build::{ColumnSource, Columns, WantedColumn, all_columns, column_type, labels_type};
+pub use self::build::{
+    ColumnSource, Columns, Table, WantedColumn, all_columns, column_type, labels_type,
+};
 pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
 use crate::Lost;
 
@@ -86,7 +88,8 @@ pub enum NoticeKind {
 #[derive(Clone, Debug)]
 pub struct Batch {
     schema: Arc<[ColumnType]>,
-    ids: Vec<RowId>,
+    /// Rows that are one after the other in a chunk: the first of each run, and what identifies it.
+    ids: Vec<(usize, RowId)>,
     classes: Vec<u32>,
     times: Column,
     ticks: Column,
@@ -111,6 +114,19 @@ impl Batch {
         }
     }
 
+    /// No rows, of the same schema, with room for as many.
+    #[must_use]
+    pub fn empty_like(&self) -> Self {
+        Self {
+            schema: Arc::clone(&self.schema),
+            classes: Vec::with_capacity(self.len()),
+            times: self.times.empty_like(),
+            ticks: self.ticks.empty_like(),
+            columns: self.columns.iter().map(Column::empty_like).collect(),
+            ..Self::new(Arc::default())
+        }
+    }
+
     /// What the columns are.
     pub fn schema(&self) -> &Arc<[ColumnType]> {
         &self.schema
@@ -119,17 +135,27 @@ impl Batch {
     /// Number of rows.
     #[inline]
     pub fn len(&self) -> usize {
-        self.ids.len()
+        self.classes.len()
     }
 
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
-        self.ids.is_empty()
+        self.classes.is_empty()
     }
 
-    /// What identifies each row.
-    pub fn ids(&self) -> &[RowId] {
-        &self.ids
+    /// What identifies a row.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn id(&self, row: usize) -> RowId {
+        assert!(row < self.len(), "there is no row {row}");
+        let run = self.ids.partition_point(|&(first, _)| first <= row);
+        let (first, id) = self.ids[run - 1];
+        RowId {
+            number: id.number + (row - first) as u64,
+            ..id
+        }
     }
 
     /// The position of each row's event class in its recording.
@@ -183,24 +209,90 @@ impl Batch {
             _ => None,
         };
         RowHead {
-            id: self.ids[row],
+            id: self.id(row),
             class: self.classes[row],
             time,
             ticks,
         }
     }
 
-    /// Appends the heads of rows. Their columns are to be [appended](Self::append_columns), before the batch
-    /// is read.
-    pub fn push_heads(&mut self, heads: impl ExactSizeIterator<Item = RowHead> + Clone) {
-        let is_timed = heads.clone().all(|head| head.time.is_some());
-        let has_ticks = heads.clone().all(|head| head.ticks.is_some());
-        self.ids.extend(heads.clone().map(|head| head.id));
-        self.classes.extend(heads.clone().map(|head| head.class));
-        let time = |head: RowHead| head.time.map(Timestamp::as_nanos);
-        self.times.extend_i64(heads.clone().map(time), is_timed);
-        self.ticks
-            .extend_u64(heads.map(|head| head.ticks), has_ticks);
+    /// Appends the head of a row. Its columns are to be [appended](Self::append_columns), before the batch is
+    /// read.
+    pub fn push_head(&mut self, head: RowHead) {
+        self.push_id(head.id);
+        self.classes.push(head.class);
+        match head.time {
+            Some(time) => self.times.push_sint(time.as_nanos()),
+            None => self.times.push_null(),
+        }
+        match head.ticks {
+            Some(ticks) => self.ticks.push_uint(ticks),
+            None => self.ticks.push_null(),
+        }
+    }
+
+    /// The same for rows of one chunk, of which `first` tells the recording, stream and chunk: their numbers, which
+    /// ascend, classes, times in nanoseconds, and ticks where they have any. `no_time` stands for no time.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many of each.
+    pub fn push_heads(
+        &mut self,
+        first: RowId,
+        numbers: &[u64],
+        classes: &[u32],
+        (times, no_time): (&[i64], i64),
+        ticks: Option<&[u64]>,
+    ) {
+        let rows = classes.len();
+        assert!(
+            numbers.len() == rows && times.len() == rows && ticks.is_none_or(|it| it.len() == rows)
+        );
+        let id = |number: u64| RowId { number, ..first };
+        match (numbers.first(), numbers.last()) {
+            (Some(&begin), Some(&last)) if last.wrapping_sub(begin) == rows as u64 - 1 => {
+                self.push_id(id(begin));
+                self.classes.extend_from_slice(classes);
+            }
+            _ => {
+                for (&number, &class) in numbers.iter().zip(classes) {
+                    self.push_id(id(number));
+                    self.classes.push(class);
+                }
+            }
+        }
+        match &mut self.times.data {
+            ColumnData::Int64(all)
+                if self.times.validity.is_none() && !times.contains(&no_time) =>
+            {
+                all.extend_from_slice(times);
+            }
+            _ => times.iter().for_each(|&time| match time == no_time {
+                true => self.times.push_null(),
+                false => self.times.push_sint(time),
+            }),
+        }
+        match (&mut self.ticks.data, ticks) {
+            (ColumnData::Uint64(all), Some(ticks)) if self.ticks.validity.is_none() => {
+                all.extend_from_slice(ticks);
+            }
+            (_, Some(ticks)) => ticks.iter().for_each(|&ticks| self.ticks.push_uint(ticks)),
+            (_, None) => (0..rows).for_each(|_| self.ticks.push_null()),
+        }
+    }
+
+    /// Adds what identifies the next row, before it counts.
+    #[inline]
+    fn push_id(&mut self, id: RowId) {
+        let row = self.len();
+        let next = self.ids.last().map(|&(first, of)| RowId {
+            number: of.number.wrapping_add((row - first) as u64),
+            ..of
+        });
+        if next != Some(id) {
+            self.ids.push((row, id));
+        }
     }
 
     /// Appends rows of columns of the same schema.
@@ -217,7 +309,7 @@ impl Batch {
     /// Adds a notice behind the last row.
     pub fn push_notice(&mut self, recording: u32, stream: u32, kind: NoticeKind) {
         self.notices.push(Notice {
-            before: self.ids.len(),
+            before: self.len(),
             recording,
             stream,
             kind,
@@ -229,8 +321,8 @@ impl Batch {
     pub fn reversed(&self) -> Self {
         let mut reversed = Self::new(Arc::clone(&self.schema));
         let rows = self.len();
-        reversed.push_heads((0..rows).map(|row| self.head(rows - 1 - row)));
         for row in (0..rows).rev() {
+            reversed.push_head(self.head(row));
             reversed.append_columns(&self.columns, row..row + 1);
         }
         let notices = self.notices.iter().rev().map(|notice| Notice {
@@ -254,7 +346,8 @@ impl Batch {
 
     /// The bytes that the columns hold.
     pub fn byte_size(&self) -> usize {
-        let head = size_of::<RowId>() + size_of::<u32>() + 2 * size_of::<u64>();
-        self.len() * head + self.columns.iter().map(Column::byte_size).sum::<usize>()
+        let head = size_of::<u32>() + 2 * size_of::<u64>();
+        let heads = self.len() * head + size_of_val(self.ids.as_slice());
+        heads + self.columns.iter().map(Column::byte_size).sum::<usize>()
     }
 }

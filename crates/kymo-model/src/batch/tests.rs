@@ -172,7 +172,7 @@ fn compounds_are_columns() {
         columns.end_row();
     }
     assert_eq!(columns.replaced(), 3, "one of them was dropped");
-    let taken = columns.take();
+    let (taken, _) = columns.take();
     assert!(columns.columns().iter().all(Column::is_empty));
     let ColumnData::List { offsets, items } = &taken[0].data else {
         panic!();
@@ -300,7 +300,7 @@ fn batches_keep_heads_and_notices() {
                 }),
             );
         }
-        batch.push_heads([of].into_iter());
+        batch.push_head(of);
         batch.append_columns(std::slice::from_ref(&column), row..row + 1);
     }
     assert_eq!(batch.len(), 3);
@@ -311,6 +311,88 @@ fn batches_keep_heads_and_notices() {
         Some(Value::Uint(2))
     );
     assert_eq!(batch.times().null_count(), 1);
+}
+
+proptest::proptest! {
+    #[test]
+    fn heads_are_kept_however_they_come(
+        runs in proptest::collection::vec(
+            (0u64..2, proptest::collection::vec((0u64..9, 0i64..3, 0u32..3), 0..5), proptest::bool::ANY),
+            0..5,
+        ),
+    ) {
+        let (mut one_by_one, mut in_runs) = (Batch::new(Arc::default()), Batch::new(Arc::default()));
+        for (chunk, rows, has_ticks) in runs {
+            // Most numbers follow one another.
+            let mut last = 0;
+            let numbers = rows.iter().map(|row| {
+                last += 1 + row.0 / 6;
+                last
+            });
+            let numbers: Vec<u64> = numbers.collect();
+            let times: Vec<i64> = rows.iter().map(|row| row.1).collect();
+            let classes: Vec<u32> = rows.iter().map(|row| row.2).collect();
+            let first = RowId { recording: 1, stream: 2, chunk, number: 77 };
+            for (row, &number) in numbers.iter().enumerate() {
+                one_by_one.push_head(RowHead {
+                    id: RowId { number, ..first },
+                    class: classes[row],
+                    time: (times[row] != 0).then_some(Timestamp::from_nanos(times[row])),
+                    ticks: has_ticks.then_some(number),
+                });
+            }
+            let ticks = has_ticks.then_some(&numbers[..]);
+            in_runs.push_heads(first, &numbers, &classes, (&times, 0), ticks);
+            for (row, &number) in numbers.iter().rev().enumerate() {
+                let head = in_runs.head(in_runs.len() - 1 - row);
+                proptest::prop_assert_eq!(head.id, RowId { number, ..first });
+            }
+        }
+        let heads = |batch: &Batch| (0..batch.len()).map(|row| batch.head(row)).collect::<Vec<_>>();
+        proptest::prop_assert_eq!(heads(&one_by_one), heads(&in_runs));
+        proptest::prop_assert_eq!(one_by_one.byte_size(), in_runs.byte_size());
+    }
+}
+
+#[test]
+fn all_rows_share_a_value() {
+    let schema = Schema::new();
+    let types = [
+        DataType::Uint32,
+        DataType::Text,
+        DataType::Bool,
+        DataType::Int8,
+    ];
+    let wanted = types.map(|data_type| WantedColumn {
+        column: ColumnType {
+            name: "a".into(),
+            data_type,
+        },
+        source: ColumnSource::Shared,
+    });
+    let mut columns = Columns::new(&schema, &wanted);
+    columns.share(0, Value::Uint(1));
+    (0..3).for_each(|_| columns.end_row());
+    let values = [
+        Value::Uint(7),
+        Value::Text(b"a\xff"),
+        Value::Bool(true),
+        Value::Missing,
+    ];
+    for (position, &value) in values.iter().enumerate() {
+        columns.share(position, value);
+    }
+    assert_eq!(columns.replaced(), 3);
+    for row in 0..3 {
+        let of_row: Vec<_> = (0..4)
+            .map(|position| columns.value(position, row))
+            .collect();
+        let text = Value::Text("a\u{fffd}".as_bytes());
+        assert_eq!(of_row, [values[0], text, values[2], values[3]]);
+    }
+    let (taken, replaced) = columns.take();
+    assert!(replaced == 3 && taken.iter().all(|column| column.len() == 3));
+    assert!(columns.columns().iter().all(Column::is_empty));
 }
 
 #[test]

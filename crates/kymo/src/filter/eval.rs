@@ -25,6 +25,13 @@ pub(crate) enum Source {
     StreamName,
 }
 
+impl Source {
+    /// Whether all events of a class have the same value in a chunk.
+    pub(crate) fn is_of_chunk(&self) -> bool {
+        !matches!(self, Self::Event(_) | Self::Time)
+    }
+}
+
 /// A value that does not change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Constant {

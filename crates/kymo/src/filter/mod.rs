@@ -320,11 +320,18 @@ impl Predicate for Worker<'_> {
         self.begin_chunk(recording, of, chunk)
     }
 
-    #[inline]
+    #[inline(always)]
     fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        if self.wants_all {
-            return Ok(true);
+        match self.wants_all {
+            true => Ok(true),
+            false => self.decide(event),
         }
+    }
+}
+
+impl Worker<'_> {
+    /// Whether an event is wanted, of a recording of which not all are.
+    fn decide<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
         let class = event.class_index();
         let Some(plan) = self.filter.plan(self.recording, class) else {
             return Ok(false);

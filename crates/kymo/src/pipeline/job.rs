@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FaultReport, Narrowed, Recording};
@@ -32,11 +33,99 @@ pub(crate) struct Entry {
     pub class: u32,
 }
 
+/// Events in a batch, as columns.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    times: Vec<i64>,
+    ticks: Vec<u64>,
+    text_ends: Vec<usize>,
+    classes: Vec<u32>,
+}
+
+impl Entries {
+    #[inline]
+    fn push(&mut self, entry: Entry) {
+        self.times.push(entry.time);
+        self.ticks.push(entry.ticks);
+        self.text_ends.push(entry.text_end);
+        self.classes.push(entry.class);
+    }
+
+    fn clear(&mut self) {
+        self.times.clear();
+        self.ticks.clear();
+        self.text_ends.clear();
+        self.classes.clear();
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, position: usize) -> Option<Entry> {
+        self.slice(0..self.len()).get(position)
+    }
+
+    pub(crate) fn last(&self) -> Option<Entry> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// Some of them.
+    #[inline]
+    pub(crate) fn slice(&self, range: Range<usize>) -> EntrySlice<'_> {
+        EntrySlice {
+            times: &self.times[range.clone()],
+            ticks: &self.ticks[range.clone()],
+            text_ends: &self.text_ends[range.clone()],
+            classes: &self.classes[range],
+        }
+    }
+}
+
+/// Some events of a batch, as columns of the same length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntrySlice<'a> {
+    pub times: &'a [i64],
+    pub ticks: &'a [u64],
+    text_ends: &'a [usize],
+    pub classes: &'a [u32],
+}
+
+impl<'a> EntrySlice<'a> {
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, position: usize) -> Option<Entry> {
+        Some(Entry {
+            time: *self.times.get(position)?,
+            ticks: *self.ticks.get(position)?,
+            text_end: *self.text_ends.get(position)?,
+            class: *self.classes.get(position)?,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Entry> + use<'a> {
+        let this = *self;
+        (0..this.len()).map(move |position| Entry {
+            time: this.times[position],
+            ticks: this.ticks[position],
+            text_end: this.text_ends[position],
+            class: this.classes[position],
+        })
+    }
+}
+
 /// What a job has made of a chunk, or of a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub chunk: usize,
-    pub entries: Vec<Entry>,
+    pub entries: Entries,
     pub text: Line,
     /// The values of the entries, where they are asked for as columns.
     pub rows: RowBuffers,
@@ -159,7 +248,7 @@ struct State<'r> {
     queue: BinaryHeap<Job<'r>>,
     source_queues: Vec<SourceQueue<'r>>,
     /// Memory of batches that have been merged.
-    spare: Vec<(Vec<Entry>, Line)>,
+    spare: Vec<(Entries, Line)>,
     stop: bool,
 }
 
@@ -280,7 +369,8 @@ impl<'r> Jobs<'r> {
         batch.entries.clear();
         batch.text.clear();
         // What one large event has blown up is better given back.
-        if (1..=2 * self.batch_text).contains(&batch.text.capacity()) {
+        let is_usual = batch.text.capacity() <= 2 * self.batch_text;
+        if is_usual && batch.entries.times.capacity() > 0 {
             self.lock().spare.push((batch.entries, batch.text));
         }
     }

@@ -300,7 +300,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         if head.info.by_stream {
             return self.hand_over_batch(head);
         }
-        while let Some(&entry) = head.batch.entries.get(head.next) {
+        while let Some(entry) = head.batch.entries.get(head.next) {
             let message = Message {
                 kind: MessageKind::Event,
                 recording: head.info.recording,
@@ -329,12 +329,13 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
     /// WorkerState over the next row of a source, and all right after it that are earlier than `end`. `false` ends
     /// the run.
     fn hand_over_rows(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
-        let left = &head.batch.entries[head.next..];
+        let entries = &head.batch.entries;
+        let left = entries.slice(head.next..entries.len());
         let most = self
             .options
             .limit
             .map_or(u64::MAX, |limit| limit - self.summary.events);
-        let later = left.iter().skip(1).position(|entry| entry.time >= end);
+        let later = left.times.iter().skip(1).position(|&time| time >= end);
         let count = later.map_or(left.len(), |later| later + 1);
         let count = count.min(usize::try_from(most).unwrap_or(usize::MAX));
         let run = RowRun {
@@ -342,7 +343,8 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             stream: head.info.stream,
             chunk: head.batch.chunk,
             has_clock: head.info.has_clock,
-            entries: &left[..count],
+            entries: entries.slice(head.next..head.next + count),
+            taken: 0,
             first: head.next,
             text: head.batch.text.as_bytes(),
             text_begin: head.text_begin,
@@ -351,7 +353,8 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         };
         let (out, warnings) = (&mut self.text, &mut self.warnings);
         let going = self.sink.rows(run, self.recordings, out, warnings);
-        head.text_begin = left[count - 1].text_end;
+        let last = entries.get(head.next + count - 1);
+        head.text_begin = last.map_or(head.text_begin, |entry| entry.text_end);
         head.next += count;
         self.summary.events += count as u64;
         if self.text.len() >= OUTPUT_PART || !self.warnings.is_empty() {
@@ -367,7 +370,8 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         let events = left.min(limit - self.summary.events);
         head.next += events as usize;
         self.summary.events += events;
-        let end = head.batch.entries[head.next - 1].text_end;
+        let last = head.batch.entries.get(head.next - 1);
+        let end = last.map_or(head.text_begin, |entry| entry.text_end);
         let begin = std::mem::replace(&mut head.text_begin, end);
         self.flush()?;
         self.output.text(&head.batch.text.as_bytes()[begin..end])?;

@@ -25,7 +25,7 @@ use crate::AnyRecording;
 use crate::Discarded;
 use crate::show::Sink;
 
-pub(crate) use job::{Entry, NO_TIME};
+pub(crate) use job::{EntrySlice, NO_TIME};
 pub(crate) use merge::compare_recordings;
 pub use places::{Places, Span};
 pub(crate) use rows::ClassRows;

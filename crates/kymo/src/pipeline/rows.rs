@@ -5,7 +5,7 @@ use std::ops::Range;
 use kymo_model::{Column, Value};
 use kymo_time::Timestamp;
 
-use super::{Entry, NO_TIME};
+use super::{EntrySlice, NO_TIME};
 use crate::show::{Message, MessageKind};
 
 /// The values of the events of a batch as columns.
@@ -49,9 +49,11 @@ pub struct RowRun<'a> {
     pub(crate) chunk: usize,
     /// Whether ticks mean something.
     pub(crate) has_clock: bool,
-    /// The rows that are left.
-    pub(crate) entries: &'a [Entry],
-    /// Position of the first one in the buffers.
+    /// The rows.
+    pub(crate) entries: EntrySlice<'a>,
+    /// Those of them that were taken one by one.
+    pub(crate) taken: usize,
+    /// Position of the first of all in the buffers.
     pub(crate) first: usize,
     /// The text of the batch, and where that of the first row begins.
     pub(crate) text: &'a [u8],
@@ -128,9 +130,8 @@ impl<'a> Iterator for RowRun<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Row<'a>> {
-        let (entry, rest) = self.entries.split_first()?;
-        self.entries = rest;
-        self.first += 1;
+        let entry = self.entries.get(self.taken)?;
+        self.taken += 1;
         let class = entry.class as usize;
         let rows = &mut self.classes[class];
         let row = rows.taken;

@@ -1,13 +1,14 @@
 //! Fills the columns of a plan from the events of chunks, in any thread.
 
-use kymo_model::batch::{Columns, DataType};
-use kymo_model::{Both, Chunk, Column, Event, Fault, Nothing, Value, Visitor};
+use kymo_model::batch::{self, Columns, DataType};
+use kymo_model::{Both, Chunk, Event, Fault, Nothing, Schema, Value, Visitor};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
 use super::RowPlan;
+use super::plan::ClassPlan;
 use crate::AnyRecording;
-use crate::filter::Surround;
+use crate::filter::{Source, Surround};
 use crate::pipeline::RowBuffers;
 use crate::show::Renderer;
 use crate::show::table::Table;
@@ -17,17 +18,41 @@ const EVENTS_BETWEEN_SIZES: usize = 1024;
 
 /// The columns of a class.
 #[derive(Debug, Default)]
-struct ClassColumns {
+struct ClassColumns<'a> {
     columns: Columns,
+    /// Whether there is none.
+    is_empty: bool,
     /// Whether any of them has something of the fields of events.
     has_fields: bool,
+    /// Those whose value is in no field of the event.
+    others: &'a [(usize, Vec<Source>)],
+    /// Those of which all rows of a chunk have the same value.
+    shared: &'a [(usize, Vec<Source>)],
     /// Positions of those that may have texts, of which a few events may have very many bytes.
     texts: Vec<usize>,
     /// The bytes of these that were counted.
     text_bytes: usize,
 }
 
-impl ClassColumns {
+impl<'a> ClassColumns<'a> {
+    fn new(plan: &'a ClassPlan, schema: &Schema, is_mixed: bool, raw_texts: bool) -> Self {
+        let columns = Columns::new(schema, &plan.wanted);
+        let wanted = plan.wanted.iter().enumerate();
+        let texts = wanted.filter(|(_, of)| !is_mixed && has_texts(&of.column.data_type));
+        Self {
+            is_empty: plan.wanted.is_empty(),
+            has_fields: !columns.fields().is_empty(),
+            others: &plan.others,
+            shared: &plan.shared,
+            texts: texts.map(|(position, _)| position).collect(),
+            columns: match raw_texts {
+                true => columns.with_raw_texts(),
+                false => columns,
+            },
+            text_bytes: 0,
+        }
+    }
+
     /// The bytes that came to the texts since it was last asked.
     #[inline]
     fn new_text_bytes(&mut self) -> usize {
@@ -35,6 +60,17 @@ impl ClassColumns {
         let all = self.texts.iter().map(of).sum();
         all - std::mem::replace(&mut self.text_bytes, all).min(all)
     }
+}
+
+/// The first value that there is in some places outside the fields of an event.
+#[inline]
+fn first_value<'v>(
+    surround: &'v Surround,
+    sources: &'v [Source],
+    time: Option<i64>,
+) -> Option<Value<'v>> {
+    let mut values = sources.iter().map(|of| surround.value(of, None, time));
+    values.find(|value| *value != Value::Missing)
 }
 
 fn has_texts(data_type: &DataType) -> bool {
@@ -50,16 +86,14 @@ fn has_texts(data_type: &DataType) -> bool {
 #[derive(Debug)]
 pub struct Filler<'a> {
     plan: &'a RowPlan,
-    classes: Table<ClassColumns>,
+    classes: Table<ClassColumns<'a>>,
     surround: Surround,
     recording: usize,
-    /// The columns that all classes share, and their rows.
-    mixed: Vec<Column>,
-    mixed_rows: usize,
-    /// Classes of which there are rows.
+    /// The rows of all classes, where they fill the same columns.
+    mixed: Box<batch::Table>,
+    /// Classes of which there are rows; where they fill the same columns, the first one.
     met: Vec<usize>,
     rows: usize,
-    replaced: u64,
     /// About the bytes of the columns, and of their texts.
     bytes: usize,
     text_bytes: usize,
@@ -68,17 +102,14 @@ pub struct Filler<'a> {
 
 impl<'a> Filler<'a> {
     pub(crate) fn new(plan: &'a RowPlan) -> Self {
-        let schema = plan.schema.iter();
         Self {
             plan,
             classes: Table::default(),
             surround: Surround::default(),
             recording: 0,
-            mixed: schema.map(|of| Column::new(&of.data_type)).collect(),
-            mixed_rows: 0,
+            mixed: Box::new(batch::Table::new(&plan.schema)),
             met: Vec::new(),
             rows: 0,
-            replaced: 0,
             bytes: 0,
             text_bytes: 0,
             raw_texts: false,
@@ -147,94 +178,82 @@ impl<'a> Filler<'a> {
         visits: bool,
     ) -> Result<(), Fault> {
         let class = event.class_index();
-        let plan = &self.plan.classes[self.recording][class];
-        if plan.wanted.is_empty() {
+        let (plan, is_mixed) = (self.plan, self.plan.is_mixed);
+        let (recording, raw_texts) = (self.recording, self.raw_texts);
+        let of_class = self.classes.get(recording, class, || {
+            let schema = &event.class().schema;
+            ClassColumns::new(&plan.classes[recording][class], schema, is_mixed, raw_texts)
+        });
+        if of_class.is_empty {
             return match visits {
                 true => event.visit(other),
                 false => Ok(()),
             };
         }
-        let raw_texts = self.raw_texts;
-        let of_class = self.classes.get(self.recording, class, || {
-            let columns = Columns::new(&event.class().schema, &plan.wanted);
-            ClassColumns {
-                has_fields: !columns.fields().is_empty(),
-                texts: match self.plan.is_mixed {
-                    true => Vec::new(),
-                    false => {
-                        let wanted = plan.wanted.iter().enumerate();
-                        let texts = wanted.filter(|(_, of)| has_texts(&of.column.data_type));
-                        texts.map(|(position, _)| position).collect()
-                    }
-                },
-                columns: match raw_texts {
-                    true => columns.with_raw_texts(),
-                    false => columns,
-                },
-                text_bytes: 0,
-            }
-        });
-        let visits = visits || of_class.has_fields;
         let columns = &mut of_class.columns;
-        let is_mixed = self.plan.is_mixed;
         if is_mixed {
-            columns.swap_rows(&mut self.mixed, &mut self.mixed_rows);
-        } else if columns.rows() == 0 {
+            columns.swap_rows(&mut self.mixed);
+        }
+        if columns.rows() == 0 {
             self.met.push(class);
         }
-        let before = columns.replaced();
-        let filled = match visits {
+        let filled = match visits || of_class.has_fields {
             true => event.visit(&mut Both(columns, other)),
             false => Ok(()),
         };
         match filled {
             Ok(()) => {
-                let time = event.timestamp().map(Timestamp::as_nanos);
-                for (column, sources) in &plan.others {
-                    let values = sources.iter();
-                    let mut values = values.map(|of| self.surround.value(of, None, time));
-                    let value = values.find(|value| *value != Value::Missing);
-                    if let Some(value) = value {
-                        columns.put(*column, value);
+                if !of_class.others.is_empty() {
+                    let time = event.timestamp().map(Timestamp::as_nanos);
+                    for (column, sources) in of_class.others {
+                        if let Some(value) = first_value(&self.surround, sources, time) {
+                            columns.put(*column, value);
+                        }
                     }
                 }
                 columns.end_row();
             }
             Err(_) => columns.drop_row(),
         }
-        self.replaced += columns.replaced() - before;
         self.rows += 1;
         if self.rows.is_multiple_of(EVENTS_BETWEEN_SIZES) {
             self.bytes = self.bytes.max(columns.byte_size());
         }
         if is_mixed {
-            columns.swap_rows(&mut self.mixed, &mut self.mixed_rows);
+            columns.swap_rows(&mut self.mixed);
         }
-        self.text_bytes += of_class.new_text_bytes();
+        if !of_class.texts.is_empty() {
+            self.text_bytes += of_class.new_text_bytes();
+        }
         filled
     }
 
     /// Hands out the columns of the rows since it was last asked.
     pub(crate) fn take(&mut self) -> RowBuffers {
-        let mut columns = Vec::new();
-        if self.plan.is_mixed {
-            let empty = self.mixed.iter().map(Column::empty_like).collect();
-            columns.push((0, std::mem::replace(&mut self.mixed, empty)));
-            self.mixed_rows = 0;
-        }
+        let is_mixed = self.plan.is_mixed;
+        let mut rows = RowBuffers::default();
         for class in self.met.drain(..) {
             let of = self
                 .classes
                 .get(self.recording, class, ClassColumns::default);
-            columns.push((class, of.columns.take()));
+            if is_mixed {
+                of.columns.swap_rows(&mut self.mixed);
+            }
+            for (column, sources) in of.shared {
+                let value = first_value(&self.surround, sources, None);
+                of.columns.share(*column, value.unwrap_or(Value::Missing));
+            }
+            let (columns, replaced) = of.columns.take();
+            if is_mixed {
+                of.columns.swap_rows(&mut self.mixed);
+            }
+            rows.columns
+                .push((if is_mixed { 0 } else { class }, columns));
+            rows.replaced += replaced;
             of.text_bytes = 0;
         }
         (self.bytes, self.text_bytes) = (0, 0);
-        RowBuffers {
-            numbers: Vec::new(),
-            columns,
-            replaced: std::mem::take(&mut self.replaced),
-        }
+        rows
     }
 
     /// About the bytes of the columns.

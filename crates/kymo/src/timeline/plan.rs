@@ -20,6 +20,8 @@ pub(crate) struct ClassPlan {
     pub(super) wanted: Vec<WantedColumn>,
     /// Columns whose value is in no field of the event, and where it is.
     pub(super) others: Vec<(usize, Vec<Source>)>,
+    /// The same where the value is that of all rows of a chunk, whatever their class if classes share columns.
+    pub(super) shared: Vec<(usize, Vec<Source>)>,
     /// The fields that they come from, and those that tell which of their elements are meant; sorted.
     pub(super) fields: OnceLock<Vec<FieldId>>,
     /// Of each value that the class was asked for by name, the columns that may have it.
@@ -221,6 +223,8 @@ impl RowPlan {
         if !self.is_mixed {
             for class in self.classes.iter_mut().flatten() {
                 class.schema = class.wanted.iter().map(|of| of.column.clone()).collect();
+                (0..class.wanted.len())
+                    .for_each(|column| share(std::slice::from_mut(class), column));
             }
             return;
         }
@@ -270,6 +274,36 @@ impl RowPlan {
             }
             class.wanted = wanted;
             class.schema = Arc::clone(&self.schema);
+        }
+        for classes in &mut self.classes {
+            (0..self.schema.len()).for_each(|column| share(classes, column));
+        }
+    }
+}
+
+/// Makes the value of a column one that all rows of a chunk share, if it is: in all of these classes it comes from
+/// the same places, which are not in the event.
+fn share(classes: &mut [ClassPlan], column: usize) {
+    let sources = |class: &ClassPlan| {
+        let is_elsewhere = class.wanted[column].source == ColumnSource::None;
+        let mut others = class.others.iter().filter(|of| of.0 == column);
+        let sources = others
+            .next()
+            .filter(|_| is_elsewhere && others.next().is_none())?;
+        let is_shared = sources.1.iter().all(Source::is_of_chunk);
+        is_shared.then(|| sources.1.clone())
+    };
+    let Some(first) = classes.first().and_then(sources) else {
+        return;
+    };
+    if classes
+        .iter()
+        .all(|class| sources(class).as_ref() == Some(&first))
+    {
+        for class in classes {
+            class.wanted[column].source = ColumnSource::Shared;
+            class.others.retain(|of| of.0 != column);
+            class.shared.push((column, first.clone()));
         }
     }
 }

@@ -6,10 +6,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use kymo_model::batch::{Batch, NoticeKind, RowHead, RowId};
+use kymo_model::batch::{Batch, NoticeKind, RowId};
 use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId};
 use kymo_text::Line;
-use kymo_time::Timestamp;
 
 use super::ahead::Ahead;
 use super::{Bound, Direction, Filler, RowPlan, backwards};
@@ -142,8 +141,9 @@ impl Renderer for RowRenderer<'_> {
     }
 
     fn take_rows(&mut self) -> RowBuffers {
+        let room = Vec::with_capacity(self.numbers.len());
         RowBuffers {
-            numbers: std::mem::take(&mut self.numbers),
+            numbers: std::mem::replace(&mut self.numbers, room),
             ..self.filler.take()
         }
     }
@@ -182,7 +182,7 @@ impl Gatherer<'_> {
         let rows = batch.len();
         // Its size is not looked at after every few rows.
         if rows >= batch_rows || rows.is_multiple_of(64) && batch.byte_size() >= MOST_BYTES {
-            let empty = Batch::new(Arc::clone(batch.schema()));
+            let empty = batch.empty_like();
             let full = std::mem::replace(batch, empty);
             self.is_done = (self.take)(full).is_break();
         }
@@ -254,29 +254,21 @@ impl<'a> Sink for Gatherer<'a> {
         if !self.faults.borrow().is_empty() {
             self.take_faults(run.recording, run.stream);
         }
-        let head = |position: usize| {
-            let entry = &run.entries[position];
-            RowHead {
-                id: RowId {
-                    recording: run.recording as u32,
-                    stream: run.stream as u32,
-                    chunk: run.chunk as u64,
-                    number: run.buffers.numbers[run.first + position],
-                },
-                class: entry.class,
-                time: (entry.time != NO_TIME).then_some(Timestamp::from_nanos(entry.time)),
-                ticks: run.has_clock.then_some(entry.ticks),
-            }
+        let id = RowId {
+            recording: run.recording as u32,
+            stream: run.stream as u32,
+            chunk: run.chunk as u64,
+            number: 0,
         };
         let mut next = 0;
         while next < run.entries.len() {
             // Rows that have their columns one after the other: in the mixed shape all, else those of a class.
-            let class = run.entries[next].class as usize;
+            let left = &run.entries.classes[next..];
+            let class = left[0] as usize;
             let is_mixed = self.plan.is_mixed;
             let room = self.batch_rows - self.batch(run.recording, class).len();
-            let left = &run.entries[next..];
             let left = &left[..left.len().min(room)];
-            let is_same = |entry: &&pipeline::Entry| entry.class as usize == class;
+            let is_same = |of: &&u32| **of as usize == class;
             let count = match is_mixed {
                 true => left.len(),
                 false => left.iter().take_while(is_same).count(),
@@ -288,7 +280,15 @@ impl<'a> Sink for Gatherer<'a> {
             let key = if is_mixed { 0 } else { class };
             let columns = run.columns(key);
             let batch = self.batch(run.recording, class);
-            batch.push_heads((next..next + count).map(head));
+            let rows = next..next + count;
+            let ticks = run.has_clock.then_some(&run.entries.ticks[rows.clone()]);
+            batch.push_heads(
+                id,
+                &run.buffers.numbers[run.first + next..run.first + next + count],
+                &run.entries.classes[rows.clone()],
+                (&run.entries.times[rows], NO_TIME),
+                ticks,
+            );
             batch.append_columns(columns, first..first + count);
             if run.first + next == 0 {
                 batch.add_replaced(run.buffers.replaced);
