@@ -93,7 +93,7 @@ pub(crate) struct EntrySlice<'a> {
     pub classes: &'a [u32],
 }
 
-impl<'a> EntrySlice<'a> {
+impl EntrySlice<'_> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.times.len()
@@ -106,17 +106,6 @@ impl<'a> EntrySlice<'a> {
             ticks: *self.ticks.get(position)?,
             text_end: *self.text_ends.get(position)?,
             class: *self.classes.get(position)?,
-        })
-    }
-
-    #[inline]
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Entry> + use<'a> {
-        let this = *self;
-        (0..this.len()).map(move |position| Entry {
-            time: this.times[position],
-            ticks: this.ticks[position],
-            text_end: this.text_ends[position],
-            class: this.classes[position],
         })
     }
 }
