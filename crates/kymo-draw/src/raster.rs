@@ -199,7 +199,7 @@ impl Polygons {
         let mut active: Vec<Edge> = Vec::new();
         let mut line = Line::new(clip);
         let mut heights = Vec::new();
-        let mut crossings = Vec::new();
+        let mut rows: Vec<Vec<(i32, i32)>> = Vec::new();
         for y in first..end {
             let (top, bottom) = (y * unit, (y + 1) * unit);
             active.retain(|edge| edge.rows.1 > top);
@@ -219,23 +219,28 @@ impl Polygons {
             } else {
                 heights.push((i64::from(top) * 2 + i64::from(ONE), ONE));
             }
-            for (sample, weight) in &heights {
-                crossings.clear();
-                crossings.extend(active.iter().filter_map(|edge| {
-                    let within = i64::from(edge.rows.0) * 2 < *sample
-                        && *sample <= i64::from(edge.rows.1) * 2;
-                    within.then(|| (edge.x_at(*sample, unit), edge.winding))
-                }));
+            rows.resize_with(rows.len().max(heights.len()), Vec::new);
+            for edge in &active {
+                // The heights ascend: those of the edge are a part of them.
+                let begin =
+                    heights.partition_point(|(sample, _)| *sample <= i64::from(edge.rows.0) * 2);
+                let end =
+                    heights.partition_point(|(sample, _)| *sample <= i64::from(edge.rows.1) * 2);
+                for (row, (sample, _)) in rows[begin..end].iter_mut().zip(&heights[begin..end]) {
+                    row.push((edge.x_at(*sample, unit), edge.winding));
+                }
+            }
+            for ((_, weight), crossings) in heights.iter().zip(&mut rows) {
                 crossings.sort_unstable();
                 let mut winding = 0;
                 let mut begin = 0;
-                for (x, change) in &crossings {
+                for (x, change) in crossings.drain(..) {
                     if winding == 0 {
-                        begin = *x;
+                        begin = x;
                     }
                     winding += change;
                     if winding == 0 {
-                        line.add(begin, *x, *weight, smooth);
+                        line.add(begin, x, *weight, smooth);
                     }
                 }
             }
