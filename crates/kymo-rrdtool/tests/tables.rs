@@ -305,10 +305,7 @@ fn xport_tells_what_is_wrong() {
         ("XPORT:a", "a is not a vname nor a number"),
         ("DEF XPORT", "No positional VNAME"),
         ("DEF FOO:b", "'FOO' is not a valid function name in FOO:b"),
-        (
-            "DEF LINEx:b",
-            "'LINEx' is not a valid function name in LINEx:b",
-        ),
+        ("DEF LINEx:b", "Bad line width: x"),
         ("DEF:a=FILE:load:FOO", "bad CF: FOO"),
         (
             "DEF:a=FILE:load",
