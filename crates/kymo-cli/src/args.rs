@@ -14,6 +14,7 @@ mod size;
 pub(crate) mod time;
 pub(crate) mod view;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -78,14 +79,38 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// All that can be written.
+/// All that can be written. What can be written behind a command is made when that is needed: nothing that the program
+/// does at its start takes longer.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
-        .mut_subcommand("rrd", |rrd| rrd.subcommands(rrd::rrdtool_commands()))
-        .mut_subcommand("latency", analysis::with_end_events)
+        .mut_subcommand("rrd", |rrd| {
+            rrd.defer(|rrd| rrd::Rrd::augment_args(rrd).subcommands(rrd::rrdtool_commands()))
+        })
+        .mut_subcommand("latency", |latency| {
+            latency.defer(|latency| {
+                analysis::with_end_events(analysis::Latency::augment_args(latency))
+            })
+        })
+}
+
+/// What reads a command line. What is no command may ask for help, which needs all of them.
+pub(crate) fn command_for(words: &[OsString]) -> clap::Command {
+    let mut command = command();
+    let is_known = words
+        .get(1)
+        .and_then(|word| word.to_str())
+        .is_some_and(|word| {
+            let mut commands = command.get_subcommands();
+            commands.any(|command| command.get_name() == word)
+        });
+    if !is_known {
+        command.build();
+    }
+    command
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     Print(Print),
     View(Box<view::View>),

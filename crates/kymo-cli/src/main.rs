@@ -48,7 +48,8 @@ fn main() -> ExitCode {
         return done;
     }
     let words = args::machine::with_negative_values(words.into_iter());
-    let matches = args::command().try_get_matches_from(words);
+    let words: Vec<_> = words.collect();
+    let matches = args::command_for(&words).try_get_matches_from(words);
     let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

@@ -8,8 +8,13 @@ use std::f64::consts::PI;
 const TOLERANCE: f64 = 0.1;
 /// The limit of a mitre, in widths.
 pub(crate) const MITER_LIMIT: f64 = 10.0;
-/// The greatest number of dashes of a path: with more, the line is drawn solid.
+/// The greatest area of the dashes of a path and as much around each, in pixels: with more, the line is drawn
+/// solid. Their outlines are in memory together.
 const MAX_DASHES: f64 = 1_000_000.0;
+/// Dashes and gaps that are shorter on average, in pixels, look solid.
+const MIN_DASH: f64 = 1.0 / 16.0;
+/// What is shorter, in pixels, is nothing: the formats of pictures have no digits for it.
+const MIN_LENGTH: f64 = 1e-6;
 
 /// Whether a line has a width that can be drawn.
 pub(crate) fn is_visible(style: &Stroke) -> bool {
@@ -19,7 +24,11 @@ pub(crate) fn is_visible(style: &Stroke) -> bool {
 /// Lengths of dashes and gaps, and the offset, zoomed; `None` if the line is solid or they make no
 /// sense.
 pub(crate) fn pattern(style: &Stroke, zoom: f64) -> Option<(Vec<f64>, f64)> {
-    let lengths: Vec<f64> = style.dashes.iter().map(|length| length * zoom).collect();
+    let lengths = style.dashes.iter().map(|length| match length * zoom {
+        length if (0.0..MIN_LENGTH).contains(&length) => 0.0,
+        length => length,
+    });
+    let lengths: Vec<f64> = lengths.collect();
     let offset = style.dash_offset * zoom;
     let valid = lengths
         .iter()
@@ -30,7 +39,9 @@ pub(crate) fn pattern(style: &Stroke, zoom: f64) -> Option<(Vec<f64>, f64)> {
         .skip(usize::from(!odd))
         .step_by(if odd { 1 } else { 2 })
         .sum();
-    (valid && gaps > 0.0 && gaps.is_finite())
+    // An odd pattern is taken twice.
+    let total = 2.0 * lengths.iter().sum::<f64>();
+    (valid && gaps > 0.0 && total.is_finite())
         .then_some((lengths, if offset.is_finite() { offset } else { 0.0 }))
 }
 
@@ -247,7 +258,9 @@ impl Dashes {
         if let (true, Some(first), Some(last)) = (closed, points.first(), points.last()) {
             way += (first.x - last.x).hypot(first.y - last.y);
         }
-        if way / total * lengths.len() as f64 > MAX_DASHES {
+        let dashes = way / total * lengths.len() as f64;
+        let is_short = total / (lengths.len() as f64) < MIN_DASH;
+        if is_short || dashes * (1.0 + style.width * zoom) > MAX_DASHES {
             return None;
         }
         Some(Dashes {

@@ -155,6 +155,13 @@ fn what_is_not_a_number_is_drawn_somewhere() {
             colour: Colour::BLACK,
             style: style.clone(),
         });
+        style.dashes = vec![1e308, 1e308];
+        style.dash_offset = -1.0;
+        picture.items.push(Item::Stroke {
+            path: path.clone(),
+            colour: Colour::BLACK,
+            style: style.clone(),
+        });
         style.dashes = vec![1e-300, 1.0];
         picture.items.push(Item::Stroke {
             path,

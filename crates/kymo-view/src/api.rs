@@ -21,6 +21,9 @@ use crate::wire::{TILE, put_head, put_track};
 /// Tracks of one request at most.
 const MOST_TRACKS: usize = 4096;
 
+/// A search is at most so long, in bytes.
+const MOST_TEXT: usize = 1 << 16;
+
 /// Tiles of one request at most.
 const MOST_TILES: u64 = 16;
 
@@ -271,7 +274,8 @@ impl Api {
 
     /// An event of a track: at a time, or the next one or the one before.
     fn event(&self, request: &Value) -> Result<Value> {
-        let track = number(request, "track")? as u32;
+        let track =
+            u32::try_from(number(request, "track")?).map_err(|_| "`track` is not a track")?;
         let from = time(request, "time")?;
         let step = request["step"].as_i64().unwrap_or(0);
         let nth = request["nth"].as_u64();
@@ -332,6 +336,9 @@ impl Api {
     /// The condition that a search asks for.
     fn condition(&self, request: &Value) -> Result<String> {
         let text = request["text"].as_str().ok_or("`text` is not a string")?;
+        if text.len() > MOST_TEXT {
+            return Err(format!("`text` is longer than {MOST_TEXT} bytes"));
+        }
         let condition = match request["mode"].as_str() {
             Some("where") => text.to_string(),
             Some("name") => format!("event.name ~ {}", quoted(text)),

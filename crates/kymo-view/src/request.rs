@@ -100,7 +100,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadRequest> {
             "if-none-match" => &mut head.if_none_match,
             "content-length" => {
                 // Two lengths would let two readers see two different requests.
-                let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+                let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
                 if has_length || !digits {
                     return Err(BAD);
                 }

@@ -22,6 +22,10 @@ const MOST_CONNECTIONS: usize = 32;
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
+/// How long a connection may take for its first request: whoever does not know the token holds none of the few
+/// connections for long.
+const FIRST_TIME: Duration = Duration::from_secs(3);
+
 /// After how long without a sign of life a page counts as gone. Browsers let hidden pages run once a minute.
 const PAGE_TIME: Duration = Duration::from_secs(180);
 
@@ -225,9 +229,11 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Api>) {
         let mut connection = Connection {
             stream,
             bytes: Vec::new(),
+            is_known: false,
         };
         while let Some((head, body)) = connection.request() {
             let answer = answer(&counted.0, &api, &head, &body);
+            connection.is_known |= answer.status < 400;
             let sent = answer.write(&mut connection.stream, head.keep_alive);
             if sent.is_err() || !head.keep_alive {
                 break;
@@ -242,12 +248,14 @@ struct Connection {
     stream: TcpStream,
     /// Bytes that have arrived and belong to no request yet.
     bytes: Vec<u8>,
+    /// Whether a request has had an answer, and so the token.
+    is_known: bool,
 }
 
 impl Connection {
     /// The next request; `None` where the connection ends.
     fn request(&mut self) -> Option<(Head, Vec<u8>)> {
-        let mut deadline = None;
+        let mut deadline = (!self.is_known).then(|| Instant::now() + FIRST_TIME);
         let (head, length) = loop {
             match parse(&self.bytes) {
                 Ok(Some(found)) => break found,

@@ -194,8 +194,10 @@ impl Table<'_> {
         if self.notes.is_none() {
             return line.push(text);
         }
-        for &byte in text {
+        for &byte in String::from_utf8_lossy(text).as_bytes() {
             match byte {
+                // XML has no way to write them.
+                0..=8 | 11 | 12 | 14..=31 => line.push("\u{fffd}".as_bytes()),
                 b'<' => line.push(b"&lt;"),
                 b'>' => line.push(b"&gt;"),
                 b'&' => line.push(b"&amp;"),
