@@ -79,8 +79,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// All that can be written. What can be written behind a command is made when that is needed: nothing that the program
-/// does at its start takes longer.
+/// All that can be written. The options of a command are built when it is chosen: to build those of all commands takes
+/// a good part of a short run.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("rrd", |rrd| {
@@ -93,16 +93,12 @@ pub(crate) fn command() -> clap::Command {
         })
 }
 
-/// What reads a command line. What is no command may ask for help, which needs all of them.
+/// The parser of a command line. If its first word is not a command, it may ask for help, which lists all of them.
 pub(crate) fn command_for(words: &[OsString]) -> clap::Command {
     let mut command = command();
     let is_known = words
         .get(1)
-        .and_then(|word| word.to_str())
-        .is_some_and(|word| {
-            let mut commands = command.get_subcommands();
-            commands.any(|command| command.get_name() == word)
-        });
+        .is_some_and(|word| command.find_subcommand(word).is_some());
     if !is_known {
         command.build();
     }

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     }
 }
 
-/// Tells what the recorders of what is converted discarded.
+/// Reports what the recorders of the inputs discarded.
 pub(crate) fn tell_discarded(discarded: &Discarded, terminal: &Terminal) {
     terminal.warning(format_args!(
         "the recording lacks {discarded} that the recorder discarded"

@@ -80,7 +80,7 @@ pub(crate) fn run<A: Sink>(
     }
 }
 
-/// Waits until recordings have changed, and tells where what is new begins. A file that is just being
+/// Waits until recordings have changed, and returns where what is new begins. A file that is just being
 /// written may not make sense yet: then it is looked at again.
 fn wait(paths: &[PathBuf], state: &mut u64, timeline: &mut Timeline) -> Places {
     let mut is_unsure = false;

@@ -1,4 +1,4 @@
-//! What is told of hard links that are not kept.
+//! Messages about hard links that are not kept.
 
 use std::path::Path;
 

@@ -57,7 +57,7 @@ pub(crate) fn index_key(input: &Input) -> Option<Vec<u8>> {
     open_options(input, Asked::default()).index_key()
 }
 
-/// Opens the recordings, where they shall lie on the time line.
+/// Opens the recordings at their places on the time line.
 fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
     let is_input = |path: &&PathBuf| path.as_os_str() == STANDARD_INPUT;
     if input.paths.iter().filter(is_input).count() > 1 {
@@ -186,7 +186,7 @@ fn tell_error(error: &Error, terminal: &Terminal) {
     }
 }
 
-/// Tells what is odd in a recording, or in its metadata; returns whether it may be used.
+/// Warns of what is odd in a recording, or in its metadata; returns whether it may be used.
 fn tell_warnings(recording: &AnyRecording, strict: bool, terminal: &Terminal) -> bool {
     for note in recording.notes() {
         terminal.warning(format_args!("{}: {note}", recording.path().display()));

@@ -395,10 +395,6 @@ impl kymo_model::Recording for Recording {
         self.name.as_deref()
     }
 
-    fn uid(&self) -> Option<&str> {
-        None
-    }
-
     fn streams(&self) -> &[StreamInfo] {
         &self.streams
     }
@@ -477,10 +473,6 @@ impl kymo_model::Recording for Recording {
         SampleCursor::new(self, chunk.stream, first..end)
     }
 
-    fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
-        Ok(())
-    }
-
     fn faults(&self) -> &[FaultReport] {
         &self.faults
     }
@@ -495,9 +487,5 @@ impl kymo_model::Recording for Recording {
             field: None,
             message: format!("{}: {}", fault.code, fault.found),
         }
-    }
-
-    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
-        false
     }
 }

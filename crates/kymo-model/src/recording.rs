@@ -165,7 +165,9 @@ pub trait Recording: Send + Sync {
     fn name(&self) -> Option<&str>;
 
     /// Its unique identifier, where it has one.
-    fn uid(&self) -> Option<&str>;
+    fn uid(&self) -> Option<&str> {
+        None
+    }
 
     /// The streams of events.
     fn streams(&self) -> &[StreamInfo];
@@ -265,10 +267,18 @@ pub trait Recording: Send + Sync {
     /// # Errors
     ///
     /// The fault at which decoding stopped.
-    fn visit_packet<V: Visitor>(&self, chunk: &Chunk, visitor: &mut V) -> Result<(), crate::Fault>;
+    fn visit_packet<V: Visitor>(
+        &self,
+        _chunk: &Chunk,
+        _visitor: &mut V,
+    ) -> Result<(), crate::Fault> {
+        Ok(())
+    }
 
     /// Faults found while opening: in indexes, in packet headers, between packets.
-    fn faults(&self) -> &[FaultReport];
+    fn faults(&self) -> &[FaultReport] {
+        &[]
+    }
 
     /// A fault of a chunk with everything a person needs to find it.
     fn report(
@@ -280,5 +290,7 @@ pub trait Recording: Send + Sync {
 
     /// Packet fields that only matter to readers (sizes, times, counters), which are left
     /// out where packet contexts are shown.
-    fn is_packet_bookkeeping(&self, stream: usize, field: FieldId) -> bool;
+    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
+        false
+    }
 }

@@ -264,10 +264,6 @@ impl kymo_model::Recording for Recording {
         self.name.as_deref()
     }
 
-    fn uid(&self) -> Option<&str> {
-        None
-    }
-
     fn streams(&self) -> &[StreamInfo] {
         &self.streams
     }
@@ -328,10 +324,6 @@ impl kymo_model::Recording for Recording {
         RowCursor::new(self, chunk)
     }
 
-    fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
-        Ok(())
-    }
-
     fn faults(&self) -> &[FaultReport] {
         &self.faults
     }
@@ -346,9 +338,5 @@ impl kymo_model::Recording for Recording {
             field: None,
             message: format!("{}: {}", fault.code, fault.found),
         }
-    }
-
-    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
-        false
     }
 }

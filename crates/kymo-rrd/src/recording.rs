@@ -393,10 +393,6 @@ impl kymo_model::Recording for Recording {
         self.name.as_deref()
     }
 
-    fn uid(&self) -> Option<&str> {
-        None
-    }
-
     fn streams(&self) -> &[StreamInfo] {
         &self.streams
     }
@@ -489,14 +485,6 @@ impl kymo_model::Recording for Recording {
         }
     }
 
-    fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn faults(&self) -> &[FaultReport] {
-        &[]
-    }
-
     fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
         let grid = self.grids.get(chunk.stream);
         FaultReport {
@@ -508,10 +496,6 @@ impl kymo_model::Recording for Recording {
             field: None,
             message: format!("{}: {}", fault.code, fault.found),
         }
-    }
-
-    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
-        false
     }
 }
 

@@ -448,10 +448,6 @@ impl kymo_model::Recording for Recording {
         self.name.as_deref()
     }
 
-    fn uid(&self) -> Option<&str> {
-        None
-    }
-
     fn streams(&self) -> &[StreamInfo] {
         &self.streams
     }
@@ -528,10 +524,6 @@ impl kymo_model::Recording for Recording {
         self.count(chunk)
     }
 
-    fn visit_packet<V: Visitor>(&self, _chunk: &Chunk, _visitor: &mut V) -> Result<(), Fault> {
-        Ok(())
-    }
-
     fn faults(&self) -> &[FaultReport] {
         &self.faults
     }
@@ -549,10 +541,6 @@ impl kymo_model::Recording for Recording {
             field: None,
             message: format!("{}: {}", fault.code, fault.found),
         }
-    }
-
-    fn is_packet_bookkeeping(&self, _stream: usize, _field: FieldId) -> bool {
-        false
     }
 }
 
