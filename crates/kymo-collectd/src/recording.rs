@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use kymo_io::{Access, Bytes, Watch};
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultReport, FieldId, Format, Kind as FieldKind, RefreshError,
-    Refreshed, Schema, Scope, Shift, ShiftError, StreamInfo, Visitor,
+    Chunk, EventClass, Fault, FaultReport, Format, Kind as FieldKind, RefreshError, Refreshed,
+    Schema, Scope, Shift, ShiftError, StreamInfo,
 };
 use kymo_time::{CdTime, Clock, NANOS_PER_SECOND, Origin, Timestamp};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultReport, FieldId, Format, Roles, Schema, Shift, ShiftError,
-    StreamInfo, Track, TrackRule, Visitor,
+    Chunk, EventClass, Fault, FaultReport, Format, Roles, Schema, Shift, ShiftError, StreamInfo,
+    Track, TrackRule, Visitor,
 };
 use kymo_time::{Clock, Origin, Timestamp};
 

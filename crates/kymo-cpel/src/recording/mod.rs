@@ -23,8 +23,8 @@ use std::sync::Arc;
 use kymo_io::{Bytes, Watch};
 use kymo_machine::ByteOrder;
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, RefreshError, Refreshed,
-    Schema, Shift, ShiftError, StreamInfo, Tally, Visitor,
+    Chunk, EventClass, Fault, FaultCode, FaultReport, Format, RefreshError, Refreshed, Schema,
+    Shift, ShiftError, StreamInfo, Tally,
 };
 use kymo_text::Line;
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
