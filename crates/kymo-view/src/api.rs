@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::events::Cursor;
 use crate::jobs::{Job, Jobs};
+use crate::keep::{Keep, fingerprint};
 use crate::matches::MOST_MATCHES;
 use crate::scene::{Scene, window};
 use crate::server::Answer;
@@ -40,8 +41,9 @@ const MOST_TEXT_FIELDS: usize = 128;
 /// Answers the page.
 #[derive(Debug)]
 pub struct Api {
-    scene: Arc<Scene>,
-    jobs: Jobs,
+    pub(crate) scene: Arc<Scene>,
+    jobs: Arc<Jobs>,
+    keep: Arc<Keep>,
 }
 
 type Result<T, E = String> = std::result::Result<T, E>;
@@ -51,7 +53,32 @@ impl Api {
     pub fn new(scene: Arc<Scene>) -> Self {
         Self {
             scene,
-            jobs: Jobs::default(),
+            jobs: Arc::default(),
+            keep: Arc::default(),
+        }
+    }
+
+    /// The same, which keeps snapshots and notes.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self {
+            keep: Arc::new(keep),
+            ..self
+        }
+    }
+
+    /// The snapshots and notes.
+    pub(crate) fn kept(&self) -> Value {
+        let answer = self.keep.answer(&json!({}));
+        answer.map_or(Value::Null, |mut answer| answer["kept"].take())
+    }
+
+    /// The same about another scene.
+    pub(crate) fn with_scene(&self, scene: Arc<Scene>) -> Self {
+        Self {
+            scene,
+            jobs: Arc::clone(&self.jobs),
+            keep: Arc::clone(&self.keep),
         }
     }
 
@@ -75,6 +102,7 @@ impl Api {
             "found" => self.found(&request),
             "next" => self.next(&request),
             "stats" => self.stats(&request),
+            "keep" => self.keep.answer(&request),
             "stop" => self.job(&request).map(|job| {
                 job.stop();
                 json!({})
@@ -95,7 +123,7 @@ impl Api {
     }
 
     /// Everything about the recordings and their tracks, if it has changed.
-    fn scene(&self, request: &Value) -> Value {
+    pub(crate) fn scene(&self, request: &Value) -> Value {
         let scene = &*self.scene;
         let state = scene.state();
         let found = scene.wanted.as_ref().map(|found| {
@@ -111,6 +139,7 @@ impl Api {
             json!({
                 "path": of.path().display().to_string(),
                 "name": of.name(),
+                "fingerprint": fingerprint(of),
                 "what": of.what(),
                 "format": format!("{} {}", of.format().name, of.format().version),
                 "streams": of.streams().len(),
@@ -168,6 +197,9 @@ impl Api {
             "begin": begin.unwrap_or(0).to_string(),
             "end": end.unwrap_or(0).to_string(),
             "untimed": state.untimed,
+            "live": scene.options.is_live,
+            "epoch": scene.epoch,
+            "changed": scene.changed.map(|time| time.to_string()),
             "gmt": scene.options.gmt,
             "relative": scene.options.is_relative,
             "filtered": found,
@@ -215,10 +247,20 @@ impl Api {
         let (begin, end) = range(request)?;
         let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
         let pixel = (end.abs_diff(begin) / columns).max(1);
+        Ok(self.drawn_slices(&tracks(request)?, (begin, end), pixel))
+    }
+
+    /// The slices and states of tracks where a pixel is so many nanoseconds.
+    pub(crate) fn drawn_slices(
+        &self,
+        tracks: &[u32],
+        (begin, end): (i64, i64),
+        pixel: u64,
+    ) -> Value {
         let slices = Arc::clone(&self.scene.state().slices);
         let mut names: BTreeMap<u32, &str> = BTreeMap::new();
         let mut answer = Vec::new();
-        for track in tracks(request)? {
+        for &track in tracks {
             let wants = |slice: &Slice| match &self.scene.wanted {
                 None => true,
                 Some(found) => {
@@ -248,7 +290,7 @@ impl Api {
                 answer.push(json!({"track": track, "slices": drawn}));
             }
         }
-        Ok(json!({"names": names, "tracks": answer}))
+        json!({"names": names, "tracks": answer})
     }
 
     /// Events one by one, where there are few.
@@ -457,7 +499,7 @@ impl Api {
     }
 }
 
-fn line(line: &crate::events::Line) -> Value {
+pub(crate) fn line(line: &crate::events::Line) -> Value {
     json!({
         "time": line.cursor.time.to_string(),
         "skip": line.cursor.skip,

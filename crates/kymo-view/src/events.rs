@@ -38,6 +38,7 @@ pub(crate) struct Line {
 /// An event of a track.
 #[derive(Clone, Debug)]
 pub(crate) struct OnTrack {
+    pub(crate) id: RowId,
     pub(crate) track: u32,
     pub(crate) time: i64,
     pub(crate) recording: u32,
@@ -107,7 +108,7 @@ impl Scene {
     }
 
     /// The rows of a batch that have a time that is wanted.
-    fn timed<'b>(
+    pub(crate) fn timed<'b>(
         &self,
         batch: &'b Batch,
     ) -> impl Iterator<Item = (usize, RowId, i64)> + use<'_, 'b> {
@@ -120,13 +121,13 @@ impl Scene {
     }
 
     /// The query for what is wanted in a range of time.
-    fn within(&self, (begin, end): (i64, i64), condition: Option<&str>) -> Query {
+    pub(crate) fn within(&self, (begin, end): (i64, i64), condition: Option<&str>) -> Query {
         let mut query = self.query(condition);
         query.range = query.range.and(window(begin, end));
         query
     }
 
-    fn lines(
+    pub(crate) fn lines(
         &self,
         range: (i64, i64),
         is_back: bool,
@@ -211,6 +212,7 @@ impl Scene {
                     }
                     let name = of.event_classes()[class as usize].name.as_deref();
                     events.push(OnTrack {
+                        id,
                         track: part.track,
                         time,
                         recording: id.recording,

@@ -19,14 +19,18 @@
 mod api;
 pub mod assets;
 mod events;
+mod export;
 pub mod guard;
 mod jobs;
+mod keep;
+mod live;
 mod matches;
 pub mod request;
 mod scene;
 mod server;
 mod slices;
 mod stats;
+mod text;
 mod tracks;
 pub mod wire;
 
@@ -34,5 +38,8 @@ pub mod wire;
 mod tests;
 
 pub use api::Api;
+pub use export::{ExportError, ExportOptions, Exported};
+pub use keep::Keep;
+pub use live::Reopen;
 pub use scene::{Scene, SceneOptions};
 pub use server::{Server, ServerError, ServerOptions};

@@ -2,7 +2,11 @@
 
 import { ask, forget } from "./data.js";
 import { canvas, overviewRange, pointer, search, timeAt } from "./draw.js";
-import { changed, fitAll, keyOf, layOut, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
+import { addNote, addSnapshot, kept } from "./keep.js";
+import { command } from "./link.js";
+import { download, png, svg } from "./picture.js";
+import { source } from "./source.js";
+import { changed, fitAll, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
@@ -177,17 +181,34 @@ async function chase() {
   tell("Tracks are in the order of their next events");
 }
 
-const SNAPSHOTS = "kymo-snapshots";
-/** @returns {string[]} */
-const snapshots = () => {
-  try {
-    const list = JSON.parse(sessionStorage.getItem(SNAPSHOTS) ?? "[]");
-    return Array.isArray(list) ? list.filter((of) => typeof of === "string") : [];
-  } catch {
-    return [];
-  }
-};
 let snapshot = 0;
+
+/** Says what went wrong, if something does. @param {Promise<unknown>} work */
+const told = (work) => work.catch((error) => tell(String(error instanceof Error ? error.message : error)));
+
+/** Copies a text, or shows it where that is not allowed. @param {string} title @param {string} text @param {string} words */
+async function copy(title, text, words) {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell(words);
+  } catch {
+    dialogs.message(title, text);
+  }
+}
+
+/** A name for files that come from the page. */
+const fileName = () => (scene.info.recordings[0]?.path.split("/").filter(Boolean).at(-1) ?? "kymo").replace(/[^\w.-]/g, "_");
+
+/** Shows a view that was kept. @param {import("./keep.js").Snapshot} of */
+function showSnapshot(of) {
+  if (!read(of.view)) return tell("This snapshot cannot be read");
+  relaid();
+  setView(view.begin, view.span);
+  actions.zone(view.zone);
+  applyTheme();
+  panels.refresh();
+  tell(`Snapshot: ${of.name}`);
+}
 
 export const actions = {
   zoom, pan, moveRow, select, selectEvent, startSearch, nextHit, relaid, reveal,
@@ -251,19 +272,32 @@ export const actions = {
     changed();
     panels.area();
   },
+  showSnapshot,
   snap() {
-    sessionStorage.setItem(SNAPSHOTS, JSON.stringify([...snapshots(), location.hash].slice(-100)));
-    tell(`Snapshot ${snapshots().length} kept for this tab`);
+    const name = `${kept.snapshots.length + 1}: ${format(view.begin, view.zone, scene.begin, 3)}, ${duration(view.span)}`;
+    told(addSnapshot(name).then(() => tell(`Snapshot ${name}`)));
   },
-  async copyLink() {
-    const text = location.href;
-    try {
-      await navigator.clipboard.writeText(text);
-      tell("The link is copied: it works while this server runs");
-    } catch {
-      dialogs.message("Link", text);
-    }
+  note() {
+    const time = pointer.x >= 0 ? timeAt(pointer.x) : view.event?.time ?? view.marks.at(-1) ?? timeAt(canvas.clientWidth / 2);
+    dialogs.ask(`Note at ${format(time, view.zone, scene.begin)}`, "", (text) => {
+      if (text.trim()) told(addNote(time, text.trim()).then(() => tell("The note is kept")));
+    });
   },
+  goToEnd() {
+    // Not a step of its own among those that can be undone.
+    view.begin = scene.end - BigInt(Math.round(view.span * 0.95));
+    changed();
+  },
+  follow() {
+    view.follow = !view.follow;
+    if (view.follow) actions.goToEnd();
+    remember();
+    tell(view.follow ? "The end is followed" : "The view stands still");
+  },
+  copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
+  copyCommand: () => copy("Command", command(), "The command is copied: it opens this view at any time"),
+  saveSvg: () => download(new Blob([svg().text], { type: "image/svg+xml" }), `${fileName()}.svg`),
+  savePng: () => told(png().then((blob) => download(blob, `${fileName()}.png`))),
 };
 
 /** What the keyboard acts on: the selected row. */
@@ -317,8 +351,13 @@ export const ACTIONS = [
   { name: "Lower tracks", keys: ["g"], run: () => actions.height(0.8) },
   { name: "Snapshot of the view", keys: ["x"], run: () => actions.snap() },
   { name: "Next snapshot", keys: ["z"], run: nextSnapshot },
-  { name: "Remove all snapshots", keys: [], run: () => sessionStorage.removeItem(SNAPSHOTS) },
+  { name: "Note at the mouse or the selected event", keys: ["Shift+M"], run: () => actions.note() },
+  { name: "Snapshots and notes", keys: ["5"], run: () => panels.show("notes") },
   { name: "Copy the link", keys: ["l"], run: () => actions.copyLink() },
+  { name: "Copy the view as a command", keys: ["k"], run: () => actions.copyCommand() },
+  { name: "Save the view as SVG", keys: [], run: () => actions.saveSvg() },
+  { name: "Save the view as PNG", keys: [], run: () => actions.savePng() },
+  { name: "Follow the end, or stand still", keys: ["Shift+End"], run: () => actions.follow() },
   { name: "Details", keys: ["1"], run: () => panels.show("details") },
   { name: "Event table", keys: ["2"], run: () => panels.show("events") },
   { name: "Statistics of the area", keys: ["3"], run: () => panels.show("stats") },
@@ -368,9 +407,9 @@ function undoAll(/** @type {boolean} */ isRedo) {
 }
 
 function nextSnapshot() {
-  const list = snapshots();
+  const list = kept.snapshots;
   if (!list.length) return tell("No snapshot: x takes one");
-  location.hash = list[snapshot++ % list.length];
+  showSnapshot(list[snapshot++ % list.length]);
 }
 
 function theme() {

@@ -3,11 +3,13 @@
 import { ask } from "./data.js";
 import { ACTIONS, actions } from "./actions.js";
 import { canvas } from "./draw.js";
-import { changed, keyOf, remember, rows, scene, view } from "./state.js";
+import { keep, kept } from "./keep.js";
+import { source } from "./source.js";
+import { changed, keyOf, onChange, remember, rows, scene, view } from "./state.js";
 import { duration, format, number } from "./time.js";
 
 const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
-const TABS = ["details", "events", "stats", "health"];
+const TABS = ["details", "events", "stats", "health", "notes"];
 
 /**
  * An element with a text or children.
@@ -85,7 +87,7 @@ export const panels = {
     }
     panel.setAttribute("aria-labelledby", `tab-${view.tab}`);
     if (!scene.info) return;
-    /** @type {Record<string, () => unknown>} */ ({ details, events, stats, health })[view.tab]?.();
+    /** @type {Record<string, () => unknown>} */ ({ details, events, stats, health, notes })[view.tab]?.();
   },
 };
 
@@ -324,6 +326,46 @@ function health() {
   panel.replaceChildren(...parts);
 }
 
+/** Snapshots and notes: to go to, and to remove. */
+function notes() {
+  const failed = (/** @type {any} */ error) => dialogs.message("This cannot be kept", error.message);
+  const change = (/** @type {() => void} */ act) => keep(act).catch(failed).then(() => view.tab === "notes" && notes());
+  const line = (/** @type {string} */ words, /** @type {() => void} */ go, /** @type {() => void} */ rename, /** @type {() => void} */ drop) =>
+    make("li", [Object.assign(button(words, go), { dir: "auto", className: "go" }), button("Edit", rename), button("Remove", () => change(drop))]);
+  const ofNotes = kept.notes.map((note) => line(
+    `${format(BigInt(note.time), view.zone, scene.begin)}  ${note.text}`,
+    () => actions.reveal(BigInt(note.time)),
+    () => dialogs.ask("Note", note.text, (text) => change(() => {
+      const own = kept.notes.find((of) => of.time === note.time);
+      if (own) own.text = text.slice(0, 1000);
+    })),
+    () => (kept.notes = kept.notes.filter((of) => of.time !== note.time || of.text !== note.text)),
+  ));
+  const ofSnapshots = kept.snapshots.map((of) => line(
+    of.name, () => actions.showSnapshot(of),
+    () => dialogs.ask("Name of the snapshot", of.name, (text) => change(() => {
+      const own = kept.snapshots.find((other) => other.name === of.name && other.view === of.view);
+      if (own) own.name = text.slice(0, 200);
+    })),
+    () => (kept.snapshots = kept.snapshots.filter((other) => other.name !== of.name || other.view !== of.view)),
+  ));
+  const none = (/** @type {string} */ words) => make("li", words, { class: "soft" });
+  panel.replaceChildren(
+    make("div", [
+      button("Snapshot (x)", () => actions.snap()), button("Note (Shift+M)", () => actions.note()),
+      make("span", kept.path ? `kept in ${kept.path}` : source.isLive ? "kept as long as the server runs" : "kept as long as the page is open", { class: "soft" }),
+    ], { class: "tools" }),
+    make("h3", "Snapshots"), make("ul", ofSnapshots.length ? ofSnapshots : [none("none: x takes one, z shows the next")], { class: "kept" }),
+    make("h3", "Notes"), make("ul", ofNotes.length ? ofNotes : [none("none: Shift+M writes one at the mouse")], { class: "kept" }),
+  );
+}
+let shownKept = "";
+onChange(() => {
+  const now = `${kept.notes.length} ${kept.snapshots.length}`;
+  if (now !== shownKept && view.tab === "notes" && scene.info) notes();
+  shownKept = now;
+});
+
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 dialog.addEventListener("close", () => canvas.focus());
@@ -392,6 +434,24 @@ export const dialogs = {
     dialog.setAttribute("aria-label", "Keys");
     dialog.replaceChildren(make("h3", "Keys"), make("ul", rows), make("h3", "Mouse and touch"), make("ul", mouse));
     dialog.showModal();
+  },
+  /** Asks for a text. @param {string} title @param {string} text @param {(text: string) => void} done */
+  ask(title, text, done) {
+    const input = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "text", "aria-label": title, maxlength: "1000", autocomplete: "off" }));
+    input.value = text;
+    const end = () => {
+      dialog.close();
+      done(input.value);
+    };
+    input.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      end();
+    });
+    dialog.setAttribute("aria-label", title);
+    dialog.replaceChildren(make("h3", title), input, make("div", [button("OK", end), button("Cancel", () => dialog.close())], { class: "tools" }));
+    dialog.showModal();
+    input.select();
   },
   message(/** @type {string} */ title, /** @type {string} */ text) {
     dialog.setAttribute("aria-label", title);

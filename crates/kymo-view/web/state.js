@@ -29,6 +29,7 @@ export const view = {
   /** @type {bigint[]} */ marks: [],
   /** @type {{track: string, time: bigint, nth: number}|null} */ event: null,
   g2: false,
+  follow: false,
 };
 
 /** @typedef {{recording: number, stream: string, begin: bigint, end: bigint, text: string, damage: boolean}} Notice */
@@ -46,6 +47,7 @@ export const scene = {
   /** @type {Notice[]} */ notices: [],
   /** @type {Map<string, Notice[]>} those of a track; of a stream that is not a track, those of its recording */ noticesOf: new Map(),
   is_lost: false,
+  /** How often the recordings have grown. */ epoch: 0,
 };
 
 /** @type {Row[]} */
@@ -229,7 +231,8 @@ const REVIVER = (/** @type {string} */ _key, /** @type {any} */ value) => {
   return value && typeof value === "object" && Array.isArray(value.s) ? new Set(value.s) : value;
 };
 
-const write = () => JSON.stringify(view, REPLACER);
+/** The view as text, for `read`. */
+export const write = () => JSON.stringify(view, REPLACER);
 
 /** Takes a view that was written. What is not of the right type is left out. @param {string} text */
 export function read(text) {
