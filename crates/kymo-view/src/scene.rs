@@ -80,7 +80,7 @@ pub(crate) struct State {
 pub struct Scene {
     pub(crate) timeline: Timeline,
     pub(crate) options: SceneOptions,
-    index: TimelineIndex,
+    pub(crate) index: TimelineIndex,
     pub(crate) tracks: Tracks,
     /// The rows that are wanted, where not all are.
     pub(crate) wanted: Option<Matches>,
