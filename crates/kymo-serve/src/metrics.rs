@@ -17,6 +17,9 @@ const LONGEST_REQUEST: usize = 8 << 10;
 /// Who asks has so long to do it, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// No metric has values for more paths.
+const MOST_LABELS: usize = 100;
+
 /// Metrics in the making.
 #[derive(Debug, Default)]
 pub struct Page(String);
@@ -30,6 +33,31 @@ impl Page {
     /// Adds what may also shrink.
     pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.add(name, help, "gauge", value);
+    }
+
+    /// Adds what only grows, with a label for each value.
+    pub fn labelled_counter(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: &[(String, u64)],
+    ) {
+        if values.is_empty() {
+            return;
+        }
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            self.0,
+            "# HELP kymo_{name} {help}\n# TYPE kymo_{name} counter"
+        );
+        for (of, value) in values {
+            let of = of
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n");
+            let _ = writeln!(self.0, "kymo_{name}{{{label}=\"{of}\"}} {value}");
+        }
     }
 
     fn add(&mut self, name: &str, help: &str, kind: &str, value: impl Display) {
@@ -70,6 +98,21 @@ impl Page {
                 &counters.refused,
             ),
             (
+                "updates_overtaken_total",
+                "Updates lost: another program had written later ones.",
+                &counters.overtaken,
+            ),
+            (
+                "updates_future_total",
+                "Updates not taken, as too far ahead of the clock.",
+                &counters.future,
+            ),
+            (
+                "suspensions_ended_total",
+                "Times a suspended database was resumed because of a limit.",
+                &counters.suspensions_ended,
+            ),
+            (
                 "file_writes_total",
                 "Times a database was written.",
                 &counters.writes,
@@ -87,6 +130,12 @@ impl Page {
         ] {
             self.counter(name, help, counter.load(Relaxed));
         }
+        self.labelled_counter(
+            "database_updates_overtaken_total",
+            "The same, of the databases with the most.",
+            "path",
+            &store.overtaken(MOST_LABELS),
+        );
         self.gauge("databases", "Databases that are known.", store.count());
         self.gauge(
             "pending_bytes",
@@ -118,6 +167,11 @@ impl Page {
             ] {
                 self.counter(name, help, counter.load(Relaxed));
             }
+            self.gauge(
+                "journal_damaged_files",
+                "Damaged files of the journal that are kept.",
+                journal.damaged(),
+            );
         }
     }
 

@@ -11,6 +11,7 @@ use kymo_rrd::engine::modify::Changed;
 use kymo_rrd::engine::{Definition, create};
 use kymo_rrd::file::convert::Conversion;
 use kymo_rrd::{Form, Time};
+use nix::sys::statvfs::statvfs;
 
 use super::{Store, path_of, records};
 use crate::sync::lock;
@@ -56,6 +57,7 @@ impl Store {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         self.make_directories(path)?;
+        self.check_free(path)?;
         let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
         // Not all files go round at the same time.
         let random = RandomState::new();
@@ -78,6 +80,33 @@ impl Store {
             file.set_permissions(PermissionsExt::from_mode(0o644))
         })?;
         Ok(new)
+    }
+
+    /// Refuses to create a file if its disk is nearly full: databases that are there need the rest.
+    ///
+    /// # Errors
+    ///
+    /// `StorageFull` if it is.
+    pub(crate) fn check_free(&self, path: &[u8]) -> io::Result<()> {
+        let Some(directory) = path_of(path).parent() else {
+            return Ok(());
+        };
+        // Systems that do not know are not asked.
+        let Ok(disk) = statvfs(directory) else {
+            return Ok(());
+        };
+        let free =
+            u64::from(disk.blocks_available()).saturating_mul(u64::from(disk.fragment_size()));
+        if free >= self.options.least_free {
+            return Ok(());
+        }
+        let text = format!(
+            "the disk of '{}' has {} MiB free, and no databases are created below {} (`write.least-free-mib`)",
+            directory.display(),
+            free >> 20,
+            self.options.least_free >> 20
+        );
+        Err(io::Error::new(io::ErrorKind::StorageFull, text))
     }
 
     /// Makes the directories above a path.
