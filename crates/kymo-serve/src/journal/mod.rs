@@ -321,6 +321,11 @@ impl Journal {
         std::fs::remove_file(path(&self.options.directory, number))
     }
 
+    /// The bytes of the file that is appended to.
+    pub fn size(&self) -> u64 {
+        self.active().length
+    }
+
     /// How many files there are that were not read to their ends, and kept for somebody to look at them.
     pub fn damaged(&self) -> usize {
         files(&self.options.directory, DAMAGED).map_or(0, |files| files.len())

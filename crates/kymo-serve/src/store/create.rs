@@ -5,6 +5,7 @@ use std::fs::File;
 use std::hash::BuildHasher;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use kymo_io::{NewFile, Replace, create_directories};
 use kymo_rrd::engine::modify::Changed;
@@ -15,6 +16,13 @@ use nix::sys::statvfs::statvfs;
 
 use super::{Store, path_of, records};
 use crate::sync::lock;
+
+/// The bytes that the disk of a directory has free, if the system says that.
+pub(super) fn free_bytes(directory: &Path) -> Option<u64> {
+    let disk = statvfs(directory).ok()?;
+    let blocks = u64::from(disk.blocks_available());
+    Some(blocks.saturating_mul(u64::from(disk.fragment_size())))
+}
 
 impl Store {
     /// Makes a database at an absolute path, and the directories above it. Where there is one, it is
@@ -91,12 +99,9 @@ impl Store {
         let Some(directory) = path_of(path).parent() else {
             return Ok(());
         };
-        // Systems that do not know are not asked.
-        let Ok(disk) = statvfs(directory) else {
+        let Some(free) = free_bytes(directory) else {
             return Ok(());
         };
-        let free =
-            u64::from(disk.blocks_available()).saturating_mul(u64::from(disk.fragment_size()));
         if free >= self.options.least_free {
             return Ok(());
         }

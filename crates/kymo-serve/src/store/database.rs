@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) pending: Vec<u8>,
     /// How many.
     pub(super) count: usize,
+    /// When the oldest of them came.
+    pub(super) since: Option<Instant>,
     /// The newest time.
     pub(super) last: Time,
     pub(super) interval: Option<CdTime>,
@@ -68,6 +70,7 @@ impl Database {
             state: Mutex::new(State {
                 pending: Vec::new(),
                 count: 0,
+                since: None,
                 last,
                 interval: None,
                 scheduled: false,
@@ -117,6 +120,12 @@ impl Database {
         self.state().count
     }
 
+    /// When the oldest of them came.
+    pub fn pending_since(&self) -> Option<Instant> {
+        let state = self.state();
+        state.since.filter(|_| state.count > 0)
+    }
+
     /// Their bytes in memory.
     pub fn pending_bytes(&self) -> usize {
         self.state().pending.len()
@@ -132,6 +141,7 @@ impl State {
     pub(super) fn push(&mut self, record: &Record<'_>) {
         self.pending.extend_from_slice(record.bytes);
         self.count += 1;
+        self.since.get_or_insert_with(Instant::now);
     }
 
     /// Brings the records of a journal in order. What was carried over stands behind newer ones there,

@@ -36,6 +36,7 @@ use kymo_rrd::file::convert::Target;
 
 use crate::journal::{self, Journal};
 use crate::log_limiter::LogLimiter;
+use crate::metrics::Histogram;
 use crate::sync::lock;
 pub use database::Database;
 use database::{Place, State};
@@ -148,6 +149,8 @@ pub struct Counters {
     pub overtaken: AtomicU64,
     /// Updates that were not accepted: their times are too far ahead.
     pub future: AtomicU64,
+    /// How long writes of files took.
+    pub write_times: Histogram,
     /// How often a suspended database was resumed because of a limit.
     pub suspensions_ended: AtomicU64,
     /// How often files could not be written.
@@ -507,6 +510,9 @@ impl Store {
             return Err(Refused::Full);
         }
         update.encode(&mut state.pending);
+        if state.count == 0 && !state.writing {
+            state.since = Some(Instant::now());
+        }
         state.count += 1;
         state.last = update.time;
         state.interval = update.interval.or(state.interval);
@@ -653,6 +659,18 @@ impl Store {
         all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         all.truncate(most);
         all
+    }
+
+    /// How long the oldest update has been in memory.
+    pub fn oldest_pending(&self) -> Duration {
+        let databases = self.databases();
+        let oldest = databases.iter().filter_map(|it| it.pending_since()).min();
+        oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed())
+    }
+
+    /// The bytes that the disk of the base has free, if the system says that.
+    pub fn free_bytes(&self) -> Option<u64> {
+        create::free_bytes(&self.options.base)
     }
 
     /// How many are known.

@@ -204,6 +204,7 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
         return;
     }
     let count = std::mem::take(&mut state.count);
+    let since = state.since;
     let mut pending = std::mem::take(&mut state.pending);
     state.writing = true;
     drop(state);
@@ -214,6 +215,7 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     // and so the same fault, and then no database is served.
     let mut overtaken = 0;
     let work = || write_records(store, database.path(), files, &pending, &mut overtaken);
+    let begun = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         // What is known of open files may be wrong now.
         files.clear();
@@ -222,7 +224,10 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
             reason: format!("a fault of this program: {}", told(panic.as_ref())),
         }
     });
+    store.counters.write_times.add(begun.elapsed());
     let mut state = database.state();
+    // That of those which have come meanwhile is near enough.
+    state.since = (state.count > 0).then_some(begun);
     let path = String::from_utf8_lossy(database.path());
     if overtaken > 0 {
         store.counters.overtaken.fetch_add(overtaken, Relaxed);
@@ -268,6 +273,7 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
         .fetch_sub(taken - pending.len(), Relaxed);
     if !pending.is_empty() {
         // What is kept comes before what has come since.
+        state.since = since;
         state.count += records(&pending).count();
         pending.extend_from_slice(&state.pending);
         state.pending = pending;
