@@ -384,7 +384,7 @@ mod tests {
             .text()
             .lines()
             .filter_map(|line| line.strip_prefix("kymo_x_bucket"))
-            .filter_map(|line| line.split(' ').next_back()?.parse().ok())
+            .filter_map(|line| line.split(' ').next_back()?.parse::<u64>().ok())
             .collect();
         assert_eq!(counts, [1, 2, 3, 3, 4, 4, 4, 4, 5]);
         assert!(
