@@ -107,7 +107,7 @@ impl Scene {
     }
 
     /// The rows of a batch that have a time that is wanted.
-    fn timed<'b>(
+    pub(crate) fn timed<'b>(
         &self,
         batch: &'b Batch,
     ) -> impl Iterator<Item = (usize, RowId, i64)> + use<'_, 'b> {
@@ -120,7 +120,7 @@ impl Scene {
     }
 
     /// The query for what is wanted in a range of time.
-    fn within(&self, (begin, end): (i64, i64), condition: Option<&str>) -> Query {
+    pub(crate) fn within(&self, (begin, end): (i64, i64), condition: Option<&str>) -> Query {
         let mut query = self.query(condition);
         query.range = query.range.and(window(begin, end));
         query
@@ -188,8 +188,9 @@ impl Scene {
         tracks: &[u32],
         range: (i64, i64),
         limit: u64,
+        condition: Option<&str>,
     ) -> Result<Option<Vec<OnTrack>>, QueryError> {
-        let mut query = self.within(range, None);
+        let mut query = self.within(range, condition);
         query.columns = Columns::All;
         query.shape = Shape::ByClass;
         query.limit = Some(limit.saturating_add(self.state().untimed).saturating_add(1));

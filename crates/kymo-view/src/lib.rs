@@ -16,12 +16,18 @@
 //! # Ok::<(), kymo_view::ServerError>(())
 //! ```
 
+mod analyses;
 mod api;
 pub mod assets;
 mod events;
+mod flows;
+mod gaps;
 pub mod guard;
 mod jobs;
+mod lens;
 mod matches;
+mod panels;
+mod place;
 pub mod request;
 mod scene;
 mod server;

@@ -1,8 +1,12 @@
 // The page begins here: it asks for the scene until all is known, and draws.
 
 import { ask } from "./data.js";
-import { ACTIONS, actions, applyTheme, tell } from "./actions.js";
+import { ACTIONS, actions, applyTheme, loadGaps, tell } from "./actions.js";
 import { draw, drawn, readColours, search } from "./draw.js";
+import { flame } from "./flame.js";
+import { flows } from "./flows.js";
+import { gaps } from "./fold.js";
+import { applyLens, lens } from "./lens.js";
 import { listen, shownRows } from "./input.js";
 import { applyHeight, dialogs, panels } from "./panels.js";
 import { changed, fitAll, keyOf, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
@@ -93,6 +97,8 @@ function show() {
   get("text").value = view.search;
   get("mode").value = view.mode;
   layOut();
+  applyLens().catch((error) => tell(String(error.message ?? error)));
+  if (view.fold && !gaps.list.length) loadGaps().catch(() => {});
   panels.refresh();
   changed();
 }
@@ -141,4 +147,4 @@ window.addEventListener("pagehide", () => {
 window.addEventListener("pageshow", alive);
 
 // What tests look at.
-Object.assign(window, { kymo: { view, scene, drawn, search, selected, rows: shownRows, actions, ACTIONS, keyOf } });
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, rows: shownRows, actions, ACTIONS, keyOf } });
