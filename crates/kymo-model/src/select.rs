@@ -61,6 +61,19 @@ pub enum Value<'a> {
     Compound,
 }
 
+impl Value<'_> {
+    /// The value as a number, if it is one.
+    pub fn to_f64(self) -> Option<f64> {
+        match self {
+            Self::Uint(value) | Self::Bits(value) => Some(value as f64),
+            Self::Sint(value) => Some(value as f64),
+            Self::Float(value) => Some(value),
+            Self::Bool(value) => Some(f64::from(u8::from(value))),
+            _ => None,
+        }
+    }
+}
+
 /// A field, and where it lies in arrays which of their elements is meant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pick {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kymo_model::{
     Chunk, EventClass, Fault, FaultReport, Format, Roles, Schema, Shift, ShiftError, StreamInfo,
-    Track, TrackRule, Visitor,
+    Track, TrackRule,
 };
 use kymo_time::{Clock, Origin, Timestamp};
 

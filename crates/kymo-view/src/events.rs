@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use kymo::show::json::Json;
-use kymo::show::{MessageKind, Times, WallOptions};
-use kymo::timeline::{Batch, Columns, Direction, Query, QueryError, Shape};
+use kymo::show::{MessageKind, Times, WallOptions, text_of};
+use kymo::timeline::{Batch, Columns, Direction, Query, QueryError};
 use kymo_model::batch::RowId;
 use kymo_model::{EntryKind, Recording};
 use kymo_time::Timestamp;
 
 use crate::scene::{Scene, window};
-use crate::tracks::{Classifier, text_of};
+use crate::tracks::Classifier;
 
 /// Events of the same time that are told apart.
 pub(crate) const MOST_SAME: u64 = 1 << 20;
@@ -192,10 +192,9 @@ impl Scene {
     ) -> Result<Option<Vec<OnTrack>>, QueryError> {
         let mut query = self.within(range, condition);
         query.columns = Columns::All;
-        query.shape = Shape::ByClass;
         query.limit = Some(limit.saturating_add(self.state().untimed).saturating_add(1));
         let wanted: HashSet<u32> = tracks.iter().copied().collect();
-        let mut classifier = Classifier::new(self.recordings(), &self.tracks);
+        let mut classifier = Classifier::new(self, &mut query)?;
         let mut events = Vec::new();
         let mut rows = 0;
         self.timeline.for_each_batch(&query, |batch| {
@@ -290,9 +289,7 @@ impl Scene {
             order.extend(self.timed(&batch).map(|(_, id, _)| id));
             ControlFlow::Continue(())
         })?;
-        query.columns = Columns::All;
-        query.shape = Shape::ByClass;
-        let mut classifier = Classifier::new(self.recordings(), &self.tracks);
+        let mut classifier = Classifier::new(self, &mut query)?;
         let mut own = HashSet::new();
         self.timeline.for_each_batch(&query, |batch| {
             for (row, id, _) in self.timed(&batch) {

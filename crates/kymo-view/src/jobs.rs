@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use kymo::timeline::{Columns, Shape};
+use kymo::timeline::Columns;
 use kymo_model::{EntryKind, Recording, SliceRole};
 use kymo_time::Timestamp;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::matches::Matches;
 use crate::scene::{Scene, window};
 use crate::stats::Values;
-use crate::tracks::{Classifier, number_of};
+use crate::tracks::Classifier;
 
 /// Searches that are kept, each with its rows; the oldest one ends for a new one.
 const MOST_SEARCHES: usize = 8;
@@ -173,11 +173,12 @@ fn rows_stats(scene: &Scene, job: &Job, (begin, end): (i64, i64), tracks: &HashS
     let mut query = scene.query(None);
     query.range = query.range.and(window(begin, end));
     query.columns = Columns::All;
-    query.shape = Shape::ByClass;
     query.batch_rows = 1 << 12;
     let recordings = scene.recordings();
-    let mut classifier = Classifier::new(recordings, &scene.tracks);
     // The condition was checked before.
+    let Ok(mut classifier) = Classifier::new(scene, &mut query) else {
+        return;
+    };
     let _ = scene.timeline.for_each_batch(&query, |batch| {
         let Some(mut stats) = job.stats() else {
             return ControlFlow::Break(());
@@ -215,7 +216,7 @@ fn rows_stats(scene: &Scene, job: &Job, (begin, end): (i64, i64), tracks: &HashS
                     if &*of.name == "track" {
                         continue;
                     }
-                    if let Some(value) = number_of(column.value(row)) {
+                    if let Some(value) = column.value(row).to_f64() {
                         match line.fields.get_mut(&of.name) {
                             Some(values) => values.push(value),
                             None => {

@@ -1,23 +1,21 @@
 //! What is shown: recordings, their index, their tracks, and which of their rows are wanted.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kymo::pipeline::{Places, Window};
+use kymo::pipeline::Window;
 use kymo::timeline::{
-    Batch, Bin, Columns, Grid, IndexOptions, NoticeKind, Query, QueryError, Shape, Timeline,
-    TimelineIndex,
+    Batch, Bin, Grid, IndexOptions, NoticeKind, Query, QueryError, Slice, Timeline, TimelineIndex,
 };
 use kymo::{AnyRecording, filter};
-use kymo_model::{Recording, RowPlace, SliceRole, TrackPath, TrackRule, Value};
+use kymo_model::{Recording, TrackPath};
 use kymo_time::Timestamp;
 
 use crate::matches::{Match, Matches};
-use crate::slices::{Pairing, Slices};
-use crate::tracks::{Classifier, Tracks, number_of, text_of};
+use crate::slices::{Nesting, Slices};
+use crate::tracks::{Classifier, Tracks};
 
 /// Losses and damage that are kept at most.
 const MOST_NOTICES: usize = 10_000;
@@ -179,10 +177,8 @@ impl Scene {
         found: &Matches,
         stop: &AtomicBool,
     ) -> Result<(), QueryError> {
-        query.columns = Columns::All;
-        query.shape = Shape::ByClass;
         query.batch_rows = 1 << 12;
-        let mut classifier = Classifier::new(self.recordings(), &self.tracks);
+        let mut classifier = Classifier::new(self, &mut query)?;
         self.timeline.for_each_batch(&query, |batch| {
             let mut rows = Vec::new();
             for row in 0..batch.len() {
@@ -438,112 +434,33 @@ impl Scene {
 
     /// The slices and states of recordings that have some.
     fn slices(&self) -> Slices {
-        let mut pairing = Pairing::default();
-        for (recording, of) in self.recordings().iter().enumerate() {
-            let classes = 0..of.event_classes().len();
-            let has_slices = |class| of.roles(class).slice != SliceRole::Instant;
-            if classes.clone().any(has_slices) {
-                self.pair(recording, of, &mut pairing);
-            }
-        }
-        pairing.finish()
-    }
-
-    /// Pairs the rows of a recording in their order, which batches of one class do not keep.
-    fn pair(&self, recording: usize, of: &AnyRecording, pairing: &mut Pairing) {
-        let name_of = |class: usize, field| {
-            let schema = &of.event_classes()[class].schema;
-            let scope = match schema.scope_of(field) {
-                kymo_model::Scope::CommonContext => "common_context.",
-                kymo_model::Scope::SpecificContext => "specific_context.",
-                _ => "payload.",
-            };
-            let path = schema.path(field);
-            let parts: Vec<String> = path.split('.').map(|part| format!("`{part}`")).collect();
-            format!("{scope}{}", parts.join("."))
-        };
-        let mut columns = BTreeMap::new();
-        let mut column = |class, field| {
-            let next = columns.len();
-            *columns.entry(name_of(class, field)).or_insert(next)
-        };
-        // By class: the columns of the track, the duration, and the name.
-        let mut meanings = Vec::new();
-        for class in 0..of.event_classes().len() {
-            let roles = of.roles(class);
-            let track = match of.track_rule(class) {
-                TrackRule::Position(field) => Some(column(class, field)),
-                _ => None,
-            };
-            let duration = match roles.slice {
-                SliceRole::Whole(field) => Some(column(class, field)),
-                _ => None,
-            };
-            let name = roles.name.map(|field| column(class, field));
-            meanings.push((roles.slice, track, duration, name));
-        }
-        let mut names: Vec<_> = columns.into_iter().collect();
-        names.sort_by_key(|(_, at)| *at);
-        let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
-        let mut query = Query::default();
-        query.threads = self.options.threads.max(1);
-        query.columns = match Columns::named(&names.join(", ")) {
-            Ok(columns) => columns,
-            Err(_) => return,
-        };
-        let mut places = Places::at_end();
-        for stream in 0..of.streams().len() {
-            places.set(recording, stream, RowPlace::default());
-        }
-        query.from = Some(places);
-        // A name that is not found leaves the recording without slices.
-        let _ = self.timeline.for_each_batch(&query, |batch: Batch| {
-            for row in 0..batch.len() {
-                let head = batch.head(row);
-                let Some(time) = head.time.map(Timestamp::as_nanos) else {
-                    continue;
-                };
-                let class = head.class as usize;
-                let Some((role, track, duration, name)) = meanings.get(class) else {
-                    continue;
-                };
-                let value = |at: &Option<usize>| match *at {
-                    Some(at) => batch
-                        .columns()
-                        .get(at)
-                        .map_or(Value::Missing, |of| of.value(row)),
-                    None => Value::Missing,
-                };
-                let track = match value(track) {
-                    Value::Uint(at) => usize::try_from(at).ok().and_then(|at| of.tracks().get(at)),
-                    _ => None,
-                };
-                let number = track.and_then(|track| self.tracks.number(recording, track));
-                let Some(number) = number else { continue };
-                let name = match name {
-                    Some(_) => text_of(value(name)),
-                    None => of.event_classes()[class]
-                        .name
-                        .as_deref()
-                        .unwrap_or("")
-                        .to_string(),
-                };
-                match role {
-                    SliceRole::Begin => pairing.begin(number, time, &name, head.class),
-                    SliceRole::End => pairing.end(number, time),
-                    SliceRole::State => {
-                        pairing.end(number, time);
-                        pairing.begin(number, time, &name, head.class);
-                    }
-                    SliceRole::Whole(_) => {
-                        let duration = number_of(value(duration)).unwrap_or(0.0).max(0.0) as u64;
-                        pairing.whole(number, time, duration, &name, head.class);
-                    }
-                    _ => {}
+        let mut nesting = Nesting::default();
+        for recording in 0..self.recordings().len() {
+            let mut numbers: Vec<Option<u32>> = Vec::new();
+            let take = |slice: Slice<'_>| {
+                let (at, track) = slice.track;
+                let at = at as usize;
+                if at >= numbers.len() {
+                    numbers.resize(at + 1, None);
                 }
+                let known = numbers[at].or_else(|| self.tracks.number(recording, track));
+                numbers[at] = known;
+                let end = slice.end.map(Timestamp::as_nanos);
+                let times = (slice.begin.as_nanos(), end);
+                let goes_on = known.is_none_or(|number| {
+                    nesting.push(number, times, &slice.name, slice.class as u32)
+                });
+                match goes_on {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            };
+            let threads = self.options.threads;
+            if self.timeline.for_each_slice(recording, threads, take) > 0 {
+                nesting.cut();
             }
-            ControlFlow::Continue(())
-        });
+        }
+        nesting.finish()
     }
 }
 

@@ -1,13 +1,10 @@
-//! Slices and states: pairs of rows, nested by depth.
+//! Slices and states, nested by depth.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Slices that are kept at most.
 const MOST_SLICES: usize = 4 << 20;
-
-/// Slices that are open at once at most.
-const MOST_OPEN: usize = 1 << 16;
 
 /// A slice or state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +35,16 @@ pub(crate) struct Slices {
     pub(crate) is_cut: bool,
 }
 
-/// Pairs rows, which come in order of time.
+/// Puts the slices of tracks together.
 #[derive(Debug, Default)]
-pub(crate) struct Pairing {
+pub(crate) struct Nesting {
     slices: Slices,
     count: usize,
     numbers: HashMap<Arc<str>, u32>,
-    open: HashMap<u32, Vec<(i64, u32, u32)>>,
-    open_count: usize,
     last: i64,
 }
 
-impl Pairing {
+impl Nesting {
     fn name(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -61,61 +56,44 @@ impl Pairing {
         number
     }
 
-    pub(crate) fn begin(&mut self, track: u32, time: i64, name: &str, class: u32) {
-        self.last = self.last.max(time);
-        if self.open_count >= MOST_OPEN {
-            self.slices.is_cut = true;
-            return;
-        }
-        let name = self.name(name);
-        self.open_count += 1;
-        self.open
-            .entry(track)
-            .or_default()
-            .push((time, name, class));
-    }
-
-    pub(crate) fn end(&mut self, track: u32, time: i64) {
-        self.last = self.last.max(time);
-        let open = self.open.get_mut(&track).and_then(Vec::pop);
-        if let Some((begin, name, class)) = open {
-            self.open_count -= 1;
-            self.push(track, begin, time, name, class, false);
-        }
-    }
-
-    pub(crate) fn whole(&mut self, track: u32, time: i64, duration: u64, name: &str, class: u32) {
-        let end = time.saturating_add_unsigned(duration);
-        self.last = self.last.max(end);
-        let name = self.name(name);
-        self.push(track, time, end, name, class, false);
-    }
-
-    fn push(&mut self, track: u32, begin: i64, end: i64, name: u32, class: u32, is_open: bool) {
+    /// Adds a slice; without an end it lasts as long as anything. Returns whether there is room for more.
+    pub(crate) fn push(
+        &mut self,
+        track: u32,
+        (begin, end): (i64, Option<i64>),
+        name: &str,
+        class: u32,
+    ) -> bool {
+        let known_end = end.unwrap_or(begin).max(begin);
+        self.last = self.last.max(known_end);
         if self.count >= MOST_SLICES {
             self.slices.is_cut = true;
-            return;
+            return false;
         }
         self.count += 1;
-        self.slices.tracks.entry(track).or_default().push(Slice {
+        let slice = Slice {
             begin,
-            end: end.max(begin),
-            name,
+            end: known_end,
+            name: self.name(name),
             class,
             depth: 0,
-            is_open,
-        });
+            is_open: end.is_none(),
+        };
+        self.slices.tracks.entry(track).or_default().push(slice);
+        true
+    }
+
+    /// Some slices are not known.
+    pub(crate) fn cut(&mut self) {
+        self.slices.is_cut = true;
     }
 
     /// Ends what is open, and finds the depths.
     pub(crate) fn finish(mut self) -> Slices {
         let last = self.last;
-        for (track, open) in std::mem::take(&mut self.open) {
-            for (begin, name, class) in open {
-                self.push(track, begin, last, name, class, true);
-            }
-        }
         for slices in self.slices.tracks.values_mut() {
+            let open = slices.iter_mut().filter(|of| of.is_open);
+            open.for_each(|of| of.end = last.max(of.begin));
             slices.sort_by_key(|of| (of.begin, std::cmp::Reverse(of.end)));
             // The ends of those that the next one may lie in.
             let mut around: Vec<i64> = Vec::new();
@@ -198,14 +176,12 @@ mod tests {
 
     #[test]
     fn slices_nest() {
-        let mut pairing = Pairing::default();
-        pairing.begin(0, 10, "outer", 1);
-        pairing.begin(0, 20, "inner", 2);
-        pairing.end(0, 30);
-        pairing.end(0, 40);
-        pairing.begin(0, 50, "never ends", 1);
-        pairing.whole(0, 60, 5, "whole", 3);
-        let slices = pairing.finish();
+        let mut nesting = Nesting::default();
+        nesting.push(0, (20, Some(30)), "inner", 2);
+        nesting.push(0, (10, Some(40)), "outer", 1);
+        nesting.push(0, (60, Some(65)), "whole", 3);
+        nesting.push(0, (50, None), "never ends", 1);
+        let slices = nesting.finish();
         let drawn = slices.draw(0, (0, 100), 1, |_| true);
         let shown: Vec<_> = drawn
             .iter()
@@ -238,11 +214,11 @@ mod tests {
             slices in prop::collection::vec((0i64..1000, 0u64..200), 0..60),
             pixel in 1u64..100,
         ) {
-            let mut pairing = Pairing::default();
+            let mut nesting = Nesting::default();
             for &(begin, duration) in &slices {
-                pairing.whole(7, begin, duration, "", 0);
+                nesting.push(7, (begin, Some(begin.saturating_add_unsigned(duration))), "", 0);
             }
-            let all = pairing.finish();
+            let all = nesting.finish();
             let exact = all.draw(7, (i64::MIN, i64::MAX), 1, |_| true);
             for pair in exact.windows(2) {
                 let (a, b) = (pair[0].slice, pair[1].slice);

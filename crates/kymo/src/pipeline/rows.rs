@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use kymo_model::batch::RowId;
 use kymo_model::{Column, Value};
 use kymo_time::Timestamp;
 
@@ -82,7 +83,6 @@ pub struct Values<'a> {
 
 impl<'a> Values<'a> {
     /// A row of some columns.
-    #[cfg(test)]
     pub(crate) fn new(columns: &'a [Column], row: usize) -> Self {
         Self { columns, row }
     }
@@ -122,6 +122,23 @@ impl<'a> RowRun<'a> {
             Some(position) => &buffers.columns[position].1,
             None => &[],
         }
+    }
+
+    /// The rows with what identifies them, as if there were no other recording.
+    #[inline]
+    pub(crate) fn with_ids(self) -> impl Iterator<Item = (Row<'a>, RowId)> {
+        let (stream, chunk) = (self.stream as u32, self.chunk as u64);
+        let buffers = self.buffers;
+        let numbers = buffers.numbers[self.first..].iter();
+        self.zip(numbers).map(move |(row, &number)| {
+            let id = RowId {
+                recording: 0,
+                stream,
+                chunk,
+                number,
+            };
+            (row, id)
+        })
     }
 }
 

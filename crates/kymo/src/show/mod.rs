@@ -37,6 +37,7 @@ pub use self::times::Times;
 pub use self::wall::WallOptions;
 use crate::AnyRecording;
 use crate::pipeline::{RowBuffers, RowRun};
+pub use crate::tracks::text_of;
 
 /// What a message tells.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -66,8 +66,10 @@ mod pass;
 mod plan;
 mod refresh;
 mod rows;
+mod slices;
 mod summary;
 mod text;
+mod tracks;
 
 #[cfg(test)]
 mod tests;
@@ -85,14 +87,17 @@ use kymo_time::Timestamp;
 use crate::AnyRecording;
 use crate::filter::{self, FieldNames, Filter, FilterError};
 use crate::pipeline::{self, Window};
+use crate::tracks::TrackPlan;
 
 pub(crate) use self::fill::Filler;
 pub use self::index::{IndexOptions, IndexState, KnownCounts, TimelineIndex};
 pub(crate) use self::plan::{RowPlan, named_fields};
 pub use self::refresh::{Changes, InUse, Watched};
 pub use self::rows::Rows;
+pub use self::slices::Slice;
 pub use self::summary::{Summary, TrackSummary};
 pub use self::text::{Text, TextRows};
+pub use self::tracks::{RowTracks, TrackEntry};
 pub use crate::pipeline::Places;
 pub use kymo_index::{Bin, Cache, Grid, Slices, Values, default_directory};
 
@@ -165,6 +170,8 @@ pub struct Query {
     pub threads: usize,
     /// A batch has so many rows at most; at least 1.
     pub batch_rows: usize,
+    /// Whether batches have the columns that [`RowTracks`] needs.
+    with_tracks: bool,
 }
 
 impl Default for Query {
@@ -180,6 +187,7 @@ impl Default for Query {
             limit: None,
             threads: pipeline::Options::default().threads,
             batch_rows: 1 << 14,
+            with_tracks: false,
         }
     }
 }
@@ -247,11 +255,15 @@ impl Timeline {
 
     fn bind(&self, query: &Query) -> Result<Bound, FilterError> {
         let windows = vec![query.range; self.recordings.len()];
+        let mut plan = RowPlan::new(&self.recordings, &query.columns, query.shape)?;
+        if query.with_tracks {
+            plan = TrackPlan::of_rules(&self.recordings, plan, false).rows;
+        }
         Ok(Bound {
             filter: Filter::new(&query.filter, &windows, &self.recordings)?,
             from: query.from.clone(),
             direction: query.direction,
-            plan: RowPlan::new(&self.recordings, &query.columns, query.shape)?,
+            plan,
             options: pipeline::Options {
                 threads: query.threads.max(1),
                 limit: query.limit,

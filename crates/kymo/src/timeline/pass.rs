@@ -10,6 +10,7 @@ use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Tally, W
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
+use super::RowPlan;
 use super::contributions::{ContributionSink, Contributions, own_begin};
 use super::rows::RowRenderer;
 use crate::AnyRecording;
@@ -78,17 +79,39 @@ pub(super) fn run<S: Select>(
     select: &S,
     sink: &mut impl ContributionSink,
 ) -> Met {
-    let plan = TrackPlan::of_rules(of);
     let of = std::slice::from_ref(of);
-    let mut gather = Gather {
-        plan: &plan,
-        contributions,
-        sink,
-    };
+    let plan = TrackPlan::of_rules(of, RowPlan::without_columns(of), false);
+    run_plan(
+        of,
+        &plan,
+        select,
+        &pipeline::Options::default(),
+        &mut (contributions, sink),
+    )
+}
+
+/// Takes the rows of a recording with the columns of a plan.
+pub(super) trait TakeRows {
+    /// Whether the order of rows of several streams does not matter.
+    fn is_by_stream(&self) -> bool {
+        false
+    }
+
+    /// Takes some rows. `false` ends the run.
+    fn rows(&mut self, run: RowRun<'_>, plan: &TrackPlan) -> bool;
+}
+
+/// Hands over the rows of a recording in the order of the merge.
+pub(super) fn run_plan<S: Select>(
+    of: &[AnyRecording],
+    plan: &TrackPlan,
+    select: &S,
+    options: &pipeline::Options,
+    take: &mut impl TakeRows,
+) -> Met {
     let mut met = Met::default();
-    let options = pipeline::Options::default();
     // Its output takes everything.
-    let _ = pipeline::run(of, select, &options, &mut gather, &mut met);
+    let _ = pipeline::run(of, select, options, &mut Gather { plan, take }, &mut met);
     met
 }
 
@@ -289,13 +312,12 @@ impl<S: ContributionSink> InOrder<'_, '_, S> {
     }
 }
 
-struct Gather<'a, 'r, S> {
+struct Gather<'a, T> {
     plan: &'a TrackPlan,
-    contributions: &'a mut Contributions<'r>,
-    sink: &'a mut S,
+    take: &'a mut T,
 }
 
-impl<'a, S: ContributionSink> Sink for Gather<'a, '_, S> {
+impl<'a, T: TakeRows> Sink for Gather<'a, T> {
     type Renderer = RowRenderer<'a>;
 
     const ROWS: bool = true;
@@ -305,8 +327,7 @@ impl<'a, S: ContributionSink> Sink for Gather<'a, '_, S> {
     }
 
     fn is_by_stream(&self) -> bool {
-        // Nothing depends on the order of rows of several streams.
-        self.contributions.is_by_stream()
+        self.take.is_by_stream()
     }
 
     fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
@@ -320,8 +341,6 @@ impl<'a, S: ContributionSink> Sink for Gather<'a, '_, S> {
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        self.sink.run(run.stream, run.chunk, run.entries.len());
-        self.contributions.rows(run, self.plan, self.sink);
-        self.sink.goes_on()
+        self.take.rows(run, self.plan)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use kymo_model::batch::{
     self, ColumnSource, ColumnType, DataType, WantedColumn, all_columns, column_type,
 };
-use kymo_model::{EventClass, FieldId, Recording, Schema};
+use kymo_model::{EventClass, FieldId, Pick, Recording, Schema};
 
 use super::{Columns, Shape};
 use crate::AnyRecording;
@@ -104,6 +104,19 @@ impl RowPlan {
     pub(crate) fn columns(&self, recording: usize, class: usize, index: usize) -> Range<usize> {
         let positions = self.classes[recording][class].positions.get(index);
         positions.cloned().unwrap_or_default()
+    }
+
+    /// The columns of a class that have what one field holds.
+    pub(crate) fn of_fields(&self, recording: usize, class: usize) -> HashMap<FieldId, usize> {
+        let columns = self.classes[recording][class].wanted.iter().enumerate();
+        let columns = columns.filter_map(|(position, of)| match &of.source {
+            ColumnSource::Fields(picks) => match &picks[..] {
+                [pick] if *pick == Pick::from(pick.field) => Some((pick.field, position)),
+                _ => None,
+            },
+            _ => None,
+        });
+        columns.collect()
     }
 
     /// Adds a column for a field of a class, and returns its position.
@@ -219,7 +232,7 @@ impl RowPlan {
     }
 
     /// Makes the schemas of the columns that the classes have.
-    fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if !self.is_mixed {
             for class in self.classes.iter_mut().flatten() {
                 class.schema = class.wanted.iter().map(|of| of.column.clone()).collect();

@@ -21,4 +21,4 @@ pub(crate) use plan::{
     ClassQuery, ClassTracks, Edge, Fields, SliceKeys, TrackPlan, TrackQuery, TrackSource,
 };
 pub(crate) use table::{TrackKey, TrackTable};
-pub(crate) use value::{number_of, text_of};
+pub use value::text_of;

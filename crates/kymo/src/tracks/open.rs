@@ -1,5 +1,7 @@
 //! Slices that have begun and not ended, in bounded memory.
 
+use kymo_model::SliceRole;
+
 use super::OTHERS;
 
 /// What has begun and not ended, on each track the innermost last.
@@ -85,6 +87,24 @@ impl<T> OpenSlices<T> {
             return Ended::Dropped;
         }
         self.pop(track).map_or(Ended::Nothing, Ended::Slice)
+    }
+
+    /// Does what a row does to the slices of its track. Returns what it ends, if it ends something.
+    pub(crate) fn step(
+        &mut self,
+        role: SliceRole,
+        track: u32,
+        slice: impl FnOnce() -> T,
+    ) -> Option<Ended<T>> {
+        let ended = match role {
+            SliceRole::Begin => None,
+            SliceRole::State | SliceRole::End => Some(self.end(track)),
+            _ => return None,
+        };
+        if role != SliceRole::End {
+            self.begin(track, slice());
+        }
+        ended
     }
 
     /// Ends the innermost slice if it was dropped. Returns whether it was.

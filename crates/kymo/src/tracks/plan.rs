@@ -64,6 +64,8 @@ pub(crate) struct ClassQuery {
     pub(crate) ends: Option<usize>,
     /// The field that has the duration of the slice that each of them is.
     pub(crate) duration: Option<FieldId>,
+    /// The field that has the name of the slice or state.
+    pub(crate) name: Option<FieldId>,
     pub(crate) counters: Vec<usize>,
     pub(crate) flows: Vec<usize>,
     /// Fields that are series, as the recording says.
@@ -105,8 +107,10 @@ pub(crate) struct ClassTracks {
     pub(crate) counters: Vec<(usize, FieldColumns)>,
     /// The flows that the class has, by their positions.
     pub(crate) flows: Vec<(usize, FieldColumns)>,
+    /// The column that has its name.
+    pub(crate) name: Option<usize>,
     /// The columns of its series.
-    pub(crate) series: Range<usize>,
+    pub(crate) series: Box<[usize]>,
 }
 
 /// A query that is bound to recordings.
@@ -232,37 +236,45 @@ impl TrackPlan {
         Ok(plan)
     }
 
-    /// What the rows of a recording are by its own rules and roles alone, all its series included.
-    pub(crate) fn of_rules(of: &AnyRecording) -> Self {
+    /// What the rows of recordings are by their own rules and roles alone, all their series included, and the names
+    /// of slices where these are wanted. The columns come behind those that there are; a column of the same field
+    /// serves.
+    pub(crate) fn of_rules(recordings: &[AnyRecording], rows: RowPlan, with_names: bool) -> Self {
         let mut plan = Self {
-            rows: RowPlan::without_columns(std::slice::from_ref(of)),
-            classes: Vec::new(),
+            rows,
+            classes: Vec::with_capacity(recordings.len()),
         };
         let wishes = Wishes::new(&TrackQuery::default());
-        let classes = 0..of.event_classes().len();
-        let classes = classes.map(|class| {
-            let roles = of.roles(class);
-            let rule = of.track_rule(class);
-            let own = match &rule {
-                TrackRule::Position(field) => Some(vec![*field]),
-                TrackRule::Field { key, name } => Some([*key].into_iter().chain(*name).collect()),
-                _ => None,
-            };
-            let asked = ClassQuery {
-                duration: match roles.slice {
-                    SliceRole::Whole(duration) => Some(duration),
+        for (recording, of) in recordings.iter().enumerate() {
+            let classes = 0..of.event_classes().len();
+            let classes = classes.map(|class| {
+                let roles = of.roles(class);
+                let rule = of.track_rule(class);
+                let own = match &rule {
+                    TrackRule::Position(field) => Some(vec![*field]),
+                    TrackRule::Field { key, name } => {
+                        Some([*key].into_iter().chain(*name).collect())
+                    }
                     _ => None,
-                },
-                series: match &rule {
-                    TrackRule::Series { values, .. } => series(of, class, values),
-                    _ => roles.counters,
-                },
-                ..ClassQuery::default()
-            };
-            Some(plan.bind((0, of), class, &asked, &wishes, own))
-        });
-        let classes = classes.collect();
-        plan.classes.push(classes);
+                };
+                let asked = ClassQuery {
+                    duration: match roles.slice {
+                        SliceRole::Whole(duration) => Some(duration),
+                        _ => None,
+                    },
+                    name: roles.name.filter(|_| with_names),
+                    series: match &rule {
+                        TrackRule::Series { values, .. } => series(of, class, values),
+                        _ => roles.counters,
+                    },
+                    ..ClassQuery::default()
+                };
+                Some(plan.bind((recording, of), class, &asked, &wishes, own))
+            });
+            let classes = classes.collect();
+            plan.classes.push(classes);
+        }
+        plan.rows.finish();
         plan
     }
 
@@ -300,11 +312,14 @@ impl TrackPlan {
         };
         let counters = several(&asked.counters, wishes.counters.start);
         let flows = several(&asked.flows, wishes.flows.start);
-        let mut add = |field| rows.add_field((recording, of), class, field);
+        let mut known = rows.of_fields(recording, class);
+        let mut add = |field| {
+            let known = known.entry(field);
+            *known.or_insert_with(|| rows.add_field((recording, of), class, field))
+        };
         let duration = asked.duration.map(&mut add);
-        let series = asked.series.iter().map(|&field| add(field) + 1);
-        let end = series.last().unwrap_or_default();
-        let series = end - asked.series.len()..end;
+        let name = asked.name.map(&mut add);
+        let series = asked.series.iter().map(|&field| add(field)).collect();
         let track = match wishes.tracks {
             Some(_) => TrackSource::Fields(fields),
             None => match own {
@@ -320,6 +335,7 @@ impl TrackPlan {
             begins,
             ends,
             duration,
+            name,
             counters,
             flows,
             series,

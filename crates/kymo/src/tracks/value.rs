@@ -1,10 +1,10 @@
-//! Single values, as names and as numbers.
+//! Single values as names.
 
 use kymo_model::Value;
 use kymo_text::Line;
 
 /// A value as text, for names; empty of what is none.
-pub(crate) fn text_of(value: Value<'_>) -> String {
+pub fn text_of(value: Value<'_>) -> String {
     match value {
         Value::Uint(value) | Value::Bits(value) => value.to_string(),
         Value::Sint(value) => value.to_string(),
@@ -17,16 +17,5 @@ pub(crate) fn text_of(value: Value<'_>) -> String {
         Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
         Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
         Value::Missing | Value::Array(_) | Value::Compound => String::new(),
-    }
-}
-
-/// A value as a number, if it is one.
-pub(crate) fn number_of(value: Value<'_>) -> Option<f64> {
-    match value {
-        Value::Uint(value) | Value::Bits(value) => Some(value as f64),
-        Value::Sint(value) => Some(value as f64),
-        Value::Float(value) => Some(value),
-        Value::Bool(value) => Some(f64::from(u8::from(value))),
-        _ => None,
     }
 }

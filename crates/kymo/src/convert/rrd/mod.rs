@@ -34,7 +34,6 @@ use crate::pipeline::{Row, RowRun};
 use crate::show::table::Table;
 use crate::show::{LossReporter, Sink, WallOptions};
 use crate::timeline::Filler;
-use crate::tracks::number_of;
 
 /// No database is made with more values.
 pub const MOST_VALUES: u64 = 1 << 27;
@@ -278,7 +277,7 @@ impl<'m> Rrd<'m> {
                 let Some(value) = self.binding.value(row) else {
                     return;
                 };
-                let Some(value) = number_of(value).filter(|value| value.is_finite()) else {
+                let Some(value) = value.to_f64().filter(|value| value.is_finite()) else {
                     return self.losses.add(Loss::NoValue, 1);
                 };
                 value

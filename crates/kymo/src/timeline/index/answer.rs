@@ -8,9 +8,10 @@ use kymo_time::Timestamp;
 
 use super::Done;
 use crate::AnyRecording;
-use crate::timeline::contributions::{ContributionSink, Contributions, stream_track};
+use crate::timeline::contributions::{ContributionSink, Contributions};
 use crate::timeline::pass::run;
 use crate::timeline::summary::{Bins, OwnGrid, Within};
+use crate::timeline::tracks::stream_track;
 
 /// Where rows are missing in more ranges, near ones are read together.
 const MOST_RANGES: i128 = 64;

@@ -8,8 +8,8 @@ use kymo_model::{Chunk, Recording, TrackPath};
 use kymo_time::Timestamp;
 
 use super::Shared;
-use crate::timeline::contributions::stream_track;
 use crate::timeline::summary::{OwnGrid, Summary, is_wanted};
+use crate::timeline::tracks::stream_track;
 
 /// What a row takes, as long as nothing is known.
 const USUAL_ROW: u64 = 32;

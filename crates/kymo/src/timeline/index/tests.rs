@@ -1,8 +1,10 @@
 //! Answers of indexes beside counted rows.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use kymo_index::{Bin, Cache};
+use kymo_index::{Bin, Cache, Row};
 use kymo_model::{EntryKind, Recording, Shift};
 use kymo_time::Timestamp;
 use proptest::prelude::*;
@@ -11,6 +13,7 @@ use super::*;
 use crate::AnyRecording;
 use crate::report::{Options as ReportOptions, Stats};
 use crate::timeline::contributions::own_begin;
+use crate::timeline::{Columns, Query, RowTracks};
 
 fn open(path: &Path) -> Timeline {
     let opened = crate::open::open(&[path.to_path_buf()], &crate::open::Options::default());
@@ -80,11 +83,85 @@ fn assert_same(mut found: Summary, mut expected: Summary) {
     assert_eq!(found, expected);
 }
 
+/// All of each track: tracks of rows in batches, and whole slices, are those of a summary.
+fn compare_rows(timeline: &Timeline, all: &Summary, columns: Columns) {
+    let mut query = Query {
+        columns,
+        batch_rows: 7,
+        ..Query::default()
+    };
+    let mut tracks = RowTracks::new(timeline, &mut query).unwrap();
+    let mut rows: BTreeMap<(usize, u32), Vec<Row>> = BTreeMap::new();
+    for batch in timeline.rows(&query).unwrap() {
+        for row in 0..batch.len() {
+            let head = batch.head(row);
+            let Some(time) = head.time else { continue };
+            for entry in tracks.of(&batch, row) {
+                let row = Row::new(time.as_nanos(), head.class as usize).with_value(entry.value());
+                let key = (head.id.recording as usize, entry.track());
+                rows.entry(key).or_default().push(row);
+            }
+        }
+    }
+    // Batches of several classes do not keep the order of rows of the same time.
+    let facts = |bin: &Bin| {
+        let values = bin.values.as_deref();
+        let values = values.map(|of| (of.count, of.min.to_bits(), of.max.to_bits()));
+        (bin.count, bin.first, bin.last, bin.classes, values)
+    };
+    let mut found: Vec<_> = rows
+        .into_iter()
+        .map(|((recording, track), mut rows)| {
+            rows.sort_by_key(|row| row.time);
+            let mut bin = Bin::default();
+            rows.iter().for_each(|row| bin.push(row));
+            let track = tracks.tracks(recording)[track as usize].clone();
+            (recording, track, facts(&bin))
+        })
+        .collect();
+    found.sort_by_key(|(recording, track, _)| (*recording, track.path.clone()));
+    let expected: Vec<_> = all
+        .tracks
+        .iter()
+        .map(|of| {
+            let mut bin = Bin::default();
+            of.bins.iter().for_each(|(_, other)| bin.add(other));
+            (of.recording, of.track.clone(), facts(&bin))
+        })
+        .collect();
+    assert_eq!(found, expected);
+
+    let mut slices: BTreeMap<(usize, TrackPath), (u64, u64)> = BTreeMap::new();
+    for recording in 0..timeline.recordings().len() {
+        timeline.for_each_slice(recording, 1, |slice| {
+            if let Some(end) = slice.end {
+                let key = (recording, slice.track.1.path.clone());
+                let (count, busy) = slices.entry(key).or_default();
+                *count += 1;
+                let duration = i128::from(end.as_nanos()) - i128::from(slice.begin.as_nanos());
+                *busy += u64::try_from(duration).unwrap_or(0);
+            }
+            ControlFlow::Continue(())
+        });
+    }
+    let of_tracks = all.tracks.iter().map(|of| {
+        let slices = of.bins.iter().filter_map(|(_, bin)| bin.slices.as_ref());
+        let sum = slices.fold((0, 0), |(count, busy), of| {
+            (count + of.count, busy + of.busy)
+        });
+        ((of.recording, of.track.path.clone()), sum)
+    });
+    let expected: BTreeMap<_, _> = of_tracks.filter(|(_, sum)| sum.0 > 0).collect();
+    assert_eq!(slices, expected);
+}
+
 /// Asks the same of the index and of the rows, for the whole and for parts, coarse and fine.
 fn compare(timeline: &Timeline, parts: &[(f64, f64, usize)]) {
     let all = timeline.summary_of_rows(Window::ALL, None, 1);
     assert!(all.is_exact());
     assert_same(timeline.summary(Window::ALL, None, 1), all.clone());
+    compare_rows(timeline, &all, Columns::None);
+    compare_rows(timeline, &all, Columns::All);
     let bins = || all.tracks.iter().flat_map(|of| &of.bins);
     let (Some(first), Some(last)) = (
         bins().map(|(_, bin)| bin.first).min(),
