@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use kymo::timeline::{Columns, Shape};
+use kymo::timeline::Columns;
 use kymo_model::batch::{Column, ColumnData};
 use kymo_model::{FieldId, Recording, Schema, Value};
 use kymo_time::Timestamp;
@@ -49,10 +49,11 @@ impl Flows {
         let mut rows: Vec<(usize, u64, Stop, bool)> = Vec::new();
         let mut query = scene.query(None);
         query.columns = Columns::All;
-        query.shape = Shape::ByClass;
         query.batch_rows = 1 << 12;
-        let mut classifier = Classifier::new(recordings, &scene.tracks);
         // The condition was checked before.
+        let Ok(mut classifier) = Classifier::new(scene, &mut query) else {
+            return flows;
+        };
         let _ = scene.timeline.for_each_batch(&query, |batch| {
             for row in 0..batch.len() {
                 let head = batch.head(row);

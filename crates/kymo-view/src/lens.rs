@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use kymo::timeline::{Columns, QueryError, Shape};
+use kymo::show::text_of;
+use kymo::timeline::{Columns, Query, QueryError};
 use kymo_time::Timestamp;
 
 use crate::jobs::{Job, Jobs};
 use crate::matches::{Match, Matches};
 use crate::scene::Scene;
-use crate::tracks::{Classifier, text_of};
+use crate::tracks::Classifier;
 
 /// Values that have a colour of their own.
 const MOST_VALUES: usize = 62;
@@ -29,34 +30,32 @@ pub(crate) fn start(
 ) -> Arc<Job> {
     let scene = Arc::clone(scene);
     jobs.start(Some(Matches::default()), None, move |job| {
+        let Some(found) = &job.matches else { return };
+        let query = scene.query(condition.as_deref());
         // The condition was checked before.
-        let _ = find(&scene, job, condition.as_deref(), field.as_deref());
-        if let Some(found) = &job.matches {
-            found.lock().is_done = true;
-        }
+        let _ = match &field {
+            Some(field) => find(&scene, query, job, found, field),
+            None => scene.find(query, found, &job.stop),
+        };
+        found.lock().is_done = true;
     })
 }
 
+/// Finds rows with the numbers of a field's values as their classes.
 fn find(
     scene: &Scene,
+    mut query: Query,
     job: &Job,
-    condition: Option<&str>,
-    field: Option<&str>,
+    found: &Matches,
+    field: &str,
 ) -> Result<(), QueryError> {
-    let Some(found) = &job.matches else {
-        return Ok(());
-    };
-    let mut query = scene.query(condition);
     query.columns = Columns::All;
-    query.shape = Shape::ByClass;
     query.batch_rows = 1 << 12;
-    let mut classifier = Classifier::new(scene.recordings(), &scene.tracks);
+    let mut classifier = Classifier::new(scene, &mut query)?;
     let mut numbers: HashMap<String, u32> = HashMap::new();
     scene.timeline.for_each_batch(&query, |batch| {
-        let column = field.and_then(|field| {
-            let mut columns = batch.columns().iter().zip(batch.schema().iter());
-            columns.find(|(_, of)| &*of.name == field)
-        });
+        let mut columns = batch.columns().iter().zip(batch.schema().iter());
+        let column = columns.find(|(_, of)| &*of.name == field);
         let mut rows = Vec::new();
         for row in 0..batch.len() {
             let head = batch.head(row);
@@ -66,10 +65,9 @@ fn find(
             if !scene.is_wanted(head.id.recording as usize, time) {
                 continue;
             }
-            let class = match (field, column) {
-                (None, _) => head.class,
-                (_, None) => MISSING,
-                (_, Some((column, _))) => {
+            let class = match column {
+                None => MISSING,
+                Some((column, _)) => {
                     let text = text_of(column.value(row));
                     match numbers.get(&text) {
                         Some(&number) => number,
