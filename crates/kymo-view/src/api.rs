@@ -347,7 +347,7 @@ impl Api {
     }
 
     /// A page of the event table.
-    fn page(&self, request: &Value) -> Result<Value> {
+    pub(crate) fn page(&self, request: &Value) -> Result<Value> {
         let from = Cursor {
             time: time(request, "time")?,
             skip: request["skip"].as_u64().unwrap_or(0),
@@ -441,7 +441,7 @@ impl Api {
     }
 
     /// How far a search is, and where its rows are.
-    fn found(&self, request: &Value) -> Result<Value> {
+    pub(crate) fn found(&self, request: &Value) -> Result<Value> {
         let job = self.job(request)?;
         let (begin, end) = range(request)?;
         let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);

@@ -133,3 +133,6 @@ impl Api {
 fn place(stop: &Stop) -> Value {
     json!([stop.track, stop.time.to_string()])
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,8 +68,10 @@ impl Scene {
             Some(json!({"path": class.schema.path(id), "scope": scope, "type": type_of(&field.kind)}))
         });
         let fields: Vec<Value> = fields.collect();
+        // Of other formats, rows are not in the file as they are.
+        let is_placed = matches!(of.format().name, "ctf" | "cpel" | "elog");
         let chunk = of.chunk(id.stream as usize, id.chunk as usize);
-        let place = chunk.and_then(|chunk| {
+        let place = chunk.filter(|_| is_placed).and_then(|chunk| {
             let (begin, end, ticks) = of.walk(&chunk, Locate(id.number))?;
             let end = end.unwrap_or_else(|| of.content_bits(&chunk));
             // What says where a fault is, says where anything is.

@@ -202,7 +202,7 @@ async function toggleFold() {
   if (!view.fold && !gaps.list.length) return tell("There is no long time without events");
   view.fold = !view.fold;
   fitAll();
-  tell(view.fold ? `${gaps.list.length} gaps are folded` : "All time is shown");
+  tell(view.fold ? `${gaps.list.length === 1 ? "One gap is" : `${gaps.list.length} gaps are`} folded` : "All time is shown");
 }
 
 export async function loadGaps() {

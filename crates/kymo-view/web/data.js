@@ -201,9 +201,9 @@ function put(kept, part, shown) {
   if (kept.size > MOST_PARTS) kept.delete([...kept.keys()][0]);
 }
 
-/** Asks for slices. @param {string} part @param {number} job @param {bigint} begin @param {number} span @param {number} width @param {number[]} tracks */
-export function wantSlices(part, job, begin, span, width, tracks) {
-  const key = `${job} ${begin} ${span} ${width} ${scene.generation} ${tracks.join()}`;
+/** Asks for slices. @param {string} part @param {{job: number, count: number}} lens @param {bigint} begin @param {number} span @param {number} width @param {number[]} tracks */
+export function wantSlices(part, { job, count }, begin, span, width, tracks) {
+  const key = `${job} ${count} ${begin} ${span} ${width} ${scene.generation} ${tracks.join()}`;
   const isKnown = () => slicesOf(part).key === key;
   if (isKnown() || !tracks.length) return;
   queue(`slices${part}`, async () => {

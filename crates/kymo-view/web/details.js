@@ -55,14 +55,19 @@ export async function showDetails(line, track) {
   const walk = (/** @type {any} */ of, /** @type {string} */ prefix, isField = false) => {
     for (const [key, value] of Object.entries(of)) {
       const isObject = value && typeof value === "object" && !Array.isArray(value);
-      const path = isField ? (prefix.replace(/^(payload|common_context|specific_context|packet_context)\./, "") + key) : key;
+      const path = isField ? prefix.replace(/^(common_context|specific_context|packet_context)\./, "") + key : key;
       if (isObject && !("value" in value)) walk(value, `${prefix}${key}.`, true);
       else if (isObject) add(prefix + key, `${value.value}  ${(value.labels ?? value.flags ?? []).join(" | ")}`, value.value, path);
       else if (!isField && key === "timestamp") add("timestamp", `${format(BigInt(value), view.zone, scene.begin)}   (${value} ns)`);
       else add(prefix + key, value, isField || !HEAD.has(key) ? value : undefined, path);
     }
   };
-  walk(event, "");
+  // What the event says comes first.
+  const { payload, specific_context, common_context, packet_context, ...rest } = event;
+  const { timestamp, ...head } = rest;
+  walk({ timestamp }, "");
+  for (const [name, scope] of Object.entries({ payload, specific_context, common_context, packet_context })) if (scope && typeof scope === "object") walk(scope, name === "payload" ? "" : `${name}.`, true);
+  walk(head, "");
   const path = String(event.recording);
   const time = seconds(BigInt(line.time));
   const command = `kymo print --begin ${time} --end ${time} --format json ${shellWord(path)}`;

@@ -230,7 +230,7 @@ function request(/** @type {import("./state.js").Row[]} */ list, /** @type {Fram
   } else wantTiles(0, shift, first, count, all, frame.id);
   if (search.job) wantTiles(search.job, shift, first, count, all, frame.id);
   const sliced = tracks.filter((track) => track.depths).map((track) => track.id);
-  wantSlices(frame.id, lens.job, frame.begin, frame.span, Math.round(width), sliced);
+  wantSlices(frame.id, lens, frame.begin, frame.span, Math.round(width), sliced);
   // Few enough that they may have room for their names.
   const named = tracks.filter((track) => track.kind === "event" && !track.depths).map((track) => track.id);
   if (named.length) wantFew(frame.id, lens.condition, frame.begin, frame.span, named);

@@ -142,16 +142,25 @@ export function drawFlows(context, width, colours) {
 
 /** A curve that leaves to the right and comes from the left. @param {CanvasRenderingContext2D} context */
 function arrow(context, /** @type {number} */ x0, /** @type {number} */ y0, /** @type {number} */ x1, /** @type {number} */ y1) {
-  const bend = Math.max(12, Math.min(80, Math.abs(x1 - x0) / 2));
+  const wide = x1 - x0;
+  const isSteep = y0 !== y1 && Math.abs(wide) < 14;
+  const down = Math.sign(y1 - y0);
+  const bend = Math.max(6, Math.min(70, Math.abs(wide) / 2));
   context.beginPath();
   context.moveTo(x0, y0);
-  if (y0 === y1) context.bezierCurveTo(x0 + bend / 2, y0 - 12, x1 - bend / 2, y1 - 12, x1, y1);
-  else context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
+  if (isSteep) context.lineTo(x1, y1 - 6 * down);
+  else if (y0 === y1) context.bezierCurveTo(x0 + bend / 2, y0 - 14, x1 - bend / 2, y1 - 14, x1, y1);
+  else context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 6, y1);
   context.stroke();
   context.beginPath();
   context.moveTo(x1, y1);
-  context.lineTo(x1 - 7, y1 - 4);
-  context.lineTo(x1 - 7, y1 + 4);
+  if (isSteep) {
+    context.lineTo(x1 - 4, y1 - 7 * down);
+    context.lineTo(x1 + 4, y1 - 7 * down);
+  } else {
+    context.lineTo(x1 - 7, y1 - 4);
+    context.lineTo(x1 - 7, y1 + 4);
+  }
   context.closePath();
   context.fill();
 }
