@@ -131,7 +131,7 @@ pub(crate) enum Command {
 }
 
 /// Which recordings, and what is wrong with their clocks.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Input {
     /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
     /// (CPEL, elog, Gist, or the JSON lines of one), or a directory to search for all of them but
@@ -241,7 +241,7 @@ pub(crate) struct Input {
 }
 
 /// Which events.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct Selection {
     /// Only events whose name matches a pattern; can be given several times.

@@ -103,7 +103,7 @@ fn wait(paths: &[PathBuf], state: &mut u64, timeline: &mut Timeline) -> Places {
 }
 
 /// A number that changes when a file below the paths does.
-fn fingerprint(paths: &[PathBuf]) -> u64 {
+pub(crate) fn fingerprint(paths: &[PathBuf]) -> u64 {
     let mut hasher = DefaultHasher::new();
     let mut looked_into = HashSet::new();
     for path in paths {

@@ -174,6 +174,12 @@ pub(crate) fn inputs_with(
     })
 }
 
+/// Opens recordings again that have grown, and says nothing of what cannot be opened now.
+pub(crate) fn reopened(input: &Input) -> Option<Vec<AnyRecording>> {
+    let opened = opened_with(input, Asked::default()).ok()?;
+    (!opened.recordings.is_empty()).then_some(opened.recordings)
+}
+
 /// Tells why something could not be opened.
 fn tell_error(error: &Error, terminal: &Terminal) {
     match error {

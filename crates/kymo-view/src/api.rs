@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::events::Cursor;
 use crate::flows::Flows;
 use crate::jobs::{Job, Jobs};
-use crate::matches::MOST_MATCHES;
+use crate::keep::{Keep, fingerprint};
+use crate::matches::{MOST_MATCHES, Matches};
 use crate::scene::{Scene, window};
 use crate::server::Answer;
 use crate::slices::Slice;
@@ -45,7 +46,8 @@ const MOST_TEXT_FIELDS: usize = 128;
 #[derive(Debug)]
 pub struct Api {
     pub(crate) scene: Arc<Scene>,
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: Arc<Jobs>,
+    keep: Arc<Keep>,
     /// Found when they are asked for first.
     pub(crate) flows: OnceLock<Flows>,
 }
@@ -57,7 +59,33 @@ impl Api {
     pub fn new(scene: Arc<Scene>) -> Self {
         Self {
             scene,
-            jobs: Jobs::default(),
+            jobs: Arc::default(),
+            keep: Arc::default(),
+            flows: OnceLock::new(),
+        }
+    }
+
+    /// The same, which keeps snapshots and notes.
+    #[must_use]
+    pub fn keeping(self, keep: Keep) -> Self {
+        Self {
+            keep: Arc::new(keep),
+            ..self
+        }
+    }
+
+    /// The snapshots and notes.
+    pub(crate) fn kept(&self) -> Value {
+        let answer = self.keep.answer(&json!({}));
+        answer.map_or(Value::Null, |mut answer| answer["kept"].take())
+    }
+
+    /// The same about another scene.
+    pub(crate) fn with_scene(&self, scene: Arc<Scene>) -> Self {
+        Self {
+            scene,
+            jobs: Arc::clone(&self.jobs),
+            keep: Arc::clone(&self.keep),
             flows: OnceLock::new(),
         }
     }
@@ -89,6 +117,7 @@ impl Api {
             "order" => self.order(&request),
             "gaps" => self.gaps(&request),
             "describe" => self.describe(&request),
+            "keep" => self.keep.answer(&request),
             "stop" => self.job(&request).map(|job| {
                 job.stop();
                 json!({})
@@ -109,7 +138,7 @@ impl Api {
     }
 
     /// Everything about the recordings and their tracks, if it has changed.
-    fn scene(&self, request: &Value) -> Value {
+    pub(crate) fn scene(&self, request: &Value) -> Value {
         let scene = &*self.scene;
         let state = scene.state();
         let found = scene.wanted.as_ref().map(|found| {
@@ -125,6 +154,7 @@ impl Api {
             json!({
                 "path": of.path().display().to_string(),
                 "name": of.name(),
+                "fingerprint": fingerprint(of),
                 "what": of.what(),
                 "format": format!("{} {}", of.format().name, of.format().version),
                 "streams": of.streams().len(),
@@ -185,6 +215,9 @@ impl Api {
             "begin": begin.unwrap_or(0).to_string(),
             "end": end.unwrap_or(0).to_string(),
             "untimed": state.untimed,
+            "live": scene.options.is_live,
+            "epoch": scene.epoch,
+            "changed": scene.changed.map(|time| time.to_string()),
             "gmt": scene.options.gmt,
             "relative": scene.options.is_relative,
             "filtered": found,
@@ -232,16 +265,27 @@ impl Api {
         let (begin, end) = range(request)?;
         let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
         let pixel = (end.abs_diff(begin) / columns).max(1);
-        let slices = Arc::clone(&self.scene.state().slices);
         let lens = match request["job"].as_u64() {
             Some(_) => Some(self.job(request)?),
             None => None,
         };
         let lens = lens.as_ref().and_then(|job| job.matches.as_ref());
+        Ok(self.drawn_slices(&tracks(request)?, (begin, end), pixel, lens))
+    }
+
+    /// The slices and states of tracks where a pixel is so many nanoseconds; only those that a lens shows.
+    pub(crate) fn drawn_slices(
+        &self,
+        tracks: &[u32],
+        (begin, end): (i64, i64),
+        pixel: u64,
+        lens: Option<&Matches>,
+    ) -> Value {
+        let slices = Arc::clone(&self.scene.state().slices);
         let filter = self.scene.wanted.as_ref();
         let mut names: BTreeMap<u32, &str> = BTreeMap::new();
         let mut answer = Vec::new();
-        for track in tracks(request)? {
+        for &track in tracks {
             // The rows of a lens may have numbers of values as their classes.
             let wants = |slice: &Slice| match (lens, filter) {
                 (Some(found), _) => {
@@ -281,7 +325,7 @@ impl Api {
                 answer.push(json!({"track": track, "slices": drawn}));
             }
         }
-        Ok(json!({"names": names, "tracks": answer}))
+        json!({"names": names, "tracks": answer})
     }
 
     /// Events one by one, where there are few.

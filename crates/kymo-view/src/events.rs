@@ -38,6 +38,7 @@ pub(crate) struct Line {
 /// An event of a track.
 #[derive(Clone, Debug)]
 pub(crate) struct OnTrack {
+    pub(crate) id: RowId,
     pub(crate) track: u32,
     pub(crate) time: i64,
     pub(crate) recording: u32,
@@ -126,7 +127,7 @@ impl Scene {
         query
     }
 
-    fn lines(
+    pub(crate) fn lines(
         &self,
         range: (i64, i64),
         is_back: bool,
@@ -211,6 +212,7 @@ impl Scene {
                     }
                     let name = of.event_classes()[class as usize].name.as_deref();
                     events.push(OnTrack {
+                        id,
                         track: part.track,
                         time,
                         recording: id.recording,

@@ -36,6 +36,8 @@ pub struct SceneOptions {
     pub threads: usize,
     /// Whether times are shown in UTC at first.
     pub gmt: bool,
+    /// Whether the recordings may grow.
+    pub is_live: bool,
     /// Whether the clocks of the recordings have no origin, so that times count from their zero.
     pub is_relative: bool,
 }
@@ -73,6 +75,8 @@ pub(crate) struct State {
     /// Whether damage was looked for in all recordings.
     pub(crate) is_checked: bool,
     pub(crate) bytes_read: u64,
+    /// Whether nothing more becomes known.
+    pub(crate) is_settled: bool,
 }
 
 /// Recordings that are shown.
@@ -81,7 +85,11 @@ pub struct Scene {
     pub(crate) timeline: Timeline,
     pub(crate) options: SceneOptions,
     index: TimelineIndex,
-    pub(crate) tracks: Tracks,
+    pub(crate) tracks: Arc<Tracks>,
+    /// From when on it differs from the scene before it, of recordings that have grown.
+    pub(crate) changed: Option<i64>,
+    /// How many there were before it.
+    pub(crate) epoch: u64,
     /// The rows that are wanted, where not all are.
     pub(crate) wanted: Option<Matches>,
     state: Mutex<State>,
@@ -103,6 +111,32 @@ pub(crate) struct TrackBins {
 impl Scene {
     /// Shows recordings, and begins to index them in the background.
     pub fn new(recordings: Vec<AnyRecording>, options: SceneOptions) -> Arc<Self> {
+        Self::make(recordings, options, None)
+    }
+
+    /// Shows the recordings of a scene as they are now. Their tracks keep their numbers.
+    pub(crate) fn after(
+        before: &Self,
+        recordings: Vec<AnyRecording>,
+        options: SceneOptions,
+    ) -> Arc<Self> {
+        Self::make(recordings, options, Some(before))
+    }
+
+    fn make(
+        recordings: Vec<AnyRecording>,
+        options: SceneOptions,
+        before: Option<&Self>,
+    ) -> Arc<Self> {
+        let changed = before.map(|before| changed_from(before.recordings(), &recordings));
+        // Others at the same positions have tracks of their own.
+        let is_same = |before: &&Self| {
+            let mut pairs = before.recordings().iter().zip(&recordings);
+            pairs.all(|(old, new)| old.path() == new.path())
+        };
+        let tracks = before
+            .filter(is_same)
+            .map(|before| Arc::clone(&before.tracks));
         let timeline = Timeline::new(recordings);
         let is_all = options.filter.events.is_empty()
             && options.filter.condition.is_none()
@@ -111,13 +145,17 @@ impl Scene {
         let scene = Arc::new(Self {
             index: timeline.index(options.index.clone()),
             wanted: (!is_all).then(Matches::default),
-            tracks: Tracks::default(),
+            tracks: tracks.unwrap_or_default(),
+            changed,
+            epoch: before.map_or(0, |before| before.epoch + 1),
             state: Mutex::default(),
             looked_at: AtomicU64::new(0),
             timeline,
             options,
             bytes,
         });
+        // It goes on, so that a page asks for what has changed.
+        scene.state().generation = before.map_or(0, |before| before.state().generation);
         scene.state().notices = scene.losses();
         let opening = scene.timeline.recordings().iter().enumerate();
         let opening = opening
@@ -131,6 +169,32 @@ impl Scene {
         // Without a thread, what is known stays an estimate.
         let _ = std::thread::Builder::new().spawn(worker);
         scene
+    }
+
+    /// Waits until everything is known.
+    pub fn wait(&self) {
+        while !self.state().is_settled {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// From the first row to the last one, within what was asked for; `None` if there is none.
+    pub(crate) fn range(&self) -> Option<(i64, i64)> {
+        let state = self.state();
+        let bins = state.shown.iter().map(|of| &of.bin);
+        let timed = bins.filter(|bin| bin.count > 0 && bin.first <= bin.last);
+        let (begin, end) = timed.fold((i64::MAX, i64::MIN), |(begin, end), bin| {
+            (begin.min(bin.first), end.max(bin.last))
+        });
+        let windows = self.options.windows.iter();
+        let (begin, end) = match windows.clone().map(|window| window.begin.as_nanos()).min() {
+            Some(from) => {
+                let to = windows.map(|window| window.end.as_nanos()).max();
+                (begin.max(from), end.min(to.unwrap_or(i64::MAX)))
+            }
+            None => (begin, end),
+        };
+        (begin <= end).then_some((begin, end))
     }
 
     pub(crate) fn recordings(&self) -> &[AnyRecording] {
@@ -342,6 +406,7 @@ impl Scene {
         if self.bytes <= MOST_CHECKED {
             self.check();
         }
+        self.state().is_settled = true;
     }
 
     /// Losses that the recordings' chunks report.
@@ -462,6 +527,29 @@ impl Scene {
         }
         nesting.finish()
     }
+}
+
+/// When the first chunk begins that was added to recordings, or has become longer.
+fn changed_from(before: &[AnyRecording], now: &[AnyRecording]) -> i64 {
+    let mut first = i64::MAX;
+    for (at, of) in now.iter().enumerate() {
+        let old = before.get(at).filter(|old| old.path() == of.path());
+        for stream in 0..of.streams().len() {
+            let mut known = old
+                .filter(|old| stream < old.streams().len())
+                .map(|old| old.chunks(stream));
+            for chunk in of.chunks(stream) {
+                let is_known = known.as_mut().and_then(Iterator::next);
+                if is_known
+                    .is_some_and(|old| old.bytes == chunk.bytes && old.end_time == chunk.end_time)
+                {
+                    continue;
+                }
+                first = first.min(chunk.begin_time.map_or(i64::MIN, Timestamp::as_nanos));
+            }
+        }
+    }
+    first
 }
 
 /// The size of all chunks of a recording.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use crate::api::Api;
 use crate::assets;
 use crate::guard::{Guard, HEADERS};
+use crate::live::{Current, Reopen};
 use crate::request::{Head, MOST_HEAD, Method, parse};
 
 /// Connections that are served at once; others are told to come back.
@@ -76,6 +77,7 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     shared: Arc<Shared>,
     stay: bool,
+    reopen: Option<Reopen>,
 }
 
 #[derive(Debug)]
@@ -151,6 +153,7 @@ impl Server {
         Ok(Self {
             listeners,
             stay: options.stay,
+            reopen: None,
             shared: Arc::new(Shared {
                 guard: Guard::new(token, options.hosts.clone()),
                 assets: options.assets.clone(),
@@ -171,9 +174,23 @@ impl Server {
         }
     }
 
+    /// The same, which shows what is added to the recordings.
+    #[must_use]
+    pub fn following(self, reopen: Reopen) -> Self {
+        Self {
+            reopen: Some(reopen),
+            ..self
+        }
+    }
+
     /// Serves until the last page is gone, unless it is to stay.
     pub fn run(self, api: Api) {
-        let api = Arc::new(api);
+        let api = Arc::new(Current::new(api));
+        if let Some(reopen) = self.reopen {
+            let current = Arc::clone(&api);
+            // Without a thread, what is shown stays as it is.
+            let _ = std::thread::Builder::new().spawn(move || current.follow(reopen));
+        }
         for listener in self.listeners {
             let (shared, api) = (Arc::clone(&self.shared), Arc::clone(&api));
             let accept = move || {
@@ -214,7 +231,7 @@ impl Drop for Counted {
 }
 
 /// Serves a connection in a thread of its own.
-fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Api>) {
+fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
     let before = shared.connections.fetch_add(1, Ordering::AcqRel);
     let counted = Counted(Arc::clone(shared));
     let _ = stream.set_nodelay(true);
@@ -232,7 +249,7 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Api>) {
             is_known: false,
         };
         while let Some((head, body)) = connection.request() {
-            let answer = answer(&counted.0, &api, &head, &body);
+            let answer = answer(&counted.0, &api.get(), &head, &body);
             connection.is_known |= answer.status < 400;
             let sent = answer.write(&mut connection.stream, head.keep_alive);
             if sent.is_err() || !head.keep_alive {

@@ -5,8 +5,12 @@ import { ask, forget } from "./data.js";
 import { canvas, overviewRange, pointer, search, timeAt, viewEnd, xOf } from "./draw.js";
 import { clearFlows, loadFlows, otherFlow, stepFlow } from "./flows.js";
 import { gaps, later, lengthOf, takeGaps } from "./fold.js";
+import { addNote, addSnapshot, kept } from "./keep.js";
 import { applyLens } from "./lens.js";
-import { changed, fitAll, isShifted, keyOf, layOut, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
+import { command } from "./link.js";
+import { download, png, svg } from "./picture.js";
+import { source } from "./source.js";
+import { changed, fitAll, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
@@ -183,16 +187,6 @@ async function chase() {
   tell("Tracks are in the order of their next events");
 }
 
-const SNAPSHOTS = "kymo-snapshots";
-/** @returns {string[]} */
-const snapshots = () => {
-  try {
-    const list = JSON.parse(sessionStorage.getItem(SNAPSHOTS) ?? "[]");
-    return Array.isArray(list) ? list.filter((of) => typeof of === "string") : [];
-  } catch {
-    return [];
-  }
-};
 let snapshot = 0;
 
 /** Asks for the long times without events, and folds them or shows them again. */
@@ -225,6 +219,33 @@ const trackKey = (/** @type {string} */ key) => {
   const track = rowOf(key)?.track;
   return track ? keyOf(track) : recordingKey(key);
 };
+
+/** Says what went wrong, if something does. @param {Promise<unknown>} work */
+const told = (work) => work.catch((error) => tell(String(error instanceof Error ? error.message : error)));
+
+/** Copies a text, or shows it where that is not allowed. @param {string} title @param {string} text @param {string} words */
+async function copy(title, text, words) {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell(words);
+  } catch {
+    dialogs.message(title, text);
+  }
+}
+
+/** A name for files that come from the page. */
+const fileName = () => (scene.info.recordings[0]?.path.split("/").filter(Boolean).at(-1) ?? "kymo").replace(/[^\w.-]/g, "_");
+
+/** Shows a view that was kept. @param {import("./keep.js").Snapshot} of */
+function showSnapshot(of) {
+  if (!read(of.view)) return tell("This snapshot cannot be read");
+  relaid();
+  setView(view.begin, view.span);
+  actions.zone(view.zone);
+  applyTheme();
+  panels.refresh();
+  tell(`Snapshot: ${of.name}`);
+}
 
 export const actions = {
   zoom, pan, colour: colourBy, refreshPanels: () => panels.refresh(), showTrack: (/** @type {string} */ key) => revealTrack(key),
@@ -293,19 +314,32 @@ export const actions = {
     changed();
     panels.area();
   },
+  showSnapshot,
   snap() {
-    sessionStorage.setItem(SNAPSHOTS, JSON.stringify([...snapshots(), location.hash].slice(-100)));
-    tell(`Snapshot ${snapshots().length} kept for this tab`);
+    const name = `${kept.snapshots.length + 1}: ${format(view.begin, view.zone, scene.begin, 3)}, ${duration(view.span)}`;
+    told(addSnapshot(name).then(() => tell(`Snapshot ${name}`)));
   },
-  async copyLink() {
-    const text = location.href;
-    try {
-      await navigator.clipboard.writeText(text);
-      tell("The link is copied: it works while this server runs");
-    } catch {
-      dialogs.message("Link", text);
-    }
+  note() {
+    const time = pointer.x >= 0 ? timeAt(pointer.x) : view.event?.time ?? view.marks.at(-1) ?? timeAt(canvas.clientWidth / 2);
+    dialogs.ask(`Note at ${format(time, view.zone, scene.begin)}`, "", (text) => {
+      if (text.trim()) told(addNote(time, text.trim()).then(() => tell("The note is kept")));
+    });
   },
+  goToEnd() {
+    // Not a step of its own among those that can be undone.
+    view.begin = scene.end - BigInt(Math.round(view.span * 0.95));
+    changed();
+  },
+  follow() {
+    view.follow = !view.follow;
+    if (view.follow) actions.goToEnd();
+    remember();
+    tell(view.follow ? "The end is followed" : "The view stands still");
+  },
+  copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
+  copyCommand: () => copy("Command", command(), "The command is copied: it opens this view at any time"),
+  saveSvg: () => download(new Blob([svg().text], { type: "image/svg+xml" }), `${fileName()}.svg`),
+  savePng: () => told(png().then((blob) => download(blob, `${fileName()}.png`))),
 };
 
 /** What the keyboard acts on: the selected row. */
@@ -359,34 +393,39 @@ export const ACTIONS = [
   { name: "Lower tracks", keys: ["g"], run: () => actions.height(0.8) },
   { name: "Snapshot of the view", keys: ["x"], run: () => actions.snap() },
   { name: "Next snapshot", keys: ["z"], run: nextSnapshot },
-  { name: "Remove all snapshots", keys: [], run: () => sessionStorage.removeItem(SNAPSHOTS) },
+  { name: "Note at the mouse or the selected event", keys: ["Shift+M"], run: () => actions.note() },
+  { name: "Snapshots and notes", keys: ["5"], run: () => panels.show("notes") },
   { name: "Copy the link", keys: ["l"], run: () => actions.copyLink() },
   { name: "Next event of the flow", keys: ["]"], run: () => stepFlow(1) },
   { name: "Event before in the flow", keys: ["["], run: () => stepFlow(-1) },
   { name: "Another flow of the event", keys: ["}"], run: otherFlow },
-  { name: "Fold long times without events", keys: ["v"], run: toggleFold },
+  { name: "Fold long times without events", keys: ["v"], run: () => told(toggleFold()) },
   { name: "Draw the series of the group in one chart", keys: ["o"], run: withRow((key) => chart(key)) },
   { name: "Archives of databases: by zoom, or each by itself", keys: ["Shift+O"], run: () => ((view.archives = !view.archives), relaid()) },
   { name: "Colour by class, track, recording", keys: ["Shift+K"], g2: ["c", "Shift+K"], run: () => colourBy({ class: "track", track: "group" }[view.colour] ?? "class") },
-  { name: "Colour by a field…", keys: [], run: () => dialogs.line("Colour by the field", view.colour.replace(/^.*:/, ""), (name) => name && colourBy(`field:${name}`)) },
+  { name: "Colour by a field…", keys: [], run: () => dialogs.ask("Colour by the field", view.colour.replace(/^.*:/, ""), (name) => name && colourBy(`field:${name}`)) },
   { name: "Search tells upper from lower case", keys: [], run: () => ((view.exact = !view.exact), tell(view.exact ? "Upper and lower case are different" : "Lower case finds both"), view.search && startSearch(view.search, view.mode)) },
   { name: "Move the recording later by A to B (slew)", keys: ["e"], run: withRow((key) => slewBy(recordingKey(key), 1)) },
   { name: "Move the recording earlier by A to B", keys: ["Shift+E"], run: withRow((key) => slewBy(recordingKey(key), -1)) },
   { name: "Move the track later by A to B (slew)", keys: ["i"], run: withRow((key) => slewBy(trackKey(key), 1)) },
   { name: "Move the track earlier by A to B", keys: ["Shift+I"], run: withRow((key) => slewBy(trackKey(key), -1)) },
   { name: "Move everything back", keys: [], run: () => ((view.slews = []), relaid(), panels.refresh()) },
-  { name: "Compare: add the area", keys: ["k"], run: addSide },
+  { name: "Compare: add the area", keys: ["j"], run: addSide },
   { name: "Compare the recordings", keys: [], run: compareRecordings },
   { name: "Compare: one below the other, or on one axis", keys: ["y"], run: stack },
   { name: "Move the row up", keys: ["Ctrl+ArrowUp"], run: withRow((key) => reorder(key, -1)) },
   { name: "Move the row down", keys: ["Ctrl+ArrowDown"], run: withRow((key) => reorder(key, 1)) },
+  { name: "Copy the view as a command", keys: ["k"], run: () => actions.copyCommand() },
+  { name: "Save the view as SVG", keys: [], run: () => actions.saveSvg() },
+  { name: "Save the view as PNG", keys: [], run: () => actions.savePng() },
+  { name: "Follow the end, or stand still", keys: ["Shift+End"], run: () => actions.follow() },
   { name: "Details", keys: ["1"], run: () => panels.show("details") },
   { name: "Event table", keys: ["2"], run: () => panels.show("events") },
   { name: "Statistics of the area", keys: ["3"], run: () => panels.show("stats") },
-  { name: "Latency and states", keys: ["5"], run: () => panels.show("latency") },
-  { name: "Profile and flame graph", keys: ["6"], run: () => panels.show("profile") },
-  { name: "Compare", keys: ["7"], run: () => panels.show("compare") },
-  { name: "Event classes and colours", keys: ["8"], run: () => panels.show("classes") },
+  { name: "Latency and states", keys: ["6"], run: () => panels.show("latency") },
+  { name: "Profile and flame graph", keys: ["7"], run: () => panels.show("profile") },
+  { name: "Compare", keys: ["8"], run: () => panels.show("compare") },
+  { name: "Event classes and colours", keys: ["9"], run: () => panels.show("classes") },
   { name: "Health of the recordings", keys: ["4"], run: () => panels.show("health") },
   { name: "Panels on or off", keys: ["q"], run: () => panels.toggle() },
   { name: "Times: local, UTC, relative", keys: ["Shift+Z"], run: () => actions.zone({ local: "utc", utc: "relative", relative: "local" }[view.zone] ?? "local") },
@@ -461,9 +500,9 @@ function undoAll(/** @type {boolean} */ isRedo) {
 }
 
 function nextSnapshot() {
-  const list = snapshots();
+  const list = kept.snapshots;
   if (!list.length) return tell("No snapshot: x takes one");
-  location.hash = list[snapshot++ % list.length];
+  showSnapshot(list[snapshot++ % list.length]);
 }
 
 function theme() {

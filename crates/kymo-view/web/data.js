@@ -1,32 +1,18 @@
 // What the server sends: tiles, slices, events. One request of a kind is on its way at a time, and the newest is next.
 
+import { source } from "./source.js";
 import { changed, scene } from "./state.js";
+import { TILE } from "./wire.js";
 
-const TILE = 512;
 /** Tiles of tracks that are kept. */
 const MOST_TILES = 12000;
 
-/** @param {string} name @param {any} request */
-async function post(name, request) {
-  const answer = await fetch(`api/${name}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(request),
-  });
-  if (!answer.ok && answer.status !== 422) throw new Error(`the server answers ${answer.status}`);
-  return answer;
-}
-
-/** Asks the server; throws what it complains of. @param {string} name @param {any} request @returns {Promise<any>} */
-export async function ask(name, request) {
-  const answer = await (await post(name, request)).json();
-  if (answer.error) throw new Error(answer.error);
-  return answer;
-}
+/** Asks about the recordings; throws what is complained of. @param {string} name @param {any} request @returns {Promise<any>} */
+export const ask = (name, request) => source.ask(name, request);
 
 /**
  * @typedef {{length: number, phase: number, position: Uint16Array, count: Float64Array, kind: Uint8Array, offset: Float64Array,
- *   known: Float64Array, values: Float64Array, estimate: boolean, generation: number}} Tile
+ *   known: Float64Array, values: Float64Array, estimate: boolean, generation: number, isStale?: boolean}} Tile
  */
 
 /** By search, shift and track, then by the number of the tile. @type {Map<string, Map<number, Tile>>} */
@@ -41,28 +27,11 @@ export const tilesOf = (/** @type {number} */ job, /** @type {number} */ shift, 
 /** The length of a tile. @param {number} shift */
 export const tileLength = (shift) => BigInt(TILE) << BigInt(shift);
 
-/** Reads tiles. @param {ArrayBuffer} buffer @param {number} job @param {number[]} asked @param {number} first @param {number} count */
-export function readTiles(buffer, job, asked, first, count) {
-  const data = new DataView(buffer);
-  if (data.getUint32(0) !== 0x4b595431) throw new Error("the answer is not tiles");
-  const generation = data.getUint32(4, true);
-  const shift = data.getUint32(8, true);
-  const tracks = data.getUint32(16, true);
-  let at = 28;
-  const varint = () => {
-    let value = 0;
-    let factor = 1;
-    for (;;) {
-      const byte = data.getUint8(at++);
-      value += (byte & 127) * factor;
-      if (byte < 128) return value;
-      factor *= 128;
-    }
-  };
-  const empty = () => ({ position: [], count: [], kind: [], offset: [], known: [], values: [] });
+/** Keeps tiles that were sent. @param {import("./wire.js").Tiles} sent @param {number} job @param {number[]} asked @param {number} first @param {number} count */
+export function keepTiles(sent, job, asked, first, count) {
   const missing = new Set(asked);
   const put = (/** @type {number} */ track, /** @type {any[]} */ parts, /** @type {boolean} */ estimate, phase = 0) => {
-    const key = name(job, shift, track);
+    const key = name(job, sent.shift, track);
     let own = tiles.get(key);
     if (!own) tiles.set(key, (own = new Map()));
     for (let tile = 0; tile < count; tile++) {
@@ -72,37 +41,21 @@ export function readTiles(buffer, job, asked, first, count) {
         length: part.position.length, phase,
         position: Uint16Array.from(part.position), count: Float64Array.from(part.count), kind: Uint8Array.from(part.kind),
         offset: Float64Array.from(part.offset), known: Float64Array.from(part.known), values: Float64Array.from(part.values),
-        estimate, generation,
+        estimate, generation: sent.generation,
       });
     }
   };
-  for (let track = 0; track < tracks; track++) {
-    const id = data.getUint32(at, true);
-    const estimate = (data.getUint8(at + 4) & 1) === 1;
-    at += 5;
-    const phase = varint();
-    const bins = varint();
+  const empty = () => ({ position: [], count: [], kind: [], offset: [], known: [], values: [] });
+  for (const of of sent.tracks) {
     const parts = Array.from({ length: count }, empty);
-    let position = 0;
-    for (let bin = 0; bin < bins; bin++) {
-      const flags = varint();
-      position += Math.floor(flags / 4);
-      const part = /** @type {any} */ (parts[Math.min(count - 1, Math.floor(position / TILE))]);
-      const isSingle = (flags & 1) === 1;
-      part.position.push(position % TILE);
-      part.count.push(isSingle ? 1 : varint());
-      part.kind.push(data.getUint8(at++));
-      part.offset.push(isSingle && shift > 0 ? varint() : 0);
-      if (flags & 2) {
-        part.known.push(varint());
-        for (let value = 0; value < 4; value++, at += 8) part.values.push(data.getFloat64(at, true));
-      } else {
-        part.known.push(0);
-        part.values.push(NaN, NaN, NaN, NaN);
-      }
+    for (let bin = 0; bin < of.position.length; bin++) {
+      const part = /** @type {any} */ (parts[Math.min(count - 1, Math.floor(of.position[bin] / TILE))]);
+      part.position.push(of.position[bin] % TILE);
+      for (const key of /** @type {const} */ (["count", "kind", "offset", "known"])) part[key].push(of[key][bin]);
+      for (let at = bin * 4; at < bin * 4 + 4; at++) part.values.push(of.values[at]);
     }
-    put(id, parts, estimate, phase);
-    missing.delete(id);
+    put(of.track, parts, of.estimate, of.phase);
+    missing.delete(of.track);
   }
   // Tracks without rows there.
   for (const track of missing) put(track, Array.from({ length: count }, empty), false);
@@ -143,13 +96,23 @@ function queue(kind, work) {
 /** By line of requests, what is on its way. @type {Map<string, string>} */
 const wanted = new Map();
 
+/** What is known from a time on has changed: it is asked for again, and shown until the answer is there. @param {bigint} from */
+export function outdate(from) {
+  for (const [key, own] of tiles) {
+    const [job, shift] = key.split(":").map(Number);
+    if (job) continue;
+    const length = tileLength(shift);
+    for (const [at, tile] of own) if (BigInt(at + 1) * length + (1n << BigInt(shift)) >= from) tile.isStale = true;
+  }
+}
+
 /**
  * Asks for tiles of some tracks that are missing.
  * @param {number} job @param {number} shift @param {number} first @param {number} count @param {number[]} tracks
  * @param {string} line requests of other lines go beside it
  */
 export function wantTiles(job, shift, first, count, tracks, line = "") {
-  const isFresh = (/** @type {Tile|undefined} */ tile) => tile !== undefined && (tile.generation === scene.generation || !tile.estimate);
+  const isFresh = (/** @type {Tile|undefined} */ tile) => tile !== undefined && !tile.isStale && (tile.generation === scene.generation || !tile.estimate);
   const lacking = tracks.filter((track) => {
     const own = tiles.get(name(job, shift, track));
     for (let tile = 0; tile < count; tile++) if (!isFresh(own?.get(first + tile))) return true;
@@ -163,8 +126,7 @@ export function wantTiles(job, shift, first, count, tracks, line = "") {
   queue(queued, async () => {
     try {
       const request = { shift, first: String(first), count, tracks: lacking.slice(0, 4096), ...(job ? { job } : {}) };
-      const answer = await post("tiles", request);
-      if (answer.ok) readTiles(await answer.arrayBuffer(), job, request.tracks, first, count);
+      keepTiles(await source.tiles(request), job, request.tracks, first, count);
     } finally {
       if (wanted.get(queued) === key) wanted.delete(queued);
     }

@@ -3,8 +3,11 @@
 import { fewOf, slicesOf, tileLength, tilesOf, wantFew, wantSlices, wantTiles } from "./data.js";
 import { later, lengthOf, parts } from "./fold.js";
 import { drawFlows } from "./flows.js";
+import { kept } from "./keep.js";
 import { colour, colourOf, inkOf, inkOfSlice, lens } from "./lens.js";
+import { source } from "./source.js";
 import { bounds, keyOf, rows, scene, selected, stepOf, view } from "./state.js";
+import { SvgContext } from "./svg.js";
 import { duration, format, number, ticks } from "./time.js";
 import { actions } from "./actions.js";
 
@@ -15,7 +18,7 @@ export const ruler = /** @type {HTMLCanvasElement} */ (get("ruler"));
 const labels = get("labels");
 
 /** What the last frame has drawn, for tests. */
-export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, milliseconds: 0, missing: false };
+export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, notes: 0, milliseconds: 0, missing: false };
 
 /** The search whose hits are drawn; 0 for none. */
 export const search = { job: 0, count: 0, done: true, density: /** @type {number[]} */ ([]), cut: false };
@@ -42,6 +45,7 @@ export function readColours() {
 let hatch = null;
 /** @param {CanvasRenderingContext2D} context */
 function hatching(context) {
+  if (context instanceof SvgContext) return context.hatching(colours.mark);
   if (hatch) return hatch;
   const tile = document.createElement("canvas");
   tile.width = tile.height = 8;
@@ -59,8 +63,31 @@ function hatching(context) {
   return hatch ?? colours.mark;
 }
 
+/** Where a picture is drawn instead of the canvases. @type {Map<HTMLCanvasElement, SvgContext>|null} */
+let targets = null;
+
+/** Draws into other contexts. @param {Map<HTMLCanvasElement, SvgContext>} contexts */
+export function drawInto(contexts) {
+  const at = { ...pointer };
+  Object.assign(pointer, { x: -1, y: -1, zoom: null });
+  targets = contexts;
+  try {
+    drawTracks();
+    drawRuler();
+    drawOverview();
+  } finally {
+    targets = null;
+    Object.assign(pointer, at);
+  }
+}
+
+/** The colours of the theme. */
+export const shownColours = () => colours;
+
 /** Prepares a canvas for its size on the screen. @param {HTMLCanvasElement} of */
 function prepare(of) {
+  const target = targets?.get(of);
+  if (target) return { context: /** @type {CanvasRenderingContext2D} */ (/** @type {unknown} */ (target)), width: target.width, height: target.height };
   const ratio = window.devicePixelRatio || 1;
   const width = of.clientWidth;
   const height = of.clientHeight;
@@ -95,7 +122,7 @@ export function framesOf(shift, width) {
 }
 
 /** The resolution of a range: spans of 2^shift nanoseconds, of which each pixel has one at least. */
-const shiftOf = (/** @type {number} */ span, /** @type {number} */ width) => Math.max(0, Math.min(53, Math.floor(Math.log2(span / Math.max(1, width)))));
+const shiftOf = (/** @type {number} */ span, /** @type {number} */ width) => Math.max(source.shift, Math.min(53, Math.floor(Math.log2(span / Math.max(1, width)))));
 
 const floorDiv = (/** @type {bigint} */ a, /** @type {bigint} */ b) => Number(a >= 0n ? a / b : -((-a + b - 1n) / b));
 
@@ -244,7 +271,8 @@ function drawFolds(/** @type {CanvasRenderingContext2D} */ context, /** @type {F
     context.strokeStyle = colours.soft;
     context.lineWidth = 1;
     context.beginPath();
-    for (let y = 0; y <= height; y += 6) context.lineTo(left + ((y / 6) % 2 ? 2 : -2), y);
+    context.moveTo(left - 2, 0);
+    for (let y = 6; y <= height + 5; y += 6) context.lineTo(left + ((y / 6) % 2 ? 2 : -2), y);
     context.stroke();
     drawn.folds++;
   }
@@ -423,9 +451,10 @@ function drawLine(/** @type {CanvasRenderingContext2D} */ context, /** @type {Po
     const edge = (/** @type {Point[]} */ of, /** @type {"min"|"max"} */ key) => of.filter((point) => point.known).map((point) => [point.x + point.wide / 2, y(point[key])]);
     const under = edge(bands.length > 1 ? bands[0] : points, "min");
     const over = edge(bands.at(-1) ?? points, "max");
+    const [first, ...rest] = [...over, ...under.reverse()];
     context.beginPath();
-    for (const [x, high] of over) context.lineTo(x, high);
-    for (const [x, low] of under.reverse()) context.lineTo(x, low);
+    if (first) context.moveTo(first[0], first[1]);
+    for (const [x, y] of rest) context.lineTo(x, y);
     context.fill();
   }
   for (const point of points) {
@@ -627,6 +656,28 @@ function drawRuler() {
     context.fillStyle = colours.mark;
     context.fillRect(Math.round(xOf(mark, width)) - 2, height - 6, 5, 6);
   }
+  drawNotes(context, width, height);
+}
+
+/** Notes on the ruler: a flag, and as much of the text as there is room until the next one. */
+function drawNotes(/** @type {CanvasRenderingContext2D} */ context, /** @type {number} */ width, /** @type {number} */ height) {
+  const places = kept.notes.map((note) => xOf(BigInt(note.time), width));
+  drawn.notes = 0;
+  kept.notes.forEach((note, at) => {
+    const x = Math.round(places[at]);
+    if (x < -200 || x > width) return;
+    const room = Math.min(200, (places[at + 1] ?? Infinity) - x - 6);
+    context.fillStyle = colours.accent;
+    context.fillRect(x, height - 15, 2, 15);
+    if (room > 24) {
+      const words = [...note.text.split("\n")[0]].slice(0, Math.floor(room / 6.2)).join("");
+      context.fillStyle = colours.back;
+      context.fillRect(x + 2, height - 15, context.measureText(words).width + 5, 14);
+      context.fillStyle = colours.accent;
+      context.fillText(words, x + 4, height - 8);
+    } else context.fillRect(x, height - 15, 5, 4);
+    drawn.notes++;
+  });
 }
 
 /** The range that the overview shows. */

@@ -1,6 +1,9 @@
 // The page begins here: it asks for the scene until all is known, and draws.
 
-import { ask } from "./data.js";
+import { ask, outdate } from "./data.js";
+import { applyRules, kept, load as loadKept, watchRules } from "./keep.js";
+import { command, readState } from "./link.js";
+import { source } from "./source.js";
 import { ACTIONS, actions, applyTheme, loadGaps, tell } from "./actions.js";
 import { draw, drawn, readColours, search } from "./draw.js";
 import { flame } from "./flame.js";
@@ -37,14 +40,26 @@ async function poll() {
       if (!info.same) {
         const isFirst = scene.info === null;
         const had = scene.tracks.length;
+        const end = scene.end;
         takeScene(info);
-        if (isFirst) begin();
+        if (!isFirst && scene.epoch !== (info.epoch ?? 0)) {
+          // Of those between that were missed, it is not known what they changed.
+          const isNext = info.epoch === scene.epoch + 1 && info.changed !== null;
+          outdate(isNext ? BigInt(info.changed) : -(2n ** 63n));
+        }
+        scene.epoch = info.epoch ?? 0;
+        if (!isFirst && view.follow && scene.end > end) actions.goToEnd();
+        if (isFirst) await begin();
         else if (!had || (!isMoved && !scene.whole) || (scene.whole && !isMoved)) fitUnlessMoved();
         if (view.tab === "health" && had) panels.refresh();
         pause = 100;
       }
       if (wasLost) tell("The server answers again");
-      pause = scene.whole && info.same ? 5000 : Math.min(pause * 1.3, 1500);
+      if (!source.isLive) {
+        status();
+        return changed();
+      }
+      pause = scene.whole && info.same ? (scene.info.live ? 500 : 5000) : Math.min(pause * 1.3, 1500);
     } catch {
       scene.is_lost = true;
       pause = 3000;
@@ -65,12 +80,14 @@ function fitUnlessMoved() {
   fitted = `${view.begin} ${view.span}`;
 }
 
-function begin() {
+async function begin() {
   const first = location.hash.length > 1;
+  await loadKept().catch((error) => tell(`Snapshots and notes: ${error.message}`));
   const isInSight = () => view.begin <= scene.end && view.begin + BigInt(Math.ceil(view.span)) >= scene.begin;
   if (first && load() && isInSight()) isMoved = true;
   else {
-    if (!first) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
+    if (!first) applyRules();
+    if (!first && !kept.rules.zone) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
     fitUnlessMoved();
   }
   show();
@@ -81,8 +98,13 @@ function begin() {
 
 /** Takes the view from the address. */
 function load() {
+  const hash = location.hash.slice(1);
   try {
-    return read(decodeURIComponent(location.hash.slice(1)));
+    if (!hash.startsWith("at=")) return read(decodeURIComponent(hash));
+    const others = readState(hash.slice(3));
+    if (others === null) tell("The view of the address cannot be read");
+    else if (others.length) tell(`The view is of other recordings: ${others.join(", ")}`);
+    return others !== null;
   } catch {
     return false;
   }
@@ -106,6 +128,7 @@ function show() {
 onChange(() => {
   draw();
   status();
+  if (scene.info) watchRules();
 });
 window.addEventListener("resize", () => (applyHeight(), changed()));
 window.addEventListener("hashchange", () => {
@@ -137,14 +160,15 @@ readColours();
 listen();
 poll();
 
-const alive = () => ask("alive", { page }).catch(() => {});
+const alive = () => source.isLive && ask("alive", { page }).catch(() => {});
 alive();
 setInterval(alive, 20000);
 window.addEventListener("pagehide", () => {
+  if (!source.isLive) return;
   // The page may be kept and shown again: then it says that it lives.
   navigator.sendBeacon("api/close", new Blob([JSON.stringify({ page })], { type: "application/json" }));
 });
 window.addEventListener("pageshow", alive);
 
 // What tests look at.
-Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, rows: shownRows, actions, ACTIONS, keyOf } });
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });

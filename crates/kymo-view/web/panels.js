@@ -7,13 +7,15 @@ import { showCompare } from "./compare.js";
 import { showDetails } from "./details.js";
 import { canvas, search } from "./draw.js";
 import { showProfile } from "./flame.js";
+import { keep, kept } from "./keep.js";
 import { applyLens, classNames, colour, colourOf, colourOfValue, fieldOfColour, lens } from "./lens.js";
+import { source } from "./source.js";
 import { changed, keyOf, onChange, remember, rows, scene, view } from "./state.js";
 import { showTable } from "./table.js";
 import { duration, format, number } from "./time.js";
 
 export const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
-const TABS = ["details", "events", "stats", "latency", "profile", "compare", "classes", "health"];
+const TABS = ["details", "events", "stats", "latency", "profile", "compare", "classes", "health", "notes"];
 
 /**
  * An element with a text or children.
@@ -97,7 +99,7 @@ export const panels = {
     panel.setAttribute("aria-labelledby", `tab-${view.tab}`);
     panel.onscroll = null;
     if (!scene.info) return;
-    /** @type {Record<string, () => unknown>} */ ({ details, events: () => showTable(lastEvent), stats, latency: showLatency, profile: showProfile, compare: showCompare, classes, health })[view.tab]?.();
+    /** @type {Record<string, () => unknown>} */ ({ details, events: () => showTable(lastEvent), stats, latency: showLatency, profile: showProfile, compare: showCompare, classes, health, notes })[view.tab]?.();
   },
 };
 
@@ -305,6 +307,46 @@ function health() {
   panel.replaceChildren(...parts);
 }
 
+/** Snapshots and notes: to go to, and to remove. */
+function notes() {
+  const failed = (/** @type {any} */ error) => dialogs.message("This cannot be kept", error.message);
+  const change = (/** @type {() => void} */ act) => keep(act).catch(failed).then(() => view.tab === "notes" && notes());
+  const line = (/** @type {string} */ words, /** @type {() => void} */ go, /** @type {() => void} */ rename, /** @type {() => void} */ drop) =>
+    make("li", [Object.assign(button(words, go), { dir: "auto", className: "go" }), button("Edit", rename), button("Remove", () => change(drop))]);
+  const ofNotes = kept.notes.map((note) => line(
+    `${format(BigInt(note.time), view.zone, scene.begin)}  ${note.text}`,
+    () => actions.reveal(BigInt(note.time)),
+    () => dialogs.ask("Note", note.text, (text) => change(() => {
+      const own = kept.notes.find((of) => of.time === note.time);
+      if (own) own.text = text.slice(0, 1000);
+    })),
+    () => (kept.notes = kept.notes.filter((of) => of.time !== note.time || of.text !== note.text)),
+  ));
+  const ofSnapshots = kept.snapshots.map((of) => line(
+    of.name, () => actions.showSnapshot(of),
+    () => dialogs.ask("Name of the snapshot", of.name, (text) => change(() => {
+      const own = kept.snapshots.find((other) => other.name === of.name && other.view === of.view);
+      if (own) own.name = text.slice(0, 200);
+    })),
+    () => (kept.snapshots = kept.snapshots.filter((other) => other.name !== of.name || other.view !== of.view)),
+  ));
+  const none = (/** @type {string} */ words) => make("li", words, { class: "soft" });
+  panel.replaceChildren(
+    make("div", [
+      button("Snapshot (x)", () => actions.snap()), button("Note (Shift+M)", () => actions.note()),
+      make("span", kept.path ? `kept in ${kept.path}` : source.isLive ? "kept as long as the server runs" : "kept as long as the page is open", { class: "soft" }),
+    ], { class: "tools" }),
+    make("h3", "Snapshots"), make("ul", ofSnapshots.length ? ofSnapshots : [none("none: x takes one, z shows the next")], { class: "kept" }),
+    make("h3", "Notes"), make("ul", ofNotes.length ? ofNotes : [none("none: Shift+M writes one at the mouse")], { class: "kept" }),
+  );
+}
+let shownKept = "";
+onChange(() => {
+  const now = `${kept.notes.length} ${kept.snapshots.length}`;
+  if (now !== shownKept && view.tab === "notes" && scene.info) notes();
+  shownKept = now;
+});
+
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 dialog.addEventListener("close", () => canvas.focus());
@@ -386,19 +428,23 @@ export const dialogs = {
     dialog.replaceChildren(make("h3", title), list, button("Close", () => dialog.close()));
     dialog.showModal();
   },
-  /** Asks for a line of text. @param {string} title @param {string} value @param {(text: string) => void} act */
-  line(title, value, act) {
-    const input = /** @type {HTMLInputElement} */ (make("input", undefined, { "aria-label": title, autocomplete: "off" }));
-    input.value = value;
+  /** Asks for a text. @param {string} title @param {string} text @param {(text: string) => void} done */
+  ask(title, text, done) {
+    const input = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "text", "aria-label": title, maxlength: "1000", autocomplete: "off" }));
+    input.value = text;
+    const end = () => {
+      dialog.close();
+      done(input.value);
+    };
     input.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
-      dialog.close();
-      act(input.value);
+      event.preventDefault();
+      end();
     });
     dialog.setAttribute("aria-label", title);
-    dialog.replaceChildren(make("h3", title), input);
+    dialog.replaceChildren(make("h3", title), input, make("div", [button("OK", end), button("Cancel", () => dialog.close())], { class: "tools" }));
     dialog.showModal();
-    input.focus();
+    input.select();
   },
   message(/** @type {string} */ title, /** @type {string} */ text) {
     dialog.setAttribute("aria-label", title);

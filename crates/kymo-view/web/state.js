@@ -46,8 +46,9 @@ export const view = {
   /** deviations above the mean from which on a value is an anomaly */ sigma: 2.5,
   /** whether a search tells upper from lower case */ exact: false,
   /** @type {string[]} columns of the event table */ columns: [],
-  /** whether the event table follows the view */ follow: true,
+  /** whether the event table follows the view */ tableFollows: true,
   /** @type {Record<string, string>} what the analyses ask for */ asked: {},
+  follow: false,
 };
 
 /** @typedef {{recording: number, stream: string, begin: bigint, end: bigint, text: string, damage: boolean}} Notice */
@@ -65,6 +66,7 @@ export const scene = {
   /** @type {Notice[]} */ notices: [],
   /** @type {Map<string, Notice[]>} those of a track; of a stream that is not a track, those of its recording */ noticesOf: new Map(),
   is_lost: false,
+  /** How often the recordings have grown. */ epoch: 0,
 };
 
 /** @type {Row[]} */
@@ -329,7 +331,8 @@ const REVIVER = (/** @type {string} */ _key, /** @type {any} */ value) => {
   return value && typeof value === "object" && Array.isArray(value.s) ? new Set(value.s) : value;
 };
 
-const write = () => JSON.stringify(view, REPLACER);
+/** The view as text, for `read`. */
+export const write = () => JSON.stringify(view, REPLACER);
 
 /** Takes a view that was written. What is not of the right type is left out. @param {string} text */
 export function read(text) {

@@ -101,7 +101,7 @@ export async function showTable(selected, fromView = false) {
     panel.replaceChildren(
       make("div", [
         box("only-hits", "only hits of the search", onlyHits, (on) => ((onlyHits = on), showTable(selected))),
-        box("follow", "follow the view", view.follow, (on) => ((view.follow = on), remember())),
+        box("follow", "follow the view", view.tableFollows, (on) => ((view.tableFollows = on), remember())),
         button("Columns…", () => chooseColumns(selected)),
         button("From the view", () => ((view.event = null), showTable(null))), button("Copy as CSV", copyTable), note,
       ], { class: "tools" }),
@@ -118,7 +118,7 @@ export async function showTable(selected, fromView = false) {
   let isBusy = false;
   panel.onscroll = async () => {
     if (run !== own || view.tab !== "events" || !lines.length) return;
-    if (Date.now() - led > 400 && view.follow) lead(body);
+    if (Date.now() - led > 400 && view.tableFollows) lead(body);
     if (isBusy) return;
     const isTop = panel.scrollTop < 60;
     const isBottom = panel.scrollTop + panel.clientHeight > panel.scrollHeight - 60;
@@ -175,7 +175,7 @@ onChange(() => {
   if (view.tab !== "events" || key === seen) return;
   const wasLens = seen.endsWith(` ${lens.key}`);
   seen = key;
-  if (!view.follow && wasLens) return;
+  if (!view.tableFollows && wasLens) return;
   clearTimeout(timer);
   timer = setTimeout(() => {
     const body = panel.querySelector("tbody");

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use super::size::parse_size;
 use super::{Input, Selection, Threads};
 
 /// Show recordings in the browser, on one time line
 ///
 /// A server on this machine answers the page. Its address holds a token, without which nothing is
 /// answered, and is printed to standard output. The server ends on Ctrl-C, or when the last page has
-/// been closed.
+/// been closed. Recordings that grow are followed.
 ///
 /// Overviews are kept in the cache of summaries, as by `kymo index --summary`.
 #[derive(Debug, Args)]
@@ -20,6 +21,8 @@ Examples:
   kymo view trace/ vpp.cpel load.rrd metrics.pcap
   kymo view --event 'sched_*' --begin 10:15:00 trace/
   kymo view --align vpp.cpel=10:15:00 trace/ vpp.cpel
+  kymo view --export page.html trace/    one file, which needs no server
+  kymo view --text trace/                in the terminal
 
 On another machine, over ssh:
   ssh -L 8000:localhost:8000 HOST kymo view --no-open --port 8000 trace/
@@ -30,6 +33,33 @@ pub(crate) struct View {
 
     #[command(flatten)]
     pub(crate) selection: Selection,
+
+    /// Write the page and what it shows to FILE, instead of starting a server.
+    ///
+    /// The file opens in any browser, without a network. It holds the overview of the range that
+    /// `--begin` and `--end` choose, and its events as far as they fit.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text", help_heading = "Output")]
+    pub(crate) export: Option<PathBuf>,
+
+    /// About how large the file of `--export` may become, with an optional unit (K, M, G).
+    #[arg(long, value_name = "SIZE", value_parser = parse_size::<usize>, default_value = "16M", requires = "export", help_heading = "Output")]
+    pub(crate) export_size: usize,
+
+    /// Draw the time line in the terminal, a row per track, instead of starting a server.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) text: bool,
+
+    /// Width of the drawing of `--text` in columns [default: that of the terminal, or 100].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..), requires = "text", help_heading = "Output")]
+    pub(crate) width: Option<u16>,
+
+    /// Open the view that the action "Copy as command" of the page has copied.
+    #[arg(long, value_name = "STATE", value_parser = state, conflicts_with_all = ["text", "export"], help_heading = "View")]
+    pub(crate) at: Option<String>,
+
+    /// File of the snapshots and notes [default: one for these recordings in the cache].
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text", help_heading = "View")]
+    pub(crate) notes: Option<PathBuf>,
 
     /// Port to listen on [default: any that is free].
     #[arg(long, value_name = "PORT", help_heading = "Server")]
@@ -65,4 +95,14 @@ pub(crate) struct View {
 
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+/// A view, as the page writes it: base64url, without padding.
+fn state(text: &str) -> Result<String, String> {
+    const MOST: usize = 64 << 10;
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match text.len() <= MOST && !text.is_empty() && text.bytes().all(is_digit) {
+        true => Ok(text.to_string()),
+        false => Err("expected a view that the page has copied".to_string()),
+    }
 }

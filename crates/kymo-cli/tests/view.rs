@@ -1,0 +1,98 @@
+//! `kymo view` without a server: in the terminal, and as a page of its own.
+
+mod common;
+
+use common::{example, good, kymo, kymo_in, text};
+
+#[test]
+fn a_time_line_is_drawn_in_the_terminal() {
+    let (code, out, _) = kymo_in(
+        &example(""),
+        &[
+            "view",
+            "--text",
+            "--width",
+            "80",
+            "--no-cache",
+            "lttng-discarded",
+        ],
+    );
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn series_are_drawn_between_their_least_and_greatest_value() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| kymo_in(directory.path(), args);
+    let create = [
+        "rrd",
+        "create",
+        "load.rrd",
+        "--start",
+        "999999960",
+        "--step",
+        "60",
+        "DS:v:GAUGE:120:U:U",
+        "RRA:AVERAGE:0.5:1:8",
+    ];
+    assert_eq!(run(&create).0, 0);
+    let update = [
+        "rrd",
+        "update",
+        "load.rrd",
+        "1000000020:1",
+        "1000000080:2",
+        "1000000140:8",
+        "1000000200:U",
+        "1000000260:4",
+    ];
+    assert_eq!(run(&update).0, 0);
+    let (code, out, _) = run(&["view", "--text", "--width", "60", "--no-cache", "load.rrd"]);
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn a_page_holds_what_the_range_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    let trace = example("lttng-small");
+    let all = ["view", "--no-cache", "--export", text(&page), text(&trace)];
+    assert_eq!(good(&all), "");
+    let whole = std::fs::read_to_string(&page).unwrap();
+    assert!(whole.contains("\"whole\":true"));
+    assert_eq!(whole.matches("\\\"timestamp\\\":").count(), 3000);
+    // Nothing of it is fetched.
+    assert!(!whole.contains("src=") && !whole.contains("href=\"h"));
+    let few = [
+        "view",
+        "--no-cache",
+        "--export",
+        text(&page),
+        "--export-size",
+        "128K",
+        text(&trace),
+    ];
+    let told = good(&few);
+    assert!(told.contains("hint: choose a range"), "{told}");
+    assert!(std::fs::metadata(&page).unwrap().len() < (whole.len() as u64) / 2);
+}
+
+#[test]
+fn views_are_checked() {
+    let wrong = |state: &str| kymo(&["view", "--no-open", "--at", state, "x"]);
+    for state in ["", "a b", "<script>", "a\u{e9}"] {
+        assert_eq!(wrong(state).status.code(), Some(2), "{state}");
+    }
+    let output = kymo(&[
+        "view",
+        "--export",
+        "/nowhere/page.html",
+        "--no-cache",
+        text(&example("lttng-small")),
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("cannot write `/nowhere/page.html`"), "{told}");
+}

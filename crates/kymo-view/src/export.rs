@@ -1,0 +1,325 @@
+//! The page as one file that needs no server: its files, the tiles, the slices and the events of a range of time.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::ops::ControlFlow;
+
+use kymo::timeline::QueryError;
+use kymo_model::batch::RowId;
+use serde_json::{Value, json};
+
+use crate::api::{Api, line};
+use crate::assets::{self, ASSETS};
+use crate::scene::TrackBins;
+use crate::wire::{put_head, put_track};
+
+/// Columns of the coarsest tiles, and by how much the next finer ones have more.
+const FIRST_COLUMNS: usize = 1 << 12;
+const FINER: usize = 8;
+
+/// Columns at most, of a track and of all of them together: the time and memory of an answer grow with these.
+const MOST_COLUMNS: usize = 1 << 18;
+const MOST_CELLS: usize = 1 << 24;
+
+/// Slices at most; if there are more, narrow ones share a pixel.
+const MOST_SLICES: usize = 1 << 17;
+
+/// What a page that stands alone holds.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportOptions {
+    /// About how large the page may become, in bytes: half of it are tiles, half events.
+    pub size: usize,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// The page.
+    pub page: String,
+    /// The number of events in it.
+    pub events: usize,
+    /// Whether these are all events of the range.
+    pub is_whole: bool,
+}
+
+/// Why a page cannot be made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// There is nothing to show.
+    Empty,
+    /// The events cannot be read.
+    Query(QueryError),
+    /// There are no random numbers.
+    Random(io::Error),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("there are no events with a time"),
+            Self::Query(error) => write!(f, "{error}"),
+            Self::Random(error) => write!(f, "cannot make a random number: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {}
+
+impl Api {
+    /// Makes a page that stands alone. Waits until everything is known.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing to show, or it cannot be read.
+    pub fn export(&self, options: ExportOptions) -> Result<Exported, ExportError> {
+        self.scene.wait();
+        let range = self.scene.range().ok_or(ExportError::Empty)?;
+        let tracks: Vec<u32> = self
+            .scene
+            .state()
+            .shown
+            .iter()
+            .map(|of| of.number)
+            .collect();
+        let tiles = self.finest_tiles(&tracks, range, options.size / 2);
+        let (events, is_whole) = self
+            .events(&tracks, range, options.size / 2)
+            .map_err(ExportError::Query)?;
+        let count = events.len();
+        let data = json!({
+            "scene": self.scene(&Value::Null),
+            "begin": range.0.to_string(),
+            "end": range.1.to_string(),
+            "tiles": base64(&tiles),
+            "slices": self.all_slices(&tracks, range),
+            "events": events,
+            "whole": is_whole,
+            "kept": self.kept(),
+        });
+        let nonce = kymo_io::random::<16>().map_err(ExportError::Random)?;
+        Ok(Exported {
+            page: page(&data, &base64(&nonce)),
+            events: count,
+            is_whole,
+        })
+    }
+
+    /// The finest tiles that have room: the page makes coarser ones of them.
+    fn finest_tiles(&self, tracks: &[u32], (begin, end): (i64, i64), size: usize) -> Vec<u8> {
+        let mut columns = FIRST_COLUMNS;
+        let mut best = Vec::new();
+        loop {
+            let (grid, bins) = self.scene.bins(None, tracks, begin, end, columns);
+            let mut out = Vec::new();
+            put_head(self.scene.state().generation, &grid, bins.len(), &mut out);
+            for of in &bins {
+                put_track(of, &grid, &mut out);
+            }
+            let fits = best.is_empty() || out.len() <= size;
+            let is_exact = bins.iter().all(is_exact) || grid.span() == 1;
+            if fits {
+                best = out;
+            }
+            columns *= FINER;
+            let is_much =
+                columns > MOST_COLUMNS || columns.saturating_mul(tracks.len()) > MOST_CELLS;
+            if !fits || is_exact || is_much || best.len().saturating_mul(FINER) > size {
+                return best;
+            }
+        }
+    }
+
+    fn all_slices(&self, tracks: &[u32], (begin, end): (i64, i64)) -> Value {
+        let mut pixel = 1;
+        loop {
+            let drawn = self.drawn_slices(tracks, (begin, end), pixel, None);
+            let lists = drawn["tracks"].as_array();
+            let count: usize = lists
+                .into_iter()
+                .flatten()
+                .map(|of| of["slices"].as_array().map_or(0, Vec::len))
+                .sum();
+            let width = end.abs_diff(begin);
+            if count <= MOST_SLICES || pixel > width {
+                return drawn;
+            }
+            pixel = match pixel {
+                1 => (width >> 20).max(2),
+                pixel => pixel.saturating_mul(4),
+            };
+        }
+    }
+
+    /// Events from the beginning of a range on, as long as there is room: each a line of the table, with its tracks
+    /// and what it is called there.
+    fn events(
+        &self,
+        tracks: &[u32],
+        (begin, end): (i64, i64),
+        size: usize,
+    ) -> Result<(Vec<Value>, bool), QueryError> {
+        /// The least bytes of a line.
+        const LINE: usize = 64;
+        let limit = (size / LINE) as u64;
+        let mut lines = self.scene.lines((begin, end), false, limit.max(1), None)?;
+        let mut is_whole = (lines.len() as u64) < limit;
+        let mut left = size;
+        let room = lines.iter().position(|line| {
+            let length = line.json.len() + LINE;
+            let fits = length <= left;
+            left = left.saturating_sub(length);
+            !fits
+        });
+        if let Some(room) = room {
+            lines.truncate(room);
+            is_whole = false;
+        }
+        let Some(last) = lines.last().map(|line| line.cursor.time) else {
+            return Ok((Vec::new(), is_whole));
+        };
+        let mut order = Vec::new();
+        let mut query = self.scene.within((begin, last), None);
+        query.limit = Some((lines.len() as u64).saturating_add(self.scene.state().untimed));
+        self.scene.timeline.for_each_batch(&query, |batch| {
+            order.extend(self.scene.timed(&batch).map(|(_, id, _)| id));
+            ControlFlow::Continue(())
+        })?;
+        let mut on: HashMap<RowId, Vec<Value>> = HashMap::new();
+        let few = self
+            .scene
+            .few(tracks, (begin, last), lines.len() as u64 * 2, None)?;
+        for of in few.into_iter().flatten() {
+            on.entry(of.id)
+                .or_default()
+                .push(json!([of.track, of.label]));
+        }
+        let events = lines.iter().zip(order).map(|(of, id)| {
+            let mut event = line(of);
+            event["tracks"] = on.remove(&id).unwrap_or_default().into();
+            event
+        });
+        Ok((events.collect(), is_whole))
+    }
+}
+
+/// Whether each row has a bin of its own, so that finer tiles say nothing more.
+fn is_exact(of: &TrackBins) -> bool {
+    of.bins.iter().all(|(_, bin)| bin.count == 1)
+}
+
+/// The page with its files and data. Modules come from `data:` addresses, by the names that a map of imports gives
+/// them: a page of a file may not import other files.
+fn page(data: &Value, nonce: &str) -> String {
+    let text = |name: &str| {
+        let found = assets::find(name, None);
+        found.map_or_else(String::new, |(_, bytes)| {
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let mut imports = serde_json::Map::new();
+    for asset in ASSETS.iter().filter(|asset| asset.name.ends_with(".js")) {
+        let module = text(asset.name);
+        let module = module
+            .replace("from \"./", "from \"kymo/")
+            .replace("import(\"./", "import(\"kymo/");
+        let address = format!("data:text/javascript;base64,{}", base64(module.as_bytes()));
+        imports.insert(format!("kymo/{}", asset.name), address.into());
+    }
+    // Nothing in a script ends it but its own end.
+    let json = |value: &Value| value.to_string().replace('<', "\\u003c");
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}' data:; style-src 'nonce-{nonce}'; img-src data: blob:; \
+         base-uri 'none'; form-action 'none'"
+    );
+    let script = format!(
+        "<script type=\"application/json\" id=\"embedded\">{}</script>\n\
+         <script type=\"importmap\" nonce=\"{nonce}\">{}</script>\n\
+         <script type=\"module\" nonce=\"{nonce}\">import \"kymo/main.js\";</script>",
+        json(data),
+        json(&json!({ "imports": imports })),
+    );
+    let style = format!("<style nonce=\"{nonce}\">\n{}</style>", text("view.css"));
+    let icon = format!(
+        "<link rel=\"icon\" href=\"data:image/svg+xml;base64,{}\">",
+        base64(text("icon.svg").as_bytes())
+    );
+    let charset = "<meta charset=\"utf-8\">";
+    let meta =
+        format!("{charset}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
+    let mut page = text("index.html");
+    for (place, by) in [
+        (charset, meta),
+        (ICON, icon),
+        (STYLE, style),
+        (SCRIPT, script),
+    ] {
+        page = page.replacen(place, &by, 1);
+    }
+    page
+}
+
+/// What the page names that comes with it here.
+const ICON: &str = "<link rel=\"icon\" href=\"icon.svg\">";
+const STYLE: &str = "<link rel=\"stylesheet\" href=\"view.css\">";
+const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>";
+
+/// Bytes as text (RFC 4648).
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group
+            .iter()
+            .fold(0u32, |bits, &byte| bits << 8 | u32::from(byte))
+            << (8 * (3 - group.len()));
+        for digit in 0..4 {
+            text.push(match digit <= group.len() {
+                true => char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]),
+                false => '=',
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_text() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
+    }
+
+    #[test]
+    fn a_page_stands_alone() {
+        let index =
+            String::from_utf8_lossy(assets::find("", None).unwrap().1.as_ref()).into_owned();
+        for place in [ICON, STYLE, SCRIPT, "<meta charset=\"utf-8\">"] {
+            assert_eq!(index.matches(place).count(), 1, "{place}");
+        }
+        let page = page(&json!({"name": "</script><img src=x>"}), "N");
+        assert!(!page.contains("<img"));
+        for own in [
+            "src=\"main.js\"",
+            "href=\"view.css\"",
+            "http://",
+            "https://",
+        ] {
+            assert!(!page.contains(own), "{own}");
+        }
+        let modules = ASSETS.iter().filter(|of| of.name.ends_with(".js")).count();
+        assert_eq!(page.matches("data:text/javascript").count(), modules);
+    }
+}

@@ -1,0 +1,254 @@
+// Keeping, sharing, following: pages without a server, links, notes, pictures, recordings that grow.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+const kymo = process.env.KYMO ?? join(root, "target/debug/kymo");
+const work = mkdtempSync(join(tmpdir(), "kymo-share-"));
+/** @type {import("node:child_process").ChildProcess[]} */
+const servers = [];
+let browser;
+
+const run = (...args) => {
+  const done = spawnSync(kymo, args, { cwd: work, encoding: "utf8", env: { ...process.env, TZ: "UTC" } });
+  assert.equal(done.status, 0, done.stderr);
+  return done;
+};
+
+/** Starts the program, and returns the address that it prints. */
+function serve(...args) {
+  const server = spawn(kymo, ["view", "--no-open", "--clock-gmt", ...args], { cwd: work, stdio: ["ignore", "pipe", "pipe"] });
+  servers.push(server);
+  return new Promise((done, failed) => {
+    let text = "";
+    server.stdout.on("data", (data) => {
+      text += data;
+      if (text.includes("\n")) done(text.trim());
+    });
+    server.on("exit", (code) => failed(new Error(`kymo ended with ${code}`)));
+  });
+}
+
+async function open(address, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.on("pageerror", (error) => assert.fail(error));
+  await page.goto(address);
+  await settled(page);
+  return page;
+}
+
+/** Waits until all is known and drawn. */
+const settled = async (page) => {
+  await page.waitForFunction(() => globalThis.kymo?.scene.whole && kymo.drawn.frames > 0 && !kymo.drawn.missing);
+  await page.waitForTimeout(350);
+};
+const look = (page, work, ...args) => page.evaluate(work, ...args);
+const act = (page, name) => look(page, (name) => kymo.ACTIONS.find((of) => of.name === name).run(), name);
+
+before(async () => {
+  cpSync(join(root, "examples/lttng-small"), join(work, "trace"), { recursive: true });
+  cpSync(join(root, "fuzz/corpus/cpel/le_basic"), join(work, "log.cpel"));
+  const events = [{ ph: "M", name: "thread_name", pid: 1, tid: 2, args: { name: "</script><img src=x onerror=alert(1)>" } }];
+  for (let at = 0; at < 50; at++) {
+    events.push({ ph: "X", pid: 1, tid: 2, ts: at * 100, dur: 80, name: "outer" }, { ph: "X", pid: 1, tid: 2, ts: at * 100 + 10, dur: 20, name: "inner" });
+    events.push({ ph: "C", pid: 1, name: "memory", ts: at * 100, args: { used: at % 7 } });
+  }
+  writeFileSync(join(work, "app.json"), JSON.stringify({ traceEvents: events }));
+  run("rrd", "create", "load.rrd", "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:100");
+  run("rrd", "update", "load.rrd", "1000000020:1", "1000000080:2", "1000000140:5", "1000000200:U", "1000000260:4");
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  for (const server of servers) server.kill();
+  rmSync(work, { recursive: true });
+});
+
+const painted = () => {
+  const canvas = document.getElementById("tracks");
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let count = 0;
+  for (let at = 3; at < pixels.length; at += 4) count += pixels[at] > 200 ? 1 : 0;
+  return count;
+};
+
+test("an exported page shows the same without a server", async () => {
+  for (const inputs of [["trace"], ["app.json", "load.rrd", "log.cpel"]]) {
+    run("view", "--no-cache", "--clock-gmt", "--export", "page.html", ...inputs);
+    const served = await open(await serve("--no-cache", ...inputs));
+    const page = await open(pathToFileURL(join(work, "page.html")).href);
+    const asked = [];
+    page.on("request", (request) => asked.push(request.url()));
+    const view = () => ({
+      begin: String(kymo.view.begin), span: kymo.view.span, bins: kymo.drawn.bins, slices: kymo.drawn.slices, unknown: kymo.drawn.unknown,
+      rows: kymo.rows().map((row) => row.label),
+    });
+    assert.ok((await look(page, () => kymo.drawn.bins)) > 0);
+    for (const keys of ["", "ww", "wwww", "0"]) {
+      for (const key of keys) await Promise.all([page.keyboard.press(key), served.keyboard.press(key)]);
+      await Promise.all([settled(page), settled(served)]);
+      const [own, other] = [await look(page, view), await look(served, view)];
+      assert.deepEqual([own.begin, own.span, own.rows, own.slices], [other.begin, other.span, other.rows, other.slices]);
+      // The grids of coarse bins may begin elsewhere.
+      assert.ok(Math.abs(own.bins - other.bins) <= Math.max(4, other.bins * 0.1), JSON.stringify([own.bins, other.bins, keys]));
+      const [ink, expected] = [await look(page, painted), await look(served, painted)];
+      assert.ok(Math.abs(ink - expected) <= expected * 0.02 + 40, `${ink} ${expected}`);
+    }
+    assert.deepEqual(asked.filter((url) => !url.startsWith("data:") && !url.startsWith("blob:")), []);
+    assert.equal(await page.locator("img").count(), 0);
+  }
+});
+
+test("an exported page searches, selects, lists and counts", async () => {
+  run("view", "--no-cache", "--clock-gmt", "--export", "page.html", "trace");
+  const page = await open(pathToFileURL(join(work, "page.html")).href);
+  await page.keyboard.press("/");
+  await page.keyboard.type("sched");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => kymo.search.done && kymo.view.event);
+  assert.equal(await look(page, () => kymo.search.count), 600);
+  const first = await look(page, () => String(kymo.view.event.time));
+  await page.focus("#tracks");
+  await page.keyboard.press(".");
+  await page.waitForFunction((first) => String(kymo.view.event.time) !== first, first);
+  assert.match(await page.textContent("#panel"), /timestamp/);
+  await page.keyboard.press("2");
+  await page.waitForSelector("#panel tbody tr td");
+  assert.ok((await page.locator("#panel tbody tr").count()) >= 50);
+  await page.keyboard.press("3");
+  await page.waitForFunction(() => /sched/.test(document.getElementById("panel").textContent));
+  await page.selectOption("#mode", "where");
+  await page.fill("#text", "pid > 1");
+  await page.press("#text", "Enter");
+  await page.waitForSelector("dialog[open]");
+});
+
+test("an exported page is as large as asked for, and says what is missing", async () => {
+  const done = run("view", "--no-cache", "--export", "small.html", "--export-size", "128K", "trace");
+  assert.match(done.stderr, /holds the first \d+ events/);
+  assert.ok(statSync(join(work, "small.html")).size < 420 << 10);
+  const page = await open(pathToFileURL(join(work, "small.html")).href);
+  assert.ok((await look(page, () => kymo.drawn.bins)) > 0);
+});
+
+test("snapshots and notes stay", async () => {
+  const cache = join(work, "cache/index");
+  const page = await open(await serve("--cache", cache, "trace"));
+  for (const key of ["w", "w", "x"]) await page.keyboard.press(key);
+  await page.waitForFunction(() => kymo.kept.snapshots.length === 1);
+  const view = await look(page, () => [String(kymo.view.begin), kymo.view.span]);
+  await page.keyboard.press("Shift+M");
+  await page.fill("dialog input", "<b>here</b> it begins");
+  await page.press("dialog input", "Enter");
+  await page.waitForFunction(() => kymo.kept.notes.length === 1 && kymo.drawn.notes === 1);
+  await page.focus("#tracks");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("p");
+  await page.waitForTimeout(1800);
+  const again = await open(await serve("--cache", cache, "trace"));
+  assert.deepEqual(await look(again, () => [kymo.kept.snapshots.length, kymo.kept.notes[0].text, kymo.drawn.notes, kymo.view.pinned.length]), [1, "<b>here</b> it begins", 1, 1]);
+  await again.keyboard.press("z");
+  await settled(again);
+  assert.deepEqual(await look(again, () => [String(kymo.view.begin), kymo.view.span]), view);
+  await again.keyboard.press("5");
+  assert.match(await again.textContent("#panel"), /<b>here<\/b> it begins/);
+  await again.click("#panel .kept li button:text('Remove')");
+  await again.waitForFunction(() => kymo.kept.snapshots.length + kymo.kept.notes.length === 1);
+  // The other page, which does not know, loses nothing.
+  await page.keyboard.press("x");
+  await page.waitForFunction(() => kymo.kept.snapshots.length >= 1);
+});
+
+test("a view is a command that opens it, in any order of the recordings", async () => {
+  const page = await open(await serve("--no-cache", "trace", "log.cpel"));
+  for (const key of ["w", "w", "d"]) await page.keyboard.press(key);
+  await page.focus("#tracks");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("p");
+  await page.waitForTimeout(400);
+  const text = await look(page, () => kymo.command());
+  assert.ok(!text.includes(new URL(page.url()).pathname.split("/")[1]), "the token stays here");
+  const state = text.match(/^kymo view .*trace\S* \S*log.cpel --at ([\w-]+)$/)?.[1];
+  assert.ok(state, text);
+  const view = () => [String(kymo.view.begin), kymo.view.span, kymo.view.pinned.map((key) => kymo.scene.byKey.get(key)?.name)];
+  const other = await open(await serve("--no-cache", "--at", state, "log.cpel", "trace"));
+  assert.deepEqual(await look(other, view), await look(page, view));
+  const wrong = await open(await serve("--no-cache", "--at", state, "app.json"));
+  assert.match(await wrong.textContent("#status"), /other recordings/);
+});
+
+test("the view is a picture", async () => {
+  const page = await open(await serve("--no-cache", "trace", "app.json", "load.rrd"));
+  const saved = async (name) => {
+    const [file] = await Promise.all([page.waitForEvent("download"), act(page, name)]);
+    return readFileSync(await file.path());
+  };
+  const text = (await saved("Save the view as SVG")).toString();
+  const blank = await browser.newPage();
+  const shapes = await look(blank, (text) => {
+    const picture = new DOMParser().parseFromString(text, "image/svg+xml");
+    const numbers = [...picture.querySelectorAll("svg svg rect")].map((of) => Number(of.getAttribute("width")));
+    return { root: picture.documentElement.nodeName, rects: numbers.length, right: numbers.every((of) => of >= 0), words: picture.documentElement.textContent };
+  }, text);
+  assert.ok(shapes.root === "svg" && shapes.rects > 50 && shapes.right, JSON.stringify(shapes).slice(0, 300));
+  assert.match(shapes.words, /r_0/);
+  const png = await saved("Save the view as PNG");
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+  assert.ok(png.length > 5000 && png.readUInt32BE(16) === 1200);
+});
+
+test("what is added to a recording is shown", async () => {
+  const address = await serve("--no-cache", "load.rrd");
+  const [page, still, following] = [await open(address), await open(address), await open(address)];
+  const end = await look(page, () => String(kymo.scene.end));
+  for (const key of ["w", "w"]) await still.keyboard.press(key);
+  for (const key of ["w", "w", "Shift+End"]) await following.keyboard.press(key);
+  const before = await look(still, () => [String(kymo.view.begin), kymo.view.span]);
+  run("rrd", "update", "load.rrd", "1000000320:7", "1000000380:9", "1000000440:9");
+  for (const of of [page, still, following]) {
+    await of.waitForFunction((end) => String(kymo.scene.end) !== end, end, { timeout: 15000 });
+    await settled(of);
+  }
+  assert.equal(await look(page, () => kymo.scene.tracks[0].values[1]), 9);
+  // One shows all, one stands still, one follows.
+  assert.ok(await look(page, () => kymo.view.begin <= kymo.scene.begin && kymo.view.begin + BigInt(Math.ceil(kymo.view.span)) >= kymo.scene.end));
+  assert.deepEqual(await look(still, () => [String(kymo.view.begin), kymo.view.span]), before);
+  assert.ok(await look(following, () => kymo.view.begin + BigInt(Math.ceil(kymo.view.span)) >= kymo.scene.end));
+});
+
+test("a server that does not answer is waited for", async () => {
+  const address = await serve("--no-cache", "trace");
+  const server = servers.at(-1);
+  const page = await open(address);
+  await page.route("**/api/**", (route) => route.abort());
+  await page.keyboard.press("w");
+  await page.waitForFunction(() => kymo.scene.is_lost, undefined, { timeout: 15000 });
+  await page.waitForFunction(() => /does not answer/.test(document.getElementById("status").textContent));
+  assert.ok((await look(page, painted)) > 0);
+  await page.unroute("**/api/**");
+  await page.waitForFunction(() => !kymo.scene.is_lost, undefined, { timeout: 15000 });
+  await page.keyboard.press("w");
+  await settled(page);
+  assert.equal(server.exitCode, null);
+});
+
+test("the terminal shows the same", () => {
+  const text = run("view", "--text", "--width", "100", "--no-cache", "--clock-gmt", "trace", "load.rrd").stdout;
+  assert.match(text, /r_0.*1500 events/);
+  assert.match(text, /█/);
+  assert.ok(text.split("\n").every((line) => [...line].length <= 100), text);
+});

@@ -1,0 +1,42 @@
+// Where what is shown comes from: the server, or the page itself if it was written by `kymo view --export`.
+
+import { Embedded } from "./embedded.js";
+import { decode } from "./wire.js";
+
+/**
+ * `shift` is the finest resolution that there is, `isLive` whether what is known may change.
+ * @typedef {{ask: (name: string, request: any) => Promise<any>, tiles: (request: any) => Promise<import("./wire.js").Tiles>,
+ *   shift: number, isLive: boolean}} Source
+ */
+
+/** @param {string} name @param {any} request */
+async function post(name, request) {
+  const answer = await fetch(`api/${name}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(request),
+  });
+  if (!answer.ok && answer.status !== 422) throw new Error(`the server answers ${answer.status}`);
+  return answer;
+}
+
+/** @type {Source} */
+const server = {
+  shift: 0,
+  isLive: true,
+  async ask(name, request) {
+    const answer = await (await post(name, request)).json();
+    if (answer.error) throw new Error(answer.error);
+    return answer;
+  },
+  async tiles(request) {
+    const answer = await post("tiles", request);
+    if (!answer.ok) throw new Error((await answer.json()).error);
+    return decode(await answer.arrayBuffer());
+  },
+};
+
+const embedded = document.getElementById("embedded");
+
+/** @type {Source} */
+export const source = embedded ? new Embedded(JSON.parse(embedded.textContent ?? "")) : server;
