@@ -12,7 +12,7 @@ let run = 0;
 const attempt = (/** @type {() => Promise<unknown>} */ work) => () => work().catch((error) => tell(String(error.message ?? error)));
 
 /** A path as a word of a shell. @param {string} path */
-export const shellWord = (path) => (/^[\w./+:@%-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
+export const shellWord = (path) => (/^[\w./+:@%=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /** Nanoseconds as seconds, as options take them. @param {bigint} time */
 export function seconds(time) {
