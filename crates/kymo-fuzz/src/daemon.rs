@@ -5,8 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use kymo_machine::Machine;
-use kymo_rrd::file::convert::Target;
 use kymo_serve::collectd;
 use kymo_serve::conf;
 use kymo_serve::config::Config;
@@ -59,9 +57,8 @@ impl Write for Talk<'_> {
 
 /// A store in a directory, perhaps with a journal.
 fn open(directory: &Path, has_journal: bool) -> io::Result<Arc<Store>> {
+    let options = Options::new(directory.join("data"), Arc::new(|_| {}));
     Store::open(Options {
-        base: directory.join("data"),
-        anywhere: false,
         timing: Timing {
             write_timeout: NEVER,
             jitter: Duration::ZERO,
@@ -70,13 +67,13 @@ fn open(directory: &Path, has_journal: bool) -> io::Result<Arc<Store>> {
         writers: 1,
         open_files: 4,
         most_pending: MOST_PENDING,
-        target: Target::Native(Machine::native()),
+        // What is answered does not depend on the clock.
+        future_limit: Duration::MAX,
         journal: has_journal.then(|| journal::Options {
-            directory: directory.join("journal"),
             most_bytes: 1 << 20,
-            durable: false,
+            ..journal::Options::new(directory.join("journal"))
         }),
-        log: Arc::new(|_| {}),
+        ..options
     })
 }
 

@@ -207,16 +207,16 @@ impl Ingest {
             senders: Mutex::default(),
             threads: Mutex::default(),
         });
-        let works: [(&str, fn(&Arc<IngestState>)); 2] = [
-            ("lists", IngestState::keep),
-            ("databases", IngestState::create_databases),
-        ];
-        for (name, work) in works {
-            let state_of_thread = Arc::clone(&state);
+        let start = |name: &str, work: fn(&Arc<IngestState>)| {
+            let state = Arc::clone(&state);
             let thread = std::thread::Builder::new().name(name.into());
-            let thread = thread.spawn(move || work(&state_of_thread))?;
-            lock(&state.threads).push(thread);
-        }
+            thread.spawn(move || work(&state))
+        };
+        let threads = vec![
+            start("lists", IngestState::keep)?,
+            start("databases", IngestState::create_databases)?,
+        ];
+        *lock(&state.threads) = threads;
         Ok(Arc::new(Self {
             options,
             generation: 0,

@@ -18,6 +18,10 @@ use super::{Store, path_of, records};
 use crate::sync::lock;
 
 /// The bytes that the disk of a directory has free, if the system says that.
+#[allow(
+    clippy::useless_conversion,
+    reason = "they are narrower on other systems"
+)]
 pub(super) fn free_bytes(directory: &Path) -> Option<u64> {
     let disk = statvfs(directory).ok()?;
     let blocks = u64::from(disk.blocks_available());
