@@ -4,16 +4,17 @@
 //! browsers' numbers have 53 bits; offsets from a time that the request names are numbers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use kymo::filter::{Filter, FilterError};
-use kymo_model::{Kind, Recording};
+use kymo_model::{Kind, Recording, Scope};
 use serde_json::{Value, json};
 
 use crate::events::Cursor;
+use crate::flows::Flows;
 use crate::jobs::{Job, Jobs};
 use crate::keep::{Keep, fingerprint};
-use crate::matches::MOST_MATCHES;
+use crate::matches::{MOST_MATCHES, Matches};
 use crate::scene::{Scene, window};
 use crate::server::Answer;
 use crate::slices::Slice;
@@ -35,6 +36,9 @@ const MOST_FEW: u64 = 4000;
 /// Columns of a density.
 const MOST_COLUMNS: u64 = 4096;
 
+/// Names of fields that are told of a recording.
+const MOST_NAMES: usize = 300;
+
 /// Fields in which a text is looked for.
 const MOST_TEXT_FIELDS: usize = 128;
 
@@ -42,11 +46,13 @@ const MOST_TEXT_FIELDS: usize = 128;
 #[derive(Debug)]
 pub struct Api {
     pub(crate) scene: Arc<Scene>,
-    jobs: Arc<Jobs>,
+    pub(crate) jobs: Arc<Jobs>,
     keep: Arc<Keep>,
+    /// Found when they are asked for first.
+    pub(crate) flows: OnceLock<Flows>,
 }
 
-type Result<T, E = String> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = String> = std::result::Result<T, E>;
 
 impl Api {
     /// Answers about a scene.
@@ -55,6 +61,7 @@ impl Api {
             scene,
             jobs: Arc::default(),
             keep: Arc::default(),
+            flows: OnceLock::new(),
         }
     }
 
@@ -79,6 +86,7 @@ impl Api {
             scene,
             jobs: Arc::clone(&self.jobs),
             keep: Arc::clone(&self.keep),
+            flows: OnceLock::new(),
         }
     }
 
@@ -102,6 +110,13 @@ impl Api {
             "found" => self.found(&request),
             "next" => self.next(&request),
             "stats" => self.stats(&request),
+            "analysis" => self.analysis(&request),
+            "lens" => self.lens(&request),
+            "flows" => self.flows(&request),
+            "around" => self.around(&request),
+            "order" => self.order(&request),
+            "gaps" => self.gaps(&request),
+            "describe" => self.describe(&request),
             "keep" => self.keep.answer(&request),
             "stop" => self.job(&request).map(|job| {
                 job.stop();
@@ -115,7 +130,7 @@ impl Api {
         }
     }
 
-    fn job(&self, request: &Value) -> Result<Arc<Job>> {
+    pub(crate) fn job(&self, request: &Value) -> Result<Arc<Job>> {
         let number = number(request, "job")?;
         self.jobs
             .get(number)
@@ -144,6 +159,7 @@ impl Api {
                 "format": format!("{} {}", of.format().name, of.format().version),
                 "streams": of.streams().len(),
                 "classes": of.event_classes().iter().map(|class| class.name.as_deref()).collect::<Vec<_>>(),
+                "fields": field_names(of),
                 "notes": of.notes(),
                 "faults": faults.iter().take(200).collect::<Vec<_>>(),
                 "fault_count": faults.len(),
@@ -160,6 +176,8 @@ impl Api {
                 "kind": track.kind.as_str(),
                 "unit": track.unit.as_deref(),
                 "rows": shown.bin.count,
+                "first": shown.bin.first.to_string(),
+                "last": shown.bin.last.to_string(),
                 "values": values.map(|values| json!([values.min, values.max, values.count])),
                 "depths": state.slices.depths(shown.number),
                 "estimate": shown.is_estimate,
@@ -247,27 +265,39 @@ impl Api {
         let (begin, end) = range(request)?;
         let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
         let pixel = (end.abs_diff(begin) / columns).max(1);
-        Ok(self.drawn_slices(&tracks(request)?, (begin, end), pixel))
+        let lens = match request["job"].as_u64() {
+            Some(_) => Some(self.job(request)?),
+            None => None,
+        };
+        let lens = lens.as_ref().and_then(|job| job.matches.as_ref());
+        Ok(self.drawn_slices(&tracks(request)?, (begin, end), pixel, lens))
     }
 
-    /// The slices and states of tracks where a pixel is so many nanoseconds.
+    /// The slices and states of tracks where a pixel is so many nanoseconds; only those that a lens shows.
     pub(crate) fn drawn_slices(
         &self,
         tracks: &[u32],
         (begin, end): (i64, i64),
         pixel: u64,
+        lens: Option<&Matches>,
     ) -> Value {
         let slices = Arc::clone(&self.scene.state().slices);
+        let filter = self.scene.wanted.as_ref();
         let mut names: BTreeMap<u32, &str> = BTreeMap::new();
         let mut answer = Vec::new();
         for &track in tracks {
-            let wants = |slice: &Slice| match &self.scene.wanted {
-                None => true,
-                Some(found) => {
+            // The rows of a lens may have numbers of values as their classes.
+            let wants = |slice: &Slice| match (lens, filter) {
+                (Some(found), _) => {
+                    let mut found = found.lock();
+                    !found.between(track, slice.begin, slice.begin).is_empty()
+                }
+                (None, Some(found)) => {
                     let mut found = found.lock();
                     let at = found.between(track, slice.begin, slice.begin);
                     at.iter().any(|row| row.class == slice.class)
                 }
+                (None, None) => true,
             };
             let drawn = slices.draw(track, (begin, end), pixel, wants);
             let drawn: Vec<Value> = drawn
@@ -282,7 +312,12 @@ impl Api {
                         slice.end.abs_diff(slice.begin),
                         slice.name,
                         drawn.count,
-                        u8::from(slice.is_open)
+                        u8::from(slice.is_open),
+                        lens.and_then(|found| {
+                            let mut found = found.lock();
+                            let at = found.between(track, slice.begin, slice.begin);
+                            at.first().map(|row| row.class)
+                        })
                     ])
                 })
                 .collect();
@@ -297,7 +332,11 @@ impl Api {
     fn few(&self, request: &Value) -> Result<Value> {
         let (begin, end) = range(request)?;
         let limit = number(request, "limit")?.clamp(1, MOST_FEW);
-        let few = self.scene.few(&tracks(request)?, (begin, end), limit);
+        let condition = self.given_condition(request)?;
+        let tracks = tracks(request)?;
+        let few = self
+            .scene
+            .few(&tracks, (begin, end), limit, condition.as_deref());
         let events = few.map_err(|error| error.to_string())?;
         let events = events.map(|events| {
             let event = |of: crate::events::OnTrack| {
@@ -352,7 +391,7 @@ impl Api {
     }
 
     /// A page of the event table.
-    fn page(&self, request: &Value) -> Result<Value> {
+    pub(crate) fn page(&self, request: &Value) -> Result<Value> {
         let from = Cursor {
             time: time(request, "time")?,
             skip: request["skip"].as_u64().unwrap_or(0),
@@ -384,8 +423,24 @@ impl Api {
         let condition = match request["mode"].as_str() {
             Some("where") => text.to_string(),
             Some("name") => format!("event.name ~ {}", quoted(text)),
-            _ => self.text_condition(text),
+            _ => self.text_condition(text, request["case"].as_bool().unwrap_or(false)),
         };
+        self.checked(condition)
+    }
+
+    /// The condition that a request gives as it is, if it does.
+    pub(crate) fn given_condition(&self, request: &Value) -> Result<Option<String>> {
+        match request["condition"].as_str() {
+            Some(text) if text.len() > MOST_TEXT => {
+                Err(format!("`condition` is longer than {MOST_TEXT} bytes"))
+            }
+            Some(text) => self.checked(text.to_string()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A condition that is right for the recordings.
+    fn checked(&self, condition: String) -> Result<String> {
         let windows = vec![window(i64::MIN, i64::MAX); self.scene.recordings().len()];
         let query = self.scene.query(Some(&condition));
         let filter = Filter::new(&query.filter, &windows, self.scene.recordings());
@@ -393,10 +448,14 @@ impl Api {
         filter.map(|_| condition).map_err(shown)
     }
 
-    /// The condition that a text is in the name of an event or in one of its fields.
-    fn text_condition(&self, text: &str) -> String {
+    /// The condition that a text is in the name of an event or in one of its fields: with upper and lower case as
+    /// they are if the text has upper case letters, or if `case` says so.
+    fn text_condition(&self, text: &str, case: bool) -> String {
         let mut fields: Vec<String> = Vec::new();
-        let quoted = quoted(text);
+        let test = match case || text.chars().any(char::is_uppercase) {
+            true => format!("contains {}", quoted(text)),
+            false => format!("~ {}", quoted(&any_case(text))),
+        };
         let classes = self
             .scene
             .recordings()
@@ -411,13 +470,13 @@ impl Api {
                 if name.contains('`') || fields.len() >= MOST_TEXT_FIELDS {
                     continue;
                 }
-                let test = format!("`{name}` contains {quoted}");
+                let test = format!("`{name}` {test}");
                 if !fields.contains(&test) {
                     fields.push(test);
                 }
             }
         }
-        let mut condition = format!("event.name contains {quoted}");
+        let mut condition = format!("event.name {test}");
         for field in fields {
             condition.push_str(" or ");
             condition.push_str(&field);
@@ -426,7 +485,7 @@ impl Api {
     }
 
     /// How far a search is, and where its rows are.
-    fn found(&self, request: &Value) -> Result<Value> {
+    pub(crate) fn found(&self, request: &Value) -> Result<Value> {
         let job = self.job(request)?;
         let (begin, end) = range(request)?;
         let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
@@ -448,6 +507,7 @@ impl Api {
             "count": found.count,
             "cut": found.is_cut,
             "density": density,
+            "values": *job.values.lock().unwrap_or_else(PoisonError::into_inner),
         }))
     }
 
@@ -456,7 +516,11 @@ impl Api {
         let job = self.job(request)?;
         let matches = job.matches.as_ref().ok_or("this is not a search")?;
         let is_back = request["back"].as_bool().unwrap_or(false);
-        let next = matches.lock().next(time(request, "time")?, is_back, None);
+        let track = request["track"].as_u64().map(|track| [track as u32]);
+        let from = time(request, "time")?;
+        let next = matches
+            .lock()
+            .next(from, is_back, track.as_ref().map(|of| &of[..]));
         Ok(match next {
             Some((track, row)) => json!({"track": track, "time": row.time.to_string()}),
             None => json!({"track": null, "done": job.is_done()}),
@@ -499,6 +563,24 @@ impl Api {
     }
 }
 
+/// The names of the fields that colour events.
+fn field_names(of: &impl Recording) -> Vec<&str> {
+    let mut names = std::collections::BTreeSet::new();
+    for class in of.event_classes() {
+        for scope in [Scope::CommonContext, Scope::SpecificContext, Scope::Payload] {
+            let Some(root) = class.schema.root(scope) else {
+                continue;
+            };
+            let children = class.schema.field(root).children.iter();
+            names.extend(children.filter_map(|&child| class.schema.field(child).name.as_deref()));
+        }
+        if names.len() >= MOST_NAMES {
+            break;
+        }
+    }
+    names.into_iter().take(MOST_NAMES).collect()
+}
+
 pub(crate) fn line(line: &crate::events::Line) -> Value {
     json!({
         "time": line.cursor.time.to_string(),
@@ -510,19 +592,19 @@ pub(crate) fn line(line: &crate::events::Line) -> Value {
     })
 }
 
-fn number(request: &Value, key: &str) -> Result<u64> {
+pub(crate) fn number(request: &Value, key: &str) -> Result<u64> {
     request[key]
         .as_u64()
         .ok_or_else(|| format!("`{key}` is not a natural number"))
 }
 
-fn time(request: &Value, key: &str) -> Result<i64> {
+pub(crate) fn time(request: &Value, key: &str) -> Result<i64> {
     let text = request[key].as_str();
     text.and_then(|text| text.parse().ok())
         .ok_or_else(|| format!("`{key}` is not a string of nanoseconds"))
 }
 
-fn range(request: &Value) -> Result<(i64, i64)> {
+pub(crate) fn range(request: &Value) -> Result<(i64, i64)> {
     let (begin, end) = (time(request, "begin")?, time(request, "end")?);
     match begin <= end {
         true => Ok((begin, end)),
@@ -530,7 +612,7 @@ fn range(request: &Value) -> Result<(i64, i64)> {
     }
 }
 
-fn tracks(request: &Value) -> Result<Vec<u32>> {
+pub(crate) fn tracks(request: &Value) -> Result<Vec<u32>> {
     let list = request["tracks"]
         .as_array()
         .ok_or("`tracks` is not a list")?;
@@ -542,8 +624,28 @@ fn tracks(request: &Value) -> Result<Vec<u32>> {
     numbers.ok_or_else(|| "`tracks` has something that is not a number".into())
 }
 
+/// The pattern of texts that contain a text, in upper or lower case.
+fn any_case(text: &str) -> String {
+    let mut pattern = String::from("*");
+    for char in text.chars() {
+        // Letters that are several in the other case stay as they are.
+        let mut upper = char.to_uppercase();
+        match (upper.next(), upper.next()) {
+            (Some(upper), None) if upper != char => pattern.extend(['[', char, upper, ']']),
+            _ => {
+                if matches!(char, '*' | '?' | '[' | '\\') {
+                    pattern.push('\\');
+                }
+                pattern.push(char);
+            }
+        }
+    }
+    pattern.push('*');
+    pattern
+}
+
 /// A text as conditions write it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for char in text.chars() {
         if matches!(char, '"' | '\\') {
@@ -553,4 +655,19 @@ fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kymo::filter::Glob;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_case_is_what_lower_case_contains(text in "[a-zA-Z*?\\[\\]\\\\ß!^-]{0,12}", part in "[a-z*?\\[\\]\\\\ß!^-]{0,4}") {
+            let found = Glob::new(&any_case(&part)).matches(text.as_bytes());
+            prop_assert_eq!(found, text.to_lowercase().contains(&part), "{}", any_case(&part));
+        }
+    }
 }

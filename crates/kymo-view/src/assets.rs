@@ -37,6 +37,14 @@ pub const ASSETS: &[Asset] = assets![
     "actions.js",
     "panels.js",
     "input.js",
+    "fold.js",
+    "lens.js",
+    "flows.js",
+    "table.js",
+    "details.js",
+    "analyses.js",
+    "flame.js",
+    "compare.js",
     "icon.svg",
 ];
 

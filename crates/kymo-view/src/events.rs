@@ -189,8 +189,9 @@ impl Scene {
         tracks: &[u32],
         range: (i64, i64),
         limit: u64,
+        condition: Option<&str>,
     ) -> Result<Option<Vec<OnTrack>>, QueryError> {
-        let mut query = self.within(range, None);
+        let mut query = self.within(range, condition);
         query.columns = Columns::All;
         query.limit = Some(limit.saturating_add(self.state().untimed).saturating_add(1));
         let wanted: HashSet<u32> = tracks.iter().copied().collect();

@@ -134,7 +134,7 @@ impl Api {
     fn all_slices(&self, tracks: &[u32], (begin, end): (i64, i64)) -> Value {
         let mut pixel = 1;
         loop {
-            let drawn = self.drawn_slices(tracks, (begin, end), pixel);
+            let drawn = self.drawn_slices(tracks, (begin, end), pixel, None);
             let lists = drawn["tracks"].as_array();
             let count: usize = lists
                 .into_iter()
@@ -189,7 +189,7 @@ impl Api {
         let mut on: HashMap<RowId, Vec<Value>> = HashMap::new();
         let few = self
             .scene
-            .few(tracks, (begin, last), lines.len() as u64 * 2)?;
+            .few(tracks, (begin, last), lines.len() as u64 * 2, None)?;
         for of in few.into_iter().flatten() {
             on.entry(of.id)
                 .or_default()

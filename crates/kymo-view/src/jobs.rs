@@ -1,32 +1,42 @@
-//! What takes longer than a request: searches and statistics, in threads of their own.
+//! What takes longer than a request: searches, statistics and analyses, in threads of their own.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kymo::timeline::Columns;
 use kymo_model::{EntryKind, Recording, SliceRole};
 use kymo_time::Timestamp;
+use serde_json::Value;
 
 use crate::matches::Matches;
 use crate::scene::{Scene, window};
 use crate::stats::Values;
 use crate::tracks::Classifier;
 
-/// Jobs that are kept; the oldest one ends for a new one.
-const MOST_JOBS: usize = 8;
+/// Searches that are kept, each with its rows; the oldest one ends for a new one.
+const MOST_SEARCHES: usize = 8;
+
+/// Other jobs that are kept.
+const MOST_OTHERS: usize = 16;
 
 /// Lines of statistics at most.
 const MOST_LINES: usize = 20_000;
 
-/// A search, or statistics.
+/// A search, statistics, or an analysis.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) number: u64,
     pub(crate) matches: Option<Matches>,
     pub(crate) stats: Option<Mutex<Stats>>,
-    stop: AtomicBool,
+    /// What came of an analysis.
+    pub(crate) answer: OnceLock<Result<Value, String>>,
+    /// Values of a field, by the numbers that rows have as their classes.
+    pub(crate) values: Mutex<Vec<String>>,
+    /// Bytes that were read so far.
+    pub(crate) bytes: AtomicU64,
+    pub(crate) stop: AtomicBool,
     done: AtomicBool,
 }
 
@@ -80,7 +90,7 @@ impl Jobs {
             .cloned()
     }
 
-    fn start(
+    pub(crate) fn start(
         &self,
         matches: Option<Matches>,
         stats: Option<Stats>,
@@ -92,11 +102,23 @@ impl Jobs {
             number: list.0,
             matches,
             stats: stats.map(Mutex::new),
+            answer: OnceLock::new(),
+            values: Mutex::default(),
+            bytes: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             done: AtomicBool::new(false),
         });
-        while list.1.len() >= MOST_JOBS {
-            list.1.remove(0).stop();
+        let is_search = job.matches.is_some();
+        let most = if is_search {
+            MOST_SEARCHES
+        } else {
+            MOST_OTHERS
+        };
+        let alike = |job: &Arc<Job>| job.matches.is_some() == is_search;
+        if list.1.iter().filter(|job| alike(job)).count() >= most
+            && let Some(oldest) = list.1.iter().position(alike)
+        {
+            list.1.remove(oldest).stop();
         }
         list.1.push(Arc::clone(&job));
         let own = Arc::clone(&job);

@@ -16,15 +16,21 @@
 //! # Ok::<(), kymo_view::ServerError>(())
 //! ```
 
+mod analyses;
 mod api;
 pub mod assets;
 mod events;
 mod export;
+mod flows;
+mod gaps;
 pub mod guard;
 mod jobs;
 mod keep;
+mod lens;
 mod live;
 mod matches;
+mod panels;
+mod place;
 pub mod request;
 mod scene;
 mod server;

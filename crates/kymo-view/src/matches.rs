@@ -103,6 +103,26 @@ impl Found {
         rows.get(from..to).unwrap_or_default()
     }
 
+    /// The rows of all tracks around a time, in order of time: at most so many before it, and as many from it on.
+    pub(crate) fn around(&mut self, time: i64, most: usize) -> Vec<(u32, Match)> {
+        let numbers: Vec<u32> = self.tracks().collect();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let rows = self.tracks.get_mut(&number).map_or(&[][..], Sorted::rows);
+            let at = rows.partition_point(|row| row.time < time);
+            let (past, rest) = rows.split_at(at);
+            before.extend(past.iter().rev().take(most).map(|row| (number, *row)));
+            after.extend(rest.iter().take(most).map(|row| (number, *row)));
+        }
+        before.sort_by_key(|(number, row)| (std::cmp::Reverse(row.time), *number));
+        after.sort_by_key(|(number, row)| (row.time, *number));
+        before.truncate(most);
+        after.truncate(most);
+        before.reverse();
+        before.extend(after);
+        before
+    }
+
     /// The first row after a time, or the last one before it, of some tracks or all.
     pub(crate) fn next(
         &mut self,

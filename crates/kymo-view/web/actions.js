@@ -1,12 +1,16 @@
 // Everything that a person can do, with its keys: the palette, the sheet of keys and the keyboard share this list.
 
+import { addSide, compareRecordings, slewBy, stack } from "./compare.js";
 import { ask, forget } from "./data.js";
-import { canvas, overviewRange, pointer, search, timeAt } from "./draw.js";
+import { canvas, overviewRange, pointer, search, timeAt, viewEnd, xOf } from "./draw.js";
+import { clearFlows, loadFlows, otherFlow, stepFlow } from "./flows.js";
+import { gaps, later, lengthOf, takeGaps } from "./fold.js";
 import { addNote, addSnapshot, kept } from "./keep.js";
+import { applyLens } from "./lens.js";
 import { command } from "./link.js";
 import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
-import { changed, fitAll, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
+import { changed, fitAll, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
@@ -31,9 +35,9 @@ const zoom = (/** @type {number} */ factor, /** @type {number|null} */ at = null
   const x = at ?? (pointer.x >= 0 ? pointer.x : width / 2);
   const fixed = timeAt(x);
   const span = Math.max(20, view.span * factor);
-  setView(fixed - BigInt(Math.round((x / Math.max(1, width)) * span)), span);
+  setView(later(fixed, -(x / Math.max(1, width)) * span), span);
 };
-const pan = (/** @type {number} */ part) => setView(view.begin + BigInt(Math.round(part * view.span)), view.span);
+const pan = (/** @type {number} */ part) => setView(later(view.begin, part * view.span), view.span);
 
 const rowOf = (/** @type {string} */ key) => rows.find((row) => row.key === key);
 const own = (/** @type {string} */ key) => key.replace(/^pin:/, "");
@@ -64,8 +68,8 @@ function select(/** @type {string} */ key) {
 
 /** Shows a time in the middle, unless it is in sight. @param {bigint} time */
 function reveal(time) {
-  const x = (Number(time - view.begin) / view.span) * canvas.clientWidth;
-  if (x < 8 || x > canvas.clientWidth - 8) setView(time - BigInt(Math.round(view.span / 2)), view.span);
+  const x = xOf(time);
+  if (x < 8 || x > canvas.clientWidth - 8) setView(later(time, -view.span / 2), view.span);
   changed();
 }
 
@@ -96,9 +100,11 @@ async function selectEvent(key, time, step = 0, nth = null) {
     }
     view.event = { track: key, time: BigInt(answer.event.time), nth: answer.nth };
     revealTrack(key);
-    reveal(view.event.time);
+    const row = rowOf(key) ?? rows.find((of) => of.track && of.tracks.includes(track));
+    reveal(view.event.time + (row?.shift ?? 0n));
     remember();
     panels.event(answer.event, track);
+    loadFlows();
     say(`event at ${format(view.event.time, view.zone, scene.begin)}`);
   } catch (error) {
     tell(String(error instanceof Error ? error.message : error));
@@ -116,7 +122,7 @@ async function takeStep(/** @type {number} */ way) {
   const key = view.event?.track ?? (row?.track ? keyOf(row.track) : "");
   if (!key) return tell("Select a track or an event first");
   if (view.event) return selectEvent(key, view.event.time, way, view.event.nth);
-  return selectEvent(key, way > 0 ? view.begin : view.begin + BigInt(Math.round(view.span)), way);
+  return selectEvent(key, way > 0 ? view.begin : viewEnd(), way);
 }
 
 let polls = 0;
@@ -134,7 +140,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
   changed();
   if (!text) return;
   try {
-    const { job } = await ask("search", { text, mode });
+    const { job } = await ask("search", { text, mode, case: view.exact });
     search.job = job;
     search.done = false;
     const poll = ++polls;
@@ -156,10 +162,10 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
   }
 }
 
-async function nextHit(/** @type {boolean} */ back) {
+async function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ of = null) {
   if (!search.job) return tell("Search first");
-  const from = view.event?.time ?? (back ? view.begin + BigInt(Math.round(view.span)) : view.begin);
-  const hit = await ask("next", { job: search.job, time: String(from), back });
+  const from = view.event?.time ?? (back ? viewEnd() : view.begin);
+  const hit = await ask("next", { job: search.job, time: String(from), back, ...(of === null ? {} : { track: of }) });
   if (hit.track === null) return tell(back ? "No hit before" : "No hit after");
   const track = scene.byId.get(hit.track);
   if (track) await selectEvent(keyOf(track), BigInt(hit.time));
@@ -182,6 +188,37 @@ async function chase() {
 }
 
 let snapshot = 0;
+
+/** Asks for the long times without events, and folds them or shows them again. */
+async function toggleFold() {
+  if (isShifted && !view.fold) return tell("Times are not folded while something is moved in time");
+  if (!view.fold) await loadGaps();
+  if (!view.fold && !gaps.list.length) return tell("There is no long time without events");
+  view.fold = !view.fold;
+  fitAll();
+  tell(view.fold ? `${gaps.list.length === 1 ? "One gap is" : `${gaps.list.length} gaps are`} folded` : "All time is shown");
+}
+
+export async function loadGaps() {
+  const answer = await ask("gaps", { tracks: scene.tracks.slice(0, 4096).map((track) => track.id), least: 50 });
+  takeGaps(answer.gaps);
+  changed();
+}
+
+/** By what events are coloured. @param {string} scheme */
+function colourBy(scheme) {
+  view.colour = scheme;
+  remember();
+  applyLens().catch((error) => tell(String(error.message ?? error)));
+  changed();
+  tell(`Colours: by ${scheme.replace("field:", "field ")}`);
+}
+
+const recordingKey = (/** @type {string} */ key) => `r${rowOf(key)?.recording ?? 0}`;
+const trackKey = (/** @type {string} */ key) => {
+  const track = rowOf(key)?.track;
+  return track ? keyOf(track) : recordingKey(key);
+};
 
 /** Says what went wrong, if something does. @param {Promise<unknown>} work */
 const told = (work) => work.catch((error) => tell(String(error instanceof Error ? error.message : error)));
@@ -211,7 +248,11 @@ function showSnapshot(of) {
 }
 
 export const actions = {
-  zoom, pan, moveRow, select, selectEvent, startSearch, nextHit, relaid, reveal,
+  zoom, pan, colour: colourBy, refreshPanels: () => panels.refresh(), showTrack: (/** @type {string} */ key) => revealTrack(key),
+  fit(/** @type {bigint} */ begin, /** @type {bigint} */ end) {
+    const span = Math.max(lengthOf(begin, end) * 1.1, 20);
+    setView(later(begin, -span / 22), span);
+  }, moveRow, select, selectEvent, startSearch, nextHit, relaid, reveal,
   /** @param {string} text */
   filter(text) {
     view.filter = text;
@@ -266,8 +307,9 @@ export const actions = {
     changed();
     panels.refresh();
   },
-  area(/** @type {bigint} */ begin, /** @type {bigint} */ end) {
+  area(/** @type {bigint} */ begin, /** @type {bigint} */ end, isShown = false) {
     view.area = begin < end ? { begin, end } : { begin: end, end: begin };
+    if (isShown) actions.fit(view.area.begin, view.area.end);
     remember();
     changed();
     panels.area();
@@ -315,7 +357,7 @@ export const ACTIONS = [
   { name: "Page left", keys: ["Shift+ArrowLeft", "Shift+A"], run: () => pan(-0.9) },
   { name: "Page right", keys: ["Shift+ArrowRight", "Shift+D"], run: () => pan(0.9) },
   { name: "Show all", keys: ["0", "Home"], run: fitAll },
-  { name: "Go to the end", keys: ["End"], run: () => setView(scene.end - BigInt(Math.round(view.span * 0.95)), view.span) },
+  { name: "Go to the end", keys: ["End"], run: () => setView(later(scene.end, -view.span * 0.95), view.span) },
   { name: "Focus the area or event; again: show all", keys: ["f"], g2: [], run: focus },
   { name: "Track above", keys: ["ArrowUp"], g2: ["r", "ArrowUp"], run: () => moveRow(-1) },
   { name: "Track below", keys: ["ArrowDown"], g2: ["f", "ArrowDown"], run: () => moveRow(1) },
@@ -328,7 +370,7 @@ export const ACTIONS = [
   { name: "Event before on the track", keys: [","], run: () => step(-1) },
   { name: "Set a mark (two: Δ)", keys: ["m"], run: mark },
   { name: "Make the area of the marks", keys: ["r"], g2: [], run: () => view.marks.length === 2 && actions.area(view.marks[0], view.marks[1]) },
-  { name: "Make the view the area", keys: ["Shift+R"], run: () => actions.area(view.begin, view.begin + BigInt(Math.round(view.span))) },
+  { name: "Make the view the area", keys: ["Shift+R"], run: () => actions.area(view.begin, viewEnd()) },
   { name: "Search", keys: ["/"], run: () => /** @type {HTMLInputElement} */ (document.getElementById("text")).select() },
   { name: "Next hit", keys: ["n"], run: () => nextHit(false) },
   { name: "Hit before", keys: ["Shift+N"], run: () => nextHit(true) },
@@ -354,6 +396,25 @@ export const ACTIONS = [
   { name: "Note at the mouse or the selected event", keys: ["Shift+M"], run: () => actions.note() },
   { name: "Snapshots and notes", keys: ["5"], run: () => panels.show("notes") },
   { name: "Copy the link", keys: ["l"], run: () => actions.copyLink() },
+  { name: "Next event of the flow", keys: ["]"], run: () => stepFlow(1) },
+  { name: "Event before in the flow", keys: ["["], run: () => stepFlow(-1) },
+  { name: "Another flow of the event", keys: ["}"], run: otherFlow },
+  { name: "Fold long times without events", keys: ["v"], run: () => told(toggleFold()) },
+  { name: "Draw the series of the group in one chart", keys: ["o"], run: withRow((key) => chart(key)) },
+  { name: "Archives of databases: by zoom, or each by itself", keys: ["Shift+O"], run: () => ((view.archives = !view.archives), relaid()) },
+  { name: "Colour by class, track, recording", keys: ["Shift+K"], g2: ["c", "Shift+K"], run: () => colourBy({ class: "track", track: "group" }[view.colour] ?? "class") },
+  { name: "Colour by a field…", keys: [], run: () => dialogs.ask("Colour by the field", view.colour.replace(/^.*:/, ""), (name) => name && colourBy(`field:${name}`)) },
+  { name: "Search tells upper from lower case", keys: [], run: () => ((view.exact = !view.exact), tell(view.exact ? "Upper and lower case are different" : "Lower case finds both"), view.search && startSearch(view.search, view.mode)) },
+  { name: "Move the recording later by A to B (slew)", keys: ["e"], run: withRow((key) => slewBy(recordingKey(key), 1)) },
+  { name: "Move the recording earlier by A to B", keys: ["Shift+E"], run: withRow((key) => slewBy(recordingKey(key), -1)) },
+  { name: "Move the track later by A to B (slew)", keys: ["i"], run: withRow((key) => slewBy(trackKey(key), 1)) },
+  { name: "Move the track earlier by A to B", keys: ["Shift+I"], run: withRow((key) => slewBy(trackKey(key), -1)) },
+  { name: "Move everything back", keys: [], run: () => ((view.slews = []), relaid(), panels.refresh()) },
+  { name: "Compare: add the area", keys: ["j"], run: addSide },
+  { name: "Compare the recordings", keys: [], run: compareRecordings },
+  { name: "Compare: one below the other, or on one axis", keys: ["y"], run: stack },
+  { name: "Move the row up", keys: ["Ctrl+ArrowUp"], run: withRow((key) => reorder(key, -1)) },
+  { name: "Move the row down", keys: ["Ctrl+ArrowDown"], run: withRow((key) => reorder(key, 1)) },
   { name: "Copy the view as a command", keys: ["k"], run: () => actions.copyCommand() },
   { name: "Save the view as SVG", keys: [], run: () => actions.saveSvg() },
   { name: "Save the view as PNG", keys: [], run: () => actions.savePng() },
@@ -361,6 +422,10 @@ export const ACTIONS = [
   { name: "Details", keys: ["1"], run: () => panels.show("details") },
   { name: "Event table", keys: ["2"], run: () => panels.show("events") },
   { name: "Statistics of the area", keys: ["3"], run: () => panels.show("stats") },
+  { name: "Latency and states", keys: ["6"], run: () => panels.show("latency") },
+  { name: "Profile and flame graph", keys: ["7"], run: () => panels.show("profile") },
+  { name: "Compare", keys: ["8"], run: () => panels.show("compare") },
+  { name: "Event classes and colours", keys: ["9"], run: () => panels.show("classes") },
   { name: "Health of the recordings", keys: ["4"], run: () => panels.show("health") },
   { name: "Panels on or off", keys: ["q"], run: () => panels.toggle() },
   { name: "Times: local, UTC, relative", keys: ["Shift+Z"], run: () => actions.zone({ local: "utc", utc: "relative", relative: "local" }[view.zone] ?? "local") },
@@ -368,6 +433,33 @@ export const ACTIONS = [
   { name: "g2's keys (r and f move through tracks)", keys: [], run: () => ((view.g2 = !view.g2), remember(), tell(view.g2 ? "g2's keys are on" : "g2's keys are off")) },
   { name: "Clear the selection", keys: ["Escape"], run: clear },
 ];
+
+/** Draws the series of the group that a row is, or lies in, in one chart, or each by itself again. @param {string} key */
+function chart(key) {
+  const at = rows.findIndex((row) => row.key === key);
+  const group = key.endsWith("\u0002") ? key.slice(0, -1) : rows.slice(0, at + 1).findLast((row) => row.kind === "group" && (row.key === key || row.depth < rows[at].depth))?.key;
+  if (!group || group === "pinned") return tell("Select a group of series first");
+  if ((rowOf(group)?.tracks.filter((track) => track.values && !track.depths).length ?? 0) < 2) return tell("The group has no two series");
+  view.charts.has(group) ? view.charts.delete(group) : view.charts.add(group);
+  relaid();
+  select(group);
+}
+
+/** Moves a track up or down among those of its recording. @param {string} key @param {number} way */
+function reorder(key, way) {
+  const row = rowOf(key);
+  if (!row?.track) return tell("Select a track first");
+  const track = row.track;
+  // As they are ordered now.
+  const order = [...new Set(rows.filter((of) => of.track && of.recording === row.recording && !of.key.startsWith("pin:")).flatMap((of) => of.tracks.map(keyOf)))];
+  const at = order.indexOf(keyOf(track));
+  const to = at + way;
+  if (at < 0 || to < 0 || to >= order.length) return;
+  [order[at], order[to]] = [order[to], order[at]];
+  view.raised = [...order, ...view.raised.filter((of) => !order.includes(of))];
+  view.buried = view.buried.filter((of) => !order.includes(of));
+  relaid();
+}
 
 function focus() {
   let begin = scene.begin;
@@ -378,8 +470,8 @@ function focus() {
     begin = view.event.time - room;
     end = view.event.time + room;
   }
-  const span = Math.max(Number(end - begin) * 1.1, 20);
-  const from = begin - BigInt(Math.round(span / 22));
+  const span = Math.max(lengthOf(begin, end) * 1.1, 20);
+  const from = later(begin, -span / 22);
   if (view.begin === from && Math.abs(view.span - span) < 1) fitAll();
   else setView(from, span);
 }
@@ -404,6 +496,7 @@ function undoAll(/** @type {boolean} */ isRedo) {
   actions.filter(view.filter);
   actions.zone(view.zone);
   applyTheme();
+  applyLens().catch(() => {});
 }
 
 function nextSnapshot() {
@@ -431,6 +524,7 @@ function clear() {
   view.event = null;
   view.marks = [];
   pointer.zoom = null;
+  clearFlows();
   if (search.job) startSearch("", view.mode);
   /** @type {HTMLInputElement} */ (document.getElementById("text")).value = "";
   remember();

@@ -93,7 +93,8 @@ function queue(kind, work) {
   })();
 }
 
-let wanted = "";
+/** By line of requests, what is on its way. @type {Map<string, string>} */
+const wanted = new Map();
 
 /** What is known from a time on has changed: it is asked for again, and shown until the answer is there. @param {bigint} from */
 export function outdate(from) {
@@ -105,8 +106,12 @@ export function outdate(from) {
   }
 }
 
-/** Asks for tiles of some tracks that are missing. @param {number} job @param {number} shift @param {number} first @param {number} count @param {number[]} tracks */
-export function wantTiles(job, shift, first, count, tracks) {
+/**
+ * Asks for tiles of some tracks that are missing.
+ * @param {number} job @param {number} shift @param {number} first @param {number} count @param {number[]} tracks
+ * @param {string} line requests of other lines go beside it
+ */
+export function wantTiles(job, shift, first, count, tracks, line = "") {
   const isFresh = (/** @type {Tile|undefined} */ tile) => tile !== undefined && !tile.isStale && (tile.generation === scene.generation || !tile.estimate);
   const lacking = tracks.filter((track) => {
     const own = tiles.get(name(job, shift, track));
@@ -115,14 +120,15 @@ export function wantTiles(job, shift, first, count, tracks) {
   });
   if (!lacking.length) return;
   const key = `${job} ${shift} ${first} ${count} ${scene.generation} ${lacking.join()}`;
-  if (key === wanted) return;
-  wanted = key;
-  queue(`tiles${job}`, async () => {
+  const queued = `tiles${job}${line}`;
+  if (key === wanted.get(queued)) return;
+  wanted.set(queued, key);
+  queue(queued, async () => {
     try {
       const request = { shift, first: String(first), count, tracks: lacking.slice(0, 4096), ...(job ? { job } : {}) };
       keepTiles(await source.tiles(request), job, request.tracks, first, count);
     } finally {
-      if (wanted === key) wanted = "";
+      if (wanted.get(queued) === key) wanted.delete(queued);
     }
   });
 }
@@ -136,33 +142,51 @@ export function forget(job) {
   }
 }
 
-/** The slices that were sent last. @type {{begin: bigint, span: number, key: string, tracks: Map<number, number[][]>, names: any}} */
-export const slices = { begin: 0n, span: 0, key: "", tracks: new Map(), names: {} };
-/** The events that were sent last. @type {{begin: bigint, key: string, tracks: Map<number, any[][]>}} */
-export const few = { begin: 0n, key: "", tracks: new Map() };
+/** @typedef {{begin: bigint, key: string, tracks: Map<number, any[][]>, names: any}} Shown what was sent last for a part of the view */
+/** @type {Map<string, Shown>} */
+const slices = new Map();
+/** @type {Map<string, Shown>} */
+const few = new Map();
+/** Parts of views of which slices and events are kept. */
+const MOST_PARTS = 64;
 
-/** Asks for slices. @param {bigint} begin @param {number} span @param {number} width @param {number[]} tracks */
-export function wantSlices(begin, span, width, tracks) {
-  const key = `${begin} ${span} ${width} ${scene.generation} ${tracks.join()}`;
-  if (key === slices.key || !tracks.length) return;
-  queue("slices", async () => {
-    if (key === slices.key) return;
+/** @returns {Shown} */
+const nothing = () => ({ begin: 0n, key: "", tracks: new Map(), names: {} });
+const none = nothing();
+export const slicesOf = (/** @type {string} */ part) => slices.get(part) ?? none;
+export const fewOf = (/** @type {string} */ part) => few.get(part) ?? none;
+
+/** Keeps what was sent for a part. @param {Map<string, Shown>} kept @param {string} part @param {Shown} shown */
+function put(kept, part, shown) {
+  kept.delete(part);
+  kept.set(part, shown);
+  if (kept.size > MOST_PARTS) kept.delete([...kept.keys()][0]);
+}
+
+/** Asks for slices. @param {string} part @param {{job: number, count: number}} lens @param {bigint} begin @param {number} span @param {number} width @param {number[]} tracks */
+export function wantSlices(part, { job, count }, begin, span, width, tracks) {
+  const key = `${job} ${count} ${begin} ${span} ${width} ${scene.generation} ${tracks.join()}`;
+  const isKnown = () => slicesOf(part).key === key;
+  if (isKnown() || !tracks.length) return;
+  queue(`slices${part}`, async () => {
+    if (isKnown()) return;
     // A view more on both sides, for panning.
     const from = begin - BigInt(Math.round(span));
     const to = begin + BigInt(Math.round(2 * span));
-    const answer = await ask("slices", { begin: String(from), end: String(to), width: Math.min(4096, width * 3), tracks });
+    const answer = await ask("slices", { begin: String(from), end: String(to), width: Math.min(4096, Math.max(1, width * 3)), tracks, ...(job ? { job } : {}) });
     const list = answer.tracks.map((/** @type {any} */ of) => [of.track, of.slices]);
-    Object.assign(slices, { begin: from, span, key, tracks: new Map(list), names: answer.names });
+    put(slices, part, { begin: from, key, tracks: new Map(list), names: answer.names });
   });
 }
 
-/** Asks for the events of a range one by one. @param {bigint} begin @param {number} span @param {number[]} tracks */
-export function wantFew(begin, span, tracks) {
-  const key = `${begin} ${span} ${scene.generation} ${tracks.join()}`;
-  if (key === few.key) return;
-  queue("few", async () => {
-    if (key === few.key) return;
-    const answer = await ask("few", { begin: String(begin), end: String(begin + BigInt(Math.ceil(span))), limit: 800, tracks });
+/** Asks for the events of a range one by one. @param {string} part @param {string} condition @param {bigint} begin @param {number} span @param {number[]} tracks */
+export function wantFew(part, condition, begin, span, tracks) {
+  const key = `${condition} ${begin} ${span} ${scene.generation} ${tracks.join()}`;
+  const isKnown = () => fewOf(part).key === key;
+  if (isKnown()) return;
+  queue(`few${part}`, async () => {
+    if (isKnown()) return;
+    const answer = await ask("few", { begin: String(begin), end: String(begin + BigInt(Math.ceil(span))), limit: 800, tracks, ...(condition ? { condition } : {}) });
     /** @type {Map<number, any[][]>} */
     const byTrack = new Map();
     for (const event of answer.events ?? []) {
@@ -171,6 +195,6 @@ export function wantFew(begin, span, tracks) {
       byTrack.set(event[0], list);
     }
     for (const list of byTrack.values()) list.sort((a, b) => a[1] - b[1]);
-    Object.assign(few, { begin, key, tracks: byTrack });
+    put(few, part, { begin, key, tracks: byTrack, names: {} });
   });
 }

@@ -1,9 +1,12 @@
 // Drawing: the overview, the ruler, the labels and the tracks.
 
-import { few, slices, tileLength, tilesOf, wantFew, wantSlices, wantTiles } from "./data.js";
+import { fewOf, slicesOf, tileLength, tilesOf, wantFew, wantSlices, wantTiles } from "./data.js";
+import { later, lengthOf, parts } from "./fold.js";
+import { drawFlows } from "./flows.js";
 import { kept } from "./keep.js";
+import { colour, colourOf, inkOf, inkOfSlice, lens } from "./lens.js";
 import { source } from "./source.js";
-import { keyOf, rows, scene, selected, view } from "./state.js";
+import { bounds, keyOf, rows, scene, selected, stepOf, view } from "./state.js";
 import { SvgContext } from "./svg.js";
 import { duration, format, number, ticks } from "./time.js";
 import { actions } from "./actions.js";
@@ -14,19 +17,8 @@ export const overview = /** @type {HTMLCanvasElement} */ (get("overview"));
 export const ruler = /** @type {HTMLCanvasElement} */ (get("ruler"));
 const labels = get("labels");
 
-// Okabe and Ito's colours, which people with any colour vision tell apart, and lighter and darker ones of them.
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a52a3", "#8c6d31", "#3d7d8a", "#a64d4d", "#5b8c2a", "#7f7f7f"];
-export const colour = (/** @type {number} */ number) => COLOURS[number % COLOURS.length];
-
-/** The colour of a name: the same in every recording. @param {string} name */
-export function colourOf(name) {
-  let hash = 0;
-  for (let at = 0; at < name.length; at++) hash = (hash * 31 + name.charCodeAt(at)) | 0;
-  return colour(Math.abs(hash));
-}
-
 /** What the last frame has drawn, for tests. */
-export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, notes: 0, milliseconds: 0, missing: false };
+export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, notes: 0, milliseconds: 0, missing: false };
 
 /** The search whose hits are drawn; 0 for none. */
 export const search = { job: 0, count: 0, done: true, density: /** @type {number[]} */ ([]), cut: false };
@@ -111,8 +103,23 @@ function prepare(of) {
   return { context, width, height };
 }
 
-export const xOf = (/** @type {bigint} */ time, width = canvas.clientWidth) => (Number(time - view.begin) / view.span) * width;
-export const timeAt = (/** @type {number} */ x, width = canvas.clientWidth) => view.begin + BigInt(Math.round((x / Math.max(1, width)) * view.span));
+export const xOf = (/** @type {bigint} */ time, width = canvas.clientWidth) => (lengthOf(view.begin, time) / view.span) * width;
+export const timeAt = (/** @type {number} */ x, width = canvas.clientWidth) => later(view.begin, (x / Math.max(1, width)) * view.span);
+export const viewEnd = () => later(view.begin, view.span);
+
+/**
+ * A part of the canvas in which time runs evenly: from a time of the recordings on, from one pixel to another.
+ * @typedef {{id: string, begin: bigint, span: number, left: number, right: number, scale: number}} Frame
+ */
+
+/** The frames of rows that are moved by some time: several where times are folded. @param {bigint} shift @param {number} width @returns {Frame[]} */
+export function framesOf(shift, width) {
+  const scale = width / view.span;
+  const list = shift ? [{ begin: view.begin - shift, at: 0, length: view.span, gap: -1 }] : parts(view.begin, view.span);
+  return list.slice(0, 100).map((part) => ({
+    id: `${shift}/${part.gap}`, begin: part.begin, span: part.length, left: part.at * scale, right: (part.at + part.length) * scale, scale,
+  }));
+}
 
 /** The resolution of a range: spans of 2^shift nanoseconds, of which each pixel has one at least. */
 const shiftOf = (/** @type {number} */ span, /** @type {number} */ width) => Math.max(source.shift, Math.min(53, Math.floor(Math.log2(span / Math.max(1, width)))));
@@ -174,19 +181,23 @@ export function draw() {
 function drawTracks() {
   const { context, width, height } = prepare(canvas);
   if (!scene.info || width < 1) return;
-  Object.assign(drawn, { bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, missing: false });
+  Object.assign(drawn, { bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, missing: false });
   const visible = visibleRows(height);
-  const tracks = visible.filter((row) => row.kind === "track");
-  const ids = [...new Set(tracks.map((row) => row.track?.id ?? 0))];
   const shift = shiftOf(view.span, width);
-  const { first, count } = tileRange(view.begin, view.span, shift);
-  wantTiles(0, shift, first, count, ids);
-  if (search.job) wantTiles(search.job, shift, first, count, ids);
-  const sliced = tracks.filter((row) => row.track?.depths).map((row) => row.track?.id ?? 0);
-  wantSlices(view.begin, view.span, Math.round(width), sliced);
-  // Few enough that they may have room for their names.
-  const events = tracks.filter((row) => row.track?.kind === "event" && !row.track.depths);
-  if (events.length) wantFew(view.begin, view.span, events.map((row) => row.track?.id ?? 0));
+  /** @type {Map<bigint, Frame[]>} */
+  const frames = new Map();
+  /** @type {Map<bigint, import("./state.js").Row[]>} */
+  const byShift = new Map();
+  for (const row of visible) {
+    if (row.kind !== "track") continue;
+    const list = byShift.get(row.shift);
+    if (list) list.push(row);
+    else byShift.set(row.shift, [row]);
+  }
+  for (const [moved, list] of byShift) {
+    frames.set(moved, framesOf(moved, width));
+    for (const frame of frames.get(moved) ?? []) request(list, frame, shift);
+  }
   for (const row of visible) {
     const top = row.top - view.scroll;
     if (row.kind === "group") {
@@ -198,17 +209,32 @@ function drawTracks() {
         context.fillStyle = colours.area;
         context.fillRect(0, top, width, row.height);
       }
-      if (row.track.depths) drawSlices(context, row, top, width, shift);
-      else if (row.track.values) drawSeries(context, row, top, width, shift);
-      else drawInstants(context, row, top, width, shift);
-      if (search.job) drawHits(context, row, top, width, shift);
+      const list = frames.get(row.shift) ?? [];
+      const scope = row.lines ? rangeOf(row, list, shift) : null;
+      for (const frame of list) {
+        if (list.length > 1) {
+          context.save();
+          context.beginPath();
+          context.rect(frame.left, top, frame.right - frame.left, row.height);
+          context.clip();
+        }
+        if (row.track.depths) drawSlices(context, row, top, frame, shift);
+        else if (row.lines && scope) drawSeries(context, row, top, frame, shift, scope);
+        else drawInstants(context, row, top, frame, shift);
+        if (search.job) drawHits(context, row, top, frame, shift);
+        drawNotices(context, row, frame);
+        if (list.length > 1) context.restore();
+      }
+      if (row.track.estimate) note(context, "estimate", top, width);
+      if (scope) drawScale(context, row, top, width, scope);
     }
     context.fillStyle = colours.line;
     context.globalAlpha = 0.5;
     context.fillRect(0, top + row.height - 1, width, 1);
     context.globalAlpha = 1;
   }
-  drawNotices(context, visible, width);
+  drawFolds(context, framesOf(0n, width), height);
+  drawn.flows = drawFlows(context, width, colours);
   drawArea(context, width, height);
   if (!scene.tracks.length) {
     context.fillStyle = colours.soft;
@@ -216,22 +242,58 @@ function drawTracks() {
   }
 }
 
-/** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row */
-function drawInstants(context, row, /** @type {number} */ top, /** @type {number} */ width, /** @type {number} */ shift) {
+/** Asks for what some rows need. */
+function request(/** @type {import("./state.js").Row[]} */ list, /** @type {Frame} */ frame, /** @type {number} */ shift) {
+  const { first, count } = tileRange(frame.begin, frame.span, shift);
+  const width = frame.right - frame.left;
+  const tracks = list.map((row) => /** @type {import("./state.js").Track} */ (row.track));
+  const series = list.flatMap((row) => (row.lines ?? []).flatMap((line) => chosen(line, frame).flatMap((part) => part.tracks)));
+  const events = [...new Set([...list.filter((row) => !row.lines).map((row) => row.track?.id ?? 0)])];
+  const all = [...new Set([...events, ...series.map((track) => track.id)])];
+  // Series are not events: a lens leaves them as they are.
+  if (lens.job) {
+    wantTiles(0, shift, first, count, [...new Set(series.map((track) => track.id))], frame.id);
+    wantTiles(lens.job, shift, first, count, events, frame.id);
+  } else wantTiles(0, shift, first, count, all, frame.id);
+  if (search.job) wantTiles(search.job, shift, first, count, all, frame.id);
+  const sliced = tracks.filter((track) => track.depths).map((track) => track.id);
+  wantSlices(frame.id, lens, frame.begin, frame.span, Math.round(width), sliced);
+  // Few enough that they may have room for their names.
+  const named = tracks.filter((track) => track.kind === "event" && !track.depths).map((track) => track.id);
+  if (named.length) wantFew(frame.id, lens.condition, frame.begin, frame.span, named);
+}
+
+/** Where times are folded. */
+function drawFolds(/** @type {CanvasRenderingContext2D} */ context, /** @type {Frame[]} */ frames, /** @type {number} */ height) {
+  for (const { left } of frames.slice(1)) {
+    context.fillStyle = colours.bar;
+    context.fillRect(left - 3, 0, 6, height);
+    context.strokeStyle = colours.soft;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(left - 2, 0);
+    for (let y = 6; y <= height + 5; y += 6) context.lineTo(left + ((y / 6) % 2 ? 2 : -2), y);
+    context.stroke();
+    drawn.folds++;
+  }
+}
+
+/** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row @param {Frame} frame */
+function drawInstants(context, row, /** @type {number} */ top, frame, /** @type {number} */ shift) {
   const track = /** @type {import("./state.js").Track} */ (row.track);
-  const scale = width / view.span;
+  const { scale, left, right } = frame;
   const bottom = top + row.height - 2;
   const room = Math.max(2, row.height - 5);
   /** @type {Map<string, number[]>} by colour, so that it is set seldom */
   const bars = new Map();
-  const isExact = eachTile(0, track.id, view.begin, view.span, shift, (tile, start, length) => {
+  const isExact = eachTile(lens.job, track.id, frame.begin, frame.span, shift, (tile, start, length) => {
     for (let bin = 0; bin < tile.length; bin++) {
       const isSingle = tile.count[bin] === 1;
-      const x = (start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0)) * scale;
+      const x = left + (start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0)) * scale;
       const wide = isSingle ? 1 : Math.max(1, length * scale);
-      if (x + wide < 0 || x > width) continue;
+      if (x + wide < left || x > right) continue;
       const high = isSingle ? room * 0.55 : Math.min(room, room * (0.55 + 0.09 * Math.log2(tile.count[bin])));
-      const key = tile.estimate ? colours.soft : track.kind === "sample" ? colours.accent : colour(tile.kind[bin] + track.recording);
+      const key = tile.estimate && !lens.job ? colours.soft : inkOf(track, tile.kind[bin], colours.soft);
       let list = bars.get(key);
       if (!list) bars.set(key, (list = []));
       list.push(Math.floor(x), bottom - high, wide <= 1 ? 1 : Math.ceil(wide), high);
@@ -243,21 +305,20 @@ function drawInstants(context, row, /** @type {number} */ top, /** @type {number
     context.fillStyle = key;
     for (let at = 0; at < list.length; at += 4) context.fillRect(list[at], list[at + 1], list[at + 2], list[at + 3]);
   }
-  if (track.estimate) note(context, "estimate", top, width);
-  drawNames(context, track, top, row.height, width);
+  drawNames(context, track, top, row.height, frame);
 }
 
 /** The names of events beside them, where they have room. */
-function drawNames(/** @type {CanvasRenderingContext2D} */ context, /** @type {import("./state.js").Track} */ track, /** @type {number} */ top, /** @type {number} */ height, /** @type {number} */ width) {
+function drawNames(/** @type {CanvasRenderingContext2D} */ context, /** @type {import("./state.js").Track} */ track, /** @type {number} */ top, /** @type {number} */ height, /** @type {Frame} */ frame) {
+  const few = fewOf(frame.id);
   const events = few.tracks.get(track.id);
   if (!events || height < 14) return;
-  const scale = width / view.span;
-  const shift = Number(few.begin - view.begin);
-  const places = events.map((event) => (event[1] + shift) * scale);
+  const shift = Number(few.begin - frame.begin);
+  const places = events.map((event) => frame.left + (event[1] + shift) * frame.scale);
   context.fillStyle = colours.text;
   for (let at = 0; at < events.length; at++) {
     const x = places[at];
-    if (x < -2 || x > width) continue;
+    if (x < frame.left - 2 || x > frame.right) continue;
     const room = (places[at + 1] ?? x + 400) - x - 8;
     if (room < 28) continue;
     text(context, events[at][4], x + 4, top + 8, Math.min(room, 400));
@@ -288,50 +349,116 @@ function note(/** @type {CanvasRenderingContext2D} */ context, /** @type {string
   context.textAlign = "left";
 }
 
-/** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row */
-function drawSeries(context, row, /** @type {number} */ top, /** @type {number} */ width, /** @type {number} */ shift) {
-  const track = /** @type {import("./state.js").Track} */ (row.track);
-  const scale = width / view.span;
-  /** @type {{x: number, wide: number, known: number, count: number, min: number, max: number, mean: number, last: number}[]} */
+/**
+ * The tracks of a line that a frame shows, and from when to when: of the archives of a database the coarsest of which a
+ * pixel has a point, and where it has nothing yet, coarser ones. The last ones are the least and the greatest values.
+ * @param {import("./state.js").Line} line @param {Frame} frame
+ * @returns {{tracks: import("./state.js").Track[], bands: import("./state.js").Track[], from: number, to: number}[]}
+ */
+function chosen(line, frame) {
+  if (line.averages.length + line.lows.length + line.highs.length === 1) return [{ tracks: line.averages, bands: [], from: -Infinity, to: Infinity }];
+  const fits = (/** @type {import("./state.js").Track[]} */ list) => list.findLast((track) => stepOf(track) * frame.scale <= 2) ?? list[0];
+  const list = [];
+  let to = Infinity;
+  for (let track = fits(line.averages); track;) {
+    const from = Number(BigInt(track.first) - frame.begin);
+    const step = stepOf(track);
+    const near = (/** @type {import("./state.js").Track[]} */ of) => of.findLast((other) => stepOf(other) <= step * 1.01) ?? of[0];
+    const bands = [near(line.lows), near(line.highs)].filter((of) => of !== undefined);
+    const next = line.averages.slice(line.averages.indexOf(track) + 1).find((of) => BigInt(of.first) < BigInt(track.first));
+    list.push({ tracks: [track, ...bands], bands, from: next ? from : -Infinity, to });
+    if (from <= 0 || !next) break;
+    to = from;
+    track = next;
+  }
+  return list;
+}
+
+/** @typedef {{x: number, wide: number, known: number, min: number, max: number, mean: number}} Point */
+
+/** The points of a track in a frame. @returns {Point[]} */
+function pointsOf(/** @type {import("./state.js").Track} */ track, /** @type {Frame} */ frame, /** @type {number} */ shift, from = -Infinity, to = Infinity) {
+  /** @type {Point[]} */
   const points = [];
-  let low = Infinity;
-  let high = -Infinity;
-  const isExact = eachTile(0, track.id, view.begin, view.span, shift, (tile, start, length) => {
+  const isExact = eachTile(0, track.id, frame.begin, frame.span, shift, (tile, start, length) => {
     for (let bin = 0; bin < tile.length; bin++) {
       const isSingle = tile.count[bin] === 1;
-      const x = (start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0)) * scale;
-      const [min, max, mean, last] = tile.values.subarray(bin * 4, bin * 4 + 4);
-      points.push({ x, wide: isSingle ? 0 : length * scale, known: tile.known[bin], count: tile.count[bin], min, max, mean, last });
-      if (x >= -2 && x <= width + 2 && tile.known[bin]) {
-        low = Math.min(low, min);
-        high = Math.max(high, max);
-      }
+      const at = start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0);
+      if (at < from || at >= to) continue;
+      const [min, max, mean] = tile.values.subarray(bin * 4, bin * 4 + 3);
+      points.push({ x: frame.left + at * frame.scale, wide: isSingle ? 0 : length * frame.scale, known: tile.known[bin], min, max, mean });
     }
   });
   drawn.missing ||= !isExact;
   drawn.bins += points.length;
-  if (!(low <= high) && track.values) [low, high] = track.values;
+  return points;
+}
+
+/** The values that a row shows: the least and the greatest. @param {import("./state.js").Row} row @param {Frame[]} frames */
+function rangeOf(row, frames, /** @type {number} */ shift) {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const frame of frames) for (const line of row.lines ?? []) for (const part of chosen(line, frame)) for (const track of part.tracks) {
+    for (const point of pointsOf(track, frame, shift, part.from, part.to)) {
+      if (!point.known || point.x < frame.left - 2 || point.x > frame.right + 2) continue;
+      low = Math.min(low, point.min);
+      high = Math.max(high, point.max);
+    }
+  }
+  if (!(low <= high) && row.track?.values) [low, high] = row.track.values;
   if (low > 0 && low < high * 0.5) low = 0;
+  return { low, high };
+}
+
+/** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row @param {Frame} frame */
+function drawSeries(context, row, /** @type {number} */ top, frame, /** @type {number} */ shift, /** @type {{low: number, high: number}} */ { low, high }) {
   const pad = high > low ? 0 : Math.abs(high) || 1;
   const bottom = top + row.height - 4;
   const room = row.height - 9;
   const y = (/** @type {number} */ value) => bottom - (Math.min(Math.max(value, low), high) - low + pad / 2) / (high - low + pad) * room;
-  const ink = colourOf(track.path.slice(track.path.at(-1) === "value" ? -2 : -1).join(" "));
+  const lines = row.lines ?? [];
+  lines.forEach((line, at) => {
+    const ink = lines.length > 1 ? colour(at) : inkOfSeries(row, line);
+    for (const part of chosen(line, frame)) {
+      const [track] = part.tracks;
+      const points = pointsOf(track, frame, shift, part.from, part.to);
+      drawn.lines++;
+      drawLine(context, points, part.bands.map((band) => pointsOf(band, frame, shift, part.from, part.to)), ink, y, top, row.height, frame, lines.length > 1);
+    }
+  });
+}
+
+const inkOfSeries = (/** @type {import("./state.js").Row} */ row, /** @type {import("./state.js").Line} */ line) =>
+  view.colour === "track" || view.colour === "group" ? inkOf(/** @type {import("./state.js").Track} */ (row.track), 0, colours.soft) : colourOf(line.label);
+
+/** Draws a line of a series, its band, and where it is not known. */
+function drawLine(/** @type {CanvasRenderingContext2D} */ context, /** @type {Point[]} */ points, /** @type {Point[][]} */ bands, /** @type {string} */ ink, /** @type {(value: number) => number} */ y, /** @type {number} */ top, /** @type {number} */ height, /** @type {Frame} */ frame, /** @type {boolean} */ isOne) {
   // The usual distance of points: what is not known reaches back so far.
   const steps = points.slice(1).map((point, at) => point.x - points[at].x).sort((a, b) => a - b);
-  const usual = Math.min(steps[Math.floor(steps.length / 2)] ?? 1, width);
+  const usual = Math.min(steps[Math.floor(steps.length / 2)] ?? 1, frame.right - frame.left);
   context.fillStyle = colours.soft;
-  context.globalAlpha = 0.28;
+  context.globalAlpha = isOne ? 0.12 : 0.28;
   for (const point of points) {
-    if (point.known || point.x < 0 || point.x - usual > width) continue;
+    if (point.known || point.x < frame.left || point.x - usual > frame.right) continue;
     const wide = Math.max(1, usual);
-    context.fillRect(point.x + point.wide - wide, top + 3, wide, row.height - 6);
+    context.fillRect(point.x + point.wide - wide, top + 3, wide, height - 6);
     drawn.unknown++;
   }
-  context.globalAlpha = 0.3;
+  context.globalAlpha = isOne ? 0.15 : 0.3;
   context.fillStyle = ink;
+  if (bands.length) {
+    // From the least values to the greatest, as far as both are known; else from one of them to the mean.
+    const edge = (/** @type {Point[]} */ of, /** @type {"min"|"max"} */ key) => of.filter((point) => point.known).map((point) => [point.x + point.wide / 2, y(point[key])]);
+    const under = edge(bands.length > 1 ? bands[0] : points, "min");
+    const over = edge(bands.at(-1) ?? points, "max");
+    const [first, ...rest] = [...over, ...under.reverse()];
+    context.beginPath();
+    if (first) context.moveTo(first[0], first[1]);
+    for (const [x, y] of rest) context.lineTo(x, y);
+    context.fill();
+  }
   for (const point of points) {
-    if (!point.known || point.x + point.wide < 0 || point.x > width || point.max === point.min) continue;
+    if (!point.known || point.x + point.wide < frame.left || point.x > frame.right || point.max === point.min) continue;
     context.fillRect(point.x, y(point.max), Math.max(1, point.wide), Math.max(1, y(point.min) - y(point.max)));
   }
   context.globalAlpha = 1;
@@ -355,39 +482,53 @@ function drawSeries(context, row, /** @type {number} */ top, /** @type {number} 
     context.fillStyle = ink;
     for (const point of points) if (point.known && !point.wide) context.fillRect(point.x - 1.5, y(point.mean) - 1.5, 3, 3);
   }
-  if (row.height > 34 && Number.isFinite(high)) {
-    const unit = track.unit ? ` ${track.unit}` : "";
-    context.textAlign = "right";
-    for (const [value, y] of [[high, top + 9], [low, bottom - 3]]) {
-      const words = number(value, 4) + unit;
-      context.fillStyle = colours.back;
-      context.globalAlpha = 0.75;
-      const wide = context.measureText(words).width + 4;
-      context.fillRect(width - 4 - wide, y - 7, wide, 14);
-      context.globalAlpha = 1;
-      context.fillStyle = colours.soft;
-      context.fillText(words, width - 6, y);
-    }
-    context.textAlign = "left";
-  }
 }
 
-/** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row */
-function drawSlices(context, row, /** @type {number} */ top, /** @type {number} */ width, /** @type {number} */ shift) {
+/** The greatest and the least value of a row of series, and the names of its lines. */
+function drawScale(/** @type {CanvasRenderingContext2D} */ context, /** @type {import("./state.js").Row} */ row, /** @type {number} */ top, /** @type {number} */ width, /** @type {{low: number, high: number}} */ { low, high }) {
+  const chip = (/** @type {string} */ words, /** @type {number} */ right, /** @type {number} */ y, ink = colours.soft) => {
+    const wide = context.measureText(words).width + 4;
+    context.fillStyle = colours.back;
+    context.globalAlpha = 0.75;
+    context.fillRect(right - wide + 2, y - 7, wide, 14);
+    context.globalAlpha = 1;
+    context.fillStyle = ink;
+    context.fillText(words, right, y);
+    return wide;
+  };
+  context.textAlign = "right";
+  if (row.height > 34 && Number.isFinite(high)) {
+    const unit = row.track?.unit ? ` ${row.track.unit}` : "";
+    chip(number(high, 4) + unit, width - 6, top + 9);
+    chip(number(low, 4) + unit, width - 6, top + row.height - 7);
+  }
+  const lines = row.lines ?? [];
+  if (lines.length > 1 && row.height > 34) {
+    let right = width - 90;
+    lines.slice(0, 12).forEach((line, at) => {
+      if (right > 120) right -= chip(`■ ${line.label.slice(0, 30)}`, right, top + 9, colour(at)) + 8;
+    });
+  }
+  context.textAlign = "left";
+}
+
+/** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row @param {Frame} frame */
+function drawSlices(context, row, /** @type {number} */ top, frame, /** @type {number} */ shift) {
   const track = /** @type {import("./state.js").Track} */ (row.track);
+  const slices = slicesOf(frame.id);
   const list = slices.tracks.get(track.id) ?? [];
-  const scale = width / view.span;
-  const from = Number(slices.begin - view.begin);
+  const { scale } = frame;
+  const from = Number(slices.begin - frame.begin);
   const step = 16 * Math.max(1, view.scale);
-  for (const [depth, begin, length, name, count, isOpen] of list) {
-    const x = (begin + from) * scale;
+  for (const [depth, begin, length, name, count, isOpen, value] of list) {
+    const x = frame.left + (begin + from) * scale;
     const wide = Math.max(1, length * scale);
-    if (x + wide < 0 || x > width || depth >= 32) continue;
+    if (x + wide < frame.left || x > frame.right || depth >= 32) continue;
     const words = String(slices.names[name] ?? "");
-    const left = Math.max(x, -2);
-    const right = Math.min(x + wide, width + 2);
+    const left = Math.max(x, frame.left - 2);
+    const right = Math.min(x + wide, frame.right + 2);
     const y = top + 3 + depth * step;
-    context.fillStyle = colourOf(words);
+    context.fillStyle = inkOfSlice(track, words, value ?? null, colours.soft);
     context.fillRect(left, y, Math.max(1, right - left - (wide > 3 ? 1 : 0)), step - 2);
     if (isOpen) {
       context.fillStyle = hatching(context);
@@ -401,10 +542,10 @@ function drawSlices(context, row, /** @type {number} */ top, /** @type {number} 
   }
   // Below them every event, so that instants among slices are seen, too.
   context.fillStyle = colours.soft;
-  const isExact = eachTile(0, track.id, view.begin, view.span, shift, (tile, start, length) => {
+  const isExact = eachTile(lens.job, track.id, frame.begin, frame.span, shift, (tile, start, length) => {
     for (let bin = 0; bin < tile.length; bin++) {
       const isSingle = tile.count[bin] === 1;
-      const x = (start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0)) * scale;
+      const x = frame.left + (start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0)) * scale;
       context.fillRect(Math.floor(x), top + row.height - 6, isSingle ? 1 : Math.max(1, length * scale), 4);
     }
     drawn.bins += tile.length;
@@ -413,31 +554,28 @@ function drawSlices(context, row, /** @type {number} */ top, /** @type {number} 
 }
 
 /** Marks where the search has found something. */
-function drawHits(/** @type {CanvasRenderingContext2D} */ context, /** @type {import("./state.js").Row} */ row, /** @type {number} */ top, /** @type {number} */ width, /** @type {number} */ shift) {
-  const scale = width / view.span;
+function drawHits(/** @type {CanvasRenderingContext2D} */ context, /** @type {import("./state.js").Row} */ row, /** @type {number} */ top, /** @type {Frame} */ frame, /** @type {number} */ shift) {
   context.fillStyle = colours.mark;
-  eachTile(search.job, row.track?.id ?? 0, view.begin, view.span, shift, (tile, start, length) => {
+  eachTile(search.job, row.track?.id ?? 0, frame.begin, frame.span, shift, (tile, start, length) => {
     for (let bin = 0; bin < tile.length; bin++) {
-      const x = (start + tile.position[bin] * length + (tile.count[bin] === 1 ? tile.offset[bin] : 0)) * scale;
-      context.fillRect(Math.floor(x), top + row.height - 5, Math.max(2, length * scale), 4);
+      const x = frame.left + (start + tile.position[bin] * length + (tile.count[bin] === 1 ? tile.offset[bin] : 0)) * frame.scale;
+      context.fillRect(Math.floor(x), top + row.height - 5, Math.max(2, length * frame.scale), 4);
     }
   });
 }
 
 /** Losses and damage, hatched. */
-function drawNotices(/** @type {CanvasRenderingContext2D} */ context, /** @type {import("./state.js").Row[]} */ visible, /** @type {number} */ width) {
-  if (!scene.notices.length) return;
+function drawNotices(/** @type {CanvasRenderingContext2D} */ context, /** @type {import("./state.js").Row} */ row, /** @type {Frame} */ frame) {
+  if (!scene.notices.length || !row.track) return;
   context.fillStyle = hatching(context);
-  for (const row of visible) {
-    if (row.kind !== "track" || !row.track) continue;
-    const own = scene.noticesOf.get(`${row.recording}/${row.track.name}`) ?? [];
-    for (const notice of own.concat(scene.noticesOf.get(String(row.recording)) ?? [])) {
-      const left = Math.max(-4, xOf(notice.begin, width));
-      const right = Math.min(width + 4, xOf(notice.end, width));
-      if (right < 0 || left > width) continue;
-      context.fillRect(left, row.top - view.scroll + 1, Math.max(3, right - left), row.height - 3);
-      drawn.hatched++;
-    }
+  const own = scene.noticesOf.get(`${row.recording}/${row.track.name}`) ?? [];
+  for (const notice of own.concat(scene.noticesOf.get(String(row.recording)) ?? [])) {
+    const at = (/** @type {bigint} */ time) => frame.left + Number(time - frame.begin) * frame.scale;
+    const left = Math.max(frame.left - 4, at(notice.begin));
+    const right = Math.min(frame.right + 4, at(notice.end));
+    if (right < frame.left || left > frame.right) continue;
+    context.fillRect(left, row.top - view.scroll + 1, Math.max(3, right - left), row.height - 3);
+    drawn.hatched++;
   }
 }
 
@@ -454,11 +592,11 @@ function drawArea(/** @type {CanvasRenderingContext2D} */ context, /** @type {nu
   if (pointer.zoom) band(Math.min(pointer.zoom.from, pointer.zoom.to), Math.max(pointer.zoom.from, pointer.zoom.to), colours.mark);
   view.marks.forEach((mark, at) => line(context, xOf(mark, width), height, colours.mark, "AB"[at]));
   if (view.event) {
-    const x = xOf(view.event.time, width);
-    line(context, x, height, colours.text, "");
     const key = view.event.track;
-    for (const row of rows) {
-      if (!row.track || keyOf(row.track) !== key) continue;
+    const own = rows.filter((row) => row.track && (keyOf(row.track) === key || row.tracks.some((track) => keyOf(track) === key)));
+    for (const moved of new Set(own.length ? own.map((row) => row.shift) : [0n])) line(context, xOf(view.event.time + moved, width), height, colours.text, "");
+    for (const row of own) {
+      const x = xOf(view.event.time + row.shift, width);
       context.strokeStyle = colours.text;
       context.lineWidth = 1.5;
       context.strokeRect(x - 4, row.top - view.scroll + 1, 9, row.height - 4);
@@ -482,7 +620,11 @@ function drawRuler() {
   const { context, width, height } = prepare(ruler);
   if (!scene.info || width < 1) return;
   const relative = view.zone === "relative";
-  const { list, step, digits } = ticks(view.begin, view.span, Math.max(2, width / 130), view.zone, scene.begin);
+  const frames = framesOf(0n, width);
+  const most = Math.max(2, width / 130);
+  const { step, digits } = ticks(view.begin, view.span, most, view.zone, scene.begin);
+  const list = frames.flatMap((frame) => ticks(frame.begin, frame.span, (most * frame.span) / view.span, view.zone, scene.begin, step).list);
+  let free = -Infinity;
   context.fillStyle = colours.soft;
   // The date is said once; then days are enough where they are the step.
   const isDays = step >= 86400e9 && !relative;
@@ -490,7 +632,13 @@ function drawRuler() {
     const x = xOf(at, width);
     context.fillRect(Math.round(x), height - 8, 1, 8);
     const words = isDays ? format(at, view.zone, scene.begin, 0).slice(0, 10) : format(at, view.zone, scene.begin, digits, false);
+    if (x < free) continue;
     context.fillText(words, x + 3, height - 9);
+    free = x + 8 + context.measureText(words).width;
+  }
+  for (const { left } of frames.slice(1)) {
+    context.fillStyle = colours.bar;
+    context.fillRect(left - 3, height - 12, 6, 12);
   }
   context.fillStyle = colours.text;
   const from = relative || isDays ? "" : format(view.begin, view.zone, scene.begin, 0).slice(0, 10) + "   ";
@@ -534,9 +682,10 @@ function drawNotes(/** @type {CanvasRenderingContext2D} */ context, /** @type {n
 
 /** The range that the overview shows. */
 export function overviewRange() {
-  const span = Math.max(Number(scene.end - scene.begin), 1000);
+  const { begin, end } = bounds();
+  const span = Math.max(Number(end - begin), 1000);
   const room = span * 0.02;
-  return { begin: scene.begin - BigInt(Math.round(room)), span: span + 2 * room };
+  return { begin: begin - BigInt(Math.round(room)), span: span + 2 * room };
 }
 
 function drawOverview() {
@@ -579,7 +728,7 @@ function drawOverview() {
     search.density.forEach((rows, column) => rows && context.fillRect((column / search.density.length) * width, 1, 2, 5));
   }
   const left = at(view.begin);
-  const wide = Math.max(2, view.span * scale);
+  const wide = Math.max(2, Number(viewEnd() - view.begin) * scale);
   context.fillStyle = colours.back;
   context.globalAlpha = 0.55;
   context.fillRect(0, 0, left, height);

@@ -1,8 +1,9 @@
 // Keyboard, mouse and touch.
 
 import { ACTIONS, actions } from "./actions.js";
-import { canvas, overview, overviewRange, pointer, ruler, timeAt, visibleRows, xOf } from "./draw.js";
-import { slices } from "./data.js";
+import { canvas, framesOf, overview, overviewRange, pointer, ruler, timeAt, visibleRows, xOf } from "./draw.js";
+import { ask, slicesOf } from "./data.js";
+import { later, lengthOf } from "./fold.js";
 import { changed, fitAll, keyOf, remember, rows, scene, setScroll, setView, view } from "./state.js";
 import { applyHeight, panels } from "./panels.js";
 import { duration, format } from "./time.js";
@@ -120,7 +121,7 @@ function listenOverview() {
   const to = (/** @type {Point} */ at) => {
     const all = overviewRange();
     const middle = all.begin + BigInt(Math.round((at.x / overview.clientWidth) * all.span));
-    setView(middle - BigInt(Math.round(view.span / 2)), view.span);
+    setView(later(middle, -view.span / 2), view.span);
   };
   drag(overview, (from) => {
     to(from);
@@ -179,7 +180,7 @@ function listenTracks() {
       const { from, to } = pointer.zoom;
       pointer.zoom = null;
       const begin = timeAt(Math.min(from, to));
-      if (Math.abs(to - from) > 3) setView(begin, Number(timeAt(Math.max(from, to)) - begin));
+      if (Math.abs(to - from) > 3) setView(begin, lengthOf(begin, timeAt(Math.max(from, to))));
     } else if (was.kind === "area" && was.moved) panels.area();
     else if (!was.moved && event.type === "pointerup" && event.button === 0) click(event);
     changed();
@@ -193,14 +194,14 @@ function listenTracks() {
   });
   canvas.addEventListener("dblclick", (event) => {
     const slice = sliceAt(event.offsetX, event.offsetY);
-    if (slice) setView(slice.begin - BigInt(Math.round(slice.length * 0.1)), Math.max(20, slice.length * 1.2));
+    if (slice) setView(slice.begin + slice.shift - BigInt(Math.round(slice.length * 0.1)), Math.max(20, slice.length * 1.2));
     else actions.zoom(1 / 4, event.offsetX);
   });
 }
 
 function follow(/** @type {any} */ held, /** @type {number} */ x, /** @type {number} */ y) {
   if (held.kind === "pan") {
-    setView(held.view - BigInt(Math.round(((x - held.x) / canvas.clientWidth) * view.span)), view.span);
+    setView(later(held.view, -((x - held.x) / canvas.clientWidth) * view.span), view.span);
     setScroll(held.scroll - (y - held.y), canvas.clientHeight);
   } else if (held.kind === "zoom") pointer.zoom = { from: held.x, to: x };
   else if (held.kind === "area") {
@@ -215,11 +216,14 @@ function sliceAt(x, y) {
   const row = rowAt(y);
   if (!row?.track?.depths) return null;
   const depth = Math.floor((y - (row.top - view.scroll) - 3) / (16 * Math.max(1, view.scale)));
-  const time = Number(timeAt(x) - slices.begin);
-  const slack = (view.span / canvas.clientWidth) * 2;
+  const frame = framesOf(row.shift, canvas.clientWidth).find((of) => x < of.right);
+  if (!frame) return null;
+  const slices = slicesOf(frame.id);
+  const time = Number(timeAt(x) - row.shift - slices.begin);
+  const slack = 2 / frame.scale;
   const own = (slices.tracks.get(row.track.id) ?? []).filter((of) => of[0] === depth && of[1] - slack <= time && time <= of[1] + of[2] + slack);
   const found = own.sort((a, b) => a[2] - b[2])[0];
-  return found ? { begin: slices.begin + BigInt(found[1]), length: found[2], name: String(slices.names[found[3]] ?? ""), count: found[4], track: row.track } : null;
+  return found ? { begin: slices.begin + BigInt(found[1]), length: found[2], name: String(slices.names[found[3]] ?? ""), count: found[4], track: row.track, shift: row.shift } : null;
 }
 
 /** @param {PointerEvent} event */
@@ -231,15 +235,15 @@ function click(event) {
   if (!row.track) return;
   const slice = sliceAt(event.offsetX, event.offsetY);
   if (slice) return actions.selectEvent(keyOf(row.track), slice.begin);
-  nearest(row.track, event.offsetX);
+  nearest(row, event.offsetX);
 }
 
 /** Selects the event that is nearest to a place. */
-async function nearest(/** @type {import("./state.js").Track} */ track, /** @type {number} */ x) {
-  const { ask } = await import("./data.js");
-  const time = timeAt(x);
+async function nearest(/** @type {import("./state.js").Row} */ row, /** @type {number} */ x) {
+  const track = /** @type {import("./state.js").Track} */ (row.track);
+  const time = timeAt(x) - row.shift;
   const [after, before] = await Promise.all([ask("event", { track: track.id, time: String(time), step: 0 }), ask("event", { track: track.id, time: String(time), step: -1 })]);
-  const distance = (/** @type {any} */ of) => (of.event ? Math.abs(xOf(BigInt(of.event.time)) - x) : Infinity);
+  const distance = (/** @type {any} */ of) => (of.event ? Math.abs(xOf(BigInt(of.event.time) + row.shift) - x) : Infinity);
   const best = distance(after) <= distance(before) ? after : before;
   if (distance(best) > 12) return;
   actions.selectEvent(keyOf(track), BigInt(best.event.time), 0, best.nth);
@@ -249,7 +253,7 @@ async function nearest(/** @type {import("./state.js").Track} */ track, /** @typ
 function tip(event) {
   const row = rowAt(event.offsetY);
   const slice = sliceAt(event.offsetX, event.offsetY);
-  const notice = row?.track && scene.notices.find((of) => of.recording === row.recording && xOf(of.begin) - 3 <= event.offsetX && event.offsetX <= xOf(of.end) + 3);
+  const notice = row?.track && scene.notices.find((of) => of.recording === row.recording && xOf(of.begin + row.shift) - 3 <= event.offsetX && event.offsetX <= xOf(of.end + row.shift) + 3);
   let words = "";
   if (slice) words = `${slice.count > 1 ? `${slice.count} × ` : ""}${slice.name}\n${duration(slice.length)} from ${format(slice.begin, view.zone, scene.begin)}`;
   else if (notice) words = notice.text;

@@ -4,8 +4,12 @@ import { ask, outdate } from "./data.js";
 import { applyRules, kept, load as loadKept, watchRules } from "./keep.js";
 import { command, readState } from "./link.js";
 import { source } from "./source.js";
-import { ACTIONS, actions, applyTheme, tell } from "./actions.js";
+import { ACTIONS, actions, applyTheme, loadGaps, tell } from "./actions.js";
 import { draw, drawn, readColours, search } from "./draw.js";
+import { flame } from "./flame.js";
+import { flows } from "./flows.js";
+import { gaps } from "./fold.js";
+import { applyLens, lens } from "./lens.js";
 import { listen, shownRows } from "./input.js";
 import { applyHeight, dialogs, panels } from "./panels.js";
 import { changed, fitAll, keyOf, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
@@ -115,6 +119,8 @@ function show() {
   get("text").value = view.search;
   get("mode").value = view.mode;
   layOut();
+  applyLens().catch((error) => tell(String(error.message ?? error)));
+  if (view.fold && !gaps.list.length) loadGaps().catch(() => {});
   panels.refresh();
   changed();
 }
@@ -165,4 +171,4 @@ window.addEventListener("pagehide", () => {
 window.addEventListener("pageshow", alive);
 
 // What tests look at.
-Object.assign(window, { kymo: { view, scene, drawn, search, selected, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });

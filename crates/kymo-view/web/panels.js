@@ -1,21 +1,27 @@
 // Panels below the time line, and dialogs. Text from recordings goes to textContent only.
 
 import { ask } from "./data.js";
-import { ACTIONS, actions } from "./actions.js";
-import { canvas } from "./draw.js";
+import { ACTIONS, actions, tell } from "./actions.js";
+import { scope, showLatency } from "./analyses.js";
+import { showCompare } from "./compare.js";
+import { showDetails } from "./details.js";
+import { canvas, search } from "./draw.js";
+import { showProfile } from "./flame.js";
 import { keep, kept } from "./keep.js";
+import { applyLens, classNames, colour, colourOf, colourOfValue, fieldOfColour, lens } from "./lens.js";
 import { source } from "./source.js";
 import { changed, keyOf, onChange, remember, rows, scene, view } from "./state.js";
+import { showTable } from "./table.js";
 import { duration, format, number } from "./time.js";
 
-const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
-const TABS = ["details", "events", "stats", "health", "notes"];
+export const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
+const TABS = ["details", "events", "stats", "latency", "profile", "compare", "classes", "health", "notes"];
 
 /**
  * An element with a text or children.
  * @param {string} name @param {any} [content] @param {Record<string, string>} [attributes]
  */
-function make(name, content, attributes = {}) {
+export function make(name, content, attributes = {}) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   if (Array.isArray(content)) element.append(...content.filter((of) => of !== null));
@@ -24,7 +30,7 @@ function make(name, content, attributes = {}) {
   return element;
 }
 
-const button = (/** @type {string} */ words, /** @type {() => void} */ act) => {
+export const button = (/** @type {string} */ words, /** @type {() => void} */ act) => {
   const element = make("button", words, { type: "button" });
   element.addEventListener("click", act);
   return element;
@@ -36,10 +42,10 @@ export function readLine(line) {
     typeof value === "number" && !Number.isSafeInteger(value) && context?.source && /^-?\d+$/.test(context.source) ? context.source : value));
 }
 
-const words = (/** @type {any} */ value) => (value === null ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
+export const words = (/** @type {any} */ value) => (value === null ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
 /** What an event says, in a line. @param {any} event */
-function summary(event) {
+export function summary(event) {
   const skipped = new Set(["timestamp", "recording", "kind", "schema", "trace", "stream_class", "stream", "event", "event_class", "archive", "archive_index", "track", "track_name", "packet_context"]);
   const parts = [];
   const text = event.text ? [["", event.text]] : Object.entries(event.payload ?? event);
@@ -51,7 +57,7 @@ function summary(event) {
   return parts.join("  ");
 }
 
-const nameOf = (/** @type {any} */ event) => words(event.event ?? event.archive ?? event.id ?? event.message ?? event.kind);
+export const nameOf = (/** @type {any} */ event) => words(event.event ?? event.archive ?? event.id ?? event.message ?? event.kind);
 
 /** @type {any} */ let lastEvent = null;
 /** @type {any} */ let lastTrack = null;
@@ -75,8 +81,13 @@ export const panels = {
     lastTrack = track;
     if (view.tab === "details" || view.tab === "events") panels.refresh();
   },
+  /** Takes an event of the table as the selected one. */
+  take(/** @type {any} */ line, /** @type {any} */ track) {
+    lastEvent = line;
+    lastTrack = track;
+  },
   area() {
-    if (view.tab !== "events" && view.tab !== "health") view.tab = "stats";
+    if (!["events", "latency", "profile", "compare"].includes(view.tab)) view.tab = "stats";
     panels.refresh();
   },
   refresh() {
@@ -86,8 +97,9 @@ export const panels = {
       if (element) element.tabIndex = tab === view.tab ? 0 : -1;
     }
     panel.setAttribute("aria-labelledby", `tab-${view.tab}`);
+    panel.onscroll = null;
     if (!scene.info) return;
-    /** @type {Record<string, () => unknown>} */ ({ details, events, stats, health, notes })[view.tab]?.();
+    /** @type {Record<string, () => unknown>} */ ({ details, events: () => showTable(lastEvent), stats, latency: showLatency, profile: showProfile, compare: showCompare, classes, health, notes })[view.tab]?.();
   },
 };
 
@@ -104,134 +116,13 @@ function details() {
     panel.replaceChildren(make("p", "Click an event, or select a track and press . to see its first event here.", { class: "soft" }));
     return;
   }
-  const event = readLine(lastEvent.json);
-  const list = make("dl");
-  const add = (/** @type {string} */ name, /** @type {any} */ value) => list.append(make("dt", name), make("dd", words(value)));
-  const walk = (/** @type {any} */ of, /** @type {string} */ prefix) => {
-    for (const [key, value] of Object.entries(of)) {
-      if (value && typeof value === "object" && !Array.isArray(value) && !("value" in value)) walk(value, `${prefix}${key}.`);
-      else if (value && typeof value === "object" && "value" in value) add(prefix + key, `${value.value}  ${(value.labels ?? value.flags ?? []).join(" | ")}`);
-      else if (key === "timestamp") add("timestamp", `${format(BigInt(value), view.zone, scene.begin)}   (${value} ns)`);
-      else add(prefix + key, value);
-    }
-  };
-  walk(event, "");
-  const copy = (/** @type {string} */ text) => navigator.clipboard?.writeText(text).catch(() => dialogs.message("Copy", text));
-  const path = String(event.recording);
-  const quoted = `'${path.replaceAll("'", "'\\''")}'`;
-  const time = `${BigInt(lastEvent.time) / 1000000000n}.${String(BigInt(lastEvent.time) % 1000000000n).padStart(9, "0")}`;
-  const command = `kymo print --begin ${time} --end ${time} --format json ${quoted}`;
-  panel.replaceChildren(
-    make("div", [
-      make("strong", nameOf(event)), make("span", `on ${lastTrack?.name ?? ""}`, { class: "soft" }),
-      button("◂ ,", () => actions.selectEvent(view.event?.track ?? "", view.event?.time ?? 0n, -1, view.event?.nth ?? 0)),
-      button(". ▸", () => actions.selectEvent(view.event?.track ?? "", view.event?.time ?? 0n, 1, view.event?.nth ?? 0)),
-      button("Copy as JSON", () => copy(lastEvent.json)),
-      button("Copy as command", () => copy(command)),
-    ], { class: "tools" }),
-    list,
-  );
+  showDetails(lastEvent, lastTrack);
 }
 
-let tableRun = 0;
-let onlyHits = false;
-/** @type {any[]} */ let tableLines = [];
+/** Copies a text, or shows it where that is not allowed. @param {string} text */
+export const copy = (text) => navigator.clipboard?.writeText(text).then(() => tell("Copied"), () => dialogs.message("Copy", text)) ?? dialogs.message("Copy", text);
 
-/** The table of events from the view's beginning on; more comes at both ends. */
-async function events() {
-  const run = ++tableRun;
-  const from = view.event?.time ?? view.begin;
-  const body = make("tbody");
-  const filter = () => (onlyHits && view.search ? { text: view.search, mode: view.mode } : {});
-  const load = async (/** @type {string} */ time, /** @type {number} */ skip, /** @type {boolean} */ back) =>
-    (await ask("page", { time, skip, back, limit: 100, ...filter() })).lines;
-  const makeRow = (/** @type {any} */ line) => {
-    const event = readLine(line.json);
-    const isSelected = view.event?.time === BigInt(line.time) && lastEvent?.skip === line.skip && lastEvent?.time === line.time;
-    const row = make("tr", [
-      make("td", format(BigInt(line.time), view.zone, scene.begin)),
-      make("td", scene.info.recordings[line.recording].path.split("/").at(-1), { class: "soft" }),
-      make("td", nameOf(event)), make("td", event.track_name ?? event.stream ?? "", { class: "soft" }), make("td", summary(event)),
-    ], { tabindex: "-1", "aria-selected": String(isSelected) });
-    row.addEventListener("click", () => {
-      body.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
-      row.setAttribute("aria-selected", "true");
-      lastEvent = line;
-      view.event = { track: trackOf(line, event), time: BigInt(line.time), nth: 0 };
-      lastTrack = scene.byKey.get(view.event.track);
-      actions.reveal(view.event.time);
-      remember();
-    });
-    row.addEventListener("dblclick", () => panels.show("details"));
-    return row;
-  };
-  const box = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "checkbox", id: "only-hits" }));
-  box.checked = onlyHits;
-  box.addEventListener("change", () => ((onlyHits = box.checked), events()));
-  const head = ["time", "recording", "event", "track or stream", "fields"].map((title) => make("th", title, { scope: "col" }));
-  const note = make("span", "", { class: "soft" });
-  try {
-    const before = await load(String(from), 0, true);
-    const after = await load(String(from), 0, false);
-    if (run !== tableRun || view.tab !== "events") return;
-    tableLines = [...before, ...after];
-    body.append(...tableLines.map(makeRow));
-    panel.replaceChildren(
-      make("div", [box, make("label", "only hits of the search", { for: "only-hits" }), button("From the view", () => ((view.event = null), events())), button("Copy as CSV", copyTable), note], { class: "tools" }),
-      make("table", [make("thead", make("tr", head)), body]),
-    );
-    if (!tableLines.length) note.textContent = "No events here";
-    const target = /** @type {HTMLElement|undefined} */ (body.children[before.length]);
-    if (target) panel.scrollTop = Math.max(0, target.offsetTop - panel.clientHeight / 3);
-  } catch (error) {
-    panel.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
-    return;
-  }
-  let isBusy = false;
-  panel.onscroll = async () => {
-    if (isBusy || run !== tableRun || view.tab !== "events" || !tableLines.length) return;
-    const isTop = panel.scrollTop < 60;
-    const isBottom = panel.scrollTop + panel.clientHeight > panel.scrollHeight - 60;
-    if (!isTop && !isBottom) return;
-    isBusy = true;
-    const edge = isBottom ? tableLines.at(-1) : tableLines[0];
-    const more = await load(edge.time, edge.skip + (isBottom ? 1 : 0), !isBottom).catch(() => []);
-    if (run === tableRun && more.length) {
-      const height = panel.scrollHeight;
-      // A window of at most 600 rows.
-      if (isBottom) {
-        tableLines.push(...more);
-        body.append(...more.map(makeRow));
-        while (tableLines.length > 600) {
-          tableLines.shift();
-          const first = /** @type {HTMLElement} */ (body.firstElementChild);
-          panel.scrollTop -= first.offsetHeight;
-          first.remove();
-        }
-      } else {
-        tableLines.unshift(...more);
-        body.prepend(...more.map(makeRow));
-        panel.scrollTop += panel.scrollHeight - height;
-        while (tableLines.length > 600) {
-          tableLines.pop();
-          body.lastElementChild?.remove();
-        }
-      }
-    }
-    isBusy = false;
-  };
-}
-
-/** The track of a line of the table, as far as the line says it. */
-function trackOf(/** @type {any} */ line, /** @type {any} */ event) {
-  const own = scene.tracks.filter((track) => track.recording === line.recording);
-  const found = own.find((track) => track.name === event.track_name)
-    ?? own.find((track) => track.path[0] === `stream ${event.stream_class ?? 0}.${event.stream}`)
-    ?? own.find((track) => track.name === event.id) ?? (own.length === 1 ? own[0] : undefined);
-  return found ? keyOf(found) : "";
-}
-
-function copyTable() {
+export function copyTable() {
   const cell = (/** @type {string|null} */ text) => `"${(text ?? "").replaceAll('"', '""')}"`;
   const lines = [...panel.querySelectorAll("tr")].map((row) => [...row.children].map((of) => cell(of.textContent)).join(","));
   const text = lines.join("\n");
@@ -243,27 +134,55 @@ let statsJob = 0;
 
 async function stats() {
   const run = ++statsRun;
-  const area = view.area ?? { begin: view.begin, end: view.begin + BigInt(Math.ceil(view.span)) };
+  const area = scope();
   const span = Number(area.end - area.begin);
-  const ids = [...new Set(rows.flatMap((row) => row.tracks.map((track) => track.id)))].slice(0, 4096);
+  // Tracks that are moved have been elsewhere at that time.
+  /** @type {Map<bigint, Set<number>>} */
+  const byShift = new Map();
+  for (const row of rows) for (const track of row.tracks) {
+    if (row.kind === "group" && row.open) continue;
+    const shift = row.kind === "group" ? rows.find((of) => of.track === track)?.shift ?? 0n : row.shift;
+    const list = byShift.get(shift);
+    if (list) list.add(track.id);
+    else byShift.set(shift, new Set([track.id]));
+  }
   if (statsJob) ask("stop", { job: statsJob }).catch(() => {});
+  const before = { rows: 0, cut: false, lines: /** @type {any[]} */ ([]) };
+  const groups = [...byShift];
   try {
-    let answer = await ask("stats", { begin: String(area.begin), end: String(area.end), tracks: ids });
-    statsJob = answer.job;
-    for (let pause = 50; ; pause = Math.min(1000, pause * 1.6)) {
-      if (run !== statsRun || view.tab !== "stats") return;
-      showStats(answer, span, area);
-      if (answer.done) return;
-      await new Promise((done) => setTimeout(done, pause));
-      answer = await ask("stats", { job: answer.job });
+    for (const [at, [shift, ids]] of groups.entries()) {
+      let answer = await ask("stats", { begin: String(area.begin - shift), end: String(area.end - shift), tracks: [...ids].slice(0, 4096) });
+      statsJob = answer.job;
+      for (let pause = 50; ; pause = Math.min(1000, pause * 1.6)) {
+        if (run !== statsRun || view.tab !== "stats") return;
+        const sum = { rows: before.rows + answer.rows, cut: before.cut || answer.cut, lines: [...before.lines, ...answer.lines] };
+        if (answer.done) Object.assign(before, sum);
+        showStats({ ...sum, done: answer.done && at === groups.length - 1 }, span, area);
+        if (answer.done) break;
+        await new Promise((done) => setTimeout(done, pause));
+        answer = await ask("stats", { job: answer.job });
+      }
     }
+    if (!groups.length) showStats({ ...before, done: true }, span, area);
   } catch (error) {
     panel.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
   }
 }
 
+/** Goes to the next value of a field that is beyond the mean and some deviations, as g2's anomaly search does. */
+async function anomaly(/** @type {any} */ line, /** @type {any} */ field, /** @type {boolean} */ back) {
+  const path = field.name.split(".").map((/** @type {string} */ part) => `\`${part}\``).join(".");
+  const condition = `event.name == ${JSON.stringify(line.name)} and ${path} > ${field.mean + view.sigma * field.deviation}`;
+  if (view.search !== condition || view.mode !== "where" || !search.job) {
+    /** @type {HTMLSelectElement} */ (document.getElementById("mode")).value = "where";
+    /** @type {HTMLInputElement} */ (document.getElementById("text")).value = condition;
+    await actions.startSearch(condition, "where");
+  }
+  await actions.nextHit(back, line.track);
+}
+
 function showStats(/** @type {any} */ answer, /** @type {number} */ span, /** @type {any} */ area) {
-  const titles = ["event or slice", "track", "count", "rate /s", "field", "min", "mean", "p50", "p95", "p99", "max", "sum", ""];
+  const titles = ["event or slice", "track", "count", "rate /s", "field", "min", "mean", "p50", "p95", "p99", "max", "sum", `> mean + ${view.sigma} σ`];
   const head = titles.map((title, at) => make("th", title, { scope: "col", class: at > 1 && at !== 4 && at < 12 ? "number" : "" }));
   const body = make("tbody");
   const lines = [...answer.lines].sort((a, b) => b.count - a.count);
@@ -278,18 +197,15 @@ function showStats(/** @type {any} */ answer, /** @type {number} */ span, /** @t
       const about = field && !field.exact ? "≈" : "";
       const first = at === 0 ? [line.name ?? "?", track?.name.split("/").at(-1) ?? "", number(line.count), number(line.count / (span / 1e9), 4)] : ["", "", "", ""];
       const rest = field ? [field.name, value(field.min), value(field.mean), about + value(field.p50), about + value(field.p95), about + value(field.p99), value(field.max), value(field.sum)] : Array(8).fill("");
-      const row = make("tr", [...first, ...rest].map((text, column) => make("td", text, { class: column > 1 && column !== 4 ? "number" : "" })));
+      const row = make("tr", [...first, ...rest].map((text, column) => make("td", text, { class: column > 1 && column !== 4 ? "number" : "", dir: "auto" })));
       const last = make("td");
-      // g2's anomaly search: what lies beyond the mean and 2.5 deviations.
-      if (field && !isTime && field.deviation > 0 && track?.kind === "event") {
-        const limit = field.mean + 2.5 * field.deviation;
-        const find = button("> mean + 2.5 σ", () => {
-          const condition = `event.name == ${JSON.stringify(line.name)} and ${field.name} > ${limit}`;
-          /** @type {HTMLSelectElement} */ (document.getElementById("mode")).value = "where";
-          /** @type {HTMLInputElement} */ (document.getElementById("text")).value = condition;
-          actions.startSearch(condition, "where");
-        });
-        last.append(find);
+      if (field && !isTime && field.deviation > 0 && track?.kind === "event" && line.name !== null) {
+        const back = button("◂", () => anomaly(line, field, true));
+        const next = button("▸", () => anomaly(line, field, false));
+        back.setAttribute("aria-label", `Anomaly before: ${field.name}`);
+        next.setAttribute("aria-label", `Next anomaly: ${field.name}`);
+        next.title = `${field.name} > ${number(field.mean + view.sigma * field.deviation, 5)}`;
+        last.append(back, " ", next);
       }
       row.append(last);
       body.append(row);
@@ -297,11 +213,76 @@ function showStats(/** @type {any} */ answer, /** @type {number} */ span, /** @t
   }
   const state = answer.done ? "" : ` – ${number(answer.rows)} events so far…`;
   const what = view.area ? "Area" : "View";
+  const sigma = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "number", min: "0", max: "100", step: "0.5", id: "sigma" }));
+  sigma.value = String(view.sigma);
+  sigma.addEventListener("change", () => {
+    view.sigma = Math.min(1000, Math.max(0, Number(sigma.value) || 0));
+    remember();
+    showStats(answer, span, area);
+  });
   panel.replaceChildren(
-    make("div", [make("strong", `${what}: ${duration(span)}`), make("span", `from ${format(area.begin, view.zone, scene.begin)}${state}${answer.cut ? " (too many lines: some are left out)" : ""}`, { class: "soft" }), button("Copy as CSV", copyTable), button("Again", stats)], { class: "tools" }),
-    make("table", [make("thead", make("tr", head)), body]),
+    make("div", [
+      make("strong", `${what}: ${duration(span)}`), make("span", `from ${format(area.begin, view.zone, scene.begin)}${state}${answer.cut ? " (too many lines: some are left out)" : ""}`, { class: "soft" }),
+      button("Copy as CSV", copyTable), button("Again", stats), make("label", [make("span", "anomalies: σ × ", { class: "soft" }), sigma]),
+    ], { class: "tools" }),
+    make("table", [make("thead", make("tr", head)), body], { "aria-label": "Statistics" }),
   );
 }
+
+/** The event classes, which may be off, and what colours stand for. */
+function classes() {
+  const names = classNames();
+  const off = new Set(view.off);
+  const set = (/** @type {string[]} */ list) => {
+    view.off = list;
+    remember();
+    run();
+    classes();
+  };
+  const run = () => applyLens().catch((error) => tell(String(error.message ?? error)));
+  const scheme = /** @type {HTMLSelectElement} */ (make("select", undefined, { "aria-label": "Colour by" }));
+  const fields = /** @type {string[]} */ ([...new Set([fieldOfColour(), ...scene.info.recordings.flatMap((/** @type {any} */ of) => of.fields ?? [])])].filter((name) => name)).sort();
+  for (const [value, title] of [["class", "event class"], ["track", "track"], ["group", "recording"], ...fields.map((name) => [`field:${name}`, `field ${name}`])]) scheme.append(make("option", title, { value }));
+  scheme.value = view.colour;
+  scheme.addEventListener("change", () => (actions.colour(scheme.value), classes()));
+  const filter = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "search", placeholder: "Filter classes", "aria-label": "Filter classes" }));
+  const shown = () => names.filter((name) => name.toLowerCase().includes(filter.value.toLowerCase()));
+  const note = lens.key ? `${number(lens.count)} events${lens.cut ? " (the limit: some are left out)" : lens.done ? "" : "…"}` : "all events";
+  const list = make("div", undefined, { class: "checks" });
+  const fill = () => list.replaceChildren(...shown().slice(0, 2000).map((name) => {
+    const box = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "checkbox" }));
+    box.checked = !off.has(name);
+    box.addEventListener("change", () => set(box.checked ? view.off.filter((of) => of !== name) : [...view.off, name]));
+    return make("label", [box, make("span", ` ${name}`, { dir: "auto" })]);
+  }));
+  filter.addEventListener("input", fill);
+  const legend = make("div", undefined, { class: "tools" });
+  const chip = (/** @type {string} */ name, /** @type {string} */ ink) => {
+    const square = make("span", "■");
+    square.style.color = ink;
+    legend.append(make("span", [square, make("span", ` ${name}`, { dir: "auto" })]));
+  };
+  if (fieldOfColour()) lens.values.forEach((name, at) => chip(name, colourOfValue(at, "")));
+  else if (view.colour === "group") scene.info.recordings.slice(0, 60).forEach((/** @type {any} */ of, /** @type {number} */ at) => chip(of.path.split("/").at(-1), colour(at)));
+  else if (view.colour === "track") [...new Set(scene.tracks.map((track) => track.name.split("(")[0]))].slice(0, 60).forEach((name) => chip(name.split("/").at(-1) ?? name, colourOf(name)));
+  panel.replaceChildren(
+    make("div", [
+      filter, button("All", () => set(view.off.filter((name) => !shown().includes(name)))), button("None", () => set([...new Set([...view.off, ...shown()])])),
+      make("label", [make("span", "colour by ", { class: "soft" }), scheme]), make("span", note, { class: "soft", id: "lens" }),
+    ], { class: "tools" }),
+    legend, list,
+  );
+  fill();
+}
+
+let lensSeen = "";
+onChange(() => {
+  const key = `${lens.job} ${lens.count} ${lens.done} ${lens.values.length}`;
+  if (key === lensSeen) return;
+  lensSeen = key;
+  // Not while somebody types there.
+  if (view.tab === "classes" && !(panel.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement && document.activeElement.type === "search")) panels.refresh();
+});
 
 function health() {
   const parts = [];
@@ -433,6 +414,18 @@ export const dialogs = {
     ].map(([keys, name]) => make("li", [make("span", name), make("kbd", keys)]));
     dialog.setAttribute("aria-label", "Keys");
     dialog.replaceChildren(make("h3", "Keys"), make("ul", rows), make("h3", "Mouse and touch"), make("ul", mouse));
+    dialog.showModal();
+  },
+  /** Lets a person tick some of a list. @param {string} title @param {{name: string, on: boolean}[]} items @param {(name: string, on: boolean) => void} set */
+  checks(title, items, set) {
+    const list = make("div", items.slice(0, 1000).map((item) => {
+      const box = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "checkbox" }));
+      box.checked = item.on;
+      box.addEventListener("change", () => set(item.name, box.checked));
+      return make("label", [box, make("span", ` ${item.name}`, { dir: "auto" })]);
+    }), { class: "checks" });
+    dialog.setAttribute("aria-label", title);
+    dialog.replaceChildren(make("h3", title), list, button("Close", () => dialog.close()));
     dialog.showModal();
   },
   /** Asks for a text. @param {string} title @param {string} text @param {(text: string) => void} done */

@@ -1,10 +1,16 @@
 // What the page shows: the scene that the server describes, and the view, which is in the address and can be undone.
 
+import { later, lengthOf } from "./fold.js";
+import { duration } from "./time.js";
+
 /**
  * @typedef {{id: number, recording: number, path: string[], name: string, kind: string, unit: string|null, rows: number,
- *   values: number[]|null, depths: number, estimate: boolean}} Track
+ *   values: number[]|null, depths: number, estimate: boolean, first: string, last: string}} Track
+ * A line of a chart: of a database the archives of a source, of which the zoom chooses.
+ * @typedef {{label: string, averages: Track[], lows: Track[], highs: Track[]}} Line
+ * @typedef {{begin: bigint, end: bigint, mark: bigint, recordings: number[]}} Side a range of some recordings that is compared
  * @typedef {{kind: "group"|"track", key: string, label: string, title: string, depth: number, height: number, top: number,
- *   track?: Track, tracks: Track[], open?: boolean, recording: number, count?: number}} Row
+ *   track?: Track, tracks: Track[], open?: boolean, recording: number, count?: number, shift: bigint, lines?: Line[]}} Row
  */
 
 /** The view: everything that a link holds. */
@@ -29,6 +35,19 @@ export const view = {
   /** @type {bigint[]} */ marks: [],
   /** @type {{track: string, time: bigint, nth: number}|null} */ event: null,
   g2: false,
+  /** `class`, `track`, `group`, or `field:` and a name */ colour: "class",
+  /** @type {string[]} names of event classes that are not drawn */ off: [],
+  /** whether long times without events are folded */ fold: false,
+  /** @type {Set<string>} groups whose series are drawn in one chart */ charts: new Set(),
+  /** whether a database has a track for each archive */ archives: false,
+  /** @type {[string, bigint][]} by how much tracks (their keys) and recordings (`r` and the number) are moved */ slews: [],
+  /** @type {Side[]} */ sides: [],
+  /** whether the sides are drawn one below the other */ stacked: false,
+  /** deviations above the mean from which on a value is an anomaly */ sigma: 2.5,
+  /** whether a search tells upper from lower case */ exact: false,
+  /** @type {string[]} columns of the event table */ columns: [],
+  /** whether the event table follows the view */ tableFollows: true,
+  /** @type {Record<string, string>} what the analyses ask for */ asked: {},
   follow: false,
 };
 
@@ -111,13 +130,25 @@ export function layOut() {
     !filter || `${scene.info.recordings[track.recording].path} ${track.name} ${track.path.join(" ")}`.toLowerCase().includes(filter);
   /** @type {Row[]} */
   const list = [];
-  const add = (/** @type {any} */ row) => list.push({ tracks: [], title: row.label, ...row, top: 0 });
+  const add = (/** @type {any} */ row) => list.push({ tracks: [], title: row.label, shift: 0n, ...row, top: 0 });
+  let lane = "";
+  let laneShift = 0n;
   const addTrack = (/** @type {Track} */ track, /** @type {number} */ depth, prefix = "", label = "") =>
     add({
-      kind: "track", key: prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)),
+      kind: "track", key: lane + prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)),
       title: `${scene.info.recordings[track.recording].path}: ${track.name}`,
-      depth, height: heightOf(track), track, tracks: [track], recording: track.recording,
+      depth, height: heightOf(track), track, tracks: [track], recording: track.recording, shift: laneShift + slewOf(track),
+      lines: track.values && !track.depths ? [lineOf(track)] : undefined,
     });
+  const addChart = (/** @type {Line[]} */ lines, /** @type {number} */ depth, /** @type {string} */ key, /** @type {string} */ label) => {
+    const tracks = lines.flatMap((line) => [...line.averages, ...line.lows, ...line.highs]);
+    const track = lines[0].averages[0] ?? tracks[0];
+    add({
+      kind: "track", key: lane + key, label, title: `${scene.info.recordings[track.recording].path}: ${tracks.map((of) => of.name).join(", ")}`.slice(0, 500),
+      depth, height: Math.max(24, Math.round((lines.length > 1 ? 90 : 46) * view.scale)), track, tracks, recording: track.recording,
+      shift: laneShift + slewOf(track), lines,
+    });
+  };
   const pinned = view.pinned.map((key) => scene.byKey.get(key)).filter((track) => track !== undefined);
   if (pinned.length) {
     add({ kind: "group", key: "pinned", label: "Pinned", depth: 0, height: 22, open: true, recording: -1, count: pinned.length });
@@ -132,16 +163,34 @@ export function layOut() {
   };
   const tracks = scene.tracks.filter((track) => matches(track) && !view.hidden.has(keyOf(track)));
   const isMoved = view.raised.length + view.buried.length > 0;
-  for (let recording = 0; recording < (scene.info?.recordings.length ?? 0); recording++) {
-    const own = tracks.filter((track) => track.recording === recording);
-    if (filter && !own.length) continue;
-    if (isMoved) own.sort((a, b) => rank(a) - rank(b));
-    const info = scene.info.recordings[recording];
-    const key = `g${recording}`;
-    const open = !view.folded.has(key);
-    add({ kind: "group", key, label: shorten(info.path) || info.path, title: `${info.path}: ${info.what}`, depth: 0, height: 24, open, recording, tracks: own, count: own.length });
-    if (open) addTree(own, recording, add, addTrack);
-  }
+  /** @type {(Side|null)[]} */
+  const sides = view.stacked && view.sides.length > 1 ? view.sides : [null];
+  sides.forEach((side, at) => {
+    const name = side ? `${String.fromCharCode(65 + at)}  ` : "";
+    lane = side ? `${at}:` : "";
+    // Of what is compared, the marks are below each other.
+    laneShift = side ? view.sides[0].mark - side.mark : 0n;
+    for (let recording = 0; recording < (scene.info?.recordings.length ?? 0); recording++) {
+      if (side && !side.recordings.includes(recording)) continue;
+      const own = tracks.filter((track) => track.recording === recording);
+      if (filter && !own.length) continue;
+      if (isMoved) own.sort((a, b) => rank(a) - rank(b));
+      const info = scene.info.recordings[recording];
+      const key = `${lane}g${recording}`;
+      const open = !view.folded.has(key);
+      const moved = slew(`r${recording}`);
+      const label = name + (shorten(info.path) || info.path) + (moved ? `  ${moved > 0n ? "+" : "−"}${duration(Math.abs(Number(moved)))}` : "");
+      add({ kind: "group", key, label, title: `${info.path}: ${info.what}`, depth: 0, height: 24, open, recording, tracks: own, count: own.length });
+      if (!open) continue;
+      const lines = linesOf(own);
+      if (view.charts.has(key) && lines.length > 1) addChart(lines, 1, `${key}\u0002`, `${lines.length} series`);
+      else if (!view.archives && own.length && own.every((track) => track.path.length > 1 && track.path[0].startsWith("archive"))) {
+        for (const line of lines) addChart([line], 1, keyOf(line.averages[0] ?? line.highs[0] ?? line.lows[0]), line.label);
+      } else addTree(own, `${lane}g${recording}`, recording, add, addTrack, addChart);
+    }
+  });
+  const all = new Set(list.map((row) => row.shift));
+  isShifted = all.size > 1;
   let top = 0;
   for (const row of list) {
     row.top = top;
@@ -155,11 +204,44 @@ const leafName = (/** @type {Track} */ track) => {
   return inner && track.kind === "sample" ? track.path.at(-1) ?? track.name : shorten(track.name);
 };
 
+/** Whether some rows are moved in time against others. */
+export let isShifted = false;
+
+/** By how much a track or recording is moved. @param {string} key */
+export const slew = (key) => view.slews.find(([of]) => of === key)?.[1] ?? 0n;
+const slewOf = (/** @type {Track} */ track) => (view.slews.length ? slew(keyOf(track)) + slew(`r${track.recording}`) : 0n);
+
+const lineOf = (/** @type {Track} */ track) => ({ label: track.path.at(-1) === "value" ? track.path.at(-2) ?? track.name : track.path.at(-1) ?? track.name, averages: [track], lows: [], highs: [] });
+
+/** The series of some tracks: of a database one for each source, the finest archive first. @param {Track[]} tracks */
+function linesOf(tracks) {
+  /** @type {Map<string, Line>} */
+  const lines = new Map();
+  for (const track of tracks) {
+    if (!track.values || track.depths) continue;
+    const isArchive = track.path[0].startsWith("archive");
+    const key = isArchive ? track.path.slice(1).join("\u0001") : keyOf(track);
+    let line = lines.get(key);
+    if (!line) lines.set(key, (line = { ...lineOf(track), averages: [] }));
+    const rest = track.name.slice(track.path.at(-1)?.length ?? 0);
+    const list = !isArchive ? line.averages : /\bMIN\b/.test(rest) ? line.lows : /\bMAX\b/.test(rest) ? line.highs : line.averages;
+    list.push(track);
+  }
+  for (const line of lines.values()) {
+    if (!line.averages.length) [line.averages, line.highs] = [line.highs.length ? line.highs : line.lows, []];
+    for (const list of [line.averages, line.lows, line.highs]) list.sort((a, b) => stepOf(a) - stepOf(b));
+  }
+  return [...lines.values()];
+}
+
+/** How far apart the points of a series are, on average. @param {Track} track */
+export const stepOf = (track) => (track.rows > 1 ? Number(BigInt(track.last) - BigInt(track.first)) / (track.rows - 1) : Infinity);
+
 /** Adds the tracks of a recording, nested as their paths are. */
-function addTree(/** @type {Track[]} */ own, /** @type {number} */ recording, /** @type {(row: any) => void} */ add, /** @type {(track: Track, depth: number, prefix?: string, label?: string) => void} */ addTrack) {
+function addTree(/** @type {Track[]} */ own, /** @type {string} */ base, /** @type {number} */ recording, /** @type {(row: any) => void} */ add, /** @type {(track: Track, depth: number, prefix?: string, label?: string) => void} */ addTrack, /** @type {(lines: Line[], depth: number, key: string, label: string) => void} */ addChart) {
   /** @typedef {{key: string, part: string, track: Track|null, children: Map<string, any>, all: Track[]}} Node */
   const make = (/** @type {string} */ key, /** @type {string} */ part) => ({ key, part, track: null, children: new Map(), all: [] });
-  const root = /** @type {any} */ (make(`g${recording}`, ""));
+  const root = /** @type {any} */ (make(base, ""));
   for (const track of own) {
     let node = root;
     for (const part of track.path) {
@@ -188,6 +270,11 @@ function addTree(/** @type {Track[]} */ own, /** @type {number} */ recording, /*
       const label = child.track ? shorten(child.track.name) : tail && child.part.startsWith("archive") ? tail : child.part;
       add({ kind: "group", key: child.key, label, depth, height: 22, open, recording, tracks: child.all, count: child.all.length });
       if (!open) continue;
+      const lines = view.charts.has(child.key) ? linesOf(child.all) : [];
+      if (lines.length > 1) {
+        addChart(lines, depth + 1, `${child.key}\u0002`, `${lines.length} series`);
+        continue;
+      }
       if (child.track) addTrack(child.track, depth + 1);
       walk(child, depth + 1);
     }
@@ -195,20 +282,33 @@ function addTree(/** @type {Track[]} */ own, /** @type {number} */ recording, /*
   walk(root, 1);
 }
 
+/** From the first to the last event of all rows, wherever they are moved. */
+export function bounds() {
+  let { begin, end } = scene;
+  if (isShifted) for (const row of rows) {
+    if (!row.track || !row.shift) continue;
+    const [first, last] = [BigInt(row.track.first) + row.shift, BigInt(row.track.last) + row.shift];
+    if (first < begin) begin = first;
+    if (last > end) end = last;
+  }
+  return { begin, end };
+}
+
 /** Shows all of the recordings. */
 export function fitAll() {
-  const span = Number(scene.end - scene.begin);
+  const { begin, end } = bounds();
+  const span = lengthOf(begin, end);
   const room = Math.max(span * 0.02, 500);
-  setView(scene.begin - BigInt(Math.round(room)), span + 2 * room);
+  setView(begin - BigInt(Math.round(room)), span + 2 * room);
 }
 
 /** Shows a range of time. @param {bigint} begin @param {number} span */
 export function setView(begin, span) {
-  const all = Number(scene.end - scene.begin);
-  const most = Math.max(all * 1.5, 1e6);
+  const all = bounds();
+  const most = Math.max(Number(all.end - all.begin) * 1.5, 1e6);
   span = Math.min(Math.max(span, 20), most);
-  const low = scene.begin - BigInt(Math.round(span * 0.9));
-  const high = scene.end - BigInt(Math.round(span * 0.1));
+  const low = all.begin - BigInt(Math.round(span * 0.9));
+  const high = later(all.end, -span * 0.1);
   view.begin = begin < low ? low : begin > high ? (high < low ? low : high) : begin;
   view.span = span;
   remember();
@@ -243,15 +343,21 @@ export function read(text) {
     return false;
   }
   if (!other || typeof other !== "object") return false;
+  const isAsked = (/** @type {any} */ of) => of && typeof of === "object" && !Array.isArray(of) && !(of instanceof Set);
   const like = (/** @type {any} */ a, /** @type {any} */ b) =>
     typeof a === typeof b && Array.isArray(a) === Array.isArray(b) && a instanceof Set === b instanceof Set && a !== null;
   const isArea = (/** @type {any} */ of) => of === null || (of && typeof of.begin === "bigint" && typeof of.end === "bigint");
   const isEvent = (/** @type {any} */ of) => of === null || (of && typeof of.time === "bigint" && typeof of.track === "string");
   for (const key of /** @type {(keyof typeof view)[]} */ (Object.keys(view))) {
     const value = other[key];
-    const fits = key === "area" ? isArea(value) : key === "event" ? isEvent(value) : value !== undefined && like(value, view[key]);
+    const fits = key === "area" ? isArea(value) : key === "event" ? isEvent(value) : key === "asked" ? isAsked(value) : value !== undefined && like(value, view[key]);
     if (fits && !(typeof value === "number" && !Number.isFinite(value))) /** @type {any} */ (view)[key] = value;
   }
+  view.slews = view.slews.filter((of) => Array.isArray(of) && typeof of[0] === "string" && typeof of[1] === "bigint").slice(0, 1000);
+  view.sides = view.sides.filter((of) => of && [of.begin, of.end, of.mark].every((time) => typeof time === "bigint") && Array.isArray(of.recordings)).slice(0, 8);
+  for (const list of /** @type {string[][]} */ ([view.off, view.columns, view.pinned, view.raised, view.buried])) list.splice(0, list.length, ...list.filter((of) => typeof of === "string"));
+  view.asked = Object.fromEntries(Object.entries(view.asked).filter((of) => typeof of[1] === "string"));
+  view.sigma = Math.min(Math.max(view.sigma, 0), 1000);
   view.marks = view.marks.filter((mark) => typeof mark === "bigint").slice(-2);
   view.span = Math.max(view.span, 20);
   view.scale = Math.min(Math.max(view.scale, 0.25), 4);

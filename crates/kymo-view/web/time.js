@@ -55,12 +55,14 @@ export function format(time, zone, origin, digits = 9, date = true) {
 /**
  * Where the marks of a ruler are: at most so many, at round times.
  * @param {bigint} begin @param {number} span @param {number} most
+ * @param {number} given the step, if it is known
  */
-export function ticks(begin, span, most, zone = "utc", origin = 0n) {
+export function ticks(begin, span, most, zone = "utc", origin = 0n, given = 0) {
   const least = span / Math.max(1, most);
-  let step = 1;
+  let step = given || 1;
   const days = [1, 2, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000, 157680000, 315360000, 3153600000];
-  if (least > 1e9) step = (days.find((seconds) => seconds * 1e9 >= least) ?? days.at(-1) ?? 1) * 1e9;
+  if (given) step = given;
+  else if (least > 1e9) step = (days.find((seconds) => seconds * 1e9 >= least) ?? days.at(-1) ?? 1) * 1e9;
   else {
     step = 10 ** Math.ceil(Math.log10(Math.max(1, least)));
     if (step / 5 >= least && step >= 5) step /= 5;

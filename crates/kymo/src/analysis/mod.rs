@@ -8,9 +8,11 @@
 //! * [`States`]: how long it takes from one event to the next, by the track of the first.
 //! * [`Latency`]: how long it takes from a start to its end, as a histogram.
 //! * [`Profile`]: nested calls: time within each and without those that it calls.
+//! * [`CallTree`]: the same by what calls what, for flame graphs.
 //! * [`TrackStats`]: how many events of which class there are on which track.
 
 mod by_track;
+mod call_tree;
 mod events;
 mod histogram;
 mod latency;
@@ -25,6 +27,7 @@ mod text;
 mod tracks;
 
 pub use by_track::{ClassOnTrack, OnTrack, TrackStats};
+pub use call_tree::{CallNode, CallTree, CallTreeQuery};
 pub use events::{Error, EventPattern, UnknownEvent};
 pub use histogram::{Bucket, Histogram};
 pub use latency::{Latency, LatencyQuery, PairBy, Slow, Unmatched};

@@ -1,0 +1,365 @@
+// Flows, folded times, lenses, charts, the panels of an area, comparing and moving in time.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+const kymo = process.env.KYMO ?? join(root, "target/debug/kymo");
+const work = mkdtempSync(join(tmpdir(), "kymo-panels-"));
+/** @type {import("node:child_process").ChildProcess[]} */
+const servers = [];
+let browser;
+
+/** Starts the program, and returns the address that it prints. */
+function serve(...args) {
+  const server = spawn(kymo, ["view", "--no-open", "--no-cache", "--clock-gmt", ...args], { cwd: work, stdio: ["ignore", "pipe", "pipe"] });
+  servers.push(server);
+  return new Promise((done, failed) => {
+    let text = "";
+    server.stdout.on("data", (data) => {
+      text += data;
+      if (text.includes("\n")) done(text.trim());
+    });
+    server.on("exit", (code) => failed(new Error(`kymo ended with ${code}`)));
+  });
+}
+
+async function open(address, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.on("pageerror", (error) => assert.fail(error));
+  await page.goto(address);
+  await settled(page);
+  await page.focus("#tracks");
+  return page;
+}
+
+/** Waits until all is known and drawn. */
+const settled = async (page) => {
+  await page.waitForFunction(() => globalThis.kymo?.scene.whole && kymo.drawn.frames > 0 && !kymo.drawn.missing);
+  await page.waitForTimeout(350);
+};
+const look = (page, work, ...args) => page.evaluate(work, ...args);
+const act = (page, name) => look(page, (name) => kymo.ACTIONS.find((of) => of.name === name).run(), name);
+/** Selects an event of a track of the first recording. */
+const pick = async (page, track, ns) => {
+  await look(page, async ([track, ns]) => {
+    const of = kymo.scene.tracks.find((of) => of.name === track);
+    await kymo.actions.selectEvent(kymo.keyOf(of), kymo.scene.begin + BigInt(ns));
+  }, [track, ns]);
+  await page.waitForFunction((ns) => kymo.view.event?.time === kymo.scene.begin + BigInt(ns), ns);
+};
+
+const HOSTILE = "<b onmouseover=alert(1)>\u202e`\"'\\\n";
+
+/** Frames on one thread that post jobs to another one, and a pause of two seconds in the middle. */
+function app(name, factor) {
+  const events = [
+    { ph: "M", name: "thread_name", pid: 1, tid: 2, args: { name: "main" } },
+    { ph: "M", name: "thread_name", pid: 1, tid: 3, args: { name: "worker" } },
+  ];
+  for (let at = 0; at < 100; at++) {
+    const ts = at * 200 + (at < 50 ? 0 : 2e6);
+    events.push({ ph: "X", pid: 1, tid: 2, ts, dur: 100 * factor, name: "frame" }, { ph: "X", pid: 1, tid: 2, ts: ts + 5, dur: 40, name: "layout" });
+    events.push({ ph: "X", pid: 1, tid: 3, ts: ts + 30, dur: 50, name: `job ${at % 3}` });
+    events.push({ ph: "s", pid: 1, tid: 2, ts: ts + 6, id: at, name: "post", cat: "f" }, { ph: "f", bp: "e", pid: 1, tid: 3, ts: ts + 31, id: at, name: "post", cat: "f" });
+    events.push({ ph: "i", pid: 1, tid: at % 2 ? 2 : 3, ts: ts + 3, name: "tick", s: "t", args: { round: at % 5, size: at === 70 ? 9999 : 100 + (at % 9), text: at ? "Plain" : HOSTILE } });
+    events.push({ ph: "C", pid: 1, name: "memory", ts, args: { used: 50 + (at % 9), free: 30 } });
+  }
+  writeFileSync(join(work, name), JSON.stringify({ traceEvents: events }));
+}
+
+before(async () => {
+  cpSync(join(root, "examples/lttng-small"), join(work, "trace"), { recursive: true });
+  cpSync(join(root, "fuzz/corpus/cpel/le_basic"), join(work, "log.cpel"));
+  app("app.json", 1);
+  app("slow.json", 1.5);
+  const updates = Array.from({ length: 1000 }, (_, at) => `${1000000020 + at * 60}:${at % 50}:${at}`);
+  const archives = ["RRA:AVERAGE:0.5:1:200", "RRA:AVERAGE:0.5:10:200", "RRA:MIN:0.5:10:200", "RRA:MAX:0.5:10:200"];
+  const database = join(work, "load.rrd");
+  for (const words of [["create", database, "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "DS:w:GAUGE:120:U:U", ...archives], ["update", database, ...updates]]) {
+    assert.equal(spawnSync(kymo, ["rrd", ...words]).status, 0);
+  }
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  for (const server of servers) server.kill();
+  rmSync(work, { recursive: true });
+});
+
+test("flows are arrows that brackets follow", async () => {
+  const page = await open(await serve("app.json"));
+  await look(page, () => kymo.actions.fit(kymo.scene.begin, kymo.scene.begin + 1000000n));
+  await pick(page, "main", 206000);
+  await page.waitForFunction(() => kymo.drawn.flows === 1);
+  await page.keyboard.press("]");
+  await page.waitForFunction(() => kymo.view.event.time === kymo.scene.begin + 231000n);
+  assert.match(await look(page, () => kymo.scene.byKey.get(kymo.view.event.track).name), /worker/);
+  await page.keyboard.press("[");
+  await page.waitForFunction(() => kymo.view.event.time === kymo.scene.begin + 206000n);
+  await page.close();
+});
+
+test("the value of a field is followed and chased", async () => {
+  const page = await open(await serve("app.json"));
+  await look(page, () => kymo.actions.fit(kymo.scene.begin, kymo.scene.begin + 4000000n));
+  await pick(page, "main", 203000);
+  await page.waitForSelector("#panel .details");
+  const row = page.locator("#panel tr", { has: page.locator("th", { hasText: /^round$/ }) });
+  await row.getByRole("button", { name: "follow" }).or(row.locator("button", { hasText: "follow" })).first().click();
+  await page.waitForFunction(() => kymo.drawn.flows > 2);
+  // Odd and even rounds are on different threads: of five values, each comes to both.
+  const stops = await look(page, () => kymo.flows.list[0].map(([track, time]) => [track, Number(time - kymo.scene.begin) % 1000000]));
+  assert.ok(stops.length === 20 && new Set(stops.map((of) => of[0])).size === 2, JSON.stringify(stops));
+  await row.locator("button", { hasText: "chase" }).click();
+  await page.waitForFunction(() => kymo.view.raised.length === 2);
+  await page.keyboard.press("Shift+C");
+  assert.deepEqual(await look(page, () => kymo.view.raised), []);
+  await page.close();
+});
+
+test("times without events are folded, and found again", async () => {
+  const page = await open(await serve("app.json"));
+  const wide = await look(page, () => kymo.view.span);
+  await page.keyboard.press("v");
+  await page.waitForFunction(() => kymo.view.fold && kymo.drawn.folds === 1);
+  await settled(page);
+  const folded = await look(page, () => ({ span: kymo.view.span, slices: kymo.drawn.slices }));
+  assert.ok(folded.span < wide / 5 && folded.slices > 100, JSON.stringify(folded));
+  // Both halves are drawn: left and right of the fold.
+  const painted = await look(page, () => {
+    const canvas = document.getElementById("tracks");
+    const row = kymo.rows().find((row) => row.track?.name === "main");
+    const ratio = canvas.width / canvas.clientWidth;
+    const pixels = canvas.getContext("2d").getImageData(0, Math.round((row.top + 8) * ratio), canvas.width, 1).data;
+    const halves = [0, 0];
+    for (let x = 0; x < canvas.width; x++) if (pixels[x * 4 + 3] > 200 && Math.abs(pixels[x * 4] - pixels[x * 4 + 2]) > 60) halves[x < canvas.width / 2 ? 0 : 1]++;
+    return halves;
+  });
+  assert.ok(painted[0] > 20 && painted[1] > 20, painted.join());
+  await page.waitForTimeout(400);
+  await page.keyboard.press("Control+z");
+  assert.equal(await look(page, () => kymo.view.fold), false);
+  await page.close();
+});
+
+test("classes are hidden, and colours follow a field", async () => {
+  const page = await open(await serve("app.json"));
+  await look(page, () => kymo.actions.fit(kymo.scene.begin, kymo.scene.begin + 1000000n));
+  await settled(page);
+  const all = await look(page, () => kymo.drawn.slices);
+  await page.keyboard.press("9");
+  await page.locator(".checks label", { hasText: "frame" }).locator("input").uncheck();
+  await page.waitForFunction((all) => kymo.lens.done && kymo.lens.job && kymo.drawn.slices > 0 && kymo.drawn.slices < all, all);
+  assert.equal(await look(page, () => kymo.lens.count > 0 && kymo.view.off.join()), "frame");
+  await page.selectOption("select[aria-label='Colour by']", "field:round");
+  await page.waitForFunction(() => kymo.lens.done && kymo.lens.values.length === 5);
+  await page.getByRole("button", { name: "All", exact: true }).click();
+  await page.selectOption("select[aria-label='Colour by']", "class");
+  await page.waitForFunction((all) => !kymo.lens.job && kymo.drawn.slices === all, all);
+  await page.close();
+});
+
+test("a database has a line for each source, in the resolution of the view, or all in one chart", async () => {
+  const page = await open(await serve("load.rrd"));
+  const names = () => look(page, () => kymo.rows().filter((row) => row.track).map((row) => row.label));
+  assert.deepEqual(await names(), ["v", "w"]);
+  const coarse = await look(page, () => kymo.drawn.bins);
+  // The fine archive begins later: what is before it is of the coarse one.
+  assert.ok((await look(page, () => kymo.drawn.lines)) === 4);
+  await page.keyboard.press("Shift+O");
+  await page.waitForFunction(() => kymo.rows().filter((row) => row.track).length === 8);
+  await page.keyboard.press("Shift+O");
+  await look(page, () => kymo.actions.select(kymo.rows()[0].key));
+  await page.keyboard.press("o");
+  await settled(page);
+  assert.deepEqual(await names(), ["2 series"]);
+  assert.ok((await look(page, () => kymo.drawn.lines)) === 4 && coarse > 0);
+  await page.close();
+});
+
+test("latencies have percentiles, a histogram, and worst cases that show their place", async () => {
+  const page = await open(await serve("app.json"));
+  await page.keyboard.press("6");
+  await page.waitForSelector("#worst button");
+  const text = await page.textContent("#panel");
+  assert.match(text, /p99.9/);
+  assert.match(text, /≥ 50 µs/);
+  const span = await look(page, () => kymo.view.span);
+  await page.locator("#worst button").first().click();
+  await page.waitForFunction((span) => kymo.view.span < span / 100 && kymo.view.event, span);
+  await page.fill("input[aria-label='start']", "post");
+  await page.press("input[aria-label='start']", "Enter");
+  await page.waitForSelector("#panel .bad");
+  assert.match(await page.textContent("#panel .bad"), /both the start and the end/);
+  await page.selectOption("select[aria-label='What to measure']", "states");
+  await page.fill("input[aria-label='state begins with']", "tick");
+  await page.press("input[aria-label='state begins with']", "Enter");
+  await page.waitForFunction(() => /states/.test(document.getElementById("panel").textContent));
+  await page.close();
+});
+
+test("a profile is a flame graph that the keyboard zooms", async () => {
+  const page = await open(await serve("app.json"));
+  await page.keyboard.press("7");
+  await page.waitForFunction(() => kymo.flame.boxes === 6);
+  assert.match(await page.textContent("table[aria-label=Profile]"), /frame1006 ms/);
+  await page.focus("canvas.flame");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => kymo.flame.zoomed === "frame" && kymo.flame.boxes === 3);
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => kymo.flame.boxes === 6);
+  await page.close();
+});
+
+test("anomalies are found per track, for any k", async () => {
+  const page = await open(await serve("app.json"));
+  await page.keyboard.press("3");
+  await page.waitForSelector("#sigma");
+  await page.waitForSelector("[aria-label='Next anomaly: size']");
+  await page.fill("#sigma", "3");
+  await page.press("#sigma", "Enter");
+  // The one of 9,999 is on the other thread than the first line's.
+  await page.locator("tr", { hasText: "9 999" }).locator("[aria-label='Next anomaly: size']").click();
+  await page.waitForFunction(() => kymo.search.done && kymo.view.event);
+  assert.equal(await look(page, () => Number(kymo.view.event.time - kymo.scene.begin)), (70 * 200 + 2e6 + 3) * 1000);
+  assert.equal(await look(page, () => kymo.search.count), 1);
+  await page.close();
+});
+
+test("the table has columns of choice, follows the view, and leads it", async () => {
+  const page = await open(await serve("app.json"));
+  await page.keyboard.press("2");
+  await page.waitForSelector("#panel tbody tr");
+  await page.getByRole("button", { name: "Columns…" }).click();
+  await page.locator("dialog label", { hasText: "size" }).locator("input").check();
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => [...document.querySelectorAll("#panel th")].some((of) => of.textContent === "size"));
+  await page.waitForTimeout(700);
+  await look(page, () => kymo.actions.fit(kymo.scene.end - 2000000n, kymo.scene.end));
+  await page.waitForFunction(() => {
+    const first = document.querySelector("#panel tbody tr:nth-child(105) td")?.textContent ?? "";
+    return first.startsWith("+2.0");
+  });
+  await page.waitForTimeout(1000);
+  const begin = await look(page, () => String(kymo.view.begin));
+  await page.evaluate(() => (document.getElementById("panel").scrollTop = 0));
+  await page.waitForFunction((begin) => String(kymo.view.begin) !== begin, begin);
+  await page.close();
+});
+
+test("details have types and places", async () => {
+  const page = await open(await serve("trace"));
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press(".");
+  await page.waitForFunction(() => /^byte \d+/.test(document.getElementById("place")?.textContent ?? ""));
+  assert.match(await page.textContent("#panel"), /(unsigned|signed) integer, \d+ bits/);
+  await page.close();
+});
+
+test("recordings are compared, stacked and as differences", async () => {
+  const page = await open(await serve("app.json", "slow.json"));
+  await act(page, "Compare the recordings");
+  await settled(page);
+  const labels = await look(page, () => kymo.rows().filter((row) => row.depth === 0).map((row) => row.label));
+  assert.deepEqual(labels, ["A  app.json", "B  slow.json"]);
+  await page.selectOption("#compare-what", "latency");
+  await page.waitForSelector("#differences");
+  assert.match(await page.textContent("#differences"), /max100 µs150 µs\+50 µs\s+\+50.0 %/);
+  await page.selectOption("#compare-what", "profile");
+  await page.waitForFunction(() => kymo.flame.boxes > 4 && document.querySelector("#differences"));
+  assert.match(await page.textContent("#differences"), /frame5.945 ms10.895 ms\+4.95 ms/);
+  await page.selectOption("#compare-what", "stats");
+  await page.waitForFunction(() => /duration: mean/.test(document.querySelector("#differences")?.textContent ?? ""));
+  await page.focus("#tracks");
+  await page.keyboard.press("y");
+  assert.equal(await look(page, () => kymo.view.stacked), false);
+  await page.close();
+});
+
+test("two areas of a recording are drawn below each other at their marks", async () => {
+  const page = await open(await serve("app.json"));
+  for (const from of [0n, 2010000000n]) {
+    await look(page, (from) => kymo.actions.area(kymo.scene.begin + BigInt(from), kymo.scene.begin + BigInt(from) + 5000000n), String(from));
+    await page.focus("#tracks");
+    await page.keyboard.press("j");
+  }
+  assert.equal(await look(page, () => kymo.view.sides.length), 2);
+  await page.focus("#tracks");
+  await page.keyboard.press("y");
+  await settled(page);
+  const shifts = await look(page, () => [...new Set(kymo.rows().filter((row) => row.track).map((row) => String(row.shift)))]);
+  assert.deepEqual(shifts, ["0", "-2010000000"]);
+  assert.ok((await look(page, () => kymo.drawn.slices)) > 100);
+  await page.close();
+});
+
+test("a recording is moved by the marks, and back", async () => {
+  const page = await open(await serve("app.json", "slow.json"));
+  await look(page, () => {
+    kymo.view.marks = [kymo.scene.begin, kymo.scene.begin + 1500000000n];
+    kymo.actions.select(kymo.rows().find((row) => row.label.includes("slow")).key);
+  });
+  await page.keyboard.press("e");
+  await page.waitForFunction(() => kymo.rows().some((row) => row.shift === 1500000000n));
+  assert.match(await page.textContent("#status"), /--offset slow.json=1.500000000s/);
+  await page.waitForTimeout(400);
+  await page.keyboard.press("Control+z");
+  assert.ok(await look(page, () => kymo.rows().every((row) => row.shift === 0n)));
+  await page.close();
+  // It is what the option does.
+  const moved = spawnSync(kymo, ["print", "--offset", "slow.json=1.500000000s", "slow.json"], { cwd: work, encoding: "utf8" });
+  assert.equal(moved.status, 0, moved.stderr);
+});
+
+test("lower case finds upper case, unless case is exact", async () => {
+  const page = await open(await serve("app.json"));
+  const count = async (text) => {
+    await page.fill("#text", text);
+    await page.press("#text", "Enter");
+    await page.waitForFunction((text) => kymo.view.search === text && kymo.search.done && kymo.search.job, text);
+    return look(page, () => kymo.search.count);
+  };
+  assert.equal(await count("plain"), 99);
+  assert.equal(await count("Plain"), 99);
+  assert.equal(await count("PLAIN"), 0);
+  await act(page, "Search tells upper from lower case");
+  assert.equal(await count("plain "), 0);
+  await page.close();
+});
+
+test("hostile values change nothing but their label", async () => {
+  const page = await open(await serve("app.json"));
+  await pick(page, "worker", 3000);
+  await page.waitForSelector("#panel .details");
+  const row = page.locator("#panel tr", { has: page.locator("th", { hasText: /^text$/ }) });
+  await row.locator("button", { hasText: "follow" }).click();
+  await page.waitForFunction(() => /1 events/.test(document.getElementById("status").textContent));
+  assert.equal(await page.locator("#panel b").count(), 0);
+  await page.close();
+});
+
+test("a view of a link that is not right is no harm", async () => {
+  const address = await serve("app.json");
+  const state = { sides: [1, { begin: "x" }], slews: [["a", 1]], off: [1, "frame"], asked: { start: 5 }, colour: "field:`", columns: [{}], sigma: 1e99, stacked: true, fold: true };
+  const page = await open(`${address}#${encodeURIComponent(JSON.stringify(state))}`);
+  assert.deepEqual(await look(page, () => [kymo.view.sides.length, kymo.view.slews.length, kymo.view.off.join(), kymo.view.columns.length]), [0, 0, "frame", 0]);
+  for (const key of ["6", "7", "8", "9", "2", "3"]) {
+    await page.keyboard.press(key);
+    await page.waitForTimeout(200);
+  }
+  await page.close();
+});

@@ -1,0 +1,170 @@
+// Latencies and states of the area: how often which length, percentiles, the worst cases.
+
+import { actions, tell } from "./actions.js";
+import { ask } from "./data.js";
+import { viewEnd } from "./draw.js";
+import { classNames } from "./lens.js";
+import { button, copyTable, make, panel } from "./panels.js";
+import { changed, keyOf, remember, rows, scene, setView, view } from "./state.js";
+import { duration, format, number } from "./time.js";
+
+/** The range that panels look at: the area, or else the view. */
+export const scope = () => view.area ?? { begin: view.begin, end: viewEnd() };
+
+/** The recordings of which something is shown. */
+export const shownRecordings = () => [...new Set(rows.flatMap((row) => row.tracks.map((track) => track.recording)))].sort((a, b) => a - b);
+
+/**
+ * Runs an analysis on the server. `isWanted` says whether somebody waits for it still.
+ * @param {any} request @param {() => boolean} isWanted @param {(share: number) => void} [progress]
+ */
+export async function analyse(request, isWanted, progress) {
+  let answer = await ask("analysis", request);
+  for (let pause = 40; !answer.done; pause = Math.min(800, pause * 1.5)) {
+    if (!isWanted()) {
+      ask("stop", { job: answer.job }).catch(() => {});
+      return null;
+    }
+    progress?.(answer.bytes / Math.max(1, scene.info.bytes));
+    await new Promise((done) => setTimeout(done, pause));
+    answer = await ask("analysis", { job: answer.job });
+  }
+  return isWanted() ? answer.answer : null;
+}
+
+/** A request with what a form asks for. @param {string} kind @param {{begin: bigint, end: bigint}} range @param {number[]} recordings */
+export function requestOf(kind, range, recordings) {
+  const { start = "", end = "", key = "", track = "" } = view.asked;
+  const events = kind === "states" ? { start: view.asked.state ?? "" } : { start, end_event: end };
+  return { kind, begin: String(range.begin), end: String(range.end), recordings, ...events, key: kind === "states" ? view.asked.per ?? "" : key, track, worst: 50 };
+}
+
+let lists = 0;
+/**
+ * A text field of a form, which the view keeps. @param {string} name @param {string} label @param {string} hint
+ * @param {() => void} act @param {string[]} [choices]
+ */
+export function field(name, label, hint, act, choices) {
+  const input = /** @type {HTMLInputElement} */ (make("input", undefined, { placeholder: hint, "aria-label": label, autocomplete: "off", spellcheck: "false", size: "16" }));
+  input.value = view.asked[name] ?? "";
+  input.addEventListener("change", () => {
+    view.asked = { ...view.asked, [name]: input.value };
+    remember();
+    act();
+  });
+  const parts = [make("span", `${label} `, { class: "soft" }), input];
+  if (choices) {
+    const list = make("datalist", choices.slice(0, 500).map((choice) => make("option", undefined, { value: choice })), { id: `choices-${++lists}` });
+    input.setAttribute("list", list.id);
+    parts.push(list);
+  }
+  return make("label", parts);
+}
+
+/** The names of fields. */
+export const pairFields = (/** @type {() => void} */ act) => [
+  field("start", "start", "own slices", act, classNames()), field("end", "end", "own slices", act, classNames()),
+  field("key", "pair by", "track", act), field("track", "tracks by", "recording's own", act),
+];
+
+/** What is analysed, in words. */
+export const about = (/** @type {{begin: bigint, end: bigint}} */ range) =>
+  make("span", [make("strong", view.area ? "Area " : "View "), make("span", `${duration(Number(range.end - range.begin))} from ${format(range.begin, view.zone, scene.begin)}`, { class: "soft" })]);
+
+/** Shows a problem in place of a result. @param {HTMLElement} into @param {unknown} error */
+export const problem = (into, error) => into.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
+
+/** The track that an analysis names. @param {{recording: string|null, number: number|null, name: string}} of */
+export function trackBy(of) {
+  const own = scene.tracks.filter((track) => of.recording === null || scene.info.recordings[track.recording].path === of.recording);
+  return own.find((track) => track.name === of.name) ?? own.find((track) => of.number !== null && track.path[0] === String(of.number))
+    ?? own.find((track) => track.name.endsWith(of.name) && of.name) ?? null;
+}
+
+/** Shows a case in the time line. @param {bigint} begin @param {bigint} end @param {import("./state.js").Track|null} track */
+export function jump(begin, end, track) {
+  const span = Math.max(Number(end - begin) * 1.6, 100);
+  setView(begin - BigInt(Math.round(span * 0.18)), span);
+  view.marks = [begin, end];
+  if (track) actions.selectEvent(keyOf(track), begin);
+  changed();
+}
+
+let run = 0;
+
+export async function showLatency() {
+  const own = ++run;
+  const isStates = view.asked.what === "states";
+  const range = scope();
+  const result = make("div", make("p", "…", { class: "soft" }));
+  const kind = /** @type {HTMLSelectElement} */ (make("select", [["latency", "latency"], ["states", "states"]].map(([value, title]) => make("option", title, { value })), { "aria-label": "What to measure" }));
+  kind.value = isStates ? "states" : "latency";
+  kind.addEventListener("change", () => ((view.asked = { ...view.asked, what: kind.value }), remember(), showLatency()));
+  const again = () => showLatency();
+  const fields = isStates
+    ? [field("state", "state begins with", "event name", again, classNames()), field("per", "per", "all together", again), field("track", "tracks by", "recording's own", again)]
+    : pairFields(again);
+  panel.replaceChildren(make("div", [kind, ...fields, about(range), button("Again", again), button("Copy as CSV", copyTable)], { class: "tools" }), result);
+  if (isStates && !view.asked.state) return result.replaceChildren(make("p", "Name the event that begins a state: the one before ends there.", { class: "soft" }));
+  try {
+    const isWanted = () => own === run && view.tab === "latency";
+    const answer = await analyse(requestOf(isStates ? "states" : "latency", range, shownRecordings()), isWanted, (share) => (result.textContent = `${Math.min(99, Math.round(share * 100))} % read…`));
+    if (answer) isStates ? states(result, answer) : latency(result, answer);
+  } catch (error) {
+    if (own === run) problem(result, error);
+  }
+}
+
+const cell = (/** @type {string} */ text, isNumber = true) => make("td", text, { class: isNumber ? "number" : "", dir: "auto" });
+const time = (/** @type {number|null} */ ns) => (ns === null || ns === undefined ? "–" : duration(ns));
+
+/** Bars of a histogram. @param {[number, number, number][]} ranges from, to and count */
+export function bars(ranges) {
+  const most = Math.max(1, ...ranges.map((range) => range[2]));
+  const total = ranges.reduce((sum, range) => sum + range[2], 0);
+  const rows = ranges.map(([from, , count]) => {
+    const bar = make("div", undefined, { class: "bar" });
+    bar.style.width = `${count ? Math.max(0.5, (count / most) * 100) : 0}%`;
+    return make("tr", [cell(`≥ ${duration(from)}`), make("td", bar, { class: "bars" }), cell(number(count)), cell(`${((100 * count) / Math.max(1, total)).toFixed(1)} %`)]);
+  });
+  return make("table", make("tbody", rows), { class: "histogram", "aria-label": "Histogram" });
+}
+
+/** @param {HTMLElement} into @param {any} of */
+function latency(into, of) {
+  const facts = make("dl");
+  const add = (/** @type {string} */ name, /** @type {string} */ value) => facts.append(make("dt", name), make("dd", value));
+  add("pairs", number(of.pairs));
+  if (of.unmatched_starts) add("starts without an end", number(of.unmatched_starts));
+  if (of.unmatched_ends) add("ends without a start", number(of.unmatched_ends));
+  if (of.backwards) add("left out, time went back", number(of.backwards));
+  if (of.pairs) for (const key of ["mean", "deviation", "min", "p50", "p90", "p99", "p99.9", "max"]) add(key, time(of[key]));
+  const head = ["latency", "start", "end", "track", "what"].map((title, at) => make("th", title, { scope: "col", class: at ? "" : "number" }));
+  const worst = of.worst.map((/** @type {any} */ slow) => {
+    const [begin, end] = [BigInt(slow.start), BigInt(slow.end)];
+    const where = slow.track.name === slow.end_track.name ? slow.track.name : `${slow.track.name} → ${slow.end_track.name}`;
+    const go = button(format(begin, view.zone, scene.begin), () => jump(begin, end, trackBy(slow.track)));
+    return make("tr", [cell(time(slow.nanos)), make("td", go), cell(format(end, view.zone, scene.begin), false), cell(where, false), cell(slow.key, false)]);
+  });
+  into.replaceChildren(make("div", [
+    make("div", [make("h3", "Latency"), facts]), make("div", [make("h3", "How often"), bars(of.histogram)]),
+    make("div", [make("h3", "Worst"), make("table", [make("thead", make("tr", head)), make("tbody", worst)], { id: "worst" })]),
+  ], { class: "columns" }));
+  if (!of.pairs) into.prepend(make("p", "No start has its end in the area.", { class: "soft" }));
+}
+
+/** @param {HTMLElement} into @param {any} of */
+function states(into, of) {
+  const total = of.tracks.reduce((/** @type {number} */ sum, /** @type {any} */ track) => sum + track.total, 0);
+  const head = ["track", "states", "total", "share", "mean", "deviation", "min", "max"].map((title, at) => make("th", title, { scope: "col", class: at ? "number" : "" }));
+  const lines = of.tracks.slice(0, 2000).map((/** @type {any} */ line) => {
+    const track = trackBy(line.track);
+    const name = track ? make("td", button(line.track.name || "–", () => actions.showTrack(keyOf(track)))) : cell(line.track.name || "–", false);
+    return make("tr", [name, cell(number(line.count)), cell(time(line.total)), cell(`${((100 * line.total) / Math.max(1, total)).toFixed(1)} %`), cell(time(line.mean)), cell(time(line.deviation)), cell(time(line.min)), cell(time(line.max))]);
+  });
+  into.replaceChildren(
+    make("p", `${number(of.count)} states, ${time(of.total)} together; ${number(of.open)} open at the end`, { class: "soft" }),
+    make("table", [make("thead", make("tr", head)), make("tbody", lines)]),
+  );
+  if (!of.tracks.length) tell("No state ends in the area");
+}

@@ -1,0 +1,95 @@
+// The selected event: its fields with their types, where it lies in its file, and what can be done with a value.
+
+import { actions, tell } from "./actions.js";
+import { ask } from "./data.js";
+import { chaseBy, conditionOf, follow } from "./flows.js";
+import { button, copy, make, nameOf, panel, readLine, words } from "./panels.js";
+import { changed, remember, scene, view } from "./state.js";
+import { format } from "./time.js";
+
+let run = 0;
+
+const attempt = (/** @type {() => Promise<unknown>} */ work) => () => work().catch((error) => tell(String(error.message ?? error)));
+
+/** A path as a word of a shell. @param {string} path */
+export const shellWord = (path) => (/^[\w./+:@%=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
+
+/** Nanoseconds as seconds, as options take them. @param {bigint} time */
+export function seconds(time) {
+  const size = time < 0n ? -time : time;
+  return `${time < 0n ? "-" : ""}${size / 1000000000n}.${String(size % 1000000000n).padStart(9, "0")}`;
+}
+
+/** @param {any} line @param {import("./state.js").Track|undefined} track */
+export async function showDetails(line, track) {
+  const own = ++run;
+  const event = readLine(line.json);
+  const body = make("tbody");
+  /** @type {Map<string, HTMLElement>} */
+  const types = new Map();
+  const add = (/** @type {string} */ name, /** @type {any} */ value, /** @type {any} */ raw = undefined, path = name) => {
+    const type = make("td", "", { class: "soft" });
+    types.set(path, type);
+    const tools = make("td", undefined, { class: "fields" });
+    if (raw !== undefined && raw !== null && typeof raw !== "object") {
+      const condition = conditionOf(path, raw);
+      const tool = (/** @type {string} */ sign, /** @type {string} */ title, /** @type {() => void} */ act) => {
+        const element = button(sign, act);
+        element.title = title;
+        element.setAttribute("aria-label", `${title}: ${path}`);
+        tools.append(element);
+      };
+      tool("follow", `Arrows along ${condition}`, attempt(() => follow(condition)));
+      tool("chase", `Order tracks by ${condition}`, attempt(() => chaseBy(condition)));
+      tool("colour", `Colour events by ${path}`, () => actions.colour(`field:${path.split(".")[0]}`));
+      tool("column", `Show ${path} as a column of the event table`, () => {
+        view.columns = view.columns.includes(path) ? view.columns.filter((of) => of !== path) : [...view.columns, path];
+        remember();
+        tell(view.columns.includes(path) ? `${path} is a column of the table` : `${path} is no column any more`);
+      });
+    }
+    const shown = make("td", words(value), { class: "value", dir: "auto" });
+    body.append(make("tr", [make("th", name, { scope: "row", dir: "auto" }), shown, type, tools]));
+  };
+  const HEAD = new Set(["timestamp", "recording", "kind", "schema", "trace", "stream_class", "stream", "event", "event_class", "archive", "archive_index"]);
+  const walk = (/** @type {any} */ of, /** @type {string} */ prefix, isField = false) => {
+    for (const [key, value] of Object.entries(of)) {
+      const isObject = value && typeof value === "object" && !Array.isArray(value);
+      const path = isField ? prefix.replace(/^(common_context|specific_context|packet_context)\./, "") + key : key;
+      if (isObject && !("value" in value)) walk(value, `${prefix}${key}.`, true);
+      else if (isObject) add(prefix + key, `${value.value}  ${(value.labels ?? value.flags ?? []).join(" | ")}`, value.value, path);
+      else if (!isField && key === "timestamp") add("timestamp", `${format(BigInt(value), view.zone, scene.begin)}   (${value} ns)`);
+      else add(prefix + key, value, isField || !HEAD.has(key) ? value : undefined, path);
+    }
+  };
+  // What the event says comes first.
+  const { payload, specific_context, common_context, packet_context, ...rest } = event;
+  const { timestamp, ...head } = rest;
+  walk({ timestamp }, "");
+  for (const [name, scope] of Object.entries({ payload, specific_context, common_context, packet_context })) if (scope && typeof scope === "object") walk(scope, name === "payload" ? "" : `${name}.`, true);
+  walk(head, "");
+  const path = String(event.recording);
+  const time = seconds(BigInt(line.time));
+  const command = `kymo print --begin ${time} --end ${time} --format json ${shellWord(path)}`;
+  const step = (/** @type {number} */ way) => actions.selectEvent(view.event?.track ?? "", view.event?.time ?? 0n, way, view.event?.nth ?? 0);
+  const place = make("div", "", { class: "soft", id: "place" });
+  panel.replaceChildren(
+    make("div", [
+      make("strong", nameOf(event), { dir: "auto" }), make("span", `on ${track?.name ?? ""}`, { class: "soft" }),
+      button("◂ ,", () => step(-1)), button(". ▸", () => step(1)),
+      button("Copy as JSON", () => copy(line.json)), button("Copy as command", () => copy(command)),
+    ], { class: "tools" }),
+    place, make("table", body, { class: "details" }),
+  );
+  const answer = await ask("describe", { time: line.time, skip: line.skip }).catch(() => ({ event: null }));
+  if (own !== run || !answer.event || view.tab !== "details") return;
+  const { place: at, fields, stream, chunk, number } = answer.event;
+  if (at) {
+    const size = at.bits % 8 ? `${at.bits} bits` : `${at.bits / 8} bytes`;
+    place.textContent = `byte ${at.offset}${at.bit ? ` bit ${at.bit}` : ""} of ${at.file}, ${size}; packet ${at.packet ?? chunk}, event ${number}${at.ticks === null ? "" : `; ${at.ticks} ticks`}; stream ${stream}`;
+  }
+  for (const field of fields) {
+    const type = types.get(field.path);
+    if (type && !type.textContent) type.textContent = field.type;
+  }
+}

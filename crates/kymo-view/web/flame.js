@@ -1,0 +1,250 @@
+// The profile of the area: a table, and a flame graph (icicle) that can be zoomed. Of two profiles, their difference.
+
+import { about, analyse, field, jump, pairFields, problem, requestOf, scope, shownRecordings, trackBy } from "./analyses.js";
+import { colourOf } from "./lens.js";
+import { button, copyTable, make, panel } from "./panels.js";
+import { rows, scene, view } from "./state.js";
+import { duration, number } from "./time.js";
+
+const ROW = 19;
+
+/**
+ * Calls with the same names around them. @typedef {{name: string, calls: number, total: number, own: number, longest: number,
+ *   begin: bigint, track: any, children: Map<string, Node>, before: number, beforeOwn: number}} Node
+ */
+
+/** @param {string} name @returns {Node} */
+const node = (name) => ({ name, calls: 0, total: 0, own: 0, longest: -1, begin: 0n, track: null, children: new Map(), before: 0, beforeOwn: 0 });
+
+/** Adds what the server found to a tree: all tracks that are shown together. @param {any} answer @param {Node} root @param {boolean} isBefore */
+export function grow(answer, root, isBefore = false) {
+  const shown = new Set(rows.flatMap((row) => row.tracks));
+  const isShown = answer.tracks.map((/** @type {any} */ of) => {
+    const track = trackBy(of);
+    return !track || shown.has(track);
+  });
+  /** @type {(Node|null)[]} */
+  const nodes = [];
+  for (const [caller, track, name, calls, total, own, longest, begin] of answer.nodes) {
+    const around = caller === null ? (isShown[track] ? root : null) : nodes[caller];
+    if (!around) {
+      nodes.push(null);
+      continue;
+    }
+    let of = around.children.get(name);
+    if (!of) around.children.set(name, (of = node(name)));
+    nodes.push(of);
+    if (isBefore) {
+      of.before += total;
+      of.beforeOwn += own;
+      if (caller === null) root.before += total;
+      continue;
+    }
+    of.calls += calls;
+    of.total += total;
+    of.own += own;
+    if (longest > of.longest) Object.assign(of, { longest, begin: BigInt(begin), track: answer.tracks[track] });
+    if (caller === null) root.total += total;
+  }
+  return root;
+}
+
+export const treeOf = (/** @type {any} */ answer) => grow(answer, node("all"));
+
+/** The calls of each name, wherever they are. @param {Node} root */
+export function byName(root) {
+  /** @type {Map<string, Node>} */
+  const all = new Map();
+  const walk = (/** @type {Node} */ of, /** @type {Set<string>} */ around) => {
+    for (const child of of.children.values()) {
+      let line = all.get(child.name);
+      if (!line) all.set(child.name, (line = node(child.name)));
+      line.calls += child.calls;
+      line.own += child.own;
+      line.beforeOwn += child.beforeOwn;
+      // A call within one of the same name is part of it.
+      if (!around.has(child.name)) {
+        line.total += child.total;
+        line.before += child.before;
+      }
+      if (child.longest > line.longest) Object.assign(line, { longest: child.longest, begin: child.begin, track: child.track });
+      walk(child, new Set([...around, child.name]));
+    }
+  };
+  walk(root, new Set());
+  return [...all.values()].sort((a, b) => b.own + b.beforeOwn - (a.own + a.beforeOwn));
+}
+
+/** What the last flame graph has drawn, for tests. */
+export const flame = { boxes: 0, depth: 0, zoomed: "" };
+
+/**
+ * A flame graph. @param {Node} root @param {{isDifference?: boolean, pick?: (node: Node) => void}} options
+ */
+export function flameGraph(root, { isDifference = false, pick } = {}) {
+  /** @type {(of: Node) => number} */
+  const depthOf = (of) => 1 + Math.max(0, ...[...of.children.values()].map(depthOf));
+  const depth = Math.min(64, depthOf(root));
+  const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", undefined, { class: "flame", tabindex: "0", role: "img", "aria-label": "Flame graph: the table has the same figures. Arrow keys move, Enter zooms, Escape shows all" }));
+  const tip = make("div", "", { class: "soft", id: "flame-tip", "aria-live": "polite" });
+  canvas.style.height = `${depth * ROW}px`;
+  /** @type {Node[]} */ let path = [root];
+  /** @type {{x: number, wide: number, level: number, node: Node}[]} */ let boxes = [];
+  let chosen = 0;
+  const size = (/** @type {Node} */ of) => (isDifference ? Math.max(of.total, of.before) : of.total);
+  /** @type {(of: Node) => number} */
+  const sum = (of) => Math.max(size(of), [...of.children.values()].reduce((all, child) => all + sum(child), 0));
+  const draw = () => {
+    const ratio = window.devicePixelRatio || 1;
+    const width = canvas.clientWidth;
+    if (!width) return;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(depth * ROW * ratio);
+    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    pen.scale(ratio, ratio);
+    pen.font = "11px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    const style = getComputedStyle(canvas);
+    boxes = [];
+    const box = (/** @type {Node} */ of, /** @type {number} */ x, /** @type {number} */ wide, /** @type {number} */ level) => {
+      if (wide < 0.4 || level >= depth) return;
+      boxes.push({ x, wide, level, node: of });
+      if (path.at(-1) !== of && path.includes(of)) return box(path[path.indexOf(of) + 1], x, wide, level + 1);
+      const all = Math.max(1, sum(of));
+      let at = x;
+      for (const child of [...of.children.values()].sort((a, b) => sum(b) - sum(a))) {
+        const part = (sum(child) / all) * wide;
+        box(child, at, part, level + 1);
+        at += part;
+      }
+    };
+    box(root, 0, width, 0);
+    boxes.forEach(({ x, wide, level, node: of }, at) => {
+      pen.fillStyle = of === root ? "#77828c" : isDifference ? difference(of) : colourOf(of.name);
+      pen.globalAlpha = path.includes(of) && of !== path.at(-1) ? 0.55 : 1;
+      pen.fillRect(x, level * ROW, Math.max(0.5, wide - (wide > 2 ? 1 : 0)), ROW - 1);
+      pen.globalAlpha = 1;
+      if (at === chosen && document.activeElement === canvas) {
+        pen.strokeStyle = style.color;
+        pen.lineWidth = 2;
+        pen.strokeRect(x + 1, level * ROW + 1, Math.max(1, wide - 3), ROW - 3);
+      }
+      if (wide < 26) return;
+      pen.save();
+      pen.beginPath();
+      pen.rect(x + 3, level * ROW, wide - 8, ROW);
+      pen.clip();
+      pen.fillStyle = "#fff";
+      pen.fillText(`${of.name}  ${isDifference ? signed(of.total - of.before) : duration(of.total)}`, x + 4, level * ROW + ROW / 2);
+      pen.restore();
+    });
+    Object.assign(flame, { boxes: boxes.length, depth, zoomed: path.at(-1)?.name ?? "" });
+  };
+  const say = (/** @type {Node|undefined} */ of) => {
+    if (!of) return;
+    const share = `${((100 * of.total) / Math.max(1, root.total)).toFixed(1)} %`;
+    tip.textContent = isDifference
+      ? `${of.name}: ${duration(of.before)} → ${duration(of.total)} (${signed(of.total - of.before)})`
+      : `${of.name}: ${number(of.calls)} calls, ${duration(of.total)} (${share}), itself ${duration(of.own)}${of.longest >= 0 ? `, longest ${duration(of.longest)}` : ""}`;
+  };
+  /** The calls around one, and it. @type {(wanted: Node, of?: Node) => Node[]|null} */
+  const pathTo = (wanted, of = root) => {
+    if (of === wanted) return [of];
+    for (const child of of.children.values()) {
+      const found = pathTo(wanted, child);
+      if (found) return [of, ...found];
+    }
+    return null;
+  };
+  const zoom = (/** @type {Node} */ of) => {
+    path = pathTo(of) ?? [root];
+    draw();
+    chosen = Math.max(0, boxes.findIndex((box) => box.node === of));
+    draw();
+    say(of);
+  };
+  const at = (/** @type {MouseEvent} */ event) => boxes.find((box) => box.level === Math.floor(event.offsetY / ROW) && box.x <= event.offsetX && event.offsetX < box.x + box.wide);
+  canvas.addEventListener("mousemove", (event) => say(at(event)?.node));
+  canvas.addEventListener("click", (event) => {
+    const box = at(event);
+    if (box) zoom(box.node);
+  });
+  canvas.addEventListener("dblclick", (event) => {
+    const box = at(event);
+    if (box && box.node !== root) pick?.(box.node);
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const box = boxes[chosen];
+    const near = (/** @type {number} */ level, /** @type {number} */ way) => {
+      const middle = box.x + box.wide / 2;
+      const own = boxes.filter((of) => of.level === level && (way === 0 || (of.x - box.x) * way > 0));
+      return own.sort((a, b) => Math.abs(a.x + a.wide / 2 - middle) - Math.abs(b.x + b.wide / 2 - middle))[0];
+    };
+    const [level, way] = /** @type {Record<string, [number, number]>} */ ({ ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] })[event.key] ?? [0, 0];
+    const next = box && (level || way) ? near(box.level + level, way) : undefined;
+    if (event.key === "Enter" && box) zoom(box.node);
+    else if (event.key === "Escape") zoom(root);
+    else if (!event.key.startsWith("Arrow")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (next) {
+      chosen = boxes.indexOf(next);
+      say(next.node);
+    }
+    draw();
+  });
+  canvas.addEventListener("focus", draw);
+  canvas.addEventListener("blur", draw);
+  new ResizeObserver(draw).observe(canvas);
+  return { element: make("div", [tip, canvas]), zoom };
+}
+
+const signed = (/** @type {number} */ ns) => (ns > 0 ? `+${duration(ns)}` : ns < 0 ? `−${duration(-ns)}` : "±0");
+
+/** More is orange, less is blue, and the stronger the more. @param {Node} of */
+function difference(of) {
+  const change = of.total - of.before;
+  const share = Math.min(1, Math.abs(change) / Math.max(1, Math.max(of.total, of.before)));
+  const grey = [96, 103, 110];
+  const full = change > 0 ? [190, 74, 0] : [0, 98, 165];
+  return `rgb(${grey.map((from, at) => Math.round(from + (full[at] - from) * Math.sqrt(share))).join(" ")})`;
+}
+
+let run = 0;
+
+export async function showProfile() {
+  const own = ++run;
+  const range = scope();
+  const result = make("div", make("p", "…", { class: "soft" }));
+  const again = () => showProfile();
+  const fields = pairFields(again);
+  fields[2] = field("key", "names by", "event", again);
+  panel.replaceChildren(make("div", [...fields, about(range), button("Again", again), button("Copy as CSV", copyTable)], { class: "tools" }), result);
+  try {
+    const isWanted = () => own === run && view.tab === "profile";
+    const answer = await analyse(requestOf("profile", range, shownRecordings()), isWanted, (share) => (result.textContent = `${Math.min(99, Math.round(share * 100))} % read…`));
+    if (answer) show(result, answer);
+  } catch (error) {
+    if (own === run) problem(result, error);
+  }
+}
+
+/** @param {HTMLElement} into @param {any} answer */
+function show(into, answer) {
+  const root = treeOf(answer);
+  const go = (/** @type {Node} */ of) => jump(of.begin, of.begin + BigInt(Math.max(0, of.longest)), of.track && trackBy(of.track));
+  const graph = flameGraph(root, { pick: go });
+  const head = ["name", "calls", "itself", "share", "total", "mean", "longest"].map((title, at) => make("th", title, { scope: "col", class: at ? "number" : "" }));
+  const whole = byName(root);
+  const itself = whole.reduce((sum, of) => sum + of.own, 0);
+  const lines = whole.slice(0, 1000).map((of) => make("tr", [
+    make("td", of.name, { dir: "auto" }), ...[number(of.calls), duration(of.own), `${((100 * of.own) / Math.max(1, itself)).toFixed(1)} %`, duration(of.total), duration(of.total / Math.max(1, of.calls))].map((text) => make("td", text, { class: "number" })),
+    make("td", button(duration(Math.max(0, of.longest)), () => go(of)), { class: "number" }),
+  ]));
+  const notes = [answer.open && `${number(answer.open)} calls are open at the end of the area`, answer.unmatched && `${number(answer.unmatched)} ends without a beginning`, answer.dropped && `${number(answer.dropped)} calls left out: too many at once`].filter(Boolean);
+  into.replaceChildren(
+    make("p", whole.length ? "Click: zoom. Double click: go to the longest call." : "No calls in the area on the tracks that are shown.", { class: "soft" }),
+    graph.element, ...notes.map((note) => make("p", /** @type {string} */ (note), { class: "soft" })),
+    make("table", [make("thead", make("tr", head)), make("tbody", lines)], { "aria-label": "Profile" }),
+  );
+}
