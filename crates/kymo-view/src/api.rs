@@ -14,6 +14,7 @@ use crate::events::Cursor;
 use crate::jobs::{Job, Jobs};
 use crate::keep::{Keep, fingerprint};
 use crate::matches::MOST_MATCHES;
+use crate::save::{Save, Saving};
 use crate::scene::{Scene, window};
 use crate::server::Answer;
 use crate::slices::Slice;
@@ -44,6 +45,7 @@ pub struct Api {
     pub(crate) scene: Arc<Scene>,
     jobs: Arc<Jobs>,
     keep: Arc<Keep>,
+    save: Arc<Save>,
 }
 
 type Result<T, E = String> = std::result::Result<T, E>;
@@ -55,6 +57,16 @@ impl Api {
             scene,
             jobs: Arc::default(),
             keep: Arc::default(),
+            save: Arc::default(),
+        }
+    }
+
+    /// The same, which converts what the page saves.
+    #[must_use]
+    pub fn saving(self, save: Save) -> Self {
+        Self {
+            save: Arc::new(save),
+            ..self
         }
     }
 
@@ -79,6 +91,7 @@ impl Api {
             scene,
             jobs: Arc::clone(&self.jobs),
             keep: Arc::clone(&self.keep),
+            save: Arc::clone(&self.save),
         }
     }
 
@@ -92,6 +105,11 @@ impl Api {
             "tiles" => {
                 return self
                     .tiles(&request)
+                    .map_or_else(|error| Answer::problem(&error), Answer::binary);
+            }
+            "save" => {
+                return self
+                    .save(&request)
                     .map_or_else(|error| Answer::problem(&error), Answer::binary);
             }
             "slices" => self.slices(&request),
@@ -240,6 +258,27 @@ impl Api {
             put_track(&of, &grid, &mut out);
         }
         Ok(out)
+    }
+
+    /// A range in another format, as bytes of a file.
+    fn save(&self, request: &Value) -> Result<Vec<u8>> {
+        let (begin, end) = range(request)?;
+        let format = request["format"]
+            .as_str()
+            .ok_or("`format` is not a string")?;
+        let (first, last) = self
+            .scene
+            .range()
+            .ok_or("there are no events with a time")?;
+        if end < first || last < begin {
+            return Err("there are no events in this range".into());
+        }
+        // Not more than what is shown.
+        self.save.bytes(&Saving {
+            format: format.to_string(),
+            begin: begin.max(first),
+            end: end.min(last),
+        })
     }
 
     /// The slices and states of tracks.
