@@ -60,7 +60,8 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench engine
       Counts the instructions of an update of a database that stays open; needs valgrind.
   bench index [--events N] [--runs N] [--keep]
-      Measures the index of a trace of N events (100000000, some 4 GB) on 50 tracks beside `kymo check`.
+      Measures the summary index of a trace of N events (10000000, some 400 MB) on 50 tracks beside
+      `kymo check`: building, size, first answer, queries of 2000 columns.
       --keep        does not remove the trace afterwards
   bench logs [--runs N]
       Measures kymo on an event log of 5000000 events beside a copy of them, and cpeldump.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
-use kymo_serve::config::{Config, JOURNAL_BYTES};
+use kymo_serve::config::Config;
 use kymo_serve::network::Listen;
 use kymo_serve::store::Log;
 use kymo_serve::{conf, csv, daemon, journal};
@@ -45,11 +45,9 @@ fn configuration(args: &Serve) -> Result<Config, String> {
     };
     set(&mut config.data, &args.data);
     if let Some(directory) = &args.journal {
-        let journal = config.journal.get_or_insert_with(|| journal::Options {
-            directory: directory.clone(),
-            most_bytes: JOURNAL_BYTES,
-            durable: false,
-        });
+        let journal = config
+            .journal
+            .get_or_insert_with(|| journal::Options::new(directory.clone()));
         journal.directory.clone_from(directory);
     }
     match &mut config.journal {
@@ -61,6 +59,7 @@ fn configuration(args: &Serve) -> Result<Config, String> {
         .rrdcached
         .addresses
         .extend(args.rrdcached.iter().cloned());
+    config.metrics.is_set |= !args.metrics.is_empty();
     config
         .metrics
         .addresses

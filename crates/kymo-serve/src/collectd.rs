@@ -37,6 +37,10 @@ pub struct Options {
     pub host: Option<String>,
     /// How many names may be known at a time.
     pub most_series: usize,
+    /// How many of them may have come from one sender of datagrams.
+    pub most_series_per_sender: usize,
+    /// How many bytes the new databases of one sender may have.
+    pub most_bytes_per_sender: u64,
     /// Databases, if there are any.
     pub databases: Option<Databases>,
     /// Files of comma-separated values, if there are any.
@@ -59,6 +63,8 @@ impl Default for Options {
             interval: CdTime::from_ticks(INTERVAL * CdTime::TICKS_PER_SECOND),
             host: None,
             most_series: 1_000_000,
+            most_series_per_sender: 100_000,
+            most_bytes_per_sender: 64 << 30,
             databases: Some(Databases::default()),
             csv: None,
             network: network::Options::default(),
@@ -201,6 +207,8 @@ fn lists(options: &Options, types: Option<TypesDb>, forwarder: Arc<Forwarder>) -
         databases: options.databases.clone(),
         csv: options.csv.clone(),
         most_series: options.most_series,
+        most_series_per_sender: options.most_series_per_sender,
+        most_bytes_per_sender: options.most_bytes_per_sender,
         forwarder: Some(forwarder),
     }
 }
@@ -299,6 +307,11 @@ fn count(page: &mut Page, ingest: &Ingest) {
         page.counter(name, help, counter.load(Relaxed));
     }
     page.gauge("series", "Names that are known.", ingest.known());
+    page.gauge(
+        "databases_waiting",
+        "Names whose databases are not yet created.",
+        ingest.waiting_for_databases(),
+    );
 }
 
 /// The types of all files; later ones replace those of the same name.

@@ -23,6 +23,7 @@ use kymo_machine::Machine;
 use kymo_rrd::file::convert::Target;
 use toml::de::DeTable;
 
+use crate::store::Timing;
 use crate::{journal, rrdcached};
 pub(crate) use section::Section;
 
@@ -64,6 +65,23 @@ pub struct Write {
     pub open_files: usize,
     /// How many bytes of updates may be kept.
     pub most_pending: usize,
+    /// Updates whose time is further ahead of this machine's clock are refused.
+    pub future_limit: Duration,
+    /// How long a client may suspend writing of a database.
+    pub suspend_limit: Duration,
+    /// No databases are created if their disk has fewer bytes free.
+    pub least_free: u64,
+}
+
+impl Write {
+    /// When updates are written.
+    pub fn timing(&self) -> Timing {
+        Timing {
+            write_timeout: self.timeout,
+            jitter: self.jitter,
+            flush_interval: self.flush,
+        }
+    }
 }
 
 /// Where a protocol is spoken.
@@ -71,6 +89,8 @@ pub struct Write {
 pub struct Listen {
     /// The addresses.
     pub addresses: Vec<Address>,
+    /// Whether a configuration has said which they are, be it none.
+    pub is_set: bool,
     /// Who may connect to sockets of this machine: the mode of their files.
     pub mode: u32,
     /// How many may be connected.
@@ -81,6 +101,7 @@ impl Listen {
     pub(crate) fn nowhere(mode: u32) -> Self {
         Self {
             addresses: Vec::new(),
+            is_set: false,
             mode,
             connections: 1000,
         }
@@ -96,6 +117,9 @@ impl Default for Write {
             threads: 2,
             open_files: 256,
             most_pending: 256 << 20,
+            future_limit: Duration::from_secs(86_400),
+            suspend_limit: Duration::from_secs(3600),
+            least_free: 32 * MIB,
         }
     }
 }
@@ -103,8 +127,6 @@ impl Default for Write {
 /// Gives the text of a file.
 pub type ReadFile<'r> = dyn Fn(&Path) -> std::io::Result<String> + 'r;
 
-/// The journal is written anew above so many bytes.
-pub const JOURNAL_BYTES: u64 = 64 << 20;
 const MIB: u64 = 1 << 20;
 
 impl Config {
@@ -178,20 +200,24 @@ impl Config {
                 let mib = section.count(name, 1..=1 << 20)?;
                 Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
             })?;
+            write.set("future-limit", &mut to.future_limit, Section::seconds)?;
+            write.set("suspend-limit", &mut to.suspend_limit, Section::seconds)?;
+            write.set("least-free-mib", &mut to.least_free, |section, name| {
+                let mib = section.count(name, 0..=1 << 30)?;
+                Ok(mib.map(|mib| mib as u64 * MIB))
+            })?;
             write.end()?;
         }
         if let Some(mut journal) = section.section("journal")? {
             let directory = journal.path("directory")?;
-            let mut options = journal::Options {
-                directory: directory.ok_or_else(|| journal.missing("directory"))?,
-                most_bytes: JOURNAL_BYTES,
-                durable: false,
-            };
+            let mut options =
+                journal::Options::new(directory.ok_or_else(|| journal.missing("directory"))?);
             journal.set("most-mib", &mut options.most_bytes, |section, name| {
                 let mib = section.count(name, 1..=1 << 20)?;
                 Ok(mib.map(|mib| mib as u64 * MIB))
             })?;
             journal.set("durable", &mut options.durable, Section::boolean)?;
+            journal.set("datagrams", &mut options.datagrams, Section::boolean)?;
             journal.end()?;
             config.journal = Some(options);
         }
@@ -213,13 +239,11 @@ impl Config {
 
 /// Reads where a protocol is spoken.
 fn listen(mut table: Section<'_>, port: Option<u16>, listen: &mut Listen) -> Result<(), String> {
-    let addresses = table.addresses("listen", port)?;
-    if !addresses.is_empty() {
+    if let Some(addresses) = table.addresses("listen", port)? {
         listen.addresses = addresses;
+        listen.is_set = true;
     }
-    table.set("mode", &mut listen.mode, |section, name| {
-        Ok(section.count(name, 0..=0o777)?.map(|mode| mode as u32))
-    })?;
+    table.set("mode", &mut listen.mode, Section::mode)?;
     table.set("connections", &mut listen.connections, |section, name| {
         section.count(name, 1..=100_000)
     })?;
@@ -245,10 +269,14 @@ mod tests {
             threads = 4
             open-files = 10
             most-pending-mib = 1
+            future-limit = 3600
+            suspend-limit = 60
+            least-free-mib = 7
             [journal]
             directory = "/journal"
             most-mib = 2
             durable = true
+            datagrams = false
             [rrdcached]
             listen = ["unix:/run/x", "[::1]"]
             mode = 0o600
@@ -270,19 +298,25 @@ mod tests {
                 threads: 4,
                 open_files: 10,
                 most_pending: 1 << 20,
+                future_limit: Duration::from_secs(3600),
+                suspend_limit: Duration::from_secs(60),
+                least_free: 7 << 20,
             },
             journal: Some(journal::Options {
                 directory: "/journal".into(),
                 most_bytes: 2 << 20,
                 durable: true,
+                datagrams: false,
             }),
             rrdcached: Listen {
                 addresses: vec![address("/run/x"), address("[::1]:42217")],
+                is_set: true,
                 mode: 0o600,
                 connections: 5,
             },
             metrics: Listen {
                 addresses: vec![address("localhost:9104")],
+                is_set: true,
                 ..Listen::nowhere(0o660)
             },
             collectd: None,
@@ -331,6 +365,10 @@ mod tests {
             (
                 "data = 'a'\n[rrdcached]\nlisten = ['a:b']",
                 "line 3, column 11: `rrdcached.listen`: found `a:b`, expected unix:PATH, /PATH, HOST:PORT or [IPv6]:PORT",
+            ),
+            (
+                "data = 'a'\n[rrdcached]\nmode = 660",
+                "line 3, column 8: `rrdcached.mode`: found 660, expected a mode in octal, such as 0o660",
             ),
             (
                 "data = 'a'\nformat = 'z80'",

@@ -1,9 +1,10 @@
 //! The daemon: from its configuration to its end.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +12,7 @@ use kymo_io::most_open_files;
 use kymo_io::net::Address;
 use kymo_io::reason;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::{AccessFlags, access, geteuid};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -18,10 +20,11 @@ use signal_hook::iterator::Signals;
 use crate::activation;
 use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
+use crate::instance::{PidFile, lock_data};
 use crate::listen::{Server, Socket};
 use crate::metrics::{self, Page};
 use crate::rrdcached::{self, Rrdcached};
-use crate::store::{Log, Options, Store, Timing};
+use crate::store::{Log, Options, Store};
 use crate::sync::lock;
 
 /// Where the configuration comes from when it is read again.
@@ -47,7 +50,13 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
             }
         }
     });
+    let data_lock = lock_data(&config.data)?;
+    warn_of_directory(&config.data, log);
     let store = Store::open(options(&config, log)).map_err(told)?;
+    let data_lock = match data_lock {
+        None => lock_data(&config.data)?,
+        lock => lock,
+    };
     let mut daemon = Daemon {
         store,
         config,
@@ -60,6 +69,7 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
         rrdcached: None,
         metrics: None,
         pid_file: None,
+        _data_lock: data_lock,
     };
     if let Err(problem) = daemon.begin() {
         daemon.end();
@@ -122,8 +132,8 @@ struct Daemon {
     collectd: Option<Arc<Collectd>>,
     rrdcached: Option<Arc<rrdcached::Source>>,
     metrics: Option<Server>,
-    /// That which was written.
-    pid_file: Option<PathBuf>,
+    pid_file: Option<PidFile>,
+    _data_lock: Option<File>,
 }
 
 impl Daemon {
@@ -137,13 +147,25 @@ impl Daemon {
         self.handed = streams;
         self.config = self.complete(self.config.clone());
         self.bound = self.bind(&self.config)?;
-        self.start_collectd(&self.config.clone(), &self.bound.clone(), datagrams)?;
-        // Where another daemon listens, the file is that one's. Who is answered finds it.
-        if let Some(path) = &self.config.pid_file {
-            let written = std::fs::write(path, pid());
-            written.map_err(|error| format!("'{}': {}", path.display(), reason(&error)))?;
-            self.pid_file = Some(path.clone());
+        let collectd = self.config.collectd.as_ref();
+        let is_served = ["rrdcached", "unixsock"]
+            .iter()
+            .any(|what| !self.sockets(what, &self.bound).is_empty())
+            || !datagrams.is_empty()
+            || collectd.is_some_and(|collectd| !collectd.network.listen.is_empty());
+        if !is_served {
+            return Err(
+                "no address to listen at: set `rrdcached.listen`, `collectd.listen` or \
+                        `collectd.unixsock.listen`, or give --rrdcached, --collectd or --unixsock"
+                    .into(),
+            );
         }
+        // Who is answered finds it.
+        self.pid_file = match &self.config.pid_file {
+            Some(path) => Some(PidFile::write(path)?),
+            None => None,
+        };
+        self.start_collectd(&self.config.clone(), &self.bound.clone(), datagrams)?;
         self.start_rrdcached()?;
         self.start_metrics()
     }
@@ -172,7 +194,27 @@ impl Daemon {
                 bound.push((what, address.clone(), socket));
             }
         }
+        if !config.metrics.is_set && config.metrics.addresses.is_empty() {
+            bound.extend(self.bind_own_metrics(config.metrics.mode));
+        }
         Ok(bound)
+    }
+
+    /// Binds a socket of this machine for metrics, where the system has a directory for such. Another daemon may have
+    /// it already: that is no reason not to begin.
+    fn bind_own_metrics(&self, mode: u32) -> Option<(&'static str, Address, Arc<Socket>)> {
+        let address = Address::Unix(runtime_directory()?.join(METRICS_SOCKET));
+        let there = self.bound.iter().find(|(_, taken, _)| *taken == address);
+        if let Some((.., socket)) = there {
+            return Some(("metrics", address, Arc::clone(socket)));
+        }
+        match self.bind_at("metrics", &address, mode) {
+            Ok(socket) => Some(("metrics", address, Arc::new(socket))),
+            Err(problem) => {
+                (self.log)(&format!("warning: no metrics: {problem}"));
+                None
+            }
+        }
     }
 
     fn bind_at(&self, what: &str, address: &Address, mode: u32) -> Result<Socket, String> {
@@ -248,7 +290,7 @@ impl Daemon {
         let sockets = self.sockets("metrics", &self.bound);
         let most = self.config.metrics.connections;
         let serve = move |stream| metrics::serve(stream, &page);
-        let server = Server::start("metrics", &sockets, most, serve);
+        let server = Server::start("metrics", &sockets, most, &self.log, serve);
         self.metrics = Some(server.map_err(|error| reason(&error))?);
         Ok(())
     }
@@ -327,11 +369,7 @@ impl Daemon {
         drop(bound_before);
         let now = &self.config;
         let write = &now.write;
-        self.store.set_timing(Timing {
-            write_timeout: write.timeout,
-            jitter: write.jitter,
-            flush_interval: write.flush,
-        });
+        self.store.set_timing(write.timing());
         let stays = before.data == now.data
             && before.anywhere == now.anywhere
             && before.target == now.target
@@ -339,6 +377,9 @@ impl Daemon {
             && before.pid_file == now.pid_file
             && before.write.threads == write.threads
             && before.write.open_files == write.open_files
+            && before.write.future_limit == write.future_limit
+            && before.write.suspend_limit == write.suspend_limit
+            && before.write.least_free == write.least_free
             && before.write.most_pending == write.most_pending;
         if !stays {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
@@ -373,12 +414,7 @@ impl Daemon {
         self.stop_collectd();
         self.bound.clear();
         let kept = self.store.close();
-        if let Some(path) = &self.pid_file
-            && std::fs::read(path).is_ok_and(|text| text == pid().as_bytes())
-        {
-            // Somebody else may have removed it.
-            let _ = std::fs::remove_file(path);
-        }
+        self.pid_file = None;
         kept
     }
 }
@@ -391,9 +427,39 @@ fn raise_open_files() {
     }
 }
 
-/// What is in the file with the number of the process.
-fn pid() -> String {
-    format!("{}\n", std::process::id())
+/// The name of the socket for metrics.
+const METRICS_SOCKET: &str = "metrics.sock";
+
+/// Where sockets of this daemon may be by default: the directory that systemd has made for it, that of the user, or that
+/// of the system.
+fn runtime_directory() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(directories) = variable("RUNTIME_DIRECTORY") {
+        return std::env::split_paths(&directories).next();
+    }
+    let parent = match variable("XDG_RUNTIME_DIR") {
+        Some(directory) => PathBuf::from(directory),
+        None if geteuid().is_root() => PathBuf::from("/run"),
+        None => return None,
+    };
+    let directory = parent.join("kymo");
+    // If it cannot be created, the socket in it cannot be bound either.
+    let _ = std::fs::create_dir(&directory);
+    Some(directory)
+}
+
+/// Warns if no new databases can be created.
+fn warn_of_directory(data: &Path, log: &Log) {
+    let needed = AccessFlags::W_OK | AccessFlags::X_OK;
+    if data.is_dir()
+        && let Err(errno) = access(data, needed)
+    {
+        let shown = data.display();
+        log(&format!(
+            "warning: '{shown}': no databases can be created in this directory: {}",
+            reason(&errno.into())
+        ));
+    }
 }
 
 /// What is spoken at connections, and where.
@@ -411,11 +477,7 @@ fn options(config: &Config, log: &Log) -> Options {
     Options {
         base: config.data.clone(),
         anywhere: config.anywhere,
-        timing: Timing {
-            write_timeout: write.timeout,
-            jitter: write.jitter,
-            flush_interval: write.flush,
-        },
+        timing: write.timing(),
         writers: write.threads,
         // An eighth of what the process may have is for databases.
         open_files: write
@@ -423,6 +485,9 @@ fn options(config: &Config, log: &Log) -> Options {
             .min(most_open_files() / (8 * write.threads.max(1)))
             .max(1),
         most_pending: write.most_pending,
+        future_limit: write.future_limit,
+        suspend_limit: write.suspend_limit,
+        least_free: write.least_free,
         target: config.target,
         journal: config.journal.clone(),
         log: Arc::clone(log),

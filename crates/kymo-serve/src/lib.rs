@@ -22,6 +22,7 @@ pub mod daemon;
 pub mod definitions;
 pub mod forward;
 pub mod ingest;
+mod instance;
 pub mod journal;
 pub mod lines;
 pub mod listen;

@@ -320,7 +320,14 @@ mod tests {
             while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
         };
         let socket = Socket::bind(&address, 0o600).unwrap();
-        let server = Server::start("echo", &[Arc::new(socket)], 2, echo).unwrap();
+        let server = Server::start(
+            "echo",
+            &[Arc::new(socket)],
+            2,
+            &(Arc::new(|_: &str| {}) as _),
+            echo,
+        )
+        .unwrap();
         let mut one = UnixStream::connect(path).unwrap();
         let mut other = UnixStream::connect(path).unwrap();
         let mut byte = [0];
@@ -349,7 +356,14 @@ mod tests {
             let mut byte = [0];
             while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
         };
-        let server = Server::start("echo", &[Arc::clone(&a)], 9, echo).unwrap();
+        let server = Server::start(
+            "echo",
+            &[Arc::clone(&a)],
+            9,
+            &(Arc::new(|_: &str| {}) as _),
+            echo,
+        )
+        .unwrap();
         server.add(&[Arc::clone(&a), Arc::clone(&b)]).unwrap();
         let [mut one, mut other] = paths.each_ref().map(|path| {
             let mut stream = UnixStream::connect(path).unwrap();

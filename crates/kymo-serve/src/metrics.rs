@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,31 @@ const LONGEST_REQUEST: usize = 8 << 10;
 /// Who asks has so long to do it, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// No metric has values for more paths.
+const MOST_LABELS: usize = 100;
+
+/// Counts durations by their length.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    /// Of each [bound](BOUNDS), how many are at most so long, and longer than the bound before; then those beyond.
+    counts: [AtomicU64; BOUNDS.len() + 1],
+    nanos: AtomicU64,
+}
+
+/// Bounds of durations, in seconds.
+const BOUNDS: [f64; 8] = [0.000_1, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 30.0];
+
+impl Histogram {
+    /// Counts a duration.
+    pub fn add(&self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        let place = BOUNDS.partition_point(|bound| *bound < seconds);
+        self.counts[place].fetch_add(1, Relaxed);
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Relaxed);
+    }
+}
+
 /// Metrics in the making.
 #[derive(Debug, Default)]
 pub struct Page(String);
@@ -30,6 +56,48 @@ impl Page {
     /// Adds what may also shrink.
     pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.add(name, help, "gauge", value);
+    }
+
+    /// Adds a histogram of seconds.
+    pub fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            self.0,
+            "# HELP kymo_{name} {help}\n# TYPE kymo_{name} histogram"
+        );
+        let mut sum = 0;
+        for (place, count) in histogram.counts.iter().enumerate() {
+            sum += count.load(Relaxed);
+            let bound = BOUNDS.get(place).map_or("+Inf".to_owned(), f64::to_string);
+            let _ = writeln!(self.0, "kymo_{name}_bucket{{le=\"{bound}\"}} {sum}");
+        }
+        let seconds = histogram.nanos.load(Relaxed) as f64 / 1e9;
+        let _ = writeln!(self.0, "kymo_{name}_sum {seconds}\nkymo_{name}_count {sum}");
+    }
+
+    /// Adds what only grows, with a label for each value.
+    pub fn labelled_counter(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: &[(String, u64)],
+    ) {
+        if values.is_empty() {
+            return;
+        }
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            self.0,
+            "# HELP kymo_{name} {help}\n# TYPE kymo_{name} counter"
+        );
+        for (of, value) in values {
+            let of = of
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n");
+            let _ = writeln!(self.0, "kymo_{name}{{{label}=\"{of}\"}} {value}");
+        }
     }
 
     fn add(&mut self, name: &str, help: &str, kind: &str, value: impl Display) {
@@ -70,6 +138,21 @@ impl Page {
                 &counters.refused,
             ),
             (
+                "updates_overtaken_total",
+                "Updates lost: another program had written later ones.",
+                &counters.overtaken,
+            ),
+            (
+                "updates_future_total",
+                "Updates not taken, as too far ahead of the clock.",
+                &counters.future,
+            ),
+            (
+                "suspensions_ended_total",
+                "Times a suspended database was resumed because of a limit.",
+                &counters.suspensions_ended,
+            ),
+            (
                 "file_writes_total",
                 "Times a database was written.",
                 &counters.writes,
@@ -87,6 +170,12 @@ impl Page {
         ] {
             self.counter(name, help, counter.load(Relaxed));
         }
+        self.labelled_counter(
+            "database_updates_overtaken_total",
+            "The same, of the databases with the most.",
+            "path",
+            &store.overtaken(MOST_LABELS),
+        );
         self.gauge("databases", "Databases that are known.", store.count());
         self.gauge(
             "pending_bytes",
@@ -98,7 +187,29 @@ impl Page {
             "Databases that wait to be written now.",
             store.queue().len(),
         );
+        self.gauge(
+            "oldest_pending_seconds",
+            "How long the oldest update has been in memory.",
+            store.oldest_pending().as_secs_f64(),
+        );
+        self.histogram(
+            "file_write_seconds",
+            "How long writes of databases took.",
+            &counters.write_times,
+        );
+        if let Some(free) = store.free_bytes() {
+            self.gauge(
+                "data_free_bytes",
+                "Bytes free on the disk of the data directory.",
+                free,
+            );
+        }
         if let Some(journal) = store.journal() {
+            self.gauge(
+                "journal_bytes",
+                "Bytes of the journal's file.",
+                journal.size(),
+            );
             for (name, help, counter) in [
                 (
                     "journal_bytes_total",
@@ -118,6 +229,11 @@ impl Page {
             ] {
                 self.counter(name, help, counter.load(Relaxed));
             }
+            self.gauge(
+                "journal_damaged_files",
+                "Damaged files of the journal that are kept.",
+                journal.damaged(),
+            );
         }
     }
 
@@ -229,8 +345,16 @@ fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<(
         .and_then(|it| it.split(|byte| *byte == b'?').next());
     match (method, path) {
         (Some(b"GET"), Some(b"/metrics")) => respond(stream, "200 OK", page().text()),
-        (Some(b"GET"), _) => respond(stream, "404 Not Found", "there is /metrics only\n"),
-        _ => respond(stream, "405 Method Not Allowed", "there is GET only\n"),
+        // What answers has begun, and serves.
+        (Some(b"GET"), Some(b"/-/ready" | b"/-/healthy")) => {
+            respond(stream, "200 OK", "kymo serve is ready\n")
+        }
+        (Some(b"GET"), _) => respond(
+            stream,
+            "404 Not Found",
+            "only /metrics, /-/ready and /-/healthy exist\n",
+        ),
+        _ => respond(stream, "405 Method Not Allowed", "only GET is supported\n"),
     }
 }
 
@@ -247,6 +371,27 @@ fn respond(stream: &mut TimedStream<'_>, status: &str, text: &str) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn histograms_add_up() {
+        let histogram = Histogram::default();
+        for millis in [0, 1, 2, 400, 100_000] {
+            histogram.add(Duration::from_millis(millis));
+        }
+        let mut page = Page::default();
+        page.histogram("x", "X.", &histogram);
+        let counts: Vec<_> = page
+            .text()
+            .lines()
+            .filter_map(|line| line.strip_prefix("kymo_x_bucket"))
+            .filter_map(|line| line.split(' ').next_back()?.parse().ok())
+            .collect();
+        assert_eq!(counts, [1, 2, 3, 3, 4, 4, 4, 4, 5]);
+        assert!(
+            page.text()
+                .ends_with("kymo_x_sum 100.403\nkymo_x_count 5\n")
+        );
+    }
 
     /// Who sends a byte now and then holds a connection no longer than who sends none.
     #[test]

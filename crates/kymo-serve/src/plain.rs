@@ -47,8 +47,9 @@ pub fn serve(
     ingest: &Arc<Ingest>,
     counters: &Arc<Counters>,
 ) -> io::Result<Server> {
+    let log = Arc::clone(&ingest.store().options().log);
     let (ingest, counters) = (Arc::clone(ingest), Arc::clone(counters));
-    Server::start("unixsock", sockets, most, move |stream| {
+    Server::start("unixsock", sockets, most, &log, move |stream| {
         let client = Client {
             session: ingest.session(Origin::Here),
             ingest: Arc::clone(&ingest),

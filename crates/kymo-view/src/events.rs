@@ -241,38 +241,14 @@ impl Scene {
                 .next(from, is_back, Some(&[track]))
                 .map(|(_, row)| row.time);
         }
-        let (begin, end) = match (is_back, at_it) {
-            (false, true) => (time, i64::MAX),
-            (false, false) => (time.checked_add(1)?, i64::MAX),
-            (true, true) => (i64::MIN, time),
-            (true, false) => (i64::MIN, time.checked_sub(1)?),
+        let (time, direction) = match is_back {
+            false => (time.checked_add(i64::from(!at_it))?, Direction::Forwards),
+            true => (time.checked_sub(i64::from(!at_it))?, Direction::Backwards),
         };
-        let (_, all) = self.bins(None, &[track], i64::MIN, i64::MAX, 1);
-        let bins = || all.iter().flat_map(|of| &of.bins);
-        let first = bins().map(|(_, bin)| bin.first).min()?;
-        let last = bins().map(|(_, bin)| bin.last).max()?;
-        let (mut begin, mut end) = (begin.max(first), end.min(last));
-        // A span on its grid may begin before the range and have rows on both sides of its edge: then it is looked at
-        // more closely. Each time, spans are at most 1/128 as long as the range.
-        while begin <= end {
-            let (_, found) = self.bins(None, &[track], begin, end, 256);
-            let mut bins: Vec<_> = found.into_iter().flat_map(|of| of.bins).collect();
-            bins.sort_by_key(|(position, _)| *position);
-            if is_back {
-                let (_, bin) = bins.iter().rev().find(|(_, bin)| bin.first <= end)?;
-                if bin.last <= end {
-                    return Some(bin.last).filter(|&time| time >= begin);
-                }
-                begin = bin.first.max(begin.saturating_add(1));
-            } else {
-                let (_, bin) = bins.iter().find(|(_, bin)| bin.last >= begin)?;
-                if bin.first >= begin {
-                    return Some(bin.first).filter(|&time| time <= end);
-                }
-                end = bin.last.min(end.saturating_sub(1));
-            }
-        }
-        None
+        let (recording, of) = self.tracks.get(track)?;
+        let time = Timestamp::from_nanos(time);
+        let found = (self.index).nearest(time, direction, Some(&[(recording, of.path)]));
+        found.map(Timestamp::as_nanos)
     }
 
     /// The place of a row of a track in the table: that of a time with the number `nth` among the track's rows of

@@ -84,7 +84,7 @@ pub(crate) struct State {
 pub struct Scene {
     pub(crate) timeline: Timeline,
     pub(crate) options: SceneOptions,
-    index: TimelineIndex,
+    pub(crate) index: TimelineIndex,
     pub(crate) tracks: Arc<Tracks>,
     /// From when on it differs from the scene before it, of recordings that have grown.
     pub(crate) changed: Option<i64>,

@@ -1,4 +1,4 @@
-//! The index of a large trace: how long it takes to build, how large it is, how fast it answers.
+//! The index of a trace with many tracks: how long it takes to build, how large it is, how fast it answers.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const COPIES: u64 = 25;
 
 /// `cargo xtask bench index`.
 pub(super) fn run(mut args: Args) -> Outcome {
-    let events: u64 = args.value("--events")?.unwrap_or(100_000_000);
+    let events: u64 = args.value("--events")?.unwrap_or(10_000_000);
     let runs: usize = args.value("--runs")?.unwrap_or(3).max(1);
     let keep = args.flag("--keep");
     args.finish()?;
@@ -47,7 +47,7 @@ fn compare(kymo: &Path, example: &Path, trace: &Path, runs: usize) -> Outcome {
         "CPU time, medians of {runs} runs: check {check:.2} s, index {index:.2} s: {:.2} of its speed",
         check / index.max(1e-9)
     );
-    println!("\nwith 2,000 columns, in one process:");
+    println!("\nfirst answer, size, and queries of all tracks with 2,000 columns, in one process:");
     let said = hear(command(example).arg(trace))?;
     print!("{}", String::from_utf8_lossy(&said.out));
     Ok(())

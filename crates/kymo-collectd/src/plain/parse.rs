@@ -100,8 +100,7 @@ fn put_values(fields: &[String], context: &Context<'_>) -> Result<PutValues, Rep
         if !name.eq_ignore_ascii_case("interval") {
             return Err(unknown_option(name));
         }
-        let time = CdTime::from_user(value).ok();
-        interval = time.filter(|time| *time > CdTime::ZERO);
+        interval = seconds(value).filter(|time| *time > CdTime::ZERO);
         if interval.is_none() {
             return Err(invalid_value("interval", value));
         }
@@ -115,16 +114,18 @@ fn put_values(fields: &[String], context: &Context<'_>) -> Result<PutValues, Rep
     })
 }
 
+/// Seconds since 1970: with all digits if they are decimal, else by way of a double, as collectd reads them.
+fn seconds(text: &str) -> Option<CdTime> {
+    let exact = CdTime::from_decimal(text).ok();
+    exact.or_else(|| CdTime::from_user(text).ok())
+}
+
 /// `TIME:VALUE[:VALUE]...`, with one value for each kind. A colon at the end is allowed.
 fn list(field: &str, interval: Option<CdTime>, kinds: &[Kind]) -> Option<PutList> {
     let (time, values) = field.split_once(':')?;
     let time = match time {
         "N" => None,
-        time => Some(
-            CdTime::from_user(time)
-                .ok()
-                .filter(|time| *time > CdTime::ZERO)?,
-        ),
+        time => Some(seconds(time).filter(|time| *time > CdTime::ZERO)?),
     };
     let values = values.strip_suffix(':').unwrap_or(values);
     let mut texts = values.split(':');
@@ -151,8 +152,11 @@ fn put_notification(fields: &[String]) -> Result<PutNotification, Reply> {
         match lower.as_str() {
             "severity" => severity = Some(Severity::from_name(value).ok_or_else(error)?),
             "time" => {
-                let read = CdTime::from_user(value).ok();
-                time = Some(read.filter(|time| *time > CdTime::ZERO).ok_or_else(error)?);
+                time = Some(
+                    seconds(value)
+                        .filter(|time| *time > CdTime::ZERO)
+                        .ok_or_else(error)?,
+                );
             }
             "message" => message = value.to_string(),
             _ => {

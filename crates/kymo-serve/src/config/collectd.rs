@@ -55,6 +55,19 @@ pub(super) fn read(mut section: Section<'_>, file: &ReadFile<'_>) -> Result<Opti
     section.set("most-series", &mut options.most_series, |section, name| {
         section.count(name, 1..=100_000_000)
     })?;
+    section.set(
+        "most-series-per-sender",
+        &mut options.most_series_per_sender,
+        |section, name| section.count(name, 1..=100_000_000),
+    )?;
+    section.set(
+        "most-mib-per-sender",
+        &mut options.most_bytes_per_sender,
+        |section, name| {
+            let mib = section.count(name, 1..=1 << 30)?;
+            Ok(mib.map(|mib| mib as u64 * super::MIB))
+        },
+    )?;
     let network = &mut options.network;
     section.set("threads", &mut network.workers, |section, name| {
         section.count(name, 1..=64)
@@ -223,6 +236,8 @@ mod tests {
             interval = 0.1
             host = "vm"
             most-series = 5
+            most-series-per-sender = 3
+            most-mib-per-sender = 2
             threads = 3
             queue-mib = 1
             receive-buffer-mib = 2
@@ -289,6 +304,8 @@ mod tests {
             interval: CdTime::from_millis(100).unwrap(),
             host: Some("vm".to_string()),
             most_series: 5,
+            most_series_per_sender: 3,
+            most_bytes_per_sender: 2 << 20,
             databases: Some(Databases {
                 directory: "rrd".into(),
                 definitions: Definitions {
@@ -321,6 +338,7 @@ mod tests {
                 deduplicate: Some(1000),
             },
             unixsock: crate::config::Listen {
+                is_set: true,
                 addresses: vec![Address::Unix("/run/x".into())],
                 mode: 0o600,
                 connections: 1000,

@@ -194,14 +194,30 @@ impl<'t> Section<'t> {
         }
     }
 
+    /// The mode of a file.
+    pub(crate) fn mode(&mut self, name: &'static str) -> Result<Option<u32>, String> {
+        let Some(value) = self.take(name) else {
+            return Ok(None);
+        };
+        let number = value.get_ref().as_integer();
+        // Digits without a prefix are decimal, and nearly always meant to be octal.
+        let number = number
+            .filter(|number| number.radix() == 8)
+            .and_then(|number| u32::from_str_radix(number.as_str(), 8).ok());
+        match number.filter(|mode| *mode <= 0o777) {
+            Some(mode) => Ok(Some(mode)),
+            None => Err(self.wrong(name, value, "a mode in octal, such as 0o660")),
+        }
+    }
+
     /// Addresses to listen at: one, or a list.
     pub(crate) fn addresses(
         &mut self,
         name: &'static str,
         port: Option<u16>,
-    ) -> Result<Vec<Address>, String> {
+    ) -> Result<Option<Vec<Address>>, String> {
         let Some(value) = self.take(name) else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let all = match value.get_ref() {
             DeValue::Array(all) => all.iter().collect(),
@@ -216,7 +232,10 @@ impl<'t> Section<'t> {
                     self.wrong(name, value, expected)
                 })
         };
-        all.into_iter().map(read).collect()
+        all.into_iter()
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     /// What is wrong with the table.

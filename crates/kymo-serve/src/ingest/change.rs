@@ -65,6 +65,7 @@ impl Ingest {
                 let stays = now.has_sources(key, series);
                 if !stays {
                     series.retire();
+                    self.forget_of_sender(series);
                 }
                 stays
             });

@@ -5,11 +5,14 @@
 //! lock of its series and that of its database, and no other.
 
 mod change;
+mod creation;
+mod senders;
 mod series;
 
 use std::fmt;
 use std::hash::BuildHasher;
 use std::io;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,6 +33,8 @@ use crate::log_limiter::LogLimiter;
 use crate::sequence_cache::SequenceCache;
 use crate::store::{Flushed, Group, Log, Store};
 use crate::sync::lock;
+use creation::Creation;
+use senders::Senders;
 pub use series::Series;
 use series::{List, Taken};
 
@@ -60,6 +65,10 @@ pub struct Options {
     pub csv: Option<csv::Options>,
     /// How many names may be known at a time.
     pub most_series: usize,
+    /// How many of them may have come from one sender of datagrams.
+    pub most_series_per_sender: usize,
+    /// How many bytes the new databases of one sender may have.
+    pub most_bytes_per_sender: u64,
     /// Who sends lists on, if somebody does.
     pub forwarder: Option<Arc<Forwarder>>,
 }
@@ -105,6 +114,8 @@ pub enum Problem {
     TooLong(usize),
     /// There are as many names as may be known.
     TooMany,
+    /// Its sender has brought as many as it may.
+    TooManyOfSender,
     /// It cannot be kept, for this reason.
     Failed(String),
 }
@@ -119,6 +130,9 @@ impl fmt::Display for Problem {
                 "found {found} values, expected {MOST_VALUES} at most where no types.db tells"
             ),
             Self::TooMany => f.write_str("there are too many names"),
+            Self::TooManyOfSender => f.write_str(
+                "the sender has brought as many names as `collectd.most-series-per-sender` allows",
+            ),
             Self::Failed(reason) => f.write_str(reason),
         }
     }
@@ -153,7 +167,11 @@ pub struct IngestState {
     /// What has come.
     pub counters: Counters,
     ends: AtomicBool,
-    keeper: Mutex<Option<JoinHandle<()>>>,
+    creation: Creation,
+    /// Bytes of updates that wait for their databases.
+    waiting_bytes: AtomicUsize,
+    senders: Mutex<Senders>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Deref for Ingest {
@@ -184,11 +202,21 @@ impl Ingest {
             log_limiter: LogLimiter::new(log),
             counters: Counters::default(),
             ends: AtomicBool::new(false),
-            keeper: Mutex::default(),
+            creation: Creation::default(),
+            waiting_bytes: AtomicUsize::new(0),
+            senders: Mutex::default(),
+            threads: Mutex::default(),
         });
-        let kept = Arc::clone(&state);
-        let thread = std::thread::Builder::new().name("lists".into());
-        *lock(&state.keeper) = Some(thread.spawn(move || kept.keep())?);
+        let works: [(&str, fn(&Arc<IngestState>)); 2] = [
+            ("lists", IngestState::keep),
+            ("databases", IngestState::create_databases),
+        ];
+        for (name, work) in works {
+            let state_of_thread = Arc::clone(&state);
+            let thread = std::thread::Builder::new().name(name.into());
+            let thread = thread.spawn(move || work(&state_of_thread))?;
+            lock(&state.threads).push(thread);
+        }
         Ok(Arc::new(Self {
             options,
             generation: 0,
@@ -196,13 +224,15 @@ impl Ingest {
         }))
     }
 
-    /// Writes all lines, and ends its thread. The store is closed by who has opened it.
+    /// Writes all lines, creates the databases that are waited for, and ends its threads. The store is closed by who
+    /// has opened it.
     pub fn close(&self) {
         self.ends.store(true, Relaxed);
-        if let Some(keeper) = lock(&self.keeper).take() {
-            keeper.thread().unpark();
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            thread.thread().unpark();
             // A thread that panicked has told so.
-            let _ = keeper.join();
+            let _ = thread.join();
         }
         self.state.latest().write_lines();
     }
@@ -223,6 +253,12 @@ impl Ingest {
         Session {
             outbox: forwarder.and_then(|it| it.outbox(origin == Origin::Datagrams)),
             origin,
+            sender: None,
+            is_journalled: origin == Origin::Datagrams
+                && self
+                    .store
+                    .journal()
+                    .is_some_and(|journal| journal.options().datagrams),
             ingest: Arc::clone(self),
             met: SequenceCache::new(),
             arrived: Instant::now(),
@@ -231,6 +267,11 @@ impl Ingest {
             touched: Vec::new(),
             group: Group::new(),
         }
+    }
+
+    /// How many names wait for their databases.
+    pub fn waiting_for_databases(&self) -> usize {
+        self.creation.len()
     }
 
     /// How many names are known.
@@ -307,6 +348,7 @@ impl Ingest {
         key: &[u8],
         id: &Identifier<'_>,
         values: &[Value],
+        sender: Option<IpAddr>,
     ) -> Result<Arc<Series>, Problem> {
         let mut shard = self.shard(key);
         if let Some(series) = shard.get(key) {
@@ -316,7 +358,13 @@ impl Ingest {
             return Err(Problem::TooMany);
         }
         let sources = self.sources(id.type_name, values)?;
-        let series = Arc::new(Series::new(id.path().map_err(Problem::Name)?, sources));
+        let path = id.path().map_err(Problem::Name)?;
+        if let Some(sender) = sender
+            && !lock(&self.senders).add_series(sender, self.options.most_series_per_sender)
+        {
+            return Err(Problem::TooManyOfSender);
+        }
+        let series = Arc::new(Series::new(path, sources, sender));
         shard.insert(key.into(), Arc::clone(&series));
         self.known.fetch_add(1, Relaxed);
         Ok(series)
@@ -411,8 +459,23 @@ impl IngestState {
         for shard in &self.shards {
             let mut shard = lock(shard);
             let before = shard.len();
-            shard.retain(|_, series| !series.is_old(now) || !series.end());
+            shard.retain(|_, series| {
+                let stays = !series.is_old(now) || !series.end();
+                if !stays {
+                    self.forget_of_sender(series);
+                }
+                stays
+            });
             self.known.fetch_sub(before - shard.len(), Relaxed);
+        }
+    }
+}
+
+impl IngestState {
+    /// Forgets that a name has come from its sender.
+    fn forget_of_sender(&self, series: &Series) {
+        if let Some(sender) = series.sender() {
+            lock(&self.senders).remove_series(sender);
         }
     }
 }
@@ -433,6 +496,10 @@ pub struct Session {
     /// For lists that are sent on, if such are.
     outbox: Option<Outbox>,
     origin: Origin,
+    /// Who has sent the datagram at hand.
+    sender: Option<IpAddr>,
+    /// Whether lists are in the journal although nobody waits for that.
+    is_journalled: bool,
     /// Names that were met, so that only the first list of each looks into the common table.
     /// Those that were forgotten are not kept.
     met: SequenceCache<Weak<Series>>,
@@ -457,6 +524,11 @@ impl Session {
     /// Says that the lists which are taken after this have come at this moment.
     pub fn begin(&mut self) {
         self.arrived = Instant::now();
+    }
+
+    /// Says who has sent the lists which are taken after this.
+    pub fn set_sender(&mut self, sender: IpAddr) {
+        self.sender = Some(sender);
     }
 
     /// Takes a list. Without an interval the daemon's own is meant. One that is to be acknowledged is safe
@@ -515,13 +587,16 @@ impl Session {
             interval,
             values,
             arrived,
+            // Who waits for an answer waits for the database, too.
+            defers: self.origin == Origin::Datagrams,
         };
         let mut place = self.met.next_if(|key| is_key(id, key));
         if place.is_none() {
             key_of(id, &mut self.key);
             place = self.met.find(&self.key);
         }
-        let group = acknowledged.then_some(&mut self.group);
+        let is_journalled = acknowledged || self.is_journalled;
+        let group = is_journalled.then_some(&mut self.group);
         if let Some(series) = place.and_then(|place| self.met.at(place).upgrade())
             && let Some(taken) = series.take(ingest, &list, group)
         {
@@ -534,8 +609,8 @@ impl Session {
         // It was not met, or has ended meanwhile.
         key_of(id, &mut self.key);
         loop {
-            let series = ingest.series(&self.key, id, values)?;
-            let group = acknowledged.then_some(&mut self.group);
+            let series = ingest.series(&self.key, id, values, self.sender)?;
+            let group = is_journalled.then_some(&mut self.group);
             let Some(taken) = series.take(ingest, &list, group) else {
                 continue;
             };
@@ -567,6 +642,14 @@ impl Session {
         self.send_on();
         committed.map_err(|error| error.to_string())?;
         written
+    }
+
+    /// Sees that the journal has the lists of datagrams, if it is to have them. What cannot be written there is in
+    /// memory all the same, and told.
+    pub fn note(&mut self) {
+        // The store has told why.
+        let _ = self.ingest.store.note(&mut self.group);
+        self.send_on();
     }
 
     /// Hands over what is to be sent on, where more may come much later, and counts what was taken.

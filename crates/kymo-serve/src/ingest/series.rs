@@ -1,6 +1,7 @@
 //! The values of one name.
 
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,9 +11,12 @@ use kymo_collectd::{DataSource, Value};
 use kymo_rrd::Time;
 use kymo_time::CdTime;
 
-use super::{Ingest, LONG, MOST_LINES, Problem, fit};
+use super::creation::{MOST_OF_ALL, MOST_OF_ONE};
+use super::{Databases, Ingest, LONG, MOST_LINES, Problem, fit};
 use crate::csv::Lines;
-use crate::store::{Database, Group, Readings, Refused, Update};
+use crate::store::{
+    Database, Group, Readings, Refused, Store, Update, first_record, path_of, records,
+};
 use crate::sync::lock;
 
 /// A database that cannot be opened or made is tried again after this.
@@ -31,6 +35,8 @@ pub(super) struct List<'a> {
     pub(super) values: &'a [Value],
     /// When it has come.
     pub(super) arrived: Instant,
+    /// Whether it may wait until its database is created.
+    pub(super) defers: bool,
 }
 
 /// What has become of a list.
@@ -48,6 +54,8 @@ pub struct Series {
     /// As a path without suffix.
     name: String,
     sources: Vec<DataSource>,
+    /// Who has sent its first list, if that was a datagram.
+    sender: Option<IpAddr>,
     state: Mutex<State>,
     lines: Mutex<Lines>,
 }
@@ -64,16 +72,19 @@ struct State {
     database: Option<Arc<Database>>,
     /// Why there is no database, and when that was.
     failed: Option<(Instant, String)>,
+    /// Records that wait until the database is created, which somebody does if there are any.
+    waiting: Vec<u8>,
     /// Whether it was forgotten: it takes no lists any more.
     is_gone: bool,
 }
 
 impl Series {
-    pub(super) fn new(name: String, sources: Vec<DataSource>) -> Self {
+    pub(super) fn new(name: String, sources: Vec<DataSource>, sender: Option<IpAddr>) -> Self {
         let unknown = vec![f64::NAN; sources.len()];
         Self {
             name,
             sources,
+            sender,
             state: Mutex::new(State {
                 time: CdTime::ZERO,
                 interval: CdTime::ZERO,
@@ -82,6 +93,7 @@ impl Series {
                 arrived: Instant::now(),
                 database: None,
                 failed: None,
+                waiting: Vec::new(),
                 is_gone: false,
             }),
             lines: Mutex::default(),
@@ -96,6 +108,10 @@ impl Series {
     /// What its values are.
     pub fn sources(&self) -> &[DataSource] {
         &self.sources
+    }
+
+    pub(super) fn sender(&self) -> Option<IpAddr> {
+        self.sender
     }
 
     /// The time of its newest list.
@@ -156,6 +172,14 @@ impl Series {
             return Some(Taken {
                 is_new: false,
                 kept: Err(Problem::Type(problem)),
+            });
+        }
+        // What comes after it would not be new until then.
+        let at = Time::from_cdtime(time.ticks());
+        if let Err(refused) = ingest.store.check_time(self.name.as_bytes(), at) {
+            return Some(Taken {
+                is_new: false,
+                kept: Err(Problem::Failed(refused.to_string())),
             });
         }
         let mut state = lock(&self.state);
@@ -231,7 +255,7 @@ impl Series {
 
     /// Gives a list to the database.
     fn keep(
-        &self,
+        self: &Arc<Self>,
         ingest: &Ingest,
         state: &mut State,
         list: &List<'_>,
@@ -248,6 +272,10 @@ impl Series {
         loop {
             let database = match &state.database {
                 Some(database) => database,
+                None if list.defers => match self.open_known(ingest, state)? {
+                    Some(opened) => state.database.insert(opened),
+                    None => return self.defer(ingest, state, &update),
+                },
                 None => {
                     let opened = self.open(ingest, state, list.time, list.interval)?;
                     state.database.insert(opened)
@@ -257,9 +285,107 @@ impl Series {
                 // What is not after the last is counted by the store.
                 Ok(()) | Err(Refused::Past(_)) => return Ok(()),
                 Err(Refused::Forgotten) => state.database = None,
-                Err(full @ Refused::Full) => return Err(Problem::Failed(full.to_string())),
+                Err(refused @ (Refused::Full | Refused::Future(_))) => {
+                    return Err(Problem::Failed(refused.to_string()));
+                }
             }
         }
+    }
+
+    /// Opens the database, if there is one and nothing waits for it.
+    fn open_known(
+        &self,
+        ingest: &Ingest,
+        state: &mut State,
+    ) -> Result<Option<Arc<Database>>, Problem> {
+        if !state.waiting.is_empty() {
+            return Ok(None);
+        }
+        state.check_failed()?;
+        let options = ingest.options();
+        let Some(databases) = &options.databases else {
+            return Ok(None);
+        };
+        match ingest.store.database(&self.path(databases, &ingest.store)) {
+            Ok(database) => Ok(Some(database)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.fail(ingest, state, &error)),
+        }
+    }
+
+    /// Keeps an update until the database is created.
+    fn defer(
+        self: &Arc<Self>,
+        ingest: &Ingest,
+        state: &mut State,
+        update: &Update<'_>,
+    ) -> Result<(), Problem> {
+        let before = state.waiting.len();
+        let is_full = before >= MOST_OF_ONE || ingest.waiting_bytes.load(Relaxed) >= MOST_OF_ALL;
+        if is_full {
+            let problem = "too much waits until its database is created";
+            return Err(Problem::Failed(problem.to_string()));
+        }
+        update.encode(&mut state.waiting);
+        ingest
+            .waiting_bytes
+            .fetch_add(state.waiting.len() - before, Relaxed);
+        if before == 0 {
+            ingest.creation.push(Arc::clone(self));
+        }
+        Ok(())
+    }
+
+    /// Creates the database, and gives it what waits for it.
+    pub(super) fn create_database(&self, ingest: &Ingest) {
+        let first = {
+            let state = lock(&self.state);
+            first_record(&state.waiting).map(|(record, _)| (record.time, record.interval))
+        };
+        let Some((time, interval)) = first else {
+            return;
+        };
+        let time = CdTime::from_ticks(time.to_cdtime().unwrap_or_default());
+        // Lists of this name are taken meanwhile.
+        let made = self.find_or_make(ingest, time, interval.unwrap_or(ingest.options.interval));
+        let mut state = lock(&self.state);
+        let waiting = std::mem::take(&mut state.waiting);
+        ingest.waiting_bytes.fetch_sub(waiting.len(), Relaxed);
+        let mut dropped = 0;
+        match made {
+            Ok(database) => {
+                state.failed = None;
+                let mut group = Group::new();
+                for record in records(&waiting) {
+                    let taken = ingest
+                        .store
+                        .accept_record(&database, &record, Some(&mut group));
+                    dropped += u64::from(!matches!(taken, Ok(()) | Err(Refused::Past(_))));
+                }
+                // The store has told why, if it cannot.
+                let _ = ingest.store.note(&mut group);
+                state.database = Some(database);
+            }
+            Err(error) => {
+                self.fail(ingest, &mut state, &error);
+                dropped = records(&waiting).count() as u64;
+            }
+        }
+        ingest.counters.dropped.fetch_add(dropped, Relaxed);
+    }
+
+    /// Notes why there is no database.
+    fn fail(&self, ingest: &Ingest, state: &mut State, error: &io::Error) -> Problem {
+        let reason = error.to_string();
+        ingest.complain(format_args!("{}: no database: {reason}", self.name));
+        state.failed = Some((Instant::now(), reason.clone()));
+        Problem::Failed(reason)
+    }
+
+    /// The path of its database.
+    fn path(&self, databases: &Databases, store: &Store) -> Vec<u8> {
+        let path = databases.directory.join(format!("{}.rrd", self.name));
+        store.path(path.as_os_str().as_bytes())
     }
 
     /// Opens the database, or makes it.
@@ -270,22 +396,13 @@ impl Series {
         time: CdTime,
         interval: CdTime,
     ) -> Result<Arc<Database>, Problem> {
-        if let Some((when, reason)) = &state.failed
-            && when.elapsed() < RETRY
-        {
-            return Err(Problem::Failed(reason.clone()));
-        }
+        state.check_failed()?;
         match self.find_or_make(ingest, time, interval) {
             Ok(database) => {
                 state.failed = None;
                 Ok(database)
             }
-            Err(error) => {
-                let reason = error.to_string();
-                ingest.complain(format_args!("{}: no database: {reason}", self.name));
-                state.failed = Some((Instant::now(), reason.clone()));
-                Err(Problem::Failed(reason))
-            }
+            Err(error) => Err(self.fail(ingest, state, &error)),
         }
     }
 
@@ -301,8 +418,7 @@ impl Series {
             return Err(io::ErrorKind::NotFound.into());
         };
         let store = &ingest.store;
-        let path = databases.directory.join(format!("{}.rrd", self.name));
-        let path = store.path(path.as_os_str().as_bytes());
+        let path = self.path(databases, store);
         match store.database(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             found => return found,
@@ -317,17 +433,34 @@ impl Series {
         if ingest.counters.created.load(Relaxed) >= options.most_series as u64 {
             return Err(io::Error::other("there are too many new databases"));
         }
+        if let Some(sender) = self.sender
+            && !lock(&ingest.senders).has_room(sender, options.most_bytes_per_sender)
+        {
+            let problem = "the databases of its sender have as many bytes as `collectd.most-mib-per-sender` allows";
+            return Err(io::Error::other(problem));
+        }
         match store.create_new(&path, &definition) {
             Ok(()) => ingest.counters.created.fetch_add(1, Relaxed),
             // Somebody was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => 0,
             Err(error) => return Err(error),
         };
+        if let (Some(sender), Ok(file)) = (self.sender, path_of(&path).metadata()) {
+            lock(&ingest.senders).add_bytes(sender, file.len());
+        }
         store.database(&path)
     }
 }
 
 impl State {
+    /// Refuses if it has failed a moment ago to open or create the database.
+    fn check_failed(&self) -> Result<(), Problem> {
+        match &self.failed {
+            Some((when, reason)) if when.elapsed() < RETRY => Err(Problem::Failed(reason.clone())),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a list has come in the last two intervals, or at least in so long a time.
     fn is_within(&self, least: Duration, now: Instant) -> bool {
         let two = Duration::from_nanos(self.interval.to_nanos().saturating_mul(2));
@@ -386,8 +519,6 @@ mod tests {
     fn ingest(directory: &Path) -> Arc<Ingest> {
         let hour = Duration::from_secs(3600);
         let store = store::Options {
-            base: directory.join("data"),
-            anywhere: false,
             timing: store::Timing {
                 write_timeout: hour,
                 jitter: Duration::ZERO,
@@ -397,8 +528,7 @@ mod tests {
             open_files: 4,
             most_pending: 1 << 20,
             target: kymo_rrd::file::convert::Target::Portable,
-            journal: None,
-            log: Arc::new(|_| {}),
+            ..store::Options::new(directory.join("data"), Arc::new(|_| {}))
         };
         let options = Options {
             types: None,
@@ -410,6 +540,8 @@ mod tests {
                 rates: false,
             }),
             most_series: 10,
+            most_series_per_sender: 10,
+            most_bytes_per_sender: u64::MAX,
             forwarder: None,
         };
         let store = crate::store::Store::open(store).unwrap();

@@ -37,6 +37,8 @@ const FORGET: u8 = 2;
 const NAME: &str = "kymo.journal.";
 /// What the name of a file ends with that was not read to its end.
 const DAMAGED: &str = ".damaged";
+/// It is begun anew above so many bytes, unless a configuration says otherwise.
+const MOST_BYTES: u64 = 64 << 20;
 /// Nothing is appended to a file that is longer than so many times what is told, beside what was carried
 /// over.
 const MOST_TIMES: u64 = 8;
@@ -51,6 +53,20 @@ pub struct Options {
     pub most_bytes: u64,
     /// Whether what is acknowledged survives that the machine stops, and not the program only.
     pub durable: bool,
+    /// Whether it has datagrams, too, which are acknowledged to nobody.
+    pub datagrams: bool,
+}
+
+impl Options {
+    /// A journal in a directory with the usual limits.
+    pub fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            most_bytes: MOST_BYTES,
+            durable: false,
+            datagrams: true,
+        }
+    }
 }
 
 /// A journal that is open.
@@ -94,6 +110,8 @@ struct Active {
 enum Origin {
     /// It is to be acknowledged.
     New,
+    /// Nobody waits for it.
+    Unacknowledged,
     /// It is in an earlier file, and was acknowledged.
     Before,
 }
@@ -143,6 +161,15 @@ impl Journal {
         self.write(group, Origin::New)
     }
 
+    /// Appends a group that is acknowledged to nobody: it is not waited for the disk.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`append`](Self::append).
+    pub(crate) fn append_unacknowledged(&self, group: &mut [u8]) -> io::Result<()> {
+        self.write(group, Origin::Unacknowledged)
+    }
+
     /// Appends a group of what an earlier file has. There is room for it, however long the file is: it was
     /// acknowledged.
     ///
@@ -166,7 +193,7 @@ impl Journal {
         let mut active = self.active();
         let most = self.options.most_bytes;
         let new = active.length - active.carried;
-        if origin == Origin::New && new > most.saturating_mul(MOST_TIMES) {
+        if origin != Origin::Before && new > most.saturating_mul(MOST_TIMES) {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
                 "the journal is too long",
@@ -195,7 +222,7 @@ impl Journal {
         if active.length - active.carried > most {
             self.long.store(true, Relaxed);
         }
-        match self.options.durable {
+        match self.options.durable && origin != Origin::Unacknowledged {
             true => self.sync(active),
             false => Ok(()),
         }
@@ -292,6 +319,16 @@ impl Journal {
     pub(crate) fn remove(&self) -> io::Result<()> {
         let number = self.active().number;
         std::fs::remove_file(path(&self.options.directory, number))
+    }
+
+    /// The bytes of the file that is appended to.
+    pub fn size(&self) -> u64 {
+        self.active().length
+    }
+
+    /// How many files there are that were not read to their ends, and kept for somebody to look at them.
+    pub fn damaged(&self) -> usize {
+        files(&self.options.directory, DAMAGED).map_or(0, |files| files.len())
     }
 
     /// What was asked for.
@@ -411,6 +448,7 @@ mod tests {
             directory: directory.into(),
             most_bytes,
             durable,
+            datagrams: true,
         };
         Journal::open(options).unwrap().0
     }

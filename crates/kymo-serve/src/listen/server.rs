@@ -11,9 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kymo_io::most_open_files;
+use kymo_io::{most_open_files, reason};
 
 use super::{Running, Socket, Stop, Stream, stop};
+use crate::log_limiter::LogLimiter;
+use crate::store::Log;
 
 /// How long connections have for what they are doing when the daemon ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -22,6 +24,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 pub struct Server {
     name: String,
     serve: Serve,
+    log_limiter: Arc<LogLimiter>,
     posts: Mutex<Vec<Post>>,
     connections: Arc<Connections>,
 }
@@ -63,11 +66,13 @@ impl Server {
         name: &str,
         sockets: &[Arc<Socket>],
         most: usize,
+        log: &Log,
         serve: impl Fn(Stream) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let server = Self {
             name: name.to_owned(),
             serve: Arc::new(serve),
+            log_limiter: Arc::new(LogLimiter::new(Arc::clone(log))),
             posts: Mutex::default(),
             connections: Arc::default(),
         };
@@ -106,8 +111,10 @@ impl Server {
         let (running, stop) = stop()?;
         let (name, serve) = (self.name.clone(), Arc::clone(&self.serve));
         let (listened, connections) = (Arc::clone(socket), Arc::clone(&self.connections));
+        let log_limiter = Arc::clone(&self.log_limiter);
         let thread = std::thread::Builder::new().name(name.clone());
-        let thread = thread.spawn(move || listen(&name, &listened, &stop, &connections, &serve))?;
+        let thread = thread
+            .spawn(move || listen(&name, &listened, &stop, &connections, &log_limiter, &serve))?;
         Ok(Post {
             socket: Arc::clone(socket),
             running: Some(running),
@@ -185,13 +192,27 @@ fn listen(
     socket: &Arc<Socket>,
     stop: &Stop,
     connections: &Arc<Connections>,
+    log_limiter: &LogLimiter,
     serve: &Serve,
 ) {
     while stop.wait(socket.as_fd()).unwrap_or(false) {
+        let refused = connections.refused.load(Relaxed);
         let begun = socket
             .accept()
             .and_then(|stream| begin(name, stream, socket, connections, serve));
-        if begun.is_err() {
+        if connections.refused.load(Relaxed) > refused {
+            log_limiter.tell(format_args!(
+                "{name} at {}: connection refused: the limit of {} connections is reached",
+                socket.name(),
+                connections.most.load(Relaxed),
+            ));
+        }
+        if let Err(error) = begun {
+            log_limiter.tell(format_args!(
+                "{name} at {}: connection lost: {}",
+                socket.name(),
+                reason(&error),
+            ));
             // There are no files or threads left, or the client is gone: others may end meanwhile.
             std::thread::sleep(Duration::from_millis(10));
         }

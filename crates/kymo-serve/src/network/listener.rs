@@ -166,6 +166,7 @@ impl Listener {
         control: &mut [u8],
     ) -> bool {
         let counters = &shared.counters;
+        let kernel_dropped = counters.kernel_dropped.load(Relaxed);
         let mut batches: Vec<_> = queues.iter().map(|_| Batch::new(self)).collect();
         let mut has_more = true;
         for _ in 0..ROUND {
@@ -186,11 +187,27 @@ impl Listener {
                 break;
             }
         }
+        let mut dropped = 0;
         for (queue, batch) in queues.iter().zip(batches) {
             let count = batch.len();
             if count > 0 && !queue.push(batch) {
-                counters.dropped.fetch_add(count as u64, Relaxed);
+                dropped += count as u64;
             }
+        }
+        counters.dropped.fetch_add(dropped, Relaxed);
+        if dropped > 0 {
+            shared.log_limiter.tell(format_args!(
+                "{}: {dropped} datagrams are lost: more wait to be decoded than `collectd.queue-mib` allows",
+                self.address
+            ));
+        }
+        let kernel_dropped = counters.kernel_dropped.load(Relaxed) - kernel_dropped;
+        if kernel_dropped > 0 {
+            shared.log_limiter.tell(format_args!(
+                "{}: {kernel_dropped} datagrams are lost: the kernel had no room for them in \
+                 `collectd.receive-buffer-mib`",
+                self.address
+            ));
         }
         has_more
     }

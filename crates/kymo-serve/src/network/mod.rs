@@ -22,6 +22,7 @@ use kymo_collectd::network::{PORT, Repeats, ReplayWindow, Security};
 use kymo_time::CdTime;
 
 use crate::ingest::Ingest;
+use crate::log_limiter::LogLimiter;
 use crate::metrics::Page;
 use crate::store::Log;
 use listener::Listener;
@@ -120,6 +121,8 @@ pub struct Receiver {
 #[derive(Debug)]
 struct Shared {
     counters: Counters,
+    /// For losses.
+    log_limiter: LogLimiter,
     repeats: RwLock<Option<Mutex<Repeats>>>,
     replay: Mutex<ReplayWindow>,
 }
@@ -169,6 +172,7 @@ impl Receiver {
         let receiver = Self {
             shared: Arc::new(Shared {
                 counters: Counters::default(),
+                log_limiter: LogLimiter::new(Arc::clone(log)),
                 repeats: RwLock::default(),
                 replay: Mutex::new(ReplayWindow::new(CdTime::ZERO, REMEMBERED)),
             }),

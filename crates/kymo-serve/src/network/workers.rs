@@ -90,6 +90,7 @@ impl Worker {
             .unwrap_or_else(PoisonError::into_inner);
         self.session.begin();
         for (sender, datagram) in batch.datagrams() {
+            self.session.set_sender(sender.ip());
             let sink = &mut |item: Item<'_>| match item {
                 Item::Values(list) => {
                     if let Some(repeats) = &*repeats {
@@ -122,6 +123,6 @@ impl Worker {
                 .listener
                 .decode(&decoder, datagram, &shared.replay, sink);
         }
-        self.session.send_on();
+        self.session.note();
     }
 }

@@ -56,6 +56,9 @@ const fn command(name: &'static str, operands: &'static str, batch: bool, kind: 
     }
 }
 
+/// What a line of `QUEUE` has beside a path.
+const LINE: usize = 40;
+
 /// All commands, in the order in which `HELP` tells them.
 pub(super) const COMMANDS: [Command; 22] = [
     command(
@@ -166,12 +169,15 @@ impl<S: io::Read + io::Write> Client<'_, S> {
             }
             Kind::Queue => {
                 let databases = self.shared.store.queue();
-                let lines = databases.iter().map(|database| {
-                    let count = database.pending().len();
-                    [format!("{count} ").as_bytes(), database.path()].concat()
-                });
-                let lines: Vec<_> = lines.collect();
-                self.tell("in queue.", &lines);
+                let bytes = databases.iter().map(|it| it.path().len() + LINE).sum();
+                if self.reserve(bytes) {
+                    let lines = databases.iter().map(|database| {
+                        let count = database.pending_count();
+                        [format!("{count} ").as_bytes(), database.path()].concat()
+                    });
+                    let lines: Vec<_> = lines.collect();
+                    self.tell("in queue.", &lines);
+                }
             }
             Kind::Stats => self.stats(),
             Kind::Help => self.help(words.next().as_deref()),
@@ -207,8 +213,13 @@ impl<S: io::Read + io::Write> Client<'_, S> {
         let shown = String::from_utf8_lossy(&path);
         match command.kind {
             Kind::Pending => {
-                let lines = store.known(&path).map(|database| database.pending());
-                self.tell("updates pending", &lines.unwrap_or_default());
+                let database = store.known(&path);
+                // As lines of text, and again as the answer.
+                let bytes = database.as_ref().map_or(0, |it| 4 * it.pending_bytes());
+                if self.reserve(bytes) {
+                    let lines = database.map(|database| database.pending());
+                    self.tell("updates pending", &lines.unwrap_or_default());
+                }
             }
             Kind::Suspend => match store.known(&path) {
                 None => self.refuse(format_args!("{shown} - No such file or directory")),
@@ -256,13 +267,13 @@ impl<S: io::Read + io::Write> Client<'_, S> {
     }
 
     fn update(&mut self, mut words: Words<'_>) {
-        self.asked.updates += 1;
         let Some(word) = words.next() else {
             if let Some(command) = find(b"UPDATE") {
                 self.refuse_usage(command);
             }
             return;
         };
+        self.asked.updates += 1;
         match self.take(&word, words) {
             Err(problem) => self.refuse(problem),
             Ok(0) => self.refuse("No values updated."),
@@ -337,7 +348,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
             ("QueueLength", store.queue().len() as u64),
             ("UpdatesReceived", self.shared.updates.load(Relaxed)),
             ("FlushesReceived", self.shared.flushes.load(Relaxed)),
-            ("UpdatesWritten", counters.writes.load(Relaxed)),
+            ("UpdatesWritten", counters.successful_writes()),
             ("DataSetsWritten", counters.written.load(Relaxed)),
             ("TreeNodesNumber", count),
             // A table, not a tree.

@@ -18,6 +18,7 @@ use kymo_text::Line;
 use super::commands::Command;
 use super::{Client, PIECE, Words};
 use crate::store::{Flushed, path_of};
+use crate::sync::lock;
 
 /// Files that are longer, in bytes, are not copied to tell their rows.
 const LONGEST_COPY: u64 = 1 << 26;
@@ -128,6 +129,9 @@ impl<S: Read + Write> Client<'_, S> {
         match self.run(request, None) {
             Err(reason) => self.refuse(format_args!("List {reason}")),
             Ok(text) => {
+                if !self.reserve(3 * text.len()) {
+                    return;
+                }
                 let lines = text.split(|byte| *byte == b'\n');
                 let lines = lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
                 let lines: Vec<_> = lines.collect();
@@ -190,8 +194,12 @@ impl<S: Read + Write> Client<'_, S> {
         // What was asked before is in the journal before it forgets what is pending.
         self.commit();
         let store = &self.shared.store;
-        let made = store.make_directories(path).map_err(|error| reason(&error));
+        let made = store
+            .make_directories(path)
+            .and_then(|()| store.check_free(path));
+        let made = made.map_err(|error| reason(&error));
         let place = |new| store.put(path, new);
+        let _one = lock(&self.shared.creates);
         match made.and_then(|()| self.run(&request, Some(&place))) {
             Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
             Ok(_) => self.done("RRD created OK"),

@@ -19,9 +19,9 @@ mod words;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::daemon;
@@ -43,6 +43,8 @@ const PIECE: usize = 1 << 16;
 /// Of what is wrong in a batch, so many bytes are told.
 const MOST_ERRORS: usize = 1 << 20;
 
+/// Long answers that are not yet read have so many bytes together, unless there is one only.
+const MOST_ANSWERS: usize = 64 << 20;
 /// A client has so long to read the next piece of an answer.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -56,6 +58,10 @@ pub struct Rrdcached {
     pub flushes: AtomicU64,
     /// All commands.
     pub commands: AtomicU64,
+    /// Bytes of long answers that clients have not read yet.
+    answers: AtomicUsize,
+    /// Held while a database is created: its definition may ask for much memory.
+    creates: Mutex<()>,
 }
 
 impl Rrdcached {
@@ -66,6 +72,8 @@ impl Rrdcached {
             updates: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             commands: AtomicU64::new(0),
+            answers: AtomicUsize::new(0),
+            creates: Mutex::default(),
         }
     }
 
@@ -111,7 +119,13 @@ impl Source {
         let serve = move |stream| serving.serve(stream);
         Ok(Self {
             shared: Arc::clone(shared),
-            server: Server::start("rrdcached", sockets, most, serve)?,
+            server: Server::start(
+                "rrdcached",
+                sockets,
+                most,
+                &shared.store.options().log,
+                serve,
+            )?,
         })
     }
 }
@@ -144,6 +158,8 @@ struct Client<'a, S> {
     batch: Option<Batch>,
     asked: Asked,
     databases: Databases,
+    /// Bytes of [`Rrdcached::answers`] that are its.
+    reserved: usize,
     /// What was asked last: mostly it is asked again.
     latest: Option<&'static Command>,
 }
@@ -195,6 +211,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             batch: None,
             asked: Asked::default(),
             databases: Databases::new(),
+            reserved: 0,
             latest: None,
         }
     }
@@ -233,7 +250,30 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         self.out.clear();
         // Long answers are rare, and connections many.
         self.out.shrink_to(2 * PIECE);
+        self.release();
         Ok(())
+    }
+
+    /// Makes sure that there is room for an answer of so many bytes, and else refuses it. Who reads nothing could fill
+    /// the memory with a few words.
+    fn reserve(&mut self, bytes: usize) -> bool {
+        if bytes <= PIECE {
+            return true;
+        }
+        let before = self.shared.answers.fetch_add(bytes, Relaxed);
+        if before > 0 && before.saturating_add(bytes) > MOST_ANSWERS {
+            self.shared.answers.fetch_sub(bytes, Relaxed);
+            self.refuse("too many long answers wait to be read by clients; try again later");
+            return false;
+        }
+        self.reserved += bytes;
+        true
+    }
+
+    /// Gives back what was reserved.
+    fn release(&mut self) {
+        let reserved = std::mem::take(&mut self.reserved);
+        self.shared.answers.fetch_sub(reserved, Relaxed);
     }
 
     /// Sees that the journal has what is acknowledged. Where it cannot be written, errors take the place of
@@ -326,6 +366,12 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             let _ = writeln!(self.out, "{} errors", batch.count);
             self.out.extend_from_slice(&batch.errors);
         }
+    }
+}
+
+impl<S> Drop for Client<'_, S> {
+    fn drop(&mut self) {
+        self.shared.answers.fetch_sub(self.reserved, Relaxed);
     }
 }
 

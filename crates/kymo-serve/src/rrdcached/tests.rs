@@ -4,9 +4,6 @@ use std::io::{self, Cursor, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kymo_machine::Machine;
-use kymo_rrd::file::convert::Target;
-
 use super::{Client, Rrdcached};
 use crate::journal;
 use crate::store::{Options, Store, Timing};
@@ -47,8 +44,6 @@ impl Daemon {
         let directory = tempfile::tempdir().unwrap();
         let hour = Duration::from_secs(3600);
         let options = Options {
-            base: directory.path().join("data"),
-            anywhere: false,
             timing: Timing {
                 write_timeout: hour,
                 jitter: Duration::ZERO,
@@ -57,13 +52,11 @@ impl Daemon {
             writers: 1,
             open_files: 8,
             most_pending: 1 << 20,
-            target: Target::Native(Machine::native()),
             journal: Some(journal::Options {
-                directory: directory.path().join("journal"),
                 most_bytes,
-                durable: false,
+                ..journal::Options::new(directory.path().join("journal"))
             }),
-            log: Arc::new(|_| {}),
+            ..Options::new(directory.path().join("data"), Arc::new(|_| {}))
         };
         let shared = Rrdcached::new(Store::open(options).unwrap());
         Self { directory, shared }

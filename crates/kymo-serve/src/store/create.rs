@@ -5,15 +5,24 @@ use std::fs::File;
 use std::hash::BuildHasher;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use kymo_io::{NewFile, Replace, create_directories};
 use kymo_rrd::engine::modify::Changed;
 use kymo_rrd::engine::{Definition, create};
 use kymo_rrd::file::convert::Conversion;
 use kymo_rrd::{Form, Time};
+use nix::sys::statvfs::statvfs;
 
 use super::{Store, path_of, records};
 use crate::sync::lock;
+
+/// The bytes that the disk of a directory has free, if the system says that.
+pub(super) fn free_bytes(directory: &Path) -> Option<u64> {
+    let disk = statvfs(directory).ok()?;
+    let blocks = u64::from(disk.blocks_available());
+    Some(blocks.saturating_mul(u64::from(disk.fragment_size())))
+}
 
 impl Store {
     /// Makes a database at an absolute path, and the directories above it. Where there is one, it is
@@ -56,6 +65,7 @@ impl Store {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         self.make_directories(path)?;
+        self.check_free(path)?;
         let wrong = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
         // Not all files go round at the same time.
         let random = RandomState::new();
@@ -78,6 +88,30 @@ impl Store {
             file.set_permissions(PermissionsExt::from_mode(0o644))
         })?;
         Ok(new)
+    }
+
+    /// Refuses to create a file if its disk is nearly full: databases that are there need the rest.
+    ///
+    /// # Errors
+    ///
+    /// `StorageFull` if it is.
+    pub(crate) fn check_free(&self, path: &[u8]) -> io::Result<()> {
+        let Some(directory) = path_of(path).parent() else {
+            return Ok(());
+        };
+        let Some(free) = free_bytes(directory) else {
+            return Ok(());
+        };
+        if free >= self.options.least_free {
+            return Ok(());
+        }
+        let text = format!(
+            "the disk of '{}' has {} MiB free, and no databases are created below {} (`write.least-free-mib`)",
+            directory.display(),
+            free >> 20,
+            self.options.least_free >> 20
+        );
+        Err(io::Error::new(io::ErrorKind::StorageFull, text))
     }
 
     /// Makes the directories above a path.

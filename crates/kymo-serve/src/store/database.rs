@@ -1,6 +1,7 @@
 //! A database: what is known of it, and the updates that are not yet in its file.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Instant;
 
 use kymo_rrd::Time;
 use kymo_time::CdTime;
@@ -26,6 +27,8 @@ pub(super) struct State {
     pub(super) pending: Vec<u8>,
     /// How many.
     pub(super) count: usize,
+    /// When the oldest of them came.
+    pub(super) since: Option<Instant>,
     /// The newest time.
     pub(super) last: Time,
     pub(super) interval: Option<CdTime>,
@@ -35,8 +38,10 @@ pub(super) struct State {
     pub(super) urgent: bool,
     /// Whether the writer has taken updates and is not done with them.
     pub(super) writing: bool,
-    /// Whether updates are kept in memory until that ends.
-    pub(super) suspended: bool,
+    /// Since when updates are kept in memory, if a client has asked for that.
+    pub(super) suspended: Option<Instant>,
+    /// Updates that were accepted and then lost to those of another program.
+    pub(super) overtaken: u64,
     /// Whether it is the database of its path.
     pub(super) place: Place,
     /// How often the file was to be written, and how often it was or failed to be.
@@ -65,12 +70,14 @@ impl Database {
             state: Mutex::new(State {
                 pending: Vec::new(),
                 count: 0,
+                since: None,
                 last,
                 interval: None,
                 scheduled: false,
                 urgent: false,
                 writing: false,
-                suspended: false,
+                suspended: None,
+                overtaken: 0,
                 place: Place::Known,
                 wanted: 0,
                 served: 0,
@@ -95,12 +102,33 @@ impl Database {
         self.state().interval
     }
 
+    /// How many updates were accepted and then lost, since another program had written later ones to the file.
+    pub fn overtaken(&self) -> u64 {
+        self.state().overtaken
+    }
+
     /// The updates that are not yet in the file, as `TIME:VALUE[:VALUE...]`.
     pub fn pending(&self) -> Vec<Vec<u8>> {
         let state = self.state();
         records(&state.pending)
             .map(|record| record.text())
             .collect()
+    }
+
+    /// How many they are.
+    pub fn pending_count(&self) -> usize {
+        self.state().count
+    }
+
+    /// When the oldest of them came.
+    pub fn pending_since(&self) -> Option<Instant> {
+        let state = self.state();
+        state.since.filter(|_| state.count > 0)
+    }
+
+    /// Their bytes in memory.
+    pub fn pending_bytes(&self) -> usize {
+        self.state().pending.len()
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -113,6 +141,7 @@ impl State {
     pub(super) fn push(&mut self, record: &Record<'_>) {
         self.pending.extend_from_slice(record.bytes);
         self.count += 1;
+        self.since.get_or_insert_with(Instant::now);
     }
 
     /// Brings the records of a journal in order. What was carried over stands behind newer ones there,

@@ -130,7 +130,7 @@ impl Store {
     fn release(&self, database: Arc<Database>) {
         let mut state = database.state();
         state.place = Place::Known;
-        if state.count > 0 && !state.suspended {
+        if state.count > 0 && state.suspended.is_none() {
             // A writer that came meanwhile has passed it over.
             self.schedule(&database, &mut state, self.timeout(&database));
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
+use super::database::State;
 use super::{Database, Flushed, Store};
 use crate::sync::wait;
 
@@ -12,7 +14,7 @@ impl Store {
     pub fn flush(&self, database: &Arc<Database>) -> Flushed {
         self.counters.flushes.fetch_add(1, Relaxed);
         let mut state = database.state();
-        if state.suspended || (state.count == 0 && !state.writing) {
+        if state.suspended.is_some() || (state.count == 0 && !state.writing) {
             return Flushed::Nothing;
         }
         state.wanted += 1;
@@ -34,7 +36,7 @@ impl Store {
     pub fn flush_all(&self) {
         for database in self.databases() {
             let mut state = database.state();
-            if state.count > 0 && !state.suspended && !state.urgent {
+            if state.count > 0 && state.suspended.is_none() && !state.urgent {
                 state.urgent = true;
                 self.queues[database.writer].write(&database, false);
             }
@@ -53,19 +55,51 @@ impl Store {
         told.iter().for_each(drop);
     }
 
-    /// Keeps the updates of a database in memory. Tells whether they were not before.
-    pub fn suspend(&self, database: &Database) -> bool {
-        !std::mem::replace(&mut database.state().suspended, true)
+    /// Keeps the updates of a database in memory until it is [resumed](Self::resume), or a limit is reached: of
+    /// [time](super::Options::suspend_limit), or of memory. Returns whether it was not suspended before.
+    pub fn suspend(&self, database: &Arc<Database>) -> bool {
+        let mut state = database.state();
+        let is_new = state.suspended.is_none();
+        if is_new {
+            let now = Instant::now();
+            state.suspended = Some(now);
+            // The writer looks at it then.
+            self.queues[database.writer].schedule(database, now + self.options.suspend_limit);
+        }
+        is_new
     }
 
-    /// Has them written again. Tells whether they were not.
+    /// Has the updates of a database written again. Returns whether it was suspended.
     pub fn resume(&self, database: &Arc<Database>) -> bool {
         let mut state = database.state();
-        let was = std::mem::replace(&mut state.suspended, false);
+        let was = state.suspended.take().is_some();
         if was && state.count > 0 && !state.scheduled {
             self.schedule(database, &mut state, self.timeout(database));
         }
         was
+    }
+
+    /// Ends a suspension that nobody has ended.
+    pub(super) fn end_suspension(&self, database: &Arc<Database>, state: &mut State, reason: &str) {
+        state.suspended = None;
+        self.counters.suspensions_ended.fetch_add(1, Relaxed);
+        let path = String::from_utf8_lossy(database.path());
+        self.log_limiter
+            .tell(format_args!("{path}: suspended no longer: {reason}"));
+        if state.count > 0 && !state.scheduled {
+            self.schedule(database, state, Duration::ZERO);
+        }
+    }
+
+    /// Writes everything because memory is short; what is suspended, too.
+    pub(super) fn relieve(&self) {
+        for database in self.databases() {
+            let mut state = database.state();
+            if state.suspended.is_some() && state.count > 0 {
+                self.end_suspension(&database, &mut state, "memory is short");
+            }
+        }
+        self.flush_all();
     }
 
     /// Suspends all databases that are known, and tells how many were not.

@@ -21,25 +21,27 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use kymo_io::{Shared, create_directories};
+use kymo_machine::Machine;
 use kymo_rrd::Time;
 use kymo_rrd::engine::Rrd;
 use kymo_rrd::file::convert::Target;
 
 use crate::journal::{self, Journal};
 use crate::log_limiter::LogLimiter;
+use crate::metrics::Histogram;
 use crate::sync::lock;
 pub use database::Database;
 use database::{Place, State};
 pub(crate) use update::first_record;
-use update::records;
+pub(crate) use update::records;
 pub use update::{Readings, Record, Update};
 use upkeep::{Upkeep, Wish};
 use writer::Queue;
@@ -71,6 +73,13 @@ pub struct Options {
     pub open_files: usize,
     /// How many bytes of updates may be kept.
     pub most_pending: usize,
+    /// Updates whose time is further ahead of this machine's clock are refused: a database that took one would take
+    /// none until then.
+    pub future_limit: Duration,
+    /// How long a database may be [suspended](Store::suspend).
+    pub suspend_limit: Duration,
+    /// No databases are created if their disk has fewer bytes free.
+    pub least_free: u64,
     /// The form of new databases.
     pub target: Target,
     /// Where what is acknowledged is written at once; nowhere, if there is none.
@@ -88,6 +97,27 @@ pub struct Timing {
     pub jitter: Duration,
     /// How often everything is written, and the journal begins anew.
     pub flush_interval: Duration,
+}
+
+impl Options {
+    /// One with the usual limits, for databases in a directory, without a journal.
+    pub fn new(base: PathBuf, log: Log) -> Self {
+        let write = crate::config::Write::default();
+        Self {
+            base,
+            anywhere: false,
+            timing: write.timing(),
+            writers: write.threads,
+            open_files: write.open_files,
+            most_pending: write.most_pending,
+            future_limit: write.future_limit,
+            suspend_limit: write.suspend_limit,
+            least_free: write.least_free,
+            target: Target::Native(Machine::native()),
+            journal: None,
+            log,
+        }
+    }
 }
 
 impl fmt::Debug for Options {
@@ -115,10 +145,26 @@ pub struct Counters {
     pub written: AtomicU64,
     /// Updates that their databases have refused.
     pub refused: AtomicU64,
+    /// Updates that were accepted and then lost, since another program had written later ones to their files.
+    pub overtaken: AtomicU64,
+    /// Updates that were not accepted: their times are too far ahead.
+    pub future: AtomicU64,
+    /// How long writes of files took.
+    pub write_times: Histogram,
+    /// How often a suspended database was resumed because of a limit.
+    pub suspensions_ended: AtomicU64,
     /// How often files could not be written.
     pub write_errors: AtomicU64,
     /// Requests to write a file.
     pub flushes: AtomicU64,
+}
+
+impl Counters {
+    /// How often files were written, and that did not fail.
+    pub fn successful_writes(&self) -> u64 {
+        let errors = self.write_errors.load(Relaxed);
+        self.writes.load(Relaxed).saturating_sub(errors)
+    }
 }
 
 /// Why an update is not accepted.
@@ -126,6 +172,8 @@ pub struct Counters {
 pub enum Refused {
     /// Its time is not after the last one, which this is.
     Past(Time),
+    /// Its time is further ahead of the clock than the limit, which this is.
+    Future(Duration),
     /// There is no room for it.
     Full,
     /// The database was forgotten, and is to be looked for again.
@@ -139,6 +187,11 @@ impl fmt::Display for Refused {
                 let (seconds, micros) = last.to_micros();
                 write!(f, "the last update is of {seconds}.{micros:06}")
             }
+            Self::Future(limit) => write!(
+                f,
+                "the time is more than {} seconds ahead of the clock of this machine",
+                limit.as_secs()
+            ),
             Self::Full => f.write_str("there is no room for more updates"),
             Self::Forgotten => f.write_str("the database was forgotten"),
         }
@@ -201,6 +254,8 @@ pub struct Store {
     /// What it has done.
     pub counters: Counters,
     upkeep: Upkeep,
+    /// Seconds since 1970 that no update is after unless the clock was looked at again.
+    latest: AtomicI64,
     log_limiter: LogLimiter,
     threads: Mutex<Threads>,
 }
@@ -211,6 +266,8 @@ struct Threads {
     upkeep: Option<JoinHandle<()>>,
 }
 
+/// A suspended database may take such a part of the memory for updates.
+const SUSPENDED_SHARE: usize = 8;
 /// Parts of the table of databases, which threads look into at the same time.
 const SHARDS: usize = 32;
 
@@ -229,7 +286,7 @@ impl Store {
             create_directories(&options.base, is_durable)?;
             // It may be mistyped, or on a disk that is not mounted.
             let base = options.base.display();
-            (options.log)(&format!("{base}: was not there, and is made"));
+            (options.log)(&format!("warning: '{base}' did not exist: created"));
         }
         // Clients on this machine tell paths without links.
         options.base = options.base.canonicalize()?;
@@ -252,6 +309,7 @@ impl Store {
             pending_bytes: AtomicUsize::new(0),
             counters: Counters::default(),
             upkeep: Upkeep::default(),
+            latest: AtomicI64::new(i64::MIN),
             threads: Mutex::default(),
         });
         if let Err(error) = recover::recover(&store, &left) {
@@ -260,6 +318,15 @@ impl Store {
                 let _ = std::fs::remove_dir(&store.options.base);
             }
             return Err(error);
+        }
+        if let Some(journal) = &store.journal {
+            let (count, directory) = (journal.damaged(), journal.options().directory.display());
+            if count > 0 {
+                (store.options.log)(&format!(
+                    "warning: '{directory}' has {count} damaged files of the journal (*.damaged): updates in them may be \
+                     lost; remove the files when you have looked at them"
+                ));
+            }
         }
         for index in 0..writers {
             let writing = Arc::clone(&store);
@@ -430,13 +497,22 @@ impl Store {
             self.counters.past.fetch_add(1, Relaxed);
             return Err(Refused::Past(state.last));
         }
+        self.check_time(database.path(), update.time)?;
         let before = state.pending.len();
         if self.pending_bytes.load(Relaxed) >= self.options.most_pending {
             self.counters.dropped.fetch_add(1, Relaxed);
             self.upkeep.press(Wish::Write);
+            self.log_limiter.tell(format_args!(
+                "{}: update refused: the updates in memory have reached the limit of {} bytes",
+                String::from_utf8_lossy(database.path()),
+                self.options.most_pending,
+            ));
             return Err(Refused::Full);
         }
         update.encode(&mut state.pending);
+        if state.count == 0 && !state.writing {
+            state.since = Some(Instant::now());
+        }
         state.count += 1;
         state.last = update.time;
         state.interval = update.interval.or(state.interval);
@@ -446,7 +522,12 @@ impl Store {
         {
             journal::update(database.path(), &state.pending[before..], &mut group.bytes);
         }
-        if !state.scheduled && !state.suspended {
+        if state.suspended.is_some()
+            && state.pending.len() > self.options.most_pending / SUSPENDED_SHARE
+        {
+            self.end_suspension(database, &mut state, "it has its share of the memory");
+        }
+        if !state.scheduled && state.suspended.is_none() {
             self.schedule(database, &mut state, self.timeout(database));
         }
         // Before a writer can take it, who subtracts it again.
@@ -461,21 +542,88 @@ impl Store {
         Ok(())
     }
 
+    /// Takes an update as a record.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not taken.
+    pub(crate) fn accept_record(
+        &self,
+        database: &Arc<Database>,
+        record: &Record<'_>,
+        group: Option<&mut Group>,
+    ) -> Result<(), Refused> {
+        let values: Vec<_> = record.values().collect();
+        let update = Update {
+            time: record.time,
+            interval: record.interval,
+            readings: record.readings(&values),
+        };
+        self.accept(database, &update, group)
+    }
+
+    /// Refuses a time that is too far ahead of the clock, of what has that name.
+    pub(crate) fn check_time(&self, name: &[u8], time: Time) -> Result<(), Refused> {
+        if !self.is_future(time) {
+            return Ok(());
+        }
+        self.counters.future.fetch_add(1, Relaxed);
+        let refused = Refused::Future(self.options.future_limit);
+        self.log_limiter.tell(format_args!(
+            "{}: update of time {} refused: {refused}",
+            String::from_utf8_lossy(name),
+            time.seconds(),
+        ));
+        Err(refused)
+    }
+
+    /// Whether a time is further ahead of the clock than allowed. The clock is looked at only if the time is after
+    /// all that were allowed when it was looked at last.
+    fn is_future(&self, time: Time) -> bool {
+        if time.seconds() <= self.latest.load(Relaxed) {
+            return false;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let latest = now
+            .unwrap_or_default()
+            .saturating_add(self.options.future_limit);
+        let latest = i64::try_from(latest.as_secs()).unwrap_or(i64::MAX);
+        self.latest.store(latest, Relaxed);
+        time.seconds() > latest
+    }
+
     /// Sees that the journal has a group, which is then empty: its updates may be acknowledged.
     ///
     /// # Errors
     ///
     /// Where it cannot be written: they may not.
     pub fn commit(&self, group: &mut Group) -> io::Result<()> {
+        self.append(group, Journal::append)
+    }
+
+    /// The same of updates that are acknowledged to nobody: it is not waited for the disk.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn note(&self, group: &mut Group) -> io::Result<()> {
+        self.append(group, Journal::append_unacknowledged)
+    }
+
+    fn append(
+        &self,
+        group: &mut Group,
+        append: impl FnOnce(&Journal, &mut [u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         let Some(journal) = self.journal.as_ref().filter(|_| !group.is_empty()) else {
             group.bytes.clear();
             return Ok(());
         };
-        let done = journal.append(&mut group.bytes);
+        let done = append(journal, &mut group.bytes);
         group.bytes.clear();
         if let Err(error) = &done {
             self.log_limiter.tell(format_args!(
-                "the journal cannot be written: {error}; updates are refused"
+                "the journal cannot be written: {error}; updates are not safe, and none are acknowledged"
             ));
         }
         if journal.is_long() {
@@ -493,6 +641,38 @@ impl Store {
         all
     }
 
+    /// The databases of which most accepted updates were [overtaken](Counters::overtaken), so many of them at most: their
+    /// paths, and how many updates.
+    pub fn overtaken(&self, most: usize) -> Vec<(String, u64)> {
+        if self.counters.overtaken.load(Relaxed) == 0 {
+            return Vec::new();
+        }
+        let mut all: Vec<_> = self
+            .databases()
+            .iter()
+            .map(|database| {
+                let path = String::from_utf8_lossy(database.path()).into_owned();
+                (path, database.overtaken())
+            })
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        all.truncate(most);
+        all
+    }
+
+    /// How long the oldest update has been in memory.
+    pub fn oldest_pending(&self) -> Duration {
+        let databases = self.databases();
+        let oldest = databases.iter().filter_map(|it| it.pending_since()).min();
+        oldest.map_or(Duration::ZERO, |oldest| oldest.elapsed())
+    }
+
+    /// The bytes that the disk of the base has free, if the system says that.
+    pub fn free_bytes(&self) -> Option<u64> {
+        create::free_bytes(&self.options.base)
+    }
+
     /// How many are known.
     pub fn count(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).len()).sum()
@@ -506,6 +686,11 @@ impl Store {
     /// Bytes of updates that are not yet written.
     pub fn pending_bytes(&self) -> usize {
         self.pending_bytes.load(Relaxed)
+    }
+
+    /// Whether more than half of the memory for updates is taken.
+    fn is_short(&self) -> bool {
+        self.pending_bytes() > self.options.most_pending / 2
     }
 
     /// The journal, if there is one.

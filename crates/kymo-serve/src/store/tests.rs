@@ -1,7 +1,6 @@
 //! What only who looks inside can bring about.
 
 use kymo_io::{NewFile, Replace};
-use kymo_machine::Machine;
 use kymo_rrd::engine::{Definition, Smoothing};
 
 use super::upkeep::carry_over;
@@ -27,8 +26,6 @@ const START: i64 = 1_500_000_000;
 fn open(directory: &Path) -> Arc<Store> {
     let hour = Duration::from_secs(3600);
     let options = Options {
-        base: directory.join("data"),
-        anywhere: false,
         timing: Timing {
             write_timeout: hour,
             jitter: Duration::ZERO,
@@ -37,13 +34,11 @@ fn open(directory: &Path) -> Arc<Store> {
         writers: 1,
         open_files: 4,
         most_pending: 1 << 20,
-        target: Target::Native(Machine::native()),
         journal: Some(journal::Options {
-            directory: directory.join("journal"),
             most_bytes: 1 << 20,
-            durable: false,
+            ..journal::Options::new(directory.join("journal"))
         }),
-        log: Arc::new(|_| {}),
+        ..Options::new(directory.join("data"), Arc::new(|_| {}))
     };
     Store::open(options).unwrap()
 }

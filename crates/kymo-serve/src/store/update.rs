@@ -171,7 +171,19 @@ impl<'a> Record<'a> {
         }));
     }
 
-    fn values(&self) -> impl Iterator<Item = Value> + 'a {
+    /// The readings, where `values` are [its values](Self::values).
+    pub(crate) fn readings<'r>(&self, values: &'r [Value]) -> Readings<'r>
+    where
+        'a: 'r,
+    {
+        match self.kind {
+            TEXT => Readings::Text(self.readings),
+            _ => Readings::Values(values),
+        }
+    }
+
+    /// Values of collectd. If the readings are a text, they mean nothing.
+    pub(crate) fn values(&self) -> impl Iterator<Item = Value> + 'a {
         self.readings.chunks_exact(VALUE).filter_map(|value| {
             let (kind, bits) = value.split_first()?;
             let bits = u64::from_le_bytes(*bits.first_chunk()?);

@@ -110,6 +110,7 @@ pub(super) fn run(store: &Store) {
     loop {
         match store.upkeep.next(store, &times) {
             Wish::Stop => return,
+            Wish::Write if store.is_short() => store.relieve(),
             Wish::Write => store.flush_all(),
             Wish::Rotate => {
                 if let Err(error) = write_all(store) {

@@ -18,7 +18,7 @@ use kymo_rrd::file::portable::Durability;
 
 use super::database::Place;
 use super::update::records;
-use super::{Database, Store};
+use super::{Database, Store, is_later};
 use crate::sync::{lock, wait};
 
 /// When a file is tried again that could not be written.
@@ -192,12 +192,19 @@ pub(super) fn run(store: &Store, index: usize) {
 fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     let mut state = database.state();
     let wanted = state.wanted;
-    if state.suspended || state.count == 0 || state.place != Place::Known {
+    let is_expired = |since: Instant| since.elapsed() >= store.options.suspend_limit;
+    if state.suspended.is_some_and(is_expired) {
+        let limit = store.options.suspend_limit.as_secs();
+        let reason = format!("the limit of {limit} seconds is reached");
+        store.end_suspension(database, &mut state, &reason);
+    }
+    if state.suspended.is_some() || state.count == 0 || state.place != Place::Known {
         state.served = wanted;
         database.served.notify_all();
         return;
     }
     let count = std::mem::take(&mut state.count);
+    let since = state.since;
     let mut pending = std::mem::take(&mut state.pending);
     state.writing = true;
     drop(state);
@@ -206,7 +213,9 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     // A fault of the program takes neither the updates with it nor those who wait for them, and this thread
     // serves other databases. To end the program would be worse: the journal brings back the same updates,
     // and so the same fault, and then no database is served.
-    let work = || write_records(store, database.path(), files, &pending);
+    let mut overtaken = 0;
+    let work = || write_records(store, database.path(), files, &pending, &mut overtaken);
+    let begun = Instant::now();
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         // What is known of open files may be wrong now.
         files.clear();
@@ -215,8 +224,18 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
             reason: format!("a fault of this program: {}", told(panic.as_ref())),
         }
     });
+    store.counters.write_times.add(begun.elapsed());
     let mut state = database.state();
+    // That of those which have come meanwhile is near enough.
+    state.since = (state.count > 0).then_some(begun);
     let path = String::from_utf8_lossy(database.path());
+    if overtaken > 0 {
+        store.counters.overtaken.fetch_add(overtaken, Relaxed);
+        state.overtaken += overtaken;
+        store.log_limiter.tell(format_args!(
+            "{path}: {overtaken} accepted updates are lost: another program has written later ones to the file"
+        ));
+    }
     match outcome {
         Outcome::Settled(last) => {
             if state.pending.is_empty() {
@@ -254,6 +273,7 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
         .fetch_sub(taken - pending.len(), Relaxed);
     if !pending.is_empty() {
         // What is kept comes before what has come since.
+        state.since = since;
         state.count += records(&pending).count();
         pending.extend_from_slice(&state.pending);
         state.pending = pending;
@@ -280,8 +300,15 @@ fn told(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("it does not tell which")
 }
 
-/// Writes records to a file.
-fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) -> Outcome {
+/// Writes records to a file, and counts those that another program has overtaken. A program that was killed leaves
+/// none: what the files have already is not taken from the journal.
+fn write_records(
+    store: &Store,
+    path: &[u8],
+    files: &mut Files,
+    pending: &[u8],
+    overtaken: &mut u64,
+) -> Outcome {
     store.counters.writes.fetch_add(1, Relaxed);
     let many = records(pending).nth(MANY - 1).is_some();
     // Who reads it, in this daemon or elsewhere, is soon done.
@@ -294,7 +321,13 @@ fn write_records(store: &Store, path: &[u8], files: &mut Files, pending: &[u8]) 
             // Where it cannot be mapped, it is written all the same.
             let _ = rrd.storage_mut().map_now();
         }
-        let mut settled = 0;
+        let last = rrd.last_update();
+        let past: Vec<_> = records(pending)
+            .take_while(|record| !is_later(record.time, last))
+            .map(|record| record.bytes.len())
+            .collect();
+        *overtaken = past.len() as u64;
+        let mut settled = past.into_iter().sum();
         while settled < pending.len() {
             match write_piece(store, path, rrd, &pending[settled..]) {
                 Ok(bytes) => settled += bytes,
@@ -363,11 +396,7 @@ fn take_all(
     samples: &[Sample<'_>],
 ) -> Result<(), (usize, String)> {
     let counters = &store.counters;
-    // What the file has already, it has from the journal.
-    let options = UpdateOptions {
-        skip_past: true,
-        ..UpdateOptions::default()
-    };
+    let options = UpdateOptions::default();
     let mut settled = 0;
     while settled < samples.len() {
         match rrd.update_all(&samples[settled..], &options) {

@@ -1,6 +1,7 @@
 //! What collectd sends, to a daemon that runs: datagrams, lines, databases and files.
 #![cfg(unix)]
 
+mod bounds;
 mod forward;
 mod malformed;
 mod packets;
@@ -16,8 +17,6 @@ use std::time::{Duration, Instant};
 
 use kymo_collectd::TypesDb;
 use kymo_collectd::network::Security;
-use kymo_machine::Machine;
-use kymo_rrd::file::convert::Target;
 use kymo_serve::definitions::Definitions;
 use kymo_serve::forward::Forwarder;
 use kymo_serve::ingest::{Databases, Ingest, Options};
@@ -87,8 +86,6 @@ fn start_with(
 ) -> Arc<Ingest> {
     let log = silent();
     let store = Store::open(store::Options {
-        base: directory.join("data"),
-        anywhere: false,
         timing: Timing {
             write_timeout: Duration::from_secs(3600),
             jitter: Duration::ZERO,
@@ -97,13 +94,13 @@ fn start_with(
         writers: 2,
         open_files: 100,
         most_pending: 1 << 24,
-        target: Target::Native(Machine::native()),
+        // Times of any year are decoded here.
+        future_limit: Duration::MAX,
         journal: Some(journal::Options {
-            directory: directory.join("journal"),
             most_bytes: 1 << 24,
-            durable: false,
+            ..journal::Options::new(directory.join("journal"))
         }),
-        log: Arc::clone(&log),
+        ..store::Options::new(directory.join("data"), Arc::clone(&log))
     })
     .unwrap();
     let options = Options {
@@ -119,6 +116,8 @@ fn start_with(
             rates: false,
         }),
         most_series: 1000,
+        most_series_per_sender: 1000,
+        most_bytes_per_sender: u64::MAX,
         forwarder,
     };
     Ingest::start(options, store, log).unwrap()

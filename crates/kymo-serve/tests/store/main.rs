@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod kept;
+mod limits;
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -21,8 +22,6 @@ const START: i64 = 1_500_000_000;
 
 fn options(directory: &Path) -> Options {
     Options {
-        base: directory.join("data"),
-        anywhere: false,
         timing: Timing {
             write_timeout: Duration::from_secs(3600),
             jitter: Duration::ZERO,
@@ -31,13 +30,11 @@ fn options(directory: &Path) -> Options {
         writers: 2,
         open_files: 4,
         most_pending: 1 << 20,
-        target: Target::Native(Machine::native()),
         journal: Some(journal::Options {
-            directory: directory.join("journal"),
             most_bytes: 1 << 20,
-            durable: false,
+            ..journal::Options::new(directory.join("journal"))
         }),
-        log: Arc::new(|_| {}),
+        ..Options::new(directory.join("data"), Arc::new(|_| {}))
     }
 }
 

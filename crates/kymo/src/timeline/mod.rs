@@ -299,8 +299,26 @@ impl Timeline {
         Ok(())
     }
 
-    /// The first row at a time or later.
+    /// The first row at a time or later. If there is an index since a [summary](Self::summary) was asked for, chunks
+    /// before that row are not decoded.
+    ///
+    /// ```
+    /// use kymo::timeline::Timeline;
+    /// use kymo_time::Timestamp;
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+    ///
+    /// let opened = kymo::open::open(&[path.into()], &Default::default());
+    /// let timeline = Timeline::new(opened.recordings);
+    /// let first = timeline.seek(Timestamp::MIN).expect("there is an event");
+    /// let time = first.time.expect("it has a time");
+    /// assert_eq!(timeline.seek(time), Some(first));
+    /// assert_eq!(timeline.seek(Timestamp::MAX), None);
+    /// ```
     pub fn seek(&self, time: Timestamp) -> Option<RowHead> {
+        let time = match self.index.get().filter(|index| index.is_whole()) {
+            Some(index) => index.nearest(time, Direction::Forwards, None)?,
+            None => time,
+        };
         let query = Query {
             range: Window {
                 begin: time,

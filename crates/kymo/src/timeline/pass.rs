@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use kymo_index::ChunkCounts;
-use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Tally, Walk};
+use kymo_index::{ChunkCounts, Row};
+use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Tally, Track, Walk};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
@@ -145,6 +146,44 @@ pub(super) fn run_plain(
     first_chunks: &[usize],
     sink: &mut (impl ContributionSink + Send),
 ) -> Met {
+    walk_chunks::<true>(of, contributions, first_chunks, sink)
+}
+
+/// Counts the events of chunks, from some chunk of each stream on, without looking at more of them.
+pub(super) fn count_chunks(
+    of: &AnyRecording,
+    first_chunks: &[usize],
+    stop: &AtomicBool,
+) -> Vec<ChunkCounts> {
+    walk_chunks::<false>(
+        of,
+        &mut Contributions::new(of),
+        first_chunks,
+        &mut Until(stop),
+    )
+    .counts
+}
+
+/// Gets nothing, until it is stopped.
+struct Until<'a>(&'a AtomicBool);
+
+impl ContributionSink for Until<'_> {
+    fn track(&mut self, _track: &Track) {}
+
+    fn row(&mut self, _track: u32, _row: Row) {}
+
+    fn goes_on(&self) -> bool {
+        !self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Goes through chunks in all threads. Their rows are handed on if `ROWS` says so.
+fn walk_chunks<const ROWS: bool>(
+    of: &AnyRecording,
+    contributions: &mut Contributions<'_>,
+    first_chunks: &[usize],
+    sink: &mut (impl ContributionSink + Send),
+) -> Met {
     let threads = pipeline::Options::default().threads;
     let own_begin = own_begin(of);
     // Of each stream, the number of chunks before it, and its first chunk.
@@ -185,7 +224,7 @@ pub(super) fn run_plain(
                 let mut event = None;
                 let walked = of.walk(
                     &chunk,
-                    WalkPlain {
+                    WalkPlain::<ROWS> {
                         chunk: &mut plain,
                         places,
                         event: &mut event,
@@ -222,7 +261,7 @@ struct PlainChunk {
     fault: Option<FaultReport>,
 }
 
-struct WalkPlain<'a> {
+struct WalkPlain<'a, const ROWS: bool> {
     chunk: &'a mut PlainChunk,
     /// By class, one more than the position of its tally; 0 if it has none.
     places: &'a mut [u32],
@@ -231,7 +270,7 @@ struct WalkPlain<'a> {
     content_bits: u64,
 }
 
-impl Walk for WalkPlain<'_> {
+impl<const ROWS: bool> Walk for WalkPlain<'_, ROWS> {
     type Output = Result<(), Fault>;
 
     fn walk<C: Cursor>(self, mut cursor: C) -> Result<(), Fault> {
@@ -253,7 +292,9 @@ impl Walk for WalkPlain<'_> {
             }
             let time = event.timestamp();
             let nanos = time.map_or(NO_TIME, Timestamp::as_nanos);
-            chunk.rows.push((nanos, class as u32));
+            if ROWS {
+                chunk.rows.push((nanos, class as u32));
+            }
             let place = match places[class] {
                 0 => {
                     chunk.tallies.push(Tally {

@@ -14,7 +14,7 @@ use super::{Done, IndexState, Shared};
 use crate::AnyRecording;
 use crate::pipeline::Window;
 use crate::timeline::contributions::{ContributionSink, Contributions, own_begin};
-use crate::timeline::pass::{has_small_chunks, run, run_plain};
+use crate::timeline::pass::{count_chunks, has_small_chunks, run, run_plain};
 use crate::timeline::summary::Within;
 
 /// A recording of which more rows are earlier than one before them has no index.
@@ -141,7 +141,8 @@ impl Shared {
                 let chunks = meta.chunks.chunks(2);
                 within.first_chunks = chunks.map(|of| of[0] as usize).collect();
             }
-            let met = match contributions.is_plain() && has_small_chunks(of) {
+            let is_plain = contributions.is_plain() && has_small_chunks(of);
+            let met = match is_plain {
                 true => run_plain(of, &mut contributions, &within.first_chunks, &mut building),
                 false => run(of, &mut contributions, &within, &mut building),
             };
@@ -167,7 +168,10 @@ impl Shared {
                 meta.only_at = Some(own_begin(of));
             }
             meta.faults += met.faults.len() as u64 + met.more_faults;
-            meta.counts.extend(met.counts);
+            meta.counts.extend(match is_plain {
+                true => met.counts,
+                false => count_chunks(of, &within.first_chunks, &self.stop),
+            });
             meta.counts
                 .sort_by_key(|counts| (counts.stream, counts.first));
             meta.open = contributions.open_at.take().unwrap_or_default();

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 
 use kymo_index::{Cache, Index};
 use kymo_model::{FaultReport, TrackPath};
+use kymo_time::Timestamp;
 
-use super::Timeline;
 use super::summary::Summary;
+use super::{Direction, Timeline};
 use crate::pipeline::Window;
 
 pub use cached::KnownCounts;
@@ -211,6 +212,58 @@ impl TimelineIndex {
             }
             summary.untimed += index.meta().untimed;
         })
+    }
+}
+
+impl TimelineIndex {
+    /// The time of the first row of some tracks at a time or later; [backwards](Direction::Backwards), of the last one
+    /// at a time or earlier. It is exact when the index is whole.
+    pub fn nearest(
+        &self,
+        time: Timestamp,
+        direction: Direction,
+        tracks: Option<&[(usize, TrackPath)]>,
+    ) -> Option<Timestamp> {
+        // Backwards, times are looked at in a mirror.
+        let is_back = direction == Direction::Backwards;
+        let mirror = |time: i64| if is_back { !time } else { time };
+        let bins = |begin: i64, end: i64, width| {
+            let (begin, end) = (mirror(begin), mirror(end));
+            let range = Window {
+                begin: Timestamp::from_nanos(begin.min(end)),
+                end: Timestamp::from_nanos(begin.max(end)),
+            };
+            let found = self.summary(range, tracks, width).tracks.into_iter();
+            let bins = found.flat_map(|of| of.bins).map(move |(_, bin)| {
+                let (first, last) = (mirror(bin.first), mirror(bin.last));
+                (first.min(last), first.max(last))
+            });
+            bins.collect::<Vec<_>>()
+        };
+        let all = bins(i64::MIN, i64::MAX, 1);
+        let first = all.iter().map(|of| of.0).min()?;
+        let begin = mirror(time.as_nanos()).max(first);
+        let mut end = all.iter().map(|of| of.1).max()?;
+        while begin <= end {
+            // A bin that begins before the range has rows in it, but where is not known: then these are looked at more
+            // closely. Each time, spans are at most 1/128 as long as the range.
+            let near = bins(begin, end, 256);
+            let within = near.iter().map(|of| of.0).filter(|&first| first >= begin);
+            let across = near.iter().filter(|of| of.0 < begin && of.1 >= begin);
+            let within = within.min();
+            match across.map(|of| of.1).max() {
+                None => return within.map(mirror).map(Timestamp::from_nanos),
+                Some(last) => end = within.map_or(last, |first| first.min(last)),
+            }
+        }
+        None
+    }
+
+    /// Whether all recordings have an index that is whole, so that no rows have to be counted.
+    pub(super) fn is_whole(&self) -> bool {
+        let done = self.shared.lock();
+        done.len() == self.shared.timeline.recordings.len()
+            && done.iter().all(|done| done.index.is_some())
     }
 }
 

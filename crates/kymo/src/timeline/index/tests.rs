@@ -103,6 +103,8 @@ fn compare_rows(timeline: &Timeline, all: &Summary, columns: Columns) {
             }
         }
     }
+    let times = rows.values().flatten().map(|row| row.time);
+    compare_nearest(timeline, times.collect());
     // Batches of several classes do not keep the order of rows of the same time.
     let facts = |bin: &Bin| {
         let values = bin.values.as_deref();
@@ -153,6 +155,30 @@ fn compare_rows(timeline: &Timeline, all: &Summary, columns: Columns) {
     });
     let expected: BTreeMap<_, _> = of_tracks.filter(|(_, sum)| sum.0 > 0).collect();
     assert_eq!(slices, expected);
+}
+
+/// Rows near some times, with the index and without.
+fn compare_nearest(timeline: &Timeline, mut times: Vec<i64>) {
+    times.sort_unstable();
+    timeline.summary(Window::ALL, None, 1);
+    let index = timeline.index.get().unwrap();
+    assert!(index.is_whole());
+    let step = (times.len() / 8).max(1);
+    let some = times.iter().step_by(step).chain(times.last());
+    let near = some.flat_map(|&time| [time.saturating_sub(1), time, time.saturating_add(1)]);
+    let without = Timeline {
+        index: Arc::default(),
+        ..timeline.clone()
+    };
+    for time in near.chain([i64::MIN, i64::MAX]) {
+        let at = Timestamp::from_nanos(time);
+        let nearest = |direction| index.nearest(at, direction, None).map(Timestamp::as_nanos);
+        let after = times.partition_point(|&of| of < time);
+        assert_eq!(nearest(Direction::Forwards), times.get(after).copied());
+        let before = times[..times.partition_point(|&of| of <= time)].last();
+        assert_eq!(nearest(Direction::Backwards), before.copied());
+        assert_eq!(timeline.seek(at), without.seek(at));
+    }
 }
 
 /// Asks the same of the index and of the rows, for the whole and for parts, coarse and fine.
@@ -444,6 +470,34 @@ fn same_stats(timeline: &Timeline, options: IndexOptions) {
             Stats::with_counts(recordings, &filter, &options, &known),
             Stats::new(recordings, &filter, &options)
         );
+    }
+}
+
+#[test]
+fn recordings_of_all_formats_have_counts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let folder = tempfile::tempdir().unwrap();
+    let options = || IndexOptions {
+        cache: Some(Cache::new(folder.path().join("cache"))),
+        ..IndexOptions::default()
+    };
+    for name in [
+        "cpel/le_basic",
+        "../../crates/kymo-rrd/tests/data/armhf/tiny.rrd",
+        "collectd_capture/pcapng",
+        "chrome/all-phases",
+        "perfetto/counters",
+    ] {
+        let timeline = open(&root.join(name));
+        timeline.index(options()).wait();
+        let known = KnownCounts::new(timeline.recordings(), &options());
+        for stream in 0..timeline.recordings()[0].streams().len() {
+            for chunk in timeline.recordings()[0].chunks(stream) {
+                assert!(known.of_chunk(0, stream, chunk.number).is_some(), "{name}");
+            }
+        }
+        same_stats(&timeline, options());
+        same_stats(&shifted(&root.join(name), 7_000_000_001), options());
     }
 }
 

@@ -1,0 +1,100 @@
+//! What each sender of datagrams has brought, so that one that errs or is hostile leaves room for others.
+
+use std::net::IpAddr;
+
+use foldhash::{HashMap, HashMapExt};
+
+/// So many are told apart; those that come later share one account.
+const MOST_SENDERS: usize = 1 << 16;
+
+/// Accounts of senders.
+#[derive(Debug)]
+pub(super) struct Senders {
+    accounts: HashMap<IpAddr, Account>,
+    others: Account,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    /// Names that are known.
+    series: usize,
+    /// Bytes of databases that were created.
+    bytes: u64,
+}
+
+impl Default for Senders {
+    fn default() -> Self {
+        Self {
+            accounts: HashMap::new(),
+            others: Account::default(),
+        }
+    }
+}
+
+impl Senders {
+    fn account(&mut self, sender: IpAddr) -> &mut Account {
+        let is_known = self.accounts.contains_key(&sender);
+        match is_known || self.accounts.len() < MOST_SENDERS {
+            true => self.accounts.entry(sender).or_default(),
+            false => &mut self.others,
+        }
+    }
+
+    /// Adds a name, unless there are so many already. Returns whether it was added.
+    pub(super) fn add_series(&mut self, sender: IpAddr, most: usize) -> bool {
+        let account = self.account(sender);
+        let has_room = account.series < most;
+        account.series += usize::from(has_room);
+        has_room
+    }
+
+    /// Removes a name.
+    pub(super) fn remove_series(&mut self, sender: IpAddr) {
+        let account = self.account(sender);
+        account.series = account.series.saturating_sub(1);
+        if account.series == 0 && account.bytes == 0 {
+            self.accounts.remove(&sender);
+        }
+    }
+
+    /// Whether databases may be created for a sender.
+    pub(super) fn has_room(&mut self, sender: IpAddr, most: u64) -> bool {
+        self.account(sender).bytes < most
+    }
+
+    /// Adds the bytes of a database that was created.
+    pub(super) fn add_bytes(&mut self, sender: IpAddr, bytes: u64) {
+        let account = self.account(sender);
+        account.bytes = account.bytes.saturating_add(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sender_has_its_share() {
+        let mut senders = Senders::default();
+        let [a, b] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
+        assert!(senders.add_series(a, 2) && senders.add_series(a, 2));
+        assert!(!senders.add_series(a, 2));
+        assert!(senders.add_series(b, 2));
+        senders.remove_series(a);
+        assert!(senders.add_series(a, 2));
+        senders.add_bytes(a, 10);
+        assert!(!senders.has_room(a, 10) && senders.has_room(b, 10));
+    }
+
+    #[test]
+    fn accounts_are_bounded() {
+        let mut senders = Senders::default();
+        for number in 0..MOST_SENDERS as u32 + 10 {
+            assert_eq!(
+                senders.add_series(IpAddr::from(number.to_be_bytes()), 5),
+                number < MOST_SENDERS as u32 + 5
+            );
+        }
+        assert_eq!(senders.accounts.len(), MOST_SENDERS);
+    }
+}

@@ -1,0 +1,132 @@
+//! What clients, other programs and clocks cannot do to a store.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use kymo_rrd::engine::{Measurement, Rrd, Sample};
+
+use super::*;
+
+/// A store whose messages are kept.
+fn open_with_log(options: Options) -> (Arc<Store>, Arc<Mutex<Vec<String>>>) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&log);
+    let store = Store::open(Options {
+        log: Arc::new(move |text| kept.lock().unwrap().push(text.to_owned())),
+        ..options
+    });
+    (store.unwrap(), log)
+}
+
+#[test]
+fn updates_that_another_program_has_overtaken_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, log) = open_with_log(options(directory.path()));
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    for second in [1, 2, 30] {
+        give(&store, "a.rrd", &format!("{}:1", START + second)).unwrap();
+    }
+    let file = directory.path().join("data/a.rrd");
+    let mut rrd = Rrd::open(kymo_io::Shared::open(&file).unwrap()).unwrap();
+    let values = [Measurement::Float(5.0)];
+    rrd.update(&Sample {
+        time: Time::from_seconds(START + 10),
+        values: &values,
+    })
+    .unwrap();
+    drop(rrd);
+    let database = store.known(&path).unwrap();
+    assert_eq!(store.flush(&database), Flushed::Written);
+    let counters = &store.counters;
+    assert_eq!(
+        (counters.overtaken.load(Relaxed), database.overtaken()),
+        (2, 2)
+    );
+    assert_eq!(counters.written.load(Relaxed), 1);
+    let path = String::from_utf8(path).unwrap();
+    assert_eq!(store.overtaken(10), [(path.clone(), 2)]);
+    let expected = format!(
+        "{path}: 2 accepted updates are lost: another program has written later ones to the file"
+    );
+    assert_eq!(*log.lock().unwrap().last().unwrap(), expected);
+    store.close();
+}
+
+#[test]
+fn times_far_ahead_of_the_clock_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, log) = open_with_log(options(directory.path()));
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let limit = store.options().future_limit;
+    let ahead = now + limit.as_secs() + 3600;
+    let refused = give(&store, "a.rrd", &format!("{ahead}:1"));
+    assert_eq!(refused, Err(Refused::Future(limit)));
+    // Nothing is silenced by it.
+    give(&store, "a.rrd", &format!("{}:1", now + 3600)).unwrap();
+    assert_eq!(store.counters.future.load(Relaxed), 1);
+    let told = log.lock().unwrap().last().unwrap().clone();
+    assert!(
+        told.ends_with("is more than 86400 seconds ahead of the clock of this machine"),
+        "{told}"
+    );
+    store.close();
+}
+
+/// Waits until something is so.
+fn wait_until(is: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is() {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_forgotten_suspension_ends_by_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, log) = open_with_log(Options {
+        suspend_limit: Duration::from_millis(50),
+        ..options(directory.path())
+    });
+    let path = store.path(b"a.rrd");
+    store.create(&path, &definition()).unwrap();
+    let database = store.database(&path).unwrap();
+    assert!(store.suspend(&database));
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    wait_until(|| store.counters.suspensions_ended.load(Relaxed) == 1);
+    wait_until(|| store.pending_bytes() == 0);
+    let told = log.lock().unwrap().last().unwrap().clone();
+    assert!(
+        told.contains("a.rrd: suspended no longer: the limit of"),
+        "{told}"
+    );
+    store.close();
+}
+
+/// Who suspends one database and goes away takes no other with it.
+#[test]
+fn a_suspended_database_has_a_share_of_the_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(options(directory.path())).unwrap();
+    for name in ["a.rrd", "b.rrd"] {
+        store
+            .create(&store.path(name.as_bytes()), &definition())
+            .unwrap();
+    }
+    let database = store.database(&store.path(b"a.rrd")).unwrap();
+    store.suspend(&database);
+    for second in 1..100_000 {
+        give(&store, "a.rrd", &format!("{}:1", START + second)).unwrap();
+        if store.counters.suspensions_ended.load(Relaxed) > 0 {
+            break;
+        }
+    }
+    assert_eq!(store.counters.suspensions_ended.load(Relaxed), 1);
+    wait_until(|| store.pending_bytes() == 0);
+    give(&store, "b.rrd", &format!("{}:1", START + 1)).unwrap();
+    store.close();
+}
