@@ -14,6 +14,7 @@ mod rows;
 mod rrd;
 mod serve;
 mod tracing;
+mod view;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -53,10 +54,11 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("commands") => return commands::run(args),
         Some("serve") => return serve::run(args),
         Some("tracing") => return tracing::run(args),
+        Some("view") => return view::run(args),
         _ => {
             return Err(
                 "what to measure: `bench ctf`, `collectd`, `commands`, `engine`, `index`, `logs`, `machine`, `rows`, \
-                 `rrd`, `serve` or `tracing`"
+                 `rrd`, `serve`, `tracing` or `view`"
                     .into(),
             );
         }

@@ -83,6 +83,10 @@ usage: cargo xtask COMMAND [OPTIONS]
       --events N    events of a run (2000000)
   bench rows [--tool SCRIPT] [--events N] [--runs N]
       Measures rows with columns beside babeltrace2 on a trace of N events (10000000).
+  bench view [--events N] [--rrds N] [--keep]
+      Measures the page of `kymo view` in Chromium on a trace of N events (10000000) on 64 tracks: first paint,
+      frames, bytes, memory; needs npm and chromium.
+      --rrds N      databases that are listed (2000)
   bench rrd [--runs N] [--files N]
       Measures conversion, dump and restore of databases beside rrdtool.
       --files N     small files to convert (1000)
@@ -96,6 +100,8 @@ usage: cargo xtask COMMAND [OPTIONS]
       Puts `kymo serve` under mixed, hostile load for MINUTES (10): datagrams of all levels of security,
       damaged ones, lines of both protocols, slow readers, times that jump, a full disk (as root).
       --ours PROGRAM  instead of the kymo that is built now
+  view-pictures
+      Makes the pictures of docs/view.md; needs npm and chromium.
   view-tests
       Tests the page of `kymo view` in Chromium; needs npm and chromium.
   fuzz SECONDS [TARGET...] [--seed N] [--inputs N]
@@ -126,6 +132,7 @@ fn run() -> Outcome {
         Some("make-trace") => make_trace::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),
+        Some("view-pictures") => view_tests::pictures(args),
         Some("view-tests") => view_tests::run(args),
         Some("help") | None => {
             print!("{HELP}");

@@ -1,5 +1,8 @@
 //! Tests of the page of `kymo view` in Chromium.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use crate::Outcome;
 use crate::args::Args;
 use crate::process::{build_kymo, command, require, root};
@@ -7,20 +10,43 @@ use crate::process::{build_kymo, command, require, root};
 /// Checks the types of the page's modules, and runs its tests.
 pub(crate) fn run(args: Args) -> Outcome {
     args.finish()?;
+    let kymo = build_kymo(false)?;
+    install()?;
+    node("npm", &["run", "types"], &kymo)?;
+    node("npm", &["test"], &kymo)
+}
+
+/// Makes the pictures of the guide.
+pub(crate) fn pictures(args: Args) -> Outcome {
+    args.finish()?;
+    let kymo = build_kymo(false)?;
+    install()?;
+    let pictures = root().join("docs/pictures");
+    std::fs::create_dir_all(&pictures)?;
+    let pictures = pictures.display().to_string();
+    node("node", &["pictures.mjs", &pictures], &kymo)
+}
+
+/// Where the tests of the page are, and what else runs it in Chromium.
+fn tests() -> PathBuf {
+    root().join("crates/kymo-view/web-tests")
+}
+
+/// Installs what the tests depend on, if it is not there.
+pub(crate) fn install() -> Outcome {
     require("npm", "npm")?;
     require("chromium", "chromium")?;
-    let kymo = build_kymo(false)?;
-    let tests = root().join("crates/kymo-view/web-tests");
-    for words in [
-        &["ci", "--no-audit", "--no-fund"][..],
-        &["run", "types"],
-        &["test"],
-    ] {
-        let mut npm = command("npm");
-        npm.args(words).current_dir(&tests).env("KYMO", &kymo);
-        if !npm.status()?.success() {
-            return Err(format!("`npm {}` failed", words.join(" ")).into());
-        }
+    run_in_tests(command("npm").args(["ci", "--no-audit", "--no-fund"]))
+}
+
+/// Runs a script or a task of the tests, with the program that they start.
+pub(crate) fn node(program: &str, words: &[&str], kymo: &Path) -> Outcome {
+    run_in_tests(command(program).args(words).env("KYMO", kymo))
+}
+
+fn run_in_tests(command: &mut Command) -> Outcome {
+    match command.current_dir(tests()).status()?.success() {
+        true => Ok(()),
+        false => Err(format!("{command:?} failed").into()),
     }
-    Ok(())
 }

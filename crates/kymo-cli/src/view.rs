@@ -2,15 +2,20 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::Parser;
 use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
-use kymo_view::{Api, ExportOptions, Keep, Reopen, Scene, SceneOptions, Server, ServerOptions};
+use kymo_view::{
+    Api, ExportOptions, Keep, Open, Opened, Reopen, Save, Saving, Scene, SceneOptions, Server,
+    ServerOptions,
+};
 
-use crate::args::Input;
+use crate::args::convert::Convert;
 use crate::args::view::View;
+use crate::args::{Input, Selection};
 use crate::follow::fingerprint;
 use crate::open::{Wanted, index_key, inputs, reopened, tell_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -68,10 +73,11 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let is_live = can_grow(&args.input);
     let options = SceneOptions { is_live, ..options };
     let server = match is_live {
-        true => server.following(reopen(args, inputs.is_relative, &options)),
+        true => server.following(Reopen::new(Files::new(args, inputs.is_relative, &options))),
         false => server,
     };
-    server.run(Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes)));
+    let api = Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes));
+    server.run(api.saving(save(args)));
     Ok(outcome)
 }
 
@@ -83,32 +89,184 @@ fn can_grow(input: &Input) -> bool {
         .all(|path| path.as_os_str() != STANDARD_INPUT)
 }
 
-/// Opens the recordings again when their files have changed.
-fn reopen(args: &View, is_relative: bool, options: &SceneOptions) -> Reopen {
-    let (input, selection) = (args.input.clone(), args.selection.clone());
-    let gmt = input.clock_gmt || is_relative;
-    let (index, threads, is_gmt) = (options.index.clone(), options.threads, options.gmt);
-    let mut state = fingerprint(&input.paths);
-    Reopen::new(move || {
-        let now = fingerprint(&input.paths);
-        if now == state {
-            return None;
+/// Opens the recordings of the command again.
+struct Files {
+    input: Input,
+    selection: Selection,
+    index: IndexOptions,
+    threads: usize,
+    is_relative: bool,
+    /// What the files were like.
+    state: u64,
+    /// Below which directories others may be added.
+    allowed: Vec<PathBuf>,
+    added: usize,
+}
+
+/// Recordings that may be added.
+const MOST_ADDED: usize = 1000;
+
+impl Files {
+    fn new(args: &View, is_relative: bool, options: &SceneOptions) -> Self {
+        Self {
+            input: args.input.clone(),
+            selection: args.selection.clone(),
+            index: options.index.clone(),
+            threads: options.threads,
+            is_relative,
+            state: fingerprint(&args.input.paths),
+            allowed: args.add.clone(),
+            added: 0,
         }
-        // What is just being written may not make sense yet: then it is looked at again.
-        let recordings = reopened(&input)?;
-        state = now;
-        let wanted = Wanted::new(&selection, gmt);
+    }
+
+    fn open(&self, input: &Input) -> Option<Opened> {
+        let recordings = reopened(input)?;
+        let gmt = input.clock_gmt || self.is_relative;
+        let wanted = Wanted::new(&self.selection, gmt);
         let options = SceneOptions {
             windows: wanted.windows(&recordings).ok()?,
             filter: wanted.query,
-            index: index.clone(),
-            threads,
-            gmt: is_gmt,
+            index: self.index.clone(),
+            threads: self.threads,
+            gmt: input.clock_gmt,
             is_live: true,
-            is_relative,
+            is_relative: self.is_relative,
         };
         Some((recordings, options))
+    }
+}
+
+impl Open for Files {
+    fn changed(&mut self) -> Option<Opened> {
+        let now = fingerprint(&self.input.paths);
+        if now == self.state {
+            return None;
+        }
+        // What is just being written may not make sense yet: then it is looked at again.
+        let opened = self.open(&self.input)?;
+        self.state = now;
+        Some(opened)
+    }
+
+    fn added(&mut self, path: &Path) -> Result<Opened, String> {
+        if self.allowed.is_empty() {
+            return Err(
+                "recordings can be added if `kymo view` is started with `--add DIR`".into(),
+            );
+        }
+        if self.added >= MOST_ADDED {
+            return Err(format!("{MOST_ADDED} recordings were added already"));
+        }
+        // What lies elsewhere and what does not exist look alike.
+        let real = std::fs::canonicalize(path).ok();
+        let is_allowed = |real: &PathBuf| {
+            let mut allowed = self
+                .allowed
+                .iter()
+                .filter_map(|directory| std::fs::canonicalize(directory).ok());
+            allowed.any(|directory| real.starts_with(directory))
+        };
+        let Some(real) = real.filter(is_allowed) else {
+            return Err(format!(
+                "`{}` is not below a directory of `--add`",
+                path.display()
+            ));
+        };
+        let mut input = self.input.clone();
+        if input
+            .paths
+            .iter()
+            .any(|of| std::fs::canonicalize(of).is_ok_and(|of| of == real))
+        {
+            return Err(format!("`{}` is shown already", path.display()));
+        }
+        input.paths.push(real);
+        let count = reopened(&self.input).map_or(0, |recordings| recordings.len());
+        let opened = self
+            .open(&input)
+            .filter(|(recordings, _)| recordings.len() > count);
+        let opened = opened.ok_or_else(|| format!("`{}` is not a recording", path.display()))?;
+        self.state = fingerprint(&input.paths);
+        self.input = input;
+        self.added += 1;
+        Ok(opened)
+    }
+}
+
+/// A file that the page saves may be so large: the browser has all of it in memory.
+const MOST_SAVED: u64 = 512 << 20;
+
+/// The arguments of `kymo convert`, made for what the page saves.
+#[derive(clap::Parser)]
+struct Conversion {
+    #[command(flatten)]
+    convert: Convert,
+}
+
+/// Converts a range of what is shown.
+fn save(args: &View) -> Save {
+    let (input, selection) = (args.input.clone(), args.selection.clone());
+    Save::new(move |saving: &Saving| {
+        let directory = kymo_io::random::<8>().map_err(|error| error.to_string())?;
+        let name = directory.map(|byte| format!("{byte:02x}")).concat();
+        let directory = std::env::temp_dir().join(format!("kymo-save-{name}"));
+        // For this user alone: others may not read the recordings.
+        kymo_io::private_directory(&directory, true)
+            .map_err(|error| format!("cannot write `{}`: {error}", directory.display()))?;
+        let saved = converted(saving, &input, &selection, &directory.join("saved"));
+        // What cannot be removed is in a directory for such files.
+        let _ = std::fs::remove_dir_all(&directory);
+        saved
     })
+}
+
+fn converted(
+    saving: &Saving,
+    input: &Input,
+    selection: &Selection,
+    path: &Path,
+) -> Result<Vec<u8>, String> {
+    let time = |nanos: i64| {
+        let (seconds, rest) = (
+            nanos.div_euclid(1_000_000_000),
+            nanos.rem_euclid(1_000_000_000),
+        );
+        match nanos < 0 && rest > 0 {
+            true => format!("-{}.{:09}", -(seconds + 1), 1_000_000_000 - rest),
+            false => format!("{seconds}.{rest:09}"),
+        }
+    };
+    let words = [
+        "convert".into(),
+        format!("--to={}", saving.format),
+        format!("--begin={}", time(saving.begin)),
+        format!("--end={}", time(saving.end)),
+        format!("--output={}", path.display()),
+        "-".into(),
+    ];
+    let Conversion { mut convert } =
+        Conversion::try_parse_from(words).map_err(|error| error.to_string())?;
+    convert.input = input.clone();
+    convert.selection.event = selection.event.clone();
+    convert.selection.condition = selection.condition.clone();
+    match crate::convert::run(&convert, &Terminal::new()) {
+        Ok(_) => {}
+        Err(Failure::Usage(message)) => {
+            return Err(message.trim_start_matches("error: ").to_string());
+        }
+        Err(_) => {
+            return Err(
+                "the recordings cannot be converted: see the terminal of `kymo view`".into(),
+            );
+        }
+    }
+    let failed = |error: std::io::Error| format!("cannot read what was converted: {error}");
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if !metadata.is_file() || metadata.len() > MOST_SAVED {
+        return Err("this is a directory, or too large for a browser: use `kymo convert`".into());
+    }
+    std::fs::read(path).map_err(failed)
 }
 
 /// The columns of the terminal, unless others are asked for.

@@ -15,6 +15,7 @@ use crate::flows::Flows;
 use crate::jobs::{Job, Jobs};
 use crate::keep::{Keep, fingerprint};
 use crate::matches::{MOST_MATCHES, Matches};
+use crate::save::{Save, Saving};
 use crate::scene::{Scene, window};
 use crate::server::Answer;
 use crate::slices::Slice;
@@ -50,6 +51,7 @@ pub struct Api {
     keep: Arc<Keep>,
     /// Found when they are asked for first.
     pub(crate) flows: OnceLock<Flows>,
+    save: Arc<Save>,
 }
 
 pub(crate) type Result<T, E = String> = std::result::Result<T, E>;
@@ -62,6 +64,16 @@ impl Api {
             jobs: Arc::default(),
             keep: Arc::default(),
             flows: OnceLock::new(),
+            save: Arc::default(),
+        }
+    }
+
+    /// The same, which converts what the page saves.
+    #[must_use]
+    pub fn saving(self, save: Save) -> Self {
+        Self {
+            save: Arc::new(save),
+            ..self
         }
     }
 
@@ -87,6 +99,7 @@ impl Api {
             jobs: Arc::clone(&self.jobs),
             keep: Arc::clone(&self.keep),
             flows: OnceLock::new(),
+            save: Arc::clone(&self.save),
         }
     }
 
@@ -100,6 +113,11 @@ impl Api {
             "tiles" => {
                 return self
                     .tiles(&request)
+                    .map_or_else(|error| Answer::problem(&error), Answer::binary);
+            }
+            "save" => {
+                return self
+                    .save(&request)
                     .map_or_else(|error| Answer::problem(&error), Answer::binary);
             }
             "slices" => self.slices(&request),
@@ -258,6 +276,27 @@ impl Api {
             put_track(&of, &grid, &mut out);
         }
         Ok(out)
+    }
+
+    /// A range in another format, as bytes of a file.
+    fn save(&self, request: &Value) -> Result<Vec<u8>> {
+        let (begin, end) = range(request)?;
+        let format = request["format"]
+            .as_str()
+            .ok_or("`format` is not a string")?;
+        let (first, last) = self
+            .scene
+            .range()
+            .ok_or("there are no events with a time")?;
+        if end < first || last < begin {
+            return Err("there are no events in this range".into());
+        }
+        // Not more than what is shown.
+        self.save.bytes(&Saving {
+            format: format.to_string(),
+            begin: begin.max(first),
+            end: end.min(last),
+        })
     }
 
     /// The slices and states of tracks.

@@ -4,10 +4,12 @@
 //! is known of them: the page never sees less than before. What was in the index is not read again.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use kymo::AnyRecording;
+use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::scene::{Scene, SceneOptions};
@@ -16,14 +18,28 @@ use crate::scene::{Scene, SceneOptions};
 const PERIOD: Duration = Duration::from_millis(500);
 const REST: u32 = 4;
 
-/// Opens recordings again if they have changed since it did so the last time.
-pub struct Reopen(Box<dyn FnMut() -> Option<(Vec<AnyRecording>, SceneOptions)> + Send>);
+/// Recordings that were opened, and how they are shown.
+pub type Opened = (Vec<AnyRecording>, SceneOptions);
+
+/// Opens recordings again.
+pub trait Open: Send {
+    /// The recordings, if they have changed since they were opened the last time.
+    fn changed(&mut self) -> Option<Opened>;
+
+    /// The recordings with those at one more path.
+    ///
+    /// # Errors
+    ///
+    /// The path may not be opened, or cannot be; text for the person who asked.
+    fn added(&mut self, path: &Path) -> Result<Opened, String>;
+}
+
+/// Opens recordings again.
+pub struct Reopen(Box<dyn Open>);
 
 impl Reopen {
-    /// With what returns them.
-    pub fn new(
-        open: impl FnMut() -> Option<(Vec<AnyRecording>, SceneOptions)> + Send + 'static,
-    ) -> Self {
+    /// With what opens them.
+    pub fn new(open: impl Open + 'static) -> Self {
         Self(Box::new(open))
     }
 }
@@ -36,32 +52,63 @@ impl fmt::Debug for Reopen {
 
 /// What is shown now.
 #[derive(Debug)]
-pub(crate) struct Current(RwLock<Arc<Api>>);
+pub(crate) struct Current {
+    api: RwLock<Arc<Api>>,
+    reopen: Option<Mutex<Reopen>>,
+}
 
 impl Current {
-    pub(crate) fn new(api: Api) -> Self {
-        Self(RwLock::new(Arc::new(api)))
+    pub(crate) fn new(api: Api, reopen: Option<Reopen>) -> Self {
+        Self {
+            api: RwLock::new(Arc::new(api)),
+            reopen: reopen.map(Mutex::new),
+        }
     }
 
     pub(crate) fn get(&self) -> Arc<Api> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.api.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn reopen(&self) -> Option<MutexGuard<'_, Reopen>> {
+        let reopen = self.reopen.as_ref()?;
+        Some(reopen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Shows other recordings as soon as everything is known of them.
+    fn show(&self, (recordings, options): Opened) {
+        let api = self.get();
+        let scene = Scene::after(&api.scene, recordings, options);
+        scene.wait();
+        let next = Arc::new(api.with_scene(scene));
+        *self.api.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    /// Adds the recordings at a path.
+    pub(crate) fn add(&self, request: &Value) -> Result<Value, String> {
+        let path = request["path"].as_str().filter(|path| !path.is_empty());
+        let path = path.ok_or("`path` is not a path")?;
+        let mut reopen = self
+            .reopen()
+            .ok_or("standard input cannot be opened again")?;
+        let opened = reopen.0.added(Path::new(path))?;
+        self.show(opened);
+        Ok(json!({}))
     }
 
     /// Follows recordings as they grow, for ever.
-    pub(crate) fn follow(&self, mut reopen: Reopen) {
+    pub(crate) fn follow(&self) {
         let mut rest = PERIOD;
         loop {
             std::thread::sleep(rest);
-            let api = self.get();
-            if !api.scene.state().is_settled {
+            if !self.get().scene.state().is_settled {
                 continue;
             }
+            let Some(mut reopen) = self.reopen() else {
+                return;
+            };
             let from = Instant::now();
-            if let Some((recordings, options)) = reopen.0() {
-                let scene = Scene::after(&api.scene, recordings, options);
-                scene.wait();
-                let next = Arc::new(api.with_scene(scene));
-                *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
+            if let Some(opened) = reopen.0.changed() {
+                self.show(opened);
             }
             rest = PERIOD.max(from.elapsed() * REST);
         }

@@ -185,11 +185,12 @@ impl Server {
 
     /// Serves until the last page is gone, unless it is to stay.
     pub fn run(self, api: Api) {
-        let api = Arc::new(Current::new(api));
-        if let Some(reopen) = self.reopen {
+        let is_followed = self.reopen.is_some();
+        let api = Arc::new(Current::new(api, self.reopen));
+        if is_followed {
             let current = Arc::clone(&api);
             // Without a thread, what is shown stays as it is.
-            let _ = std::thread::Builder::new().spawn(move || current.follow(reopen));
+            let _ = std::thread::Builder::new().spawn(move || current.follow());
         }
         for listener in self.listeners {
             let (shared, api) = (Arc::clone(&self.shared), Arc::clone(&api));
@@ -249,10 +250,14 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
             is_known: false,
         };
         while let Some((head, body)) = connection.request() {
-            let answer = answer(&counted.0, &api.get(), &head, &body);
+            let answer = answer(&counted.0, &api, &head, &body);
             connection.is_known |= answer.status < 400;
-            let sent = answer.write(&mut connection.stream, head.keep_alive);
-            if sent.is_err() || !head.keep_alive {
+            // Browsers keep connections that they do not use: when many are open, they close after each answer, so that
+            // there is always one for the next page.
+            let are_few = counted.0.connections.load(Ordering::Acquire) <= MOST_CONNECTIONS / 2;
+            let stays = head.keep_alive && are_few;
+            let sent = answer.write(&mut connection.stream, stays);
+            if sent.is_err() || !stays {
                 break;
             }
         }
@@ -409,7 +414,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-fn answer(shared: &Shared, api: &Api, head: &Head, body: &[u8]) -> Answer {
+fn answer(shared: &Shared, current: &Current, head: &Head, body: &[u8]) -> Answer {
     let path = match shared.guard.check(head) {
         Ok(path) => path,
         Err(refused) => return Answer::status(refused.0),
@@ -427,7 +432,14 @@ fn answer(shared: &Shared, api: &Api, head: &Head, body: &[u8]) -> Answer {
             }
             Answer::json(&serde_json::json!({}))
         }
-        (Method::Post, Some(name)) => api.answer(name, body),
+        (Method::Post, Some("add")) => {
+            let request = serde_json::from_slice(body).unwrap_or(serde_json::Value::Null);
+            match current.add(&request) {
+                Ok(value) => Answer::json(&value),
+                Err(error) => Answer::problem(&error),
+            }
+        }
+        (Method::Post, Some(name)) => current.get().answer(name, body),
         (Method::Post, None) => Answer::status(404),
     }
 }

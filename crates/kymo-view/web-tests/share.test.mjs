@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -209,6 +209,48 @@ test("the view is a picture", async () => {
   const png = await saved("Save the view as PNG");
   assert.equal(png.subarray(1, 4).toString(), "PNG");
   assert.ok(png.length > 5000 && png.readUInt32BE(16) === 1200);
+});
+
+test("a range is saved in another format", async () => {
+  const page = await open(await serve("--no-cache", "trace"));
+  const all = await look(page, () => kymo.scene.tracks.reduce((sum, track) => sum + track.rows, 0));
+  await page.keyboard.press("w");
+  await page.keyboard.press("Control+s");
+  await page.waitForSelector("dialog[open]");
+  await page.keyboard.type("json lines");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+  const lines = [...readFileSync(await file.path(), "utf8").matchAll(/^\{"timestamp":(-?\d+)/gm)].map(([, time]) => BigInt(time));
+  const [begin, end] = await look(page, () => [String(kymo.view.begin), String(kymo.view.begin + BigInt(Math.ceil(kymo.view.span)))]);
+  assert.ok(lines.length > 0 && lines.length < all && lines.every((time) => time >= BigInt(begin) && time <= BigInt(end)), `${lines.length} of ${all}`);
+  await page.keyboard.press("Control+s");
+  await page.keyboard.type("perfetto");
+  const [trace] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+  cpSync(await trace.path(), join(work, "saved.pftrace"));
+  assert.match(run("info", "saved.pftrace").stdout, /Perfetto/i);
+  // What cannot be is said.
+  await page.keyboard.press("Control+s");
+  await page.keyboard.type("round-robin");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /--count/.test(document.getElementById("status").textContent));
+});
+
+test("recordings are added only below the directories of --add", async () => {
+  const closed = await open(await serve("--no-cache", "trace"));
+  const add = (page, path) => look(page, (path) => fetch("api/add", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ path }) }).then((answer) => answer.json()), path);
+  assert.match((await add(closed, "log.cpel")).error, /--add DIR/);
+  cpSync(join(work, "log.cpel"), join(work, "more/own.cpel"));
+  symlinkSync("../app.json", join(work, "more/link.json"));
+  const page = await open(await serve("--no-cache", "--add", "more", "trace"));
+  for (const path of ["log.cpel", "more/../log.cpel", "more/link.json", "/etc/passwd", "more/absent", "\0", ""]) {
+    assert.match((await add(page, path)).error, /is not (below a directory|a path)/, path);
+  }
+  await page.keyboard.press("Control+o");
+  await page.fill("dialog input", "more/own.cpel");
+  await page.press("dialog input", "Enter");
+  await page.waitForFunction(() => kymo.scene.info.recordings.length === 2, undefined, { timeout: 10000 });
+  await settled(page);
+  assert.ok(await look(page, () => kymo.scene.tracks.some((track) => track.recording === 1)));
+  assert.match((await add(page, "more/own.cpel")).error, /shown already/);
 });
 
 test("what is added to a recording is shown", async () => {

@@ -7,7 +7,7 @@ import { clearFlows, loadFlows, otherFlow, stepFlow } from "./flows.js";
 import { gaps, later, lengthOf, takeGaps } from "./fold.js";
 import { addNote, addSnapshot, kept } from "./keep.js";
 import { applyLens } from "./lens.js";
-import { command } from "./link.js";
+import { command, convertCommand } from "./link.js";
 import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
 import { changed, fitAll, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
@@ -220,6 +220,13 @@ const trackKey = (/** @type {string} */ key) => {
   return track ? keyOf(track) : recordingKey(key);
 };
 
+/** Formats of single files: what `kymo convert` calls them, how their names end, and what they are. */
+const FORMATS = [
+  ["perfetto", "pftrace", "A trace for Perfetto"], ["chrome", "json", "JSON for Chrome's tracing"], ["jsonl", "jsonl", "JSON lines"],
+  ["csv", "csv", "Comma-separated values"], ["cpel", "cpel", "An event log for VPP (CPEL)"], ["elog", "elog", "An event log for VPP (elog)"],
+  ["rrd", "rrd", "A round-robin database"],
+];
+
 /** Says what went wrong, if something does. @param {Promise<unknown>} work */
 const told = (work) => work.catch((error) => tell(String(error instanceof Error ? error.message : error)));
 
@@ -338,6 +345,28 @@ export const actions = {
   },
   copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
   copyCommand: () => copy("Command", command(), "The command is copied: it opens this view at any time"),
+  /** Saves the area, or the view if there is none, in another format. */
+  saveAs() {
+    const { begin, end } = view.area ?? { begin: view.begin, end: view.begin + BigInt(Math.ceil(view.span)) };
+    const save = (/** @type {string} */ format, /** @type {string} */ ending) => {
+      tell("Converting…");
+      told(source.save({ format, begin: String(begin), end: String(end) }).then((blob) => download(blob, `${fileName()}.${ending}`)));
+    };
+    dialogs.choose(`Save the ${view.area ? "area" : "view"} as`, [
+      ...FORMATS.map(([format, ending, name]) => ({ name, hint: `.${ending}`, run: () => save(format, ending) })),
+      ...["ctf1.8", "ctf2", "ctf-rfc"].map((format) => ({
+        name: `A trace (${format}), which is a directory: copy the command`, hint: "kymo convert",
+        run: () => copy("Command", convertCommand(format, begin, end, `${fileName()}.ctf/`), "The command is copied"),
+      })),
+    ]);
+  },
+  add() {
+    dialogs.ask("Path of a recording to add", "", (path) => {
+      if (!path) return;
+      tell("Opening…");
+      told(ask("add", { path }).then(() => tell(`Added: ${path}`)));
+    });
+  },
   saveSvg: () => download(new Blob([svg().text], { type: "image/svg+xml" }), `${fileName()}.svg`),
   savePng: () => told(png().then((blob) => download(blob, `${fileName()}.png`))),
 };
@@ -416,6 +445,8 @@ export const ACTIONS = [
   { name: "Move the row up", keys: ["Ctrl+ArrowUp"], run: withRow((key) => reorder(key, -1)) },
   { name: "Move the row down", keys: ["Ctrl+ArrowDown"], run: withRow((key) => reorder(key, 1)) },
   { name: "Copy the view as a command", keys: ["k"], run: () => actions.copyCommand() },
+  { name: "Save the area or view as a recording or table", keys: ["Ctrl+s"], run: () => actions.saveAs() },
+  { name: "Add a recording", keys: ["Ctrl+o"], run: () => actions.add() },
   { name: "Save the view as SVG", keys: [], run: () => actions.saveSvg() },
   { name: "Save the view as PNG", keys: [], run: () => actions.savePng() },
   { name: "Follow the end, or stand still", keys: ["Shift+End"], run: () => actions.follow() },

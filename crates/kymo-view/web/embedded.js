@@ -66,6 +66,11 @@ export class Embedded {
     }
   }
 
+  /** @param {any} _request @returns {Promise<Blob>} */
+  async save(_request) {
+    throw new Error(ABSENT);
+  }
+
   /** Snapshots and notes, as long as the page is open. */
   keep(/** @type {any} */ { save }) {
     if (save) this.data.kept = save;

@@ -13,11 +13,22 @@ export function stateText() {
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The command that opens this view. */
-export function command() {
+/** The recordings as a shell takes them. */
+const paths = () => {
   const quoted = (/** @type {string} */ path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
-  const paths = scene.info.recordings.map((/** @type {any} */ of) => quoted(of.path));
-  return `kymo view ${paths.join(" ")} --at ${stateText()}`;
+  return scene.info.recordings.map((/** @type {any} */ of) => quoted(of.path)).join(" ");
+};
+
+/** The command that opens this view. */
+export const command = () => `kymo view ${paths()} --at ${stateText()}`;
+
+/** The command that converts a range. @param {string} format @param {bigint} begin @param {bigint} end @param {string} output */
+export function convertCommand(format, begin, end, output) {
+  const time = (/** @type {bigint} */ of) => {
+    const digits = String(of < 0n ? -of : of).padStart(10, "0");
+    return `${of < 0n ? "-" : ""}${digits.slice(0, -9)}.${digits.slice(-9)}`;
+  };
+  return `kymo convert --to ${format} --begin=${time(begin)} --end=${time(end)} --output ${output} ${paths()}`;
 }
 
 /**

@@ -107,6 +107,7 @@ export function applyHeight() {
   const section = /** @type {HTMLElement} */ (document.getElementById("panels"));
   const height = Math.min(view.panel, Math.max(0, window.innerHeight - 260));
   section.style.height = `${Math.max(0, height)}px`;
+  document.getElementById("divider")?.setAttribute("aria-valuenow", String(Math.round(Math.max(0, height))));
   section.hidden = height < 40;
   section.style.display = height < 40 ? "none" : "";
 }
@@ -391,6 +392,7 @@ function choose(title, items) {
 }
 
 export const dialogs = {
+  choose,
   palette: () => choose("Actions", ACTIONS.map((action) => ({ name: action.name, hint: (view.g2 && action.g2 ? action.g2 : action.keys).join("  "), run: action.run }))),
   finder: () => choose("Find a track", scene.tracks.map((track) => ({
     name: track.name, hint: scene.info.recordings[track.recording].path.split("/").at(-1),
@@ -413,8 +415,10 @@ export const dialogs = {
       ["Two fingers", "zoom and move"],
     ].map(([keys, name]) => make("li", [make("span", name), make("kbd", keys)]));
     dialog.setAttribute("aria-label", "Keys");
-    dialog.replaceChildren(make("h3", "Keys"), make("ul", rows), make("h3", "Mouse and touch"), make("ul", mouse));
+    dialog.replaceChildren(make("h3", "Keys"), make("ul", rows), make("h3", "Mouse and touch"), make("ul", mouse), button("Close", () => dialog.close()));
     dialog.showModal();
+    // The button below has the focus now.
+    dialog.scrollTop = 0;
   },
   /** Lets a person tick some of a list. @param {string} title @param {{name: string, on: boolean}[]} items @param {(name: string, on: boolean) => void} set */
   checks(title, items, set) {

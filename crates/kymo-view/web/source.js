@@ -4,8 +4,8 @@ import { Embedded } from "./embedded.js";
 import { decode } from "./wire.js";
 
 /**
- * `shift` is the finest resolution that there is, `isLive` whether what is known may change.
- * @typedef {{ask: (name: string, request: any) => Promise<any>, tiles: (request: any) => Promise<import("./wire.js").Tiles>,
+ * `shift` is the finest resolution that there is, `isLive` whether what is known may change; `save` converts a range.
+ * @typedef {{ask: (name: string, request: any) => Promise<any>, tiles: (request: any) => Promise<import("./wire.js").Tiles>, save: (request: any) => Promise<Blob>,
  *   shift: number, isLive: boolean}} Source
  */
 
@@ -28,6 +28,11 @@ const server = {
     const answer = await (await post(name, request)).json();
     if (answer.error) throw new Error(answer.error);
     return answer;
+  },
+  async save(request) {
+    const answer = await post("save", request);
+    if (!answer.ok) throw new Error((await answer.json()).error);
+    return answer.blob();
   },
   async tiles(request) {
     const answer = await post("tiles", request);

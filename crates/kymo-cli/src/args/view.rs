@@ -61,6 +61,12 @@ pub(crate) struct View {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text", help_heading = "View")]
     pub(crate) notes: Option<PathBuf>,
 
+    /// Directory below which the page may add recordings.
+    ///
+    /// Without it, the page shows only what the command names. Links that lead out of the directory are not followed.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["text", "export"], help_heading = "Server")]
+    pub(crate) add: Vec<PathBuf>,
+
     /// Port to listen on [default: any that is free].
     #[arg(long, value_name = "PORT", help_heading = "Server")]
     pub(crate) port: Option<u16>,
