@@ -494,15 +494,21 @@ fn what_is_wrong_is_told_before_it_begins() {
         assert_eq!(found, Some(code), "{words:?} {told}");
         assert!(told.contains(text), "{words:?} {told}");
     }
-    // Two do not use one journal.
+    // Two use neither one directory nor one journal.
     let words = [&WORDS[..], &["--journal", "journal"]].concat();
     let _daemon = Daemon::begin(directory.path(), &words);
-    let (code, told) = run(&["--data", "data", "--journal", "journal"]);
+    let (code, told) = run(&["--data", "data"]);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(
+        told.contains("another kymo serve uses this directory"),
+        "{told}"
+    );
+    let (code, told) = run(&["--data", "other-data", "--journal", "journal"]);
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("another program uses it"), "{told}");
     // What is no file of a journal is told with its path.
     std::fs::create_dir_all(directory.path().join("other/kymo.journal.5")).unwrap();
-    let (code, told) = run(&["--data", "data", "--journal", "other"]);
+    let (code, told) = run(&["--data", "other-data", "--journal", "other"]);
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("'other/kymo.journal.5': "), "{told}");
 }
