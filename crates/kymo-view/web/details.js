@@ -36,7 +36,7 @@ export async function showDetails(line, track) {
       const tool = (/** @type {string} */ sign, /** @type {string} */ title, /** @type {() => void} */ act) => {
         const element = button(sign, act);
         element.title = title;
-        element.setAttribute("aria-label", `${title}: ${path}`);
+        element.setAttribute("aria-label", `${sign}: ${title}`);
         tools.append(element);
       };
       tool("follow", `Arrows along ${condition}`, attempt(() => follow(condition)));
