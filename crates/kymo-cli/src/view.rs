@@ -1,5 +1,7 @@
 //! `kymo view`.
 
+mod daemon;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ use crate::args::{Input, Selection};
 use crate::follow::fingerprint;
 use crate::open::{Wanted, index_key, inputs, reopened, tell_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
+use daemon::Daemon;
 
 /// Serves the page until it is closed, or writes what it shows.
 pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> {
@@ -73,7 +76,13 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let is_live = can_grow(&args.input);
     let options = SceneOptions { is_live, ..options };
     let server = match is_live {
-        true => server.following(Reopen::new(Files::new(args, inputs.is_relative, &options))),
+        true => {
+            let mut files = Files::new(args, inputs.is_relative, &options);
+            if let Some(daemon) = &mut files.daemon {
+                daemon.show(&inputs.recordings);
+            }
+            server.following(Reopen::new(files))
+        }
         false => server,
     };
     let api = Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes));
@@ -101,6 +110,8 @@ struct Files {
     /// Below which directories others may be added.
     allowed: Vec<PathBuf>,
     added: usize,
+    /// What holds updates of the files.
+    daemon: Option<Daemon>,
 }
 
 /// Recordings that may be added.
@@ -117,6 +128,7 @@ impl Files {
             state: fingerprint(&args.input.paths),
             allowed: args.add.clone(),
             added: 0,
+            daemon: args.daemon.clone().map(Daemon::new),
         }
     }
 
@@ -135,16 +147,27 @@ impl Files {
         };
         Some((recordings, options))
     }
+
+    /// Follows what is shown now.
+    fn take(&mut self, (recordings, _): &Opened) {
+        if let Some(daemon) = &mut self.daemon {
+            daemon.show(recordings);
+        }
+    }
 }
 
 impl Open for Files {
     fn changed(&mut self) -> Option<Opened> {
+        if let Some(daemon) = &mut self.daemon {
+            daemon.flush();
+        }
         let now = fingerprint(&self.input.paths);
         if now == self.state {
             return None;
         }
         // What is just being written may not make sense yet: then it is looked at again.
         let opened = self.open(&self.input)?;
+        self.take(&opened);
         self.state = now;
         Some(opened)
     }
@@ -187,6 +210,7 @@ impl Open for Files {
             .open(&input)
             .filter(|(recordings, _)| recordings.len() > count);
         let opened = opened.ok_or_else(|| format!("`{}` is not a recording", path.display()))?;
+        self.take(&opened);
         self.state = fingerprint(&input.paths);
         self.input = input;
         self.added += 1;

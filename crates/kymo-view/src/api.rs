@@ -3,11 +3,10 @@
 //! Each request is JSON, each answer JSON but for [tiles](crate::wire). Times are strings of nanoseconds, since
 //! browsers' numbers have 53 bits; offsets from a time that the request names are numbers.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
-use kymo::filter::{Filter, FilterError};
-use kymo_model::{Kind, Recording, Scope};
+use kymo_model::{Recording, Scope};
 use serde_json::{Value, json};
 
 use crate::events::Cursor;
@@ -16,16 +15,14 @@ use crate::jobs::{Job, Jobs};
 use crate::keep::{Keep, fingerprint};
 use crate::matches::{MOST_MATCHES, Matches};
 use crate::save::{Save, Saving};
-use crate::scene::{Scene, window};
+use crate::scene::Scene;
+use crate::search::chosen;
 use crate::server::Answer;
 use crate::slices::Slice;
 use crate::wire::{TILE, put_head, put_track};
 
 /// Tracks of one request at most.
 const MOST_TRACKS: usize = 4096;
-
-/// A search is at most so long, in bytes.
-const MOST_TEXT: usize = 1 << 16;
 
 /// Tiles of one request at most.
 const MOST_TILES: u64 = 16;
@@ -35,13 +32,10 @@ const MOST_LINES: u64 = 1000;
 const MOST_FEW: u64 = 4000;
 
 /// Columns of a density.
-const MOST_COLUMNS: u64 = 4096;
+pub(crate) const MOST_COLUMNS: u64 = 4096;
 
 /// Names of fields that are told of a recording.
 const MOST_NAMES: usize = 300;
-
-/// Fields in which a text is looked for.
-const MOST_TEXT_FIELDS: usize = 128;
 
 /// Answers the page.
 #[derive(Debug)]
@@ -441,129 +435,15 @@ impl Api {
             Some(_) => Some(self.condition(request)?),
             None => None,
         };
-        let lines = self.scene.page(from, is_back, limit, condition.as_deref());
-        let lines = lines.map_err(|error| error.to_string())?;
-        Ok(json!({"lines": lines.iter().map(line).collect::<Vec<_>>()}))
-    }
-
-    /// Starts a search.
-    fn search(&self, request: &Value) -> Result<Value> {
-        let condition = self.condition(request)?;
-        let job = self.jobs.search(&self.scene, condition.clone());
-        Ok(json!({"job": job.number, "condition": condition}))
-    }
-
-    /// The condition that a search asks for.
-    fn condition(&self, request: &Value) -> Result<String> {
-        let text = request["text"].as_str().ok_or("`text` is not a string")?;
-        if text.len() > MOST_TEXT {
-            return Err(format!("`text` is longer than {MOST_TEXT} bytes"));
-        }
-        let condition = match request["mode"].as_str() {
-            Some("where") => text.to_string(),
-            Some("name") => format!("event.name ~ {}", quoted(text)),
-            _ => self.text_condition(text, request["case"].as_bool().unwrap_or(false)),
-        };
-        self.checked(condition)
-    }
-
-    /// The condition that a request gives as it is, if it does.
-    pub(crate) fn given_condition(&self, request: &Value) -> Result<Option<String>> {
-        match request["condition"].as_str() {
-            Some(text) if text.len() > MOST_TEXT => {
-                Err(format!("`condition` is longer than {MOST_TEXT} bytes"))
-            }
-            Some(text) => self.checked(text.to_string()).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// A condition that is right for the recordings.
-    fn checked(&self, condition: String) -> Result<String> {
-        let windows = vec![window(i64::MIN, i64::MAX); self.scene.recordings().len()];
-        let query = self.scene.query(Some(&condition));
-        let filter = Filter::new(&query.filter, &windows, self.scene.recordings());
-        let shown = |error: FilterError| error.render("search", false);
-        filter.map(|_| condition).map_err(shown)
-    }
-
-    /// The condition that a text is in the name of an event or in one of its fields: with upper and lower case as
-    /// they are if the text has upper case letters, or if `case` says so.
-    fn text_condition(&self, text: &str, case: bool) -> String {
-        let mut fields: Vec<String> = Vec::new();
-        let test = match case || text.chars().any(char::is_uppercase) {
-            true => format!("contains {}", quoted(text)),
-            false => format!("~ {}", quoted(&any_case(text))),
-        };
-        let classes = self
-            .scene
-            .recordings()
-            .iter()
-            .flat_map(|of| of.event_classes());
-        for class in classes {
-            for field in class.schema.fields() {
-                let is_text = matches!(field.kind, Kind::Text);
-                let Some(name) = field.name.as_deref().filter(|_| is_text) else {
-                    continue;
-                };
-                if name.contains('`') || fields.len() >= MOST_TEXT_FIELDS {
-                    continue;
-                }
-                let test = format!("`{name}` {test}");
-                if !fields.contains(&test) {
-                    fields.push(test);
-                }
-            }
-        }
-        let mut condition = format!("event.name {test}");
-        for field in fields {
-            condition.push_str(" or ");
-            condition.push_str(&field);
-        }
-        condition
-    }
-
-    /// How far a search is, and where its rows are.
-    pub(crate) fn found(&self, request: &Value) -> Result<Value> {
-        let job = self.job(request)?;
-        let (begin, end) = range(request)?;
-        let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
-        let matches = job.matches.as_ref().ok_or("this is not a search")?;
-        let mut found = matches.lock();
-        let length = (end.abs_diff(begin) / columns).saturating_add(1);
-        let mut density = vec![0u64; columns as usize];
-        let tracks: Vec<u32> = found.tracks().collect();
-        for track in tracks {
-            for row in found.between(track, begin, end) {
-                let column = row.time.abs_diff(begin) / length;
-                if let Some(count) = density.get_mut(column as usize) {
-                    *count += 1;
-                }
-            }
-        }
-        Ok(json!({
-            "done": job.is_done(),
-            "count": found.count,
-            "cut": found.is_cut,
-            "density": density,
-            "values": *job.values.lock().unwrap_or_else(PoisonError::into_inner),
-        }))
-    }
-
-    /// The next row that a search has found, or the one before.
-    fn next(&self, request: &Value) -> Result<Value> {
-        let job = self.job(request)?;
-        let matches = job.matches.as_ref().ok_or("this is not a search")?;
-        let is_back = request["back"].as_bool().unwrap_or(false);
-        let track = request["track"].as_u64().map(|track| [track as u32]);
-        let from = time(request, "time")?;
-        let next = matches
-            .lock()
-            .next(from, is_back, track.as_ref().map(|of| &of[..]));
-        Ok(match next {
-            Some((track, row)) => json!({"track": track, "time": row.time.to_string()}),
-            None => json!({"track": null, "done": job.is_done()}),
-        })
+        let on = chosen(request)?.map(|tracks| tracks.into_iter().collect::<HashSet<u32>>());
+        let page = (self.scene).page_on(on.as_ref(), from, is_back, limit, condition.as_deref());
+        let page = page.map_err(|error| error.to_string())?;
+        let lines = page.lines.iter().map(|(of, tracks)| {
+            let mut shown = line(of);
+            shown["tracks"] = json!(tracks);
+            shown
+        });
+        Ok(json!({"lines": lines.collect::<Vec<_>>(), "cut": page.is_cut}))
     }
 
     /// Starts statistics, or tells how far they are.
@@ -661,52 +541,4 @@ pub(crate) fn tracks(request: &Value) -> Result<Vec<u32>> {
     let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
     let numbers: Option<Vec<u32>> = list.iter().map(number).collect();
     numbers.ok_or_else(|| "`tracks` has something that is not a number".into())
-}
-
-/// The pattern of texts that contain a text, in upper or lower case.
-fn any_case(text: &str) -> String {
-    let mut pattern = String::from("*");
-    for char in text.chars() {
-        // Letters that are several in the other case stay as they are.
-        let mut upper = char.to_uppercase();
-        match (upper.next(), upper.next()) {
-            (Some(upper), None) if upper != char => pattern.extend(['[', char, upper, ']']),
-            _ => {
-                if matches!(char, '*' | '?' | '[' | '\\') {
-                    pattern.push('\\');
-                }
-                pattern.push(char);
-            }
-        }
-    }
-    pattern.push('*');
-    pattern
-}
-
-/// A text as conditions write it.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for char in text.chars() {
-        if matches!(char, '"' | '\\') {
-            quoted.push('\\');
-        }
-        quoted.push(char);
-    }
-    quoted.push('"');
-    quoted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kymo::filter::Glob;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn any_case_is_what_lower_case_contains(text in "[a-zA-Z*?\\[\\]\\\\ß!^-]{0,12}", part in "[a-z*?\\[\\]\\\\ß!^-]{0,4}") {
-            let found = Glob::new(&any_case(&part)).matches(text.as_bytes());
-            prop_assert_eq!(found, text.to_lowercase().contains(&part), "{}", any_case(&part));
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Single events: where there are few, one with all its fields, and pages of a table.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use kymo::show::json::Json;
@@ -19,6 +19,9 @@ pub(crate) const MOST_SAME: u64 = 1 << 20;
 /// Rows that are looked at for one answer.
 const MOST_ROWS: u64 = 1 << 17;
 
+/// Rows that are looked at at a time.
+const MOST_PAGE: u64 = 1 << 13;
+
 /// Where an event is: among those of its time, in the order of the table, it has this position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
@@ -33,6 +36,15 @@ pub(crate) struct Line {
     pub(crate) recording: usize,
     pub(crate) class: usize,
     pub(crate) json: String,
+}
+
+/// A page of the table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    /// The rows with their tracks.
+    pub(crate) lines: Vec<(Line, Vec<u32>)>,
+    /// Whether rows that are wanted may be further away than was looked.
+    pub(crate) is_cut: bool,
 }
 
 /// An event of a track.
@@ -93,6 +105,111 @@ impl Scene {
         }
         lines.append(&mut at);
         Ok(lines)
+    }
+
+    /// The same with the tracks of each row; only rows of some tracks, if these are given.
+    ///
+    /// # Errors
+    ///
+    /// The condition is wrong, or there is no thread for it.
+    pub(crate) fn page_on(
+        &self,
+        on: Option<&HashSet<u32>>,
+        from: Cursor,
+        is_back: bool,
+        limit: u64,
+        condition: Option<&str>,
+    ) -> Result<Page, QueryError> {
+        let mut page = Page::default();
+        let mut at = from;
+        let mut looked = 0;
+        // More at a time as fewer of them are wanted.
+        let mut count = limit;
+        loop {
+            let lines = self.page(at, is_back, count, condition)?;
+            let tracks = self.tracks_of(&lines, condition)?;
+            looked += lines.len() as u64;
+            let edge = if is_back { lines.first() } else { lines.last() };
+            let is_last = (lines.len() as u64) < count;
+            let next = edge.map(|line| Cursor {
+                time: line.cursor.time,
+                skip: line.cursor.skip + u64::from(!is_back),
+            });
+            let rows = lines.into_iter().zip(tracks);
+            let mut rows: Vec<(Line, Vec<u32>)> = match on {
+                Some(on) => rows
+                    .filter(|(_, tracks)| tracks.iter().any(|track| on.contains(track)))
+                    .collect(),
+                None => rows.collect(),
+            };
+            match is_back {
+                true => {
+                    rows.append(&mut page.lines);
+                    page.lines = rows;
+                }
+                false => page.lines.append(&mut rows),
+            }
+            let is_full = page.lines.len() as u64 >= limit;
+            page.is_cut = !is_full && !is_last && looked >= MOST_ROWS;
+            if is_full || is_last || page.is_cut {
+                break;
+            }
+            let Some(next) = next else { break };
+            at = next;
+            count = (count * 4).min(MOST_PAGE);
+        }
+        let excess = page.lines.len().saturating_sub(limit as usize);
+        match is_back {
+            true => drop(page.lines.drain(..excess)),
+            false => page.lines.truncate(limit as usize),
+        }
+        Ok(page)
+    }
+
+    /// The tracks of each of some rows that follow each other in the table.
+    fn tracks_of(
+        &self,
+        lines: &[Line],
+        condition: Option<&str>,
+    ) -> Result<Vec<Vec<u32>>, QueryError> {
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
+            return Ok(Vec::new());
+        };
+        let mut query = self.within((first.cursor.time, last.cursor.time), condition);
+        let mut rest = first.cursor.skip;
+        let mut order = Vec::new();
+        self.timeline.for_each_batch(&query, |batch| {
+            for (_, id, _) in self.timed(&batch) {
+                match rest {
+                    0 => order.push(id),
+                    _ => rest -= 1,
+                }
+            }
+            match order.len() < lines.len() {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        // The tracks are found class by class.
+        let mut tracks: HashMap<RowId, Vec<u32>> = HashMap::new();
+        tracks.extend(order.iter().take(lines.len()).map(|&id| (id, Vec::new())));
+        let mut classifier = Classifier::new(self, &mut query)?;
+        self.timeline.for_each_batch(&query, |batch| {
+            for row in 0..batch.len() {
+                if let Some(own) = tracks.get_mut(&batch.id(row)) {
+                    let parts = classifier.parts(&batch, row);
+                    own.extend(parts.iter().map(|part| part.track));
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        let mut found: Vec<Vec<u32>> = order
+            .iter()
+            .take(lines.len())
+            .map(|id| tracks.remove(id).unwrap_or_default())
+            .collect();
+        found.resize(lines.len(), Vec::new());
+        Ok(found)
     }
 
     /// How many rows there are at a time.

@@ -34,6 +34,7 @@ mod place;
 pub mod request;
 mod save;
 mod scene;
+mod search;
 mod server;
 mod slices;
 mod stats;

@@ -103,6 +103,31 @@ impl Found {
         rows.get(from..to).unwrap_or_default()
     }
 
+    /// Adds how many rows of a track there are in each of some spans, of which the first begins when the range does.
+    pub(crate) fn add_density(
+        &mut self,
+        track: u32,
+        (begin, end): (i64, i64),
+        span: u64,
+        density: &mut [u64],
+    ) {
+        let rows = self.between(track, begin, end);
+        let column = |row: &Match| (row.time.abs_diff(begin) / span) as usize;
+        let mut rest = rows;
+        while let Some(first) = rest.first() {
+            let at = column(first);
+            // Where many share a span, its end is looked up.
+            let count = match rest.get(16) {
+                Some(other) if column(other) == at => rest.partition_point(|row| column(row) <= at),
+                _ => rest.iter().take_while(|row| column(row) == at).count(),
+            };
+            if let Some(sum) = density.get_mut(at) {
+                *sum += count as u64;
+            }
+            rest = rest.get(count..).unwrap_or_default();
+        }
+    }
+
     /// The rows of all tracks around a time, in order of time: at most so many before it, and as many from it on.
     pub(crate) fn around(&mut self, time: i64, most: usize) -> Vec<(u32, Match)> {
         let numbers: Vec<u32> = self.tracks().collect();

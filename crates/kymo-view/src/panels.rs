@@ -10,6 +10,7 @@ use crate::api::{Api, Result, number, range, time, tracks};
 use crate::events::Cursor;
 use crate::flows::{Flows, Stop};
 use crate::lens;
+use crate::search::chosen;
 
 /// Stops of a flow on either side of a row at most.
 const MOST_STOPS: usize = 100;
@@ -98,7 +99,7 @@ impl Api {
         let matches = job.matches.as_ref().ok_or("this is not a search")?;
         let from = time(request, "time")?;
         let mut found = matches.lock();
-        let numbers: Vec<u32> = found.tracks().collect();
+        let numbers = chosen(request)?.unwrap_or_else(|| found.tracks().collect());
         let mut first: Vec<(i64, u32)> = numbers
             .into_iter()
             .filter_map(|track| {
@@ -107,8 +108,10 @@ impl Api {
             })
             .collect();
         first.sort_unstable();
-        let tracks: Vec<u32> = first.into_iter().map(|(_, track)| track).collect();
-        Ok(json!({"done": job.is_done(), "tracks": tracks}))
+        let tracks = first
+            .into_iter()
+            .map(|(time, track)| place(&Stop { time, track }));
+        Ok(json!({"done": job.is_done(), "tracks": tracks.collect::<Vec<_>>()}))
     }
 
     /// Long times in which nothing happens.

@@ -2,15 +2,17 @@
 
 import { addSide, compareRecordings, slewBy, stack } from "./compare.js";
 import { ask, forget } from "./data.js";
-import { canvas, overviewRange, pointer, search, timeAt, viewEnd, xOf } from "./draw.js";
+import { canvas, pointer, search, timeAt, viewEnd, xOf } from "./canvas.js";
+import { overviewRange } from "./ruler.js";
 import { clearFlows, loadFlows, otherFlow, stepFlow } from "./flows.js";
 import { gaps, later, lengthOf, takeGaps } from "./fold.js";
 import { addNote, addSnapshot, kept } from "./keep.js";
 import { applyLens } from "./lens.js";
 import { command, convertCommand } from "./link.js";
+import { eventAt, hitsIn, nextHitOf } from "./moves.js";
 import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
-import { changed, fitAll, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, undo, view } from "./state.js";
+import { changed, fitAll, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
@@ -122,7 +124,7 @@ async function takeStep(/** @type {number} */ way) {
   const key = view.event?.track ?? (row?.track ? keyOf(row.track) : "");
   if (!key) return tell("Select a track or an event first");
   if (view.event) return selectEvent(key, view.event.time, way, view.event.nth);
-  return selectEvent(key, way > 0 ? view.begin : viewEnd(), way);
+  return selectEvent(key, (way > 0 ? view.begin : viewEnd()) - (row?.shift ?? 0n), way);
 }
 
 let polls = 0;
@@ -132,7 +134,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
     forget(search.job);
     ask("stop", { job: search.job }).catch(() => {});
   }
-  Object.assign(search, { job: 0, count: 0, density: [] });
+  Object.assign(search, { job: 0, count: 0, density: [], strip: [], stripKey: "" });
   view.search = text;
   view.mode = mode;
   remember();
@@ -147,7 +149,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
     let pause = 40;
     while (search.job === job && poll === polls) {
       const all = overviewRange();
-      const found = await ask("found", { job, begin: String(all.begin), end: String(all.begin + BigInt(Math.round(all.span))), width: 400 });
+      const found = await hitsIn(job, all.begin, all.span, 400);
       if (search.count !== found.count) forget(job);
       Object.assign(search, { count: found.count, density: found.density, done: found.done, cut: found.cut });
       hits.textContent = `${found.count.toLocaleString("en-US")} hits${found.cut ? " (limit)" : found.done ? "" : "…"}`;
@@ -164,11 +166,10 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
 
 async function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ of = null) {
   if (!search.job) return tell("Search first");
-  const from = view.event?.time ?? (back ? viewEnd() : view.begin);
-  const hit = await ask("next", { job: search.job, time: String(from), back, ...(of === null ? {} : { track: of }) });
-  if (hit.track === null) return tell(back ? "No hit before" : "No hit after");
+  const hit = await nextHitOf(search.job, eventAt() ?? (back ? viewEnd() : view.begin), back, of);
+  if (!hit) return tell(back ? "No hit before" : "No hit after");
   const track = scene.byId.get(hit.track);
-  if (track) await selectEvent(keyOf(track), BigInt(hit.time));
+  if (track) await selectEvent(keyOf(track), hit.time);
 }
 
 /** Orders tracks by when they first have something after the selected event. */
@@ -178,8 +179,8 @@ async function chase() {
   if (!event || !track) return tell("Select an event first");
   const first = scene.tracks.filter((of) => of.recording === track.recording && of !== track).slice(0, 256);
   const times = await Promise.all(first.map(async (of) => {
-    const answer = await ask("event", { track: of.id, time: String(event.time), step: 0 });
-    return { key: keyOf(of), time: answer.event ? BigInt(answer.event.time) : null };
+    const answer = await ask("event", { track: of.id, time: String(event.time + slewOf(track) - slewOf(of)), step: 0 });
+    return { key: keyOf(of), time: answer.event ? BigInt(answer.event.time) + slewOf(of) : null };
   }));
   const later = times.filter((of) => of.time !== null).sort((a, b) => (/** @type {bigint} */ (a.time) < /** @type {bigint} */ (b.time) ? -1 : 1));
   view.raised = [event.track, ...later.map((of) => of.key)];
@@ -327,7 +328,7 @@ export const actions = {
     told(addSnapshot(name).then(() => tell(`Snapshot ${name}`)));
   },
   note() {
-    const time = pointer.x >= 0 ? timeAt(pointer.x) : view.event?.time ?? view.marks.at(-1) ?? timeAt(canvas.clientWidth / 2);
+    const time = pointer.x >= 0 ? timeAt(pointer.x) : eventAt() ?? view.marks.at(-1) ?? timeAt(canvas.clientWidth / 2);
     dialogs.ask(`Note at ${format(time, view.zone, scene.begin)}`, "", (text) => {
       if (text.trim()) told(addNote(time, text.trim()).then(() => tell("The note is kept")));
     });
@@ -498,8 +499,9 @@ function focus() {
   if (view.area) ({ begin, end } = view.area);
   else if (view.event) {
     const room = BigInt(Math.max(500, Math.round(view.span / 20)));
-    begin = view.event.time - room;
-    end = view.event.time + room;
+    const at = eventAt() ?? view.event.time;
+    begin = at - room;
+    end = at + room;
   }
   const span = Math.max(lengthOf(begin, end) * 1.1, 20);
   const from = later(begin, -span / 22);
@@ -510,11 +512,11 @@ function focus() {
 function enter() {
   const row = rowOf(selected.row);
   if (row?.kind === "group") actions.fold(row.key);
-  else if (row?.track) selectEvent(keyOf(row.track), timeAt(pointer.x >= 0 ? pointer.x : canvas.clientWidth / 2));
+  else if (row?.track) selectEvent(keyOf(row.track), timeAt(pointer.x >= 0 ? pointer.x : canvas.clientWidth / 2) - row.shift);
 }
 
 function mark() {
-  const time = pointer.x >= 0 ? timeAt(pointer.x) : view.event?.time ?? timeAt(canvas.clientWidth / 2);
+  const time = pointer.x >= 0 ? timeAt(pointer.x) : eventAt() ?? timeAt(canvas.clientWidth / 2);
   view.marks = view.marks.length >= 2 ? [time] : [...view.marks, time];
   remember();
   changed();

@@ -2,10 +2,10 @@
 
 import { actions, tell } from "./actions.js";
 import { ask } from "./data.js";
-import { viewEnd } from "./draw.js";
+import { viewEnd } from "./canvas.js";
 import { classNames } from "./lens.js";
 import { button, copyTable, make, panel } from "./panels.js";
-import { changed, keyOf, remember, rows, scene, setView, view } from "./state.js";
+import { changed, keyOf, remember, rows, scene, setView, slewOf, view } from "./state.js";
 import { duration, format, number } from "./time.js";
 
 /** The range that panels look at: the area, or else the view. */
@@ -69,7 +69,10 @@ export const pairFields = (/** @type {() => void} */ act) => [
 
 /** What is analysed, in words. */
 export const about = (/** @type {{begin: bigint, end: bigint}} */ range) =>
-  make("span", [make("strong", view.area ? "Area " : "View "), make("span", `${duration(Number(range.end - range.begin))} from ${format(range.begin, view.zone, scene.begin)}`, { class: "soft" })]);
+  make("span", [
+    make("strong", view.area ? "Area " : "View "), make("span", `${duration(Number(range.end - range.begin))} from ${format(range.begin, view.zone, scene.begin)}`, { class: "soft" }),
+    view.slews.length ? make("span", " Moves do not apply here: the events are those at the recordings' own times. Start with --offset to analyse moved recordings.", { class: "bad" }) : null,
+  ]);
 
 /** Shows a problem in place of a result. @param {HTMLElement} into @param {unknown} error */
 export const problem = (into, error) => into.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
@@ -83,9 +86,10 @@ export function trackBy(of) {
 
 /** Shows a case in the time line. @param {bigint} begin @param {bigint} end @param {import("./state.js").Track|null} track */
 export function jump(begin, end, track) {
+  const moved = track ? slewOf(track) : 0n;
   const span = Math.max(Number(end - begin) * 1.6, 100);
-  setView(begin - BigInt(Math.round(span * 0.18)), span);
-  view.marks = [begin, end];
+  setView(begin + moved - BigInt(Math.round(span * 0.18)), span);
+  view.marks = [begin + moved, end + moved];
   if (track) actions.selectEvent(keyOf(track), begin);
   changed();
 }

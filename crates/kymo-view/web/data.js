@@ -163,6 +163,26 @@ function put(kept, part, shown) {
   if (kept.size > MOST_PARTS) kept.delete([...kept.keys()][0]);
 }
 
+/** How many columns of the strip of hits there are at most. */
+const STRIP = 800;
+
+/** Asks where hits of a search are in some parts of the view. @param {any} search @param {{begin: bigint, span: number}[]} parts @param {(job: number, begin: bigint, span: number, width: number) => Promise<any>} hitsIn @param {string} moved */
+export function wantStrip(search, parts, hitsIn, moved) {
+  const whole = parts.reduce((sum, part) => sum + part.span, 0);
+  const key = `${search.job} ${search.count} ${moved} ${scene.generation} ${parts.map((part) => `${part.begin} ${part.span}`).join()}`;
+  if (search.stripKey === key) return;
+  queue("strip", async () => {
+    if (search.stripKey === key) return;
+    const { job } = search;
+    if (!job) return;
+    const strip = await Promise.all(parts.map(async ({ begin, span }) => {
+      const width = Math.max(1, Math.round((STRIP * span) / whole));
+      return { begin, span, density: (await hitsIn(job, begin, span, width)).density };
+    }));
+    if (search.job === job) Object.assign(search, { strip, stripKey: key });
+  });
+}
+
 /** Asks for slices. @param {string} part @param {{job: number, count: number}} lens @param {bigint} begin @param {number} span @param {number} width @param {number[]} tracks */
 export function wantSlices(part, { job, count }, begin, span, width, tracks) {
   const key = `${job} ${count} ${begin} ${span} ${width} ${scene.generation} ${tracks.join()}`;

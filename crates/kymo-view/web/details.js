@@ -4,8 +4,8 @@ import { actions, tell } from "./actions.js";
 import { ask } from "./data.js";
 import { chaseBy, conditionOf, follow } from "./flows.js";
 import { button, copy, make, nameOf, panel, readLine, words } from "./panels.js";
-import { changed, remember, scene, view } from "./state.js";
-import { format } from "./time.js";
+import { changed, remember, scene, slewOf, view } from "./state.js";
+import { duration, format } from "./time.js";
 
 let run = 0;
 
@@ -58,7 +58,11 @@ export async function showDetails(line, track) {
       const path = isField ? prefix.replace(/^(common_context|specific_context|packet_context)\./, "") + key : key;
       if (isObject && !("value" in value)) walk(value, `${prefix}${key}.`, true);
       else if (isObject) add(prefix + key, `${value.value}  ${(value.labels ?? value.flags ?? []).join(" | ")}`, value.value, path);
-      else if (!isField && key === "timestamp") add("timestamp", `${format(BigInt(value), view.zone, scene.begin)}   (${value} ns)`);
+      else if (!isField && key === "timestamp") {
+        add("timestamp", `${format(BigInt(value), view.zone, scene.begin)}   (${value} ns)`);
+        const moved = track ? slewOf(track) : 0n;
+        if (moved) add("shown at", `${format(BigInt(value) + moved, view.zone, scene.begin)}   (moved by ${moved < 0n ? "−" : "+"}${duration(Math.abs(Number(moved)))})`);
+      }
       else add(prefix + key, value, isField || !HEAD.has(key) ? value : undefined, path);
     }
   };

@@ -18,6 +18,18 @@ function firstOf(length, holds) {
   return from;
 }
 
+/** Whether a track is one of those that a request names, if it names some. @param {any} request @returns {(track: number) => boolean} */
+function isOnAny({ tracks }) {
+  const wanted = tracks && new Set(tracks);
+  return (track) => !wanted || wanted.has(track);
+}
+
+/** Whether a line is on one of the tracks that a request names. @param {any} request @returns {(line: Line) => boolean} */
+function isOn(request) {
+  const wanted = isOnAny(request);
+  return (line) => !request.tracks || line.tracks.some(([track]) => wanted(track));
+}
+
 const ABSENT = "this page does not hold that: open the recordings with `kymo view`";
 
 export class Embedded {
@@ -209,7 +221,8 @@ export class Embedded {
     const to = firstOf(this.lines.length, (at) => this.times[at] >= time) + (request.skip ?? 0);
     const part = request.back ? this.lines.slice(0, to) : this.lines.slice(to);
     const lines = request.text === undefined ? part : part.filter(this.condition(request));
-    return { lines: request.back ? lines.slice(-request.limit) : lines.slice(0, request.limit) };
+    const on = lines.filter(isOn(request));
+    return { lines: request.back ? on.slice(-request.limit) : on.slice(0, request.limit) };
   }
 
   search(/** @type {any} */ request) {
@@ -218,23 +231,26 @@ export class Embedded {
     return { job: this.found.length };
   }
 
-  hits(/** @type {any} */ { job, begin, end, width }) {
-    const lines = this.found[job - 1] ?? [];
+  hits(/** @type {any} */ { job, begin, end, width, ...request }) {
+    const all = this.found[job - 1] ?? [];
+    const lines = all.filter(isOn(request));
     const density = Array(width).fill(0);
     const length = Number(BigInt(end) - BigInt(begin)) / width || 1;
     for (const line of lines) {
       const column = Math.floor(Number(BigInt(line.time) - BigInt(begin)) / length);
       if (column >= 0 && column < width) density[column]++;
     }
-    return { done: true, count: lines.length, cut: !this.data.whole, density };
+    return { done: true, count: all.length, cut: !this.data.whole, density };
   }
 
-  next(/** @type {any} */ { job, time, back }) {
-    const lines = this.found[job - 1] ?? [];
+  next(/** @type {any} */ { job, time, back, ...request }) {
+    const lines = (this.found[job - 1] ?? []).filter(isOn(request));
     const from = BigInt(time);
     const at = back ? firstOf(lines.length, (at) => BigInt(lines[at].time) >= from) - 1 : firstOf(lines.length, (at) => BigInt(lines[at].time) > from);
     const line = lines[at];
-    return line?.tracks.length ? { track: line.tracks[0][0], time: line.time } : { track: null, done: true };
+    const wanted = isOnAny(request);
+    const track = line?.tracks.find(([of]) => wanted(of));
+    return track ? { track: track[0], time: line.time } : { track: null, done: true };
   }
 
   stats(/** @type {any} */ { begin, end, tracks }) {

@@ -2,8 +2,9 @@
 
 import { actions, tell } from "./actions.js";
 import { ask } from "./data.js";
-import { xOf } from "./draw.js";
-import { changed, keyOf, rows, scene, view } from "./state.js";
+import { xOf } from "./canvas.js";
+import { eventAt, orderOf } from "./moves.js";
+import { changed, keyOf, rows, scene, slewOf, view } from "./state.js";
 
 /** @typedef {[number, bigint]} Stop a track and a time */
 /** The flows of the selected event. @type {{key: string, list: Stop[][], at: number, what: string}} */
@@ -55,7 +56,10 @@ export async function follow(condition) {
   const { job, count } = await find(condition);
   const answer = await ask("around", { job, time: String(view.event.time) });
   ask("stop", { job }).catch(() => {});
-  Object.assign(flows, { key: eventKey(), list: [read(answer.stops)], at: 0, what: condition });
+  // In the order in which they are shown.
+  const at = (/** @type {Stop} */ [id, time]) => time + slewOf(/** @type {import("./state.js").Track} */ (scene.byId.get(id)));
+  const stops = read(answer.stops).filter(([id]) => scene.byId.has(id)).sort((a, b) => (at(a) < at(b) ? -1 : at(a) > at(b) ? 1 : 0));
+  Object.assign(flows, { key: eventKey(), list: [stops], at: 0, what: condition });
   tell(`${count.toLocaleString("en-US")} events with ${condition}: [ and ] step along them`);
   changed();
 }
@@ -64,9 +68,9 @@ export async function follow(condition) {
 export async function chaseBy(condition) {
   if (!view.event) return tell("Select an event first");
   const { job } = await find(condition);
-  const { tracks } = await ask("order", { job, time: String(view.event.time) });
+  const tracks = await orderOf(job, eventAt() ?? view.event.time);
   ask("stop", { job }).catch(() => {});
-  const keys = tracks.map((/** @type {number} */ id) => scene.byId.get(id)).filter((/** @type {any} */ track) => track).map(keyOf);
+  const keys = tracks.map((/** @type {number} */ id) => scene.byId.get(id)).filter((/** @type {any} */ track) => track).map((/** @type {any} */ track) => keyOf(track));
   view.raised = keys;
   view.buried = view.buried.filter((key) => !keys.includes(key));
   actions.relaid();

@@ -1,7 +1,9 @@
 // Keyboard, mouse and touch.
 
 import { ACTIONS, actions } from "./actions.js";
-import { canvas, framesOf, overview, overviewRange, pointer, ruler, timeAt, visibleRows, xOf } from "./draw.js";
+import { canvas, framesOf, overview, pointer, ruler, timeAt, xOf } from "./canvas.js";
+import { visibleRows } from "./draw.js";
+import { overviewRange } from "./ruler.js";
 import { ask, slicesOf } from "./data.js";
 import { later, lengthOf } from "./fold.js";
 import { changed, fitAll, keyOf, remember, rows, scene, setScroll, setView, view } from "./state.js";

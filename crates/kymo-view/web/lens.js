@@ -4,8 +4,16 @@ import { ask, forget } from "./data.js";
 import { changed, scene, view } from "./state.js";
 
 // Okabe and Ito's colours, which people with any colour vision tell apart, and lighter and darker ones of them.
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a52a3", "#8c6d31", "#3d7d8a", "#a64d4d", "#5b8c2a", "#7f7f7f"];
+const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a52a3", "#8c6d31", "#3d7d8a", "#a64d4d", "#5b8c2a", "#c2477f"];
 export const colour = (/** @type {number} */ number) => COLOURS[number % COLOURS.length];
+
+const luminance = (/** @type {string} */ ink) => {
+  const parts = ink.startsWith("#") ? [1, 3, 5].map((at) => parseInt(ink.slice(at, at + 2), 16)) : (ink.match(/[\d.]+/g) ?? []).map(Number);
+  const [red = 0, green = 0, blue = 0] = parts.map((part) => (part / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+};
+/** The colour of text on a colour: what differs more. @param {string} ink */
+export const textOn = (ink) => (luminance(ink) < 0.22 ? "#fff" : "#101418");
 
 /** The colour of a name: the same in every recording. @param {string} name */
 export function colourOf(name) {

@@ -5,12 +5,12 @@ import { ACTIONS, actions, tell } from "./actions.js";
 import { scope, showLatency } from "./analyses.js";
 import { showCompare } from "./compare.js";
 import { showDetails } from "./details.js";
-import { canvas, search } from "./draw.js";
+import { canvas, search } from "./canvas.js";
 import { showProfile } from "./flame.js";
 import { keep, kept } from "./keep.js";
 import { applyLens, classNames, colour, colourOf, colourOfValue, fieldOfColour, lens } from "./lens.js";
 import { source } from "./source.js";
-import { changed, keyOf, onChange, remember, rows, scene, view } from "./state.js";
+import { changed, keyOf, onChange, remember, rows, scene, shorten, slew, view } from "./state.js";
 import { showTable } from "./table.js";
 import { duration, format, number } from "./time.js";
 
@@ -196,7 +196,7 @@ function showStats(/** @type {any} */ answer, /** @type {number} */ span, /** @t
       const isTime = line.slice;
       const value = (/** @type {number} */ of) => (isTime ? duration(of) : number(of, 5));
       const about = field && !field.exact ? "≈" : "";
-      const first = at === 0 ? [line.name ?? "?", track?.name.split("/").at(-1) ?? "", number(line.count), number(line.count / (span / 1e9), 4)] : ["", "", "", ""];
+      const first = at === 0 ? [line.name ?? "?", track ? shorten(track.name) : "", number(line.count), number(line.count / (span / 1e9), 4)] : ["", "", "", ""];
       const rest = field ? [field.name, value(field.min), value(field.mean), about + value(field.p50), about + value(field.p95), about + value(field.p99), value(field.max), value(field.sum)] : Array(8).fill("");
       const row = make("tr", [...first, ...rest].map((text, column) => make("td", text, { class: column > 1 && column !== 4 ? "number" : "", dir: "auto" })));
       const last = make("td");
@@ -289,7 +289,7 @@ function health() {
   const parts = [];
   const info = scene.info;
   const checked = info.checked ? "" : " Damage inside of packets is still being looked for, or the recordings are too large to be read for it.";
-  parts.push(make("p", `${number(info.bytes)} bytes, ${number(info.recordings.length)} recordings, ${number(scene.tracks.length)} tracks, ${number(info.untimed)} events without a time.${checked}`, { class: "soft" }));
+  parts.push(make("p", `${number(info.bytes)} bytes, ${number(info.recordings.length)} ${info.recordings.length === 1 ? "recording" : "recordings"}, ${number(scene.tracks.length)} ${scene.tracks.length === 1 ? "track" : "tracks"}, ${number(info.untimed)} events without a time.${checked}`, { class: "soft" }));
   info.recordings.slice(0, 500).forEach((/** @type {any} */ of, /** @type {number} */ at) => {
     const own = scene.notices.filter((notice) => notice.recording === at);
     parts.push(make("h3", of.path), make("div", `${of.what}, ${of.format}, ${of.streams} streams, ${of.classes.length} event classes`, { class: "soft" }));
@@ -297,9 +297,10 @@ function health() {
     for (const text of of.faults) parts.push(make("div", text, { class: "bad" }));
     if (of.fault_count > of.faults.length) parts.push(make("div", `and ${of.fault_count - of.faults.length} more`, { class: "bad" }));
     for (const notice of own.slice(0, 200)) {
-      const go = button(`${format(notice.begin, view.zone, scene.begin)}: ${notice.text}`, () => {
-        actions.area(notice.begin, notice.end);
-        actions.reveal(notice.begin);
+      const go = button(`${format(notice.begin, view.zone, scene.begin)}  ${shorten(notice.stream)}: ${notice.text}`, () => {
+        const moved = slew(`r${notice.recording}`);
+        actions.area(notice.begin + moved, notice.end + moved);
+        actions.reveal(notice.begin + moved);
       });
       parts.push(make("div", go));
     }

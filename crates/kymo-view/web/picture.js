@@ -1,6 +1,7 @@
 // Pictures of the view: SVG, and PNG made of it.
 
-import { canvas, drawInto, overview, ruler, shownColours, visibleRows } from "./draw.js";
+import { canvas, colours, overview, ruler } from "./canvas.js";
+import { drawInto, visibleRows } from "./draw.js";
 import { scene, view } from "./state.js";
 import { SvgContext } from "./svg.js";
 
@@ -8,7 +9,7 @@ import { SvgContext } from "./svg.js";
 export function svg() {
   const [tracks, above, all] = [canvas, ruler, overview].map((of) => new SvgContext(of.clientWidth, of.clientHeight));
   drawInto(new Map([[canvas, tracks], [ruler, above], [overview, all]]));
-  const ink = shownColours();
+  const ink = colours;
   const left = canvas.getBoundingClientRect().left;
   const labels = new SvgContext(left, tracks.height);
   labels.font = "12px system-ui, sans-serif";

@@ -115,7 +115,8 @@ export function takeScene(info) {
 }
 
 const basename = (/** @type {string} */ path) => path.replace(/\/+$/, "").split("/").at(-1) || path;
-const shorten = (/** @type {string} */ name) => (name.startsWith("/") ? basename(name) : name);
+/** The name of a track; of a path, its last part. */
+export const shorten = (/** @type {string} */ name) => (name.startsWith("/") ? basename(name) : name);
 
 /** The height of a track. @param {Track} track */
 function heightOf(track) {
@@ -209,7 +210,8 @@ export let isShifted = false;
 
 /** By how much a track or recording is moved. @param {string} key */
 export const slew = (key) => view.slews.find(([of]) => of === key)?.[1] ?? 0n;
-const slewOf = (/** @type {Track} */ track) => (view.slews.length ? slew(keyOf(track)) + slew(`r${track.recording}`) : 0n);
+/** By how much a track is moved, with its recording. @param {Track} track */
+export const slewOf = (track) => (view.slews.length ? slew(keyOf(track)) + slew(`r${track.recording}`) : 0n);
 
 const lineOf = (/** @type {Track} */ track) => ({ label: track.path.at(-1) === "value" ? track.path.at(-2) ?? track.name : track.path.at(-1) ?? track.name, averages: [track], lows: [], highs: [] });
 

@@ -1,11 +1,11 @@
 // The event table: rows come as one scrolls; it follows the view and leads it.
 
 import { actions } from "./actions.js";
-import { ask } from "./data.js";
-import { viewEnd } from "./draw.js";
+import { viewEnd } from "./canvas.js";
 import { button, copyTable, dialogs, make, nameOf, panel, panels, readLine, summary, words } from "./panels.js";
 import { keyOf, onChange, remember, scene, view } from "./state.js";
 import { lens } from "./lens.js";
+import { eventAt, page } from "./moves.js";
 import { format } from "./time.js";
 
 /** Rows of a page, and rows that are kept. */
@@ -33,29 +33,30 @@ function valueOf(event, path) {
   return undefined;
 }
 
-/** The track of a line of the table, as far as the line says it. */
-function trackOf(/** @type {any} */ line, /** @type {any} */ event) {
-  const own = scene.tracks.filter((track) => track.recording === line.recording);
-  const found = own.find((track) => track.name === event.track_name)
-    ?? own.find((track) => track.path[0] === `stream ${event.stream_class ?? 0}.${event.stream}`)
-    ?? own.find((track) => track.name === event.id) ?? (own.length === 1 ? own[0] : undefined);
-  return found ? keyOf(found) : "";
+/** The track that a line of the table is on. */
+function trackOf(/** @type {any} */ line) {
+  const [first] = line.tracks ?? [];
+  return scene.byId.get(Array.isArray(first) ? first[0] : first);
 }
 
 /** The table from the view's beginning, or the selected event, on. @param {any} selected the line that is selected */
 export async function showTable(selected, fromView = false) {
   const own = ++run;
-  const from = (!fromView && view.event?.time) || view.begin;
+  const from = { at: (fromView ? null : eventAt()) ?? view.begin, group: -1, skip: 0 };
   const body = make("tbody");
   const filter = () => (onlyHits && view.search ? { text: view.search, mode: view.mode, case: view.exact } : lens.condition ? { text: lens.condition, mode: "where" } : {});
-  const load = async (/** @type {string} */ time, /** @type {number} */ skip, /** @type {boolean} */ back) =>
-    (await ask("page", { time, skip, back, limit: PAGE, ...filter() })).lines;
+  const load = async (/** @type {import("./moves.js").Place} */ place, /** @type {boolean} */ back) => {
+    const { lines, cut } = await page(place, back, PAGE, filter());
+    if (cut) note.textContent = "Rows of some tracks are too far apart: some are left out";
+    return lines;
+  };
+  const note = make("span", "", { class: "soft" });
   const titles = columns();
   const makeRow = (/** @type {any} */ line) => {
     const event = readLine(line.json);
     const isSelected = selected?.skip === line.skip && selected?.time === line.time;
     const cells = titles.map((title) => {
-      if (title === "time") return make("td", format(BigInt(line.time), view.zone, scene.begin));
+      if (title === "time") return make("td", format(line.place.at, view.zone, scene.begin));
       if (title === "recording") return make("td", scene.info.recordings[line.recording].path.split("/").at(-1), { class: "soft" });
       if (title === "event") return make("td", nameOf(event), { dir: "auto" });
       if (title === "track") return make("td", event.track_name ?? event.stream ?? "", { class: "soft", dir: "auto" });
@@ -67,10 +68,11 @@ export async function showTable(selected, fromView = false) {
     row.addEventListener("click", () => {
       body.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
       row.setAttribute("aria-selected", "true");
-      view.event = { track: trackOf(line, event), time: BigInt(line.time), nth: 0 };
+      const track = trackOf(line);
+      view.event = { track: track ? keyOf(track) : "", time: BigInt(line.time), nth: 0 };
       led = Date.now();
-      panels.take(line, scene.byKey.get(view.event.track));
-      actions.reveal(view.event.time);
+      panels.take(line, track);
+      actions.reveal(line.place.at);
       remember();
     });
     row.addEventListener("keydown", (key) => {
@@ -91,10 +93,9 @@ export async function showTable(selected, fromView = false) {
     return make("span", [input, make("label", ` ${label}`, { for: id })]);
   };
   const head = titles.map((title) => make("th", title, { scope: "col", dir: "auto" }));
-  const note = make("span", "", { class: "soft" });
   try {
-    const before = await load(String(from), 0, true);
-    const after = await load(String(from), 0, false);
+    const before = await load(from, true);
+    const after = await load(from, false);
     if (own !== run || view.tab !== "events") return;
     lines = [...before, ...after];
     body.append(...lines.map(makeRow));
@@ -125,7 +126,7 @@ export async function showTable(selected, fromView = false) {
     if (!isTop && !isBottom) return;
     isBusy = true;
     const edge = isBottom ? lines.at(-1) : lines[0];
-    const more = await load(edge.time, edge.skip + (isBottom ? 1 : 0), !isBottom).catch(() => []);
+    const more = await load(edge.place, !isBottom).catch(() => []);
     if (run === own && more.length) {
       const height = panel.scrollHeight;
       if (isBottom) {
@@ -162,7 +163,7 @@ function topLine(body) {
 function lead(body) {
   const line = topLine(body);
   if (!line) return;
-  const time = BigInt(line.time);
+  const time = line.place.at;
   if (time >= view.begin && time <= viewEnd()) return;
   led = Date.now();
   actions.reveal(time);
@@ -181,7 +182,7 @@ onChange(() => {
     const body = panel.querySelector("tbody");
     if (view.tab !== "events" || !(body instanceof HTMLElement) || Date.now() - led < 600) return;
     const line = topLine(body);
-    const time = line && BigInt(line.time);
+    const time = line?.place.at;
     if (wasLens && time && time >= view.begin && time <= viewEnd()) return;
     showTable(null, true);
   }, 250);

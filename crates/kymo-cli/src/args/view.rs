@@ -23,6 +23,7 @@ Examples:
   kymo view --align vpp.cpel=10:15:00 trace/ vpp.cpel
   kymo view --export page.html trace/    one file, which needs no server
   kymo view --text trace/                in the terminal
+  kymo view --daemon unix:/run/kymo.sock /var/lib/rrd    what a daemon holds
 
 On another machine, over ssh:
   ssh -L 8000:localhost:8000 HOST kymo view --no-open --port 8000 trace/
@@ -66,6 +67,13 @@ pub(crate) struct View {
     /// Without it, the page shows only what the command names. Links that lead out of the directory are not followed.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) add: Vec<PathBuf>,
+
+    /// Address of a daemon that holds updates of the databases: unix:PATH, HOST or HOST:PORT.
+    ///
+    /// `kymo serve` and rrdcached write updates minutes after they come. With this option, the daemon
+    /// is asked every second to write those of the databases that are shown, at most 1000.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["text", "export"], help_heading = "Input")]
+    pub(crate) daemon: Option<String>,
 
     /// Port to listen on [default: any that is free].
     #[arg(long, value_name = "PORT", help_heading = "Server")]

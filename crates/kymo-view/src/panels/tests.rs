@@ -303,10 +303,10 @@ fn stops_around_a_time_are_the_nearest_hits() {
         let order = api
             .order(&json!({"job": job, "time": time.to_string()}))
             .unwrap();
-        let mut first: Vec<u32> = Vec::new();
-        for (_, track) in &all[at..] {
-            if !first.contains(track) {
-                first.push(*track);
+        let mut first: Vec<(u32, String)> = Vec::new();
+        for (time, track) in &all[at..] {
+            if !first.iter().any(|(known, _)| known == track) {
+                first.push((*track, time.to_string()));
             }
         }
         assert_eq!(order["tracks"], json!(first));
