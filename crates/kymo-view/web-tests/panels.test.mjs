@@ -386,7 +386,8 @@ test("what is moved is moved in the table, the search and the details, too", asy
   // From the end of what is not moved, the next hit is the first one of what is.
   await page.fill("#text", "frame");
   await page.press("#text", "Enter");
-  await page.waitForFunction(() => kymo.search.done && kymo.search.count && kymo.drawn.strip > 0);
+  await page.waitForFunction(() => kymo.search.done && kymo.search.count && kymo.drawn.strip > 0 && kymo.view.event);
+  await page.waitForTimeout(300);
   const hit = await look(page, async (far) => {
     kymo.view.event = null;
     const at = kymo.scene.begin + BigInt(far) - 500000000n;
