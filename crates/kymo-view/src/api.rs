@@ -130,8 +130,8 @@ impl Api {
             "gaps" => self.gaps(&request),
             "describe" => self.describe(&request),
             "keep" => self.keep.answer(&request),
-            "stop" => self.job(&request).map(|job| {
-                job.stop();
+            "stop" => number(&request, "job").map(|number| {
+                self.jobs.stop(number);
                 json!({})
             }),
             _ => return Answer::status(404),

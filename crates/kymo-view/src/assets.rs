@@ -36,6 +36,7 @@ pub const ASSETS: &[Asset] = assets![
     "canvas.js",
     "draw.js",
     "series.js",
+    "shell.js",
     "ruler.js",
     "labels.js",
     "moves.js",

@@ -10,13 +10,16 @@ use kymo_model::{EntryKind, Recording, SliceRole};
 use kymo_time::Timestamp;
 use serde_json::Value;
 
-use crate::matches::Matches;
+use crate::matches::{MOST_MATCHES, Matches};
 use crate::scene::{Scene, window};
 use crate::stats::Values;
 use crate::tracks::Classifier;
 
 /// Searches that are kept, each with its rows; the oldest one ends for a new one.
 const MOST_SEARCHES: usize = 8;
+
+/// Rows of all searches that are kept when another one begins.
+const MOST_ROWS: usize = 2 * MOST_MATCHES;
 
 /// Other jobs that are kept.
 const MOST_OTHERS: usize = 16;
@@ -90,6 +93,14 @@ impl Jobs {
             .cloned()
     }
 
+    /// Ends a job and forgets what it has found.
+    pub(crate) fn stop(&self, number: u64) {
+        let mut list = self.lock();
+        if let Some(at) = list.1.iter().position(|job| job.number == number) {
+            list.1.remove(at).stop();
+        }
+    }
+
     pub(crate) fn start(
         &self,
         matches: Option<Matches>,
@@ -117,6 +128,13 @@ impl Jobs {
         let alike = |job: &Arc<Job>| job.matches.is_some() == is_search;
         if list.1.iter().filter(|job| alike(job)).count() >= most
             && let Some(oldest) = list.1.iter().position(alike)
+        {
+            list.1.remove(oldest).stop();
+        }
+        // However many pages search at once.
+        let rows = |job: &Arc<Job>| job.matches.as_ref().map_or(0, |of| of.lock().count);
+        while list.1.iter().map(rows).sum::<usize>() > MOST_ROWS
+            && let Some(oldest) = list.1.iter().position(|job| rows(job) > 0)
         {
             list.1.remove(oldest).stop();
         }

@@ -363,3 +363,66 @@ test("a view of a link that is not right is no harm", async () => {
   }
   await page.close();
 });
+
+test("what is moved is moved in the table, the search and the details, too", async () => {
+  const page = await open(await serve("app.json", "slow.json"));
+  const times = () => page.locator("#panel tbody tr td:first-child").allTextContents();
+  await look(page, () => kymo.actions.zone("relative"));
+  // All of one recording comes after the other one.
+  const far = await look(page, () => {
+    const far = kymo.scene.end - kymo.scene.begin + 1000000000n;
+    kymo.view.slews = [["r0", far]];
+    kymo.actions.relaid();
+    kymo.ACTIONS.find((of) => of.name === "Show all").run();
+    return String(far);
+  });
+  await page.keyboard.press("2");
+  await page.waitForSelector("#panel tbody tr td");
+  const count = await look(page, () => kymo.scene.tracks.reduce((sum, track) => sum + (track.recording === 0 ? 0 : track.rows), 0));
+  const names = await page.locator("#panel tbody tr td:nth-child(2)").allTextContents();
+  assert.ok(names.slice(0, Math.min(count, 50)).every((name) => name === "slow.json"), names.slice(0, 60).join());
+  const sorted = (await times()).map(parseFloat);
+  assert.ok(sorted.length > 50 && sorted.every((time, at) => !at || time >= sorted[at - 1]), sorted.slice(0, 20).join());
+  // From the end of what is not moved, the next hit is the first one of what is.
+  await page.fill("#text", "frame");
+  await page.press("#text", "Enter");
+  await page.waitForFunction(() => kymo.search.done && kymo.search.count && kymo.drawn.strip > 0 && kymo.view.event);
+  await page.waitForTimeout(300);
+  const hit = await look(page, async (far) => {
+    kymo.view.event = null;
+    const at = kymo.scene.begin + BigInt(far) - 500000000n;
+    kymo.view.begin = at;
+    await kymo.actions.nextHit(false);
+    const track = kymo.scene.byKey.get(kymo.view.event.track);
+    return [track.recording, kymo.view.event.time < at, kymo.view.begin <= kymo.view.event.time + BigInt(far)];
+  }, far);
+  assert.deepEqual(hit, [0, true, true]);
+  await page.keyboard.press("Escape");
+  await page.locator("#tab-details").click();
+  await page.waitForSelector("#panel .details");
+  assert.match(await page.textContent("#panel .details"), /shown at.*moved by \+/s);
+  // The strip has hits where they are shown: none in the part before.
+  await look(page, () => kymo.ACTIONS.find((of) => of.name === "Show all").run());
+  await page.locator("#tab-latency").click();
+  await page.waitForFunction(() => /--offset/.test(document.getElementById("panel").textContent));
+  await page.close();
+});
+
+test("a strip shows how many hits there are where", async () => {
+  const page = await open(await serve("app.json"));
+  await page.fill("#text", "frame");
+  await page.press("#text", "Enter");
+  await page.waitForFunction(() => kymo.search.done && kymo.drawn.strip > 0);
+  await page.waitForFunction(() => kymo.search.strip[0].density.reduce((sum, count) => sum + count, 0) === kymo.search.count);
+  const ink = () => look(page, () => {
+    const canvas = document.getElementById("ruler");
+    const { data } = canvas.getContext("2d").getImageData(0, canvas.height - 3, canvas.width, 1);
+    return Array.from({ length: canvas.width }, (_, at) => data[at * 4 + 3]).filter((alpha) => alpha > 60).length;
+  });
+  assert.ok((await ink()) > 0);
+  await page.focus("#tracks");
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => kymo.drawn.strip === 0);
+  assert.equal(await ink(), 0);
+  await page.close();
+});

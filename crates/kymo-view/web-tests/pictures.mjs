@@ -84,8 +84,19 @@ try {
     await page.keyboard.press("q");
   });
   await picture("view-area", address, "light", async (page) => {
-    await page.keyboard.press("w");
+    for (const key of ["w", "w", "w", "w"]) await page.keyboard.press(key);
     await area(page, 200, 620);
+  });
+  await picture("view-search", address, "light", async (page) => {
+    for (const key of ["w", "w", "w"]) await page.keyboard.press(key);
+    await page.fill("#text", "search");
+    await page.press("#text", "Enter");
+    await page.waitForFunction(() => kymo.view.event && kymo.drawn.strip);
+    await page.locator("#tab-details").click();
+  });
+  await picture("view-profile", address, "light", async (page) => {
+    await page.locator("#tab-profile").click();
+    await page.waitForSelector("#panel .flame");
   });
   await picture("view-dark", await serve("--stay", "trace"), "dark", async (page) => {
     await page.keyboard.press("4");

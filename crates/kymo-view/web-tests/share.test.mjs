@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -297,4 +298,69 @@ test("the terminal shows the same", () => {
   assert.match(text, /r_0.*1500 events/);
   assert.match(text, /█/);
   assert.ok(text.split("\n").every((line) => [...line].length <= 100), text);
+});
+
+test("an exported page names the command for what it does not hold", async () => {
+  run("view", "--no-cache", "--export", "page.html", "app.json");
+  const page = await open(pathToFileURL(join(work, "page.html")).href);
+  for (const tab of ["latency", "profile"]) {
+    await page.locator(`#tab-${tab}`).click();
+    await page.waitForFunction(() => /Run: kymo view app\.json$/.test(document.querySelector("#panel .bad")?.textContent ?? ""));
+  }
+});
+
+test("what a daemon holds in memory is shown", async () => {
+  const data = join(work, "data");
+  const socket = join(work, "serve.sock");
+  const daemon = spawn(kymo, ["serve", "--data", data, "--rrdcached", `unix:${socket}`, "--write-timeout", "3600"], { cwd: work, stdio: ["ignore", "ignore", "pipe"] });
+  servers.push(daemon);
+  const ask = async (...lines) => {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await new Promise((done, failed) => {
+          const client = connect(socket, () => client.end(lines.map((line) => `${line}\n`).join("")));
+          let text = "";
+          client.on("data", (part) => (text += part));
+          client.on("end", () => done(text));
+          client.on("error", failed);
+        });
+      } catch (error) {
+        if (tries > 100) throw error;
+        await new Promise((done) => setTimeout(done, 50));
+      }
+    }
+  };
+  const created = await ask("CREATE cpu.rrd -b 1000000000 -s 1 DS:v:GAUGE:600:U:U RRA:AVERAGE:0.5:1:1000", "UPDATE cpu.rrd 1000000001:1 1000000002:2 1000000003:3");
+  assert.match(created, /^0 .*\n0 /);
+  await ask("FLUSH cpu.rrd");
+  const page = await open(await serve("--no-cache", "--daemon", `unix:${socket}`, data));
+  assert.equal(await look(page, () => kymo.scene.tracks[0].values[1]), 3);
+  assert.match(await ask("UPDATE cpu.rrd 1000000004:41 1000000005:42"), /^0 /);
+  await page.waitForFunction(() => kymo.scene.tracks[0].values[1] === 42, undefined, { timeout: 15000 });
+});
+
+test("any number and any text is shown as it is", async () => {
+  const wild = "\u202egnp.exe\u202c <img src=x onerror=alert(1)> \u05e9\u05dc\u05d5\u05dd & \\\" \u0000";
+  const json = JSON.stringify({ traceEvents: [
+    { ph: "i", s: "t", pid: 1, tid: 1, ts: 1, name: wild, args: { big: 0, text: wild, [wild]: 1 } },
+    { ph: "C", pid: 1, name: wild, ts: 2, args: { [wild]: 5e-324 } }, { ph: "C", pid: 1, name: wild, ts: 3, args: { [wild]: 1.7e308 } },
+    { ph: "C", pid: 1, name: wild, ts: 4, args: { [wild]: -1.7e308 } },
+  ] });
+  writeFileSync(join(work, "wild.json"), json.replace('"big":0', '"big":18446744073709551615'));
+  const page = await open(await serve("--no-cache", "wild.json"));
+  assert.equal(await page.locator("img").count(), 0);
+  await look(page, async () => {
+    const track = kymo.scene.tracks.find((of) => of.kind === "event");
+    await kymo.actions.selectEvent(kymo.keyOf(track), kymo.scene.begin - 1n, 1);
+  });
+  for (const tab of ["details", "events", "stats", "classes", "health", "compare"]) {
+    await page.locator(`#tab-${tab}`).click();
+    await page.waitForTimeout(300);
+    assert.equal(await page.locator("img").count(), 0, tab);
+    if (tab === "details") assert.match(await page.textContent("#panel"), /18446744073709551615/);
+    if (tab === "events") assert.ok((await page.textContent("#panel")).includes("<img src=x onerror=alert(1)>"));
+  }
+  assert.ok((await look(page, () => kymo.drawn.lines)) > 0);
+  // The direction of a name ends with it.
+  assert.ok(await look(page, () => [...document.querySelectorAll("#labels .name")].every((of) => of.dir === "auto" && getComputedStyle(of).unicodeBidi === "isolate")));
 });

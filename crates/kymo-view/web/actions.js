@@ -134,6 +134,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
     forget(search.job);
     ask("stop", { job: search.job }).catch(() => {});
   }
+  polls++;
   Object.assign(search, { job: 0, count: 0, density: [], strip: [], stripKey: "" });
   view.search = text;
   view.mode = mode;
@@ -141,11 +142,11 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
   hits.textContent = "";
   changed();
   if (!text) return;
+  const poll = ++polls;
   try {
     const { job } = await ask("search", { text, mode, case: view.exact });
     search.job = job;
     search.done = false;
-    const poll = ++polls;
     let pause = 40;
     while (search.job === job && poll === polls) {
       const all = overviewRange();
@@ -159,6 +160,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
       pause = Math.min(1000, pause * 1.5);
     }
   } catch (error) {
+    if (poll !== polls) return;
     hits.textContent = "";
     dialogs.message("The search cannot be read", String(error instanceof Error ? error.message : error));
   }

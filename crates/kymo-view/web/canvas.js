@@ -140,10 +140,11 @@ export function eachTile(job, track, begin, span, shift, each) {
   return false;
 }
 
-/** Widths of texts. @type {Map<string, number>} */
+/** @type {Map<string, number>} */
 const widths = new Map();
 
-function widthOf(/** @type {CanvasRenderingContext2D} */ context, /** @type {string} */ words) {
+/** The width of a text in the usual font. */
+export function widthOf(/** @type {CanvasRenderingContext2D} */ context, /** @type {string} */ words) {
   let width = widths.get(words);
   if (width === undefined) {
     if (widths.size > 20000) widths.clear();

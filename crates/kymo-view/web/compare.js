@@ -3,7 +3,8 @@
 import { actions, tell } from "./actions.js";
 import { analyse, bars, pairFields, problem, requestOf, scope } from "./analyses.js";
 import { ask } from "./data.js";
-import { seconds, shellWord } from "./details.js";
+import { seconds } from "./details.js";
+import { shellWord } from "./shell.js";
 import { byName, flameGraph, grow, treeOf } from "./flame.js";
 import { button, copy, copyTable, make, panel } from "./panels.js";
 import { changed, fitAll, keyOf, remember, scene, view } from "./state.js";

@@ -4,15 +4,13 @@ import { actions, tell } from "./actions.js";
 import { ask } from "./data.js";
 import { chaseBy, conditionOf, follow } from "./flows.js";
 import { button, copy, make, nameOf, panel, readLine, words } from "./panels.js";
+import { shellWord } from "./shell.js";
 import { changed, remember, scene, slewOf, view } from "./state.js";
 import { duration, format } from "./time.js";
 
 let run = 0;
 
 const attempt = (/** @type {() => Promise<unknown>} */ work) => () => work().catch((error) => tell(String(error.message ?? error)));
-
-/** A path as a word of a shell. @param {string} path */
-export const shellWord = (path) => (/^[\w./+:@%=-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /** Nanoseconds as seconds, as options take them. @param {bigint} time */
 export function seconds(time) {

@@ -216,7 +216,7 @@ function drawSlices(context, row, /** @type {number} */ top, frame, /** @type {n
     }
     if (right - left > 24) {
       context.fillStyle = textOn(ink);
-      text(context, count > 1 ? `${count} × ${words}` : words, left + 4, y + step / 2 - 1, right - left - 8);
+      text(context, count > 1 ? `${count} × ${words}` : words, left + 3, y + step / 2 - 1, right - left - 6);
     }
     drawn.slices++;
   }

@@ -1,5 +1,6 @@
 // A page that stands alone: what the server would answer comes from what was written into the page.
 
+import { shellWord } from "./shell.js";
 import { TILE, decode, noBins } from "./wire.js";
 
 /**
@@ -29,8 +30,6 @@ function isOn(request) {
   const wanted = isOnAny(request);
   return (line) => !request.tracks || line.tracks.some(([track]) => wanted(track));
 }
-
-const ABSENT = "this page does not hold that: open the recordings with `kymo view`";
 
 export class Embedded {
   isLive = false;
@@ -74,13 +73,19 @@ export class Embedded {
       case "stats": return this.stats(request);
       case "keep": return this.keep(request);
       case "alive": case "close": case "stop": return {};
-      default: throw new Error(ABSENT);
+      default: throw this.absent();
     }
+  }
+
+  /** Why something cannot be answered, and what can. */
+  absent() {
+    const paths = this.data.scene.recordings.slice(0, 20).map((/** @type {any} */ of) => shellWord(of.path));
+    return new Error(`An exported page does not hold what this needs. Run: kymo view ${paths.join(" ")}`);
   }
 
   /** @param {any} _request @returns {Promise<Blob>} */
   async save(_request) {
-    throw new Error(ABSENT);
+    throw this.absent();
   }
 
   /** Snapshots and notes, as long as the page is open. */
@@ -207,7 +212,7 @@ export class Embedded {
 
   /** Which lines are searched for. @param {any} request @returns {(line: Line) => boolean} */
   condition({ text, mode }) {
-    if (mode === "where") throw new Error("a page without a server searches texts and names, not conditions");
+    if (mode === "where") throw this.absent();
     const nameOf = (/** @type {Line} */ line) => this.data.scene.recordings[line.recording].classes[line.class] ?? "";
     if (mode === "name") {
       const pattern = new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "s");

@@ -1,7 +1,8 @@
 // The profile of the area: a table, and a flame graph (icicle) that can be zoomed. Of two profiles, their difference.
 
 import { about, analyse, field, jump, pairFields, problem, requestOf, scope, shownRecordings, trackBy } from "./analyses.js";
-import { colourOf } from "./lens.js";
+import { text, widthOf } from "./canvas.js";
+import { colourOf, textOn } from "./lens.js";
 import { button, copyTable, make, panel } from "./panels.js";
 import { rows, scene, view } from "./state.js";
 import { duration, number } from "./time.js";
@@ -120,7 +121,8 @@ export function flameGraph(root, { isDifference = false, pick } = {}) {
     };
     box(root, 0, width, 0);
     boxes.forEach(({ x, wide, level, node: of }, at) => {
-      pen.fillStyle = of === root ? "#77828c" : isDifference ? difference(of) : colourOf(of.name);
+      const ink = of === root ? "#667079" : isDifference ? difference(of) : colourOf(of.name);
+      pen.fillStyle = ink;
       pen.globalAlpha = path.includes(of) && of !== path.at(-1) ? 0.55 : 1;
       pen.fillRect(x, level * ROW, Math.max(0.5, wide - (wide > 2 ? 1 : 0)), ROW - 1);
       pen.globalAlpha = 1;
@@ -130,13 +132,10 @@ export function flameGraph(root, { isDifference = false, pick } = {}) {
         pen.strokeRect(x + 1, level * ROW + 1, Math.max(1, wide - 3), ROW - 3);
       }
       if (wide < 26) return;
-      pen.save();
-      pen.beginPath();
-      pen.rect(x + 3, level * ROW, wide - 8, ROW);
-      pen.clip();
-      pen.fillStyle = "#fff";
-      pen.fillText(`${of.name}  ${isDifference ? signed(of.total - of.before) : duration(of.total)}`, x + 4, level * ROW + ROW / 2);
-      pen.restore();
+      pen.fillStyle = textOn(ink);
+      // The figure goes before the name is cut.
+      const words = `${of.name}  ${isDifference ? signed(of.total - of.before) : duration(of.total)}`;
+      text(pen, widthOf(pen, words) <= wide - 8 ? words : of.name, x + 4, level * ROW + ROW / 2, wide - 8);
     });
     Object.assign(flame, { boxes: boxes.length, depth, zoomed: path.at(-1)?.name ?? "" });
   };

@@ -6,7 +6,7 @@ import { visibleRows } from "./draw.js";
 import { overviewRange } from "./ruler.js";
 import { ask, slicesOf } from "./data.js";
 import { later, lengthOf } from "./fold.js";
-import { changed, fitAll, keyOf, remember, rows, scene, setScroll, setView, view } from "./state.js";
+import { changed, fitAll, keyOf, remember, rows, scene, setScroll, setView, titleOf, view } from "./state.js";
 import { applyHeight, panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
@@ -259,7 +259,7 @@ function tip(event) {
   let words = "";
   if (slice) words = `${slice.count > 1 ? `${slice.count} × ` : ""}${slice.name}\n${duration(slice.length)} from ${format(slice.begin, view.zone, scene.begin)}`;
   else if (notice) words = notice.text;
-  else if (row?.track) words = `${row.title}${row.track.estimate ? "\n(estimated from the sizes of packets)" : ""}`;
+  else if (row?.track) words = `${titleOf(row)}${row.track.estimate ? "\n(estimated from the sizes of packets)" : ""}`;
   hover.hidden = !words;
   if (!words) return;
   hover.textContent = words;

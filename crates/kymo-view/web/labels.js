@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { canvas } from "./canvas.js";
 import { visibleRows } from "./draw.js";
-import { keyOf, selected, view } from "./state.js";
+import { keyOf, selected, titleOf, view } from "./state.js";
 
 const labels = /** @type {HTMLElement} */ (document.getElementById("labels"));
 
@@ -35,7 +35,7 @@ export function drawLabels() {
     const count = row.kind === "group" && !row.open ? ` (${row.count})` : "";
     const words = arrow + row.label + count;
     if (name.textContent !== words) name.textContent = words;
-    name.title = row.title;
+    name.title = titleOf(row);
     element.setAttribute("aria-level", String(row.depth + 1));
     if (row.kind === "group") element.setAttribute("aria-expanded", String(row.open));
     if (row.track) {

@@ -59,7 +59,8 @@ export async function applyLens() {
       await new Promise((done) => setTimeout(done, pause));
     }
   } catch (error) {
-    if (lens.key === key) Object.assign(lens, { job: 0 });
+    if (lens.key !== key) return;
+    Object.assign(lens, { job: 0 });
     throw error;
   }
 }

@@ -166,6 +166,7 @@ async function stats() {
     }
     if (!groups.length) showStats({ ...before, done: true }, span, area);
   } catch (error) {
+    if (run !== statsRun) return;
     panel.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
   }
 }

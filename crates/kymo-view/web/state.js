@@ -89,7 +89,15 @@ export function changed() {
   });
 }
 
-export const keyOf = (/** @type {Track} */ track) => `${track.recording}/${track.path.join("\u0001")}`;
+/** @type {WeakMap<Track, string>} */
+const keys = new WeakMap();
+
+/** The name of a track in the view. @param {Track} track */
+export function keyOf(track) {
+  let key = keys.get(track);
+  if (key === undefined) keys.set(track, (key = `${track.recording}/${track.path.join("\u0001")}`));
+  return key;
+}
 
 /** Takes a scene that the server has sent. @param {any} info */
 export function takeScene(info) {
@@ -99,6 +107,7 @@ export function takeScene(info) {
   scene.begin = BigInt(info.begin);
   scene.end = BigInt(info.end);
   scene.tracks = info.tracks;
+  trees.clear();
   scene.byId = new Map(scene.tracks.map((track) => [track.id, track]));
   scene.byKey = new Map(scene.tracks.map((track) => [keyOf(track), track]));
   scene.notices = info.notices.map((/** @type {any} */ of) => ({ ...of, begin: BigInt(of.begin), end: BigInt(of.end) }));
@@ -135,10 +144,9 @@ export function layOut() {
   let lane = "";
   let laneShift = 0n;
   const addTrack = (/** @type {Track} */ track, /** @type {number} */ depth, prefix = "", label = "") =>
-    add({
-      kind: "track", key: lane + prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)),
-      title: `${scene.info.recordings[track.recording].path}: ${track.name}`,
-      depth, height: heightOf(track), track, tracks: [track], recording: track.recording, shift: laneShift + slewOf(track),
+    list.push({
+      kind: "track", key: lane + prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)), title: "",
+      depth, height: heightOf(track), top: 0, track, tracks: [track], recording: track.recording, shift: laneShift + slewOf(track),
       lines: track.values && !track.depths ? [lineOf(track)] : undefined,
     });
   const addChart = (/** @type {Line[]} */ lines, /** @type {number} */ depth, /** @type {string} */ key, /** @type {string} */ label) => {
@@ -156,14 +164,26 @@ export function layOut() {
     for (const track of pinned) addTrack(track, 1, "pin:");
   }
   // Order: as the server has it, then what was raised and buried.
+  const [raised, buried] = [view.raised, view.buried].map((list) => new Map(list.map((key, at) => [key, at])));
   const rank = (/** @type {Track} */ track) => {
     const key = keyOf(track);
-    const up = view.raised.indexOf(key);
-    const down = view.buried.indexOf(key);
-    return up >= 0 ? up - 1e6 : down >= 0 ? 1e6 - down : 0;
+    const up = raised.get(key);
+    const down = buried.get(key);
+    return up !== undefined ? up - 1e6 : down !== undefined ? 1e6 - down : 0;
   };
   const tracks = scene.tracks.filter((track) => matches(track) && !view.hidden.has(keyOf(track)));
   const isMoved = view.raised.length + view.buried.length > 0;
+  /** @type {Map<number, Track[]>} */
+  const byRecording = new Map();
+  for (const track of tracks) {
+    const own = byRecording.get(track.recording);
+    if (own) own.push(track);
+    else byRecording.set(track.recording, [track]);
+  }
+  if (isMoved) for (const own of byRecording.values()) {
+    const ranks = new Map(own.map((track) => [track, rank(track)]));
+    own.sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
+  }
   /** @type {(Side|null)[]} */
   const sides = view.stacked && view.sides.length > 1 ? view.sides : [null];
   sides.forEach((side, at) => {
@@ -173,9 +193,8 @@ export function layOut() {
     laneShift = side ? view.sides[0].mark - side.mark : 0n;
     for (let recording = 0; recording < (scene.info?.recordings.length ?? 0); recording++) {
       if (side && !side.recordings.includes(recording)) continue;
-      const own = tracks.filter((track) => track.recording === recording);
+      const own = byRecording.get(recording) ?? [];
       if (filter && !own.length) continue;
-      if (isMoved) own.sort((a, b) => rank(a) - rank(b));
       const info = scene.info.recordings[recording];
       const key = `${lane}g${recording}`;
       const open = !view.folded.has(key);
@@ -190,8 +209,8 @@ export function layOut() {
       } else addTree(own, `${lane}g${recording}`, recording, add, addTrack, addChart);
     }
   });
-  const all = new Set(list.map((row) => row.shift));
-  isShifted = all.size > 1;
+  const [first] = list;
+  isShifted = list.some((row) => row.shift !== first.shift);
   let top = 0;
   for (const row of list) {
     row.top = top;
@@ -199,6 +218,9 @@ export function layOut() {
   }
   rows = list;
 }
+
+/** What a row is, at length. @param {Row} row */
+export const titleOf = (row) => row.title || (row.track ? `${scene.info.recordings[row.recording].path}: ${row.track.name}` : row.label);
 
 const leafName = (/** @type {Track} */ track) => {
   const inner = track.path.length > 1;
@@ -239,12 +261,19 @@ function linesOf(tracks) {
 /** How far apart the points of a series are, on average. @param {Track} track */
 export const stepOf = (track) => (track.rows > 1 ? Number(BigInt(track.last) - BigInt(track.first)) / (track.rows - 1) : Infinity);
 
+/** The trees of recordings, and what they were made of. @type {Map<string, {own: Track[], root: any}>} */
+const trees = new Map();
+
 /** Adds the tracks of a recording, nested as their paths are. */
 function addTree(/** @type {Track[]} */ own, /** @type {string} */ base, /** @type {number} */ recording, /** @type {(row: any) => void} */ add, /** @type {(track: Track, depth: number, prefix?: string, label?: string) => void} */ addTrack, /** @type {(lines: Line[], depth: number, key: string, label: string) => void} */ addChart) {
   /** @typedef {{key: string, part: string, track: Track|null, children: Map<string, any>, all: Track[]}} Node */
   const make = (/** @type {string} */ key, /** @type {string} */ part) => ({ key, part, track: null, children: new Map(), all: [] });
-  const root = /** @type {any} */ (make(base, ""));
-  for (const track of own) {
+  // The same tracks in the same order have the same tree.
+  const cached = trees.get(base);
+  const isSame = cached?.own.length === own.length && cached.own.every((track, at) => track === own[at]);
+  const root = isSame ? cached.root : /** @type {any} */ (make(base, ""));
+  if (!isSame) trees.set(base, { own, root });
+  for (const track of isSame ? [] : own) {
     let node = root;
     for (const part of track.path) {
       let next = node.children.get(part);

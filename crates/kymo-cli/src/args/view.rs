@@ -72,7 +72,7 @@ pub(crate) struct View {
     ///
     /// `kymo serve` and rrdcached write updates minutes after they come. With this option, the daemon
     /// is asked every second to write those of the databases that are shown, at most 1000.
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["text", "export"], help_heading = "Input")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) daemon: Option<String>,
 
     /// Port to listen on [default: any that is free].
