@@ -4,7 +4,53 @@ use std::sync::Arc;
 
 use kymo_time::Timestamp;
 
-use crate::{Fault, Schema, Visitor};
+use crate::block::{BlockQuery, EventBlock, EventVisitor, walk_events};
+use crate::{Fault, FieldId, Schema, Visitor, Wide};
+
+/// Counts values, wherever they lie.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ValueCounter(
+    /// Their number.
+    pub u64,
+);
+
+impl Visitor for ValueCounter {
+    #[inline(always)]
+    fn uint(&mut self, _: FieldId, _: u64) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn sint(&mut self, _: FieldId, _: i64) {
+        self.0 += 1;
+    }
+    fn wide(&mut self, _: FieldId, _: Wide<'_>) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn float(&mut self, _: FieldId, _: f64) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn float128(&mut self, _: FieldId, _: u128) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn boolean(&mut self, _: FieldId, _: bool) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn bits(&mut self, _: FieldId, _: u64) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn text(&mut self, _: FieldId, _: &[u8]) {
+        self.0 += 1;
+    }
+    #[inline(always)]
+    fn blob(&mut self, _: FieldId, _: &[u8]) {
+        self.0 += 1;
+    }
+}
 
 /// A class of events: what all of them share.
 #[derive(Clone, Debug)]
@@ -50,6 +96,20 @@ pub trait Event {
     ///
     /// The fault at which decoding stopped; the visitor has seen what came before it.
     fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault>;
+
+    /// Decodes it as [`visit`](Self::visit) does and adds the number of its values to `count`, those before a
+    /// fault included: each number, truth value, text, BLOB, bit array or bit map.
+    ///
+    /// # Errors
+    ///
+    /// The fault at which decoding stopped.
+    #[inline]
+    fn count_values(&self, count: &mut u64) -> Result<(), Fault> {
+        let mut counter = ValueCounter(0);
+        let result = self.visit(&mut counter);
+        *count += counter.0;
+        result
+    }
 }
 
 /// Walks the events of one chunk.
@@ -65,6 +125,29 @@ pub trait Cursor {
     ///
     /// The fault that ends the chunk: after it comes `None`.
     fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault>;
+
+    /// Walks on until the block has got `most` events more, or the chunk ends (`false`).
+    ///
+    /// # Errors
+    ///
+    /// The fault that ends the chunk: after it comes `false`.
+    fn walk_block<V: EventVisitor>(
+        &mut self,
+        query: &BlockQuery<'_>,
+        most: usize,
+        block: &mut EventBlock,
+        visitor: &mut V,
+    ) -> Result<bool, Fault>
+    where
+        Self: Sized,
+    {
+        walk_events(self, query, most, block, visitor)
+    }
+
+    /// The bytes of the chunk in which fields have [places](crate::Recording::place); none if no field has one.
+    fn bytes(&self) -> &[u8] {
+        &[]
+    }
 }
 
 /// Work on the events of one chunk, compiled for each kind of cursor.

@@ -6,13 +6,14 @@
 //! * A [`Cursor`] walks the events of one chunk. An [`Event`] is borrowed and lazy: its
 //!   class and time are known, its fields are decoded when [visited](Event::visit).
 //! * What the fields of an event mean is in its class's [`Schema`]; a [`Visitor`] gets
-//!   each value with the [`FieldId`] that finds its description there.
+//!   each value with the [`FieldId`] that finds its description there. An [`EventBlock`] is many events at once.
 //! * A [`Selection`] captures chosen fields of an event; [`Columns`] gather them from many, and a
 //!   [`Batch`] is rows with their times and columns, in Arrow's layout.
 //! * A [`Track`] is a line of the time line; [`Roles`] say what rows do there.
 //! * Damage is a [`Fault`]: small where it happens, a [`FaultReport`] where it is told.
 
 pub mod batch;
+mod block;
 mod event;
 mod fault;
 mod recording;
@@ -25,7 +26,8 @@ mod visit;
 mod wide;
 
 pub use batch::{Batch, Column, ColumnData, ColumnType, Columns, DataType};
-pub use event::{Cursor, Event, EventClass, Walk};
+pub use block::{BlockQuery, EventBlock, EventMark, EventVisitor, Interest};
+pub use event::{Cursor, Event, EventClass, ValueCounter, Walk};
 pub use fault::{Fault, FaultCode, FaultReport};
 pub use recording::{
     Chunk, Format, Lost, Narrowed, Recording, Shift, ShiftError, StreamInfo, Tally,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kymo_time::{Clock, Timestamp};
 
+use crate::batch::Place;
 use crate::{
     Cursor, EntryKind, EventClass, FaultReport, FieldId, RefreshError, Refreshed, Roles, Schema,
     Track, TrackRule, Visitor, Walk,
@@ -248,6 +249,12 @@ pub trait Recording: Send + Sync {
     /// fields that were not [wanted](Self::narrow).
     fn narrow_cursor(&self, chunk: &Chunk, _narrowed: &Narrowed) -> Self::Cursor<'_> {
         self.cursor(chunk)
+    }
+
+    /// Where the number that a field holds is in every event of a class; `None` if that differs between events,
+    /// or the format does not know.
+    fn place(&self, _class: usize, _field: FieldId) -> Option<Place> {
+        None
     }
 
     /// Works on the events of a chunk. A recording that can be of several formats finds out

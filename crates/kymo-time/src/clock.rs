@@ -98,11 +98,19 @@ impl Clock {
     /// nanosecond, which can differ from the exact one. docs/formats/ctf.md has the rule.
     #[inline]
     pub fn timestamp(&self, ticks: u64) -> Option<Timestamp> {
-        self.offset_seconds
-            .checked_mul(NANOS_PER_SECOND)
-            .and_then(|nanos| nanos.checked_add_unsigned(self.nanos(self.offset_cycles)?))
-            .and_then(|nanos| nanos.checked_add_unsigned(self.nanos(ticks)?))
-            .map(Timestamp::from_nanos)
+        self.converter().timestamp(ticks)
+    }
+
+    /// What [`timestamp`](Self::timestamp) does, for many counts.
+    #[inline]
+    pub fn converter(&self) -> TickConverter {
+        let nanos = nanos(self.frequency, self.offset_cycles);
+        let seconds = self.offset_seconds.checked_mul(NANOS_PER_SECOND);
+        let zero = nanos.and_then(|nanos| seconds?.checked_add_unsigned(nanos));
+        TickConverter {
+            zero,
+            frequency: self.frequency,
+        }
     }
 
     /// The same clock, which shows each count `nanos` nanoseconds later. Offsets that do not fit stay at their limits.
@@ -123,17 +131,36 @@ impl Clock {
             ..self.clone()
         }
     }
+}
 
-    /// The nanoseconds that a number of cycles takes.
+/// Turns the ticks of a clock into times.
+#[derive(Clone, Copy, Debug)]
+pub struct TickConverter {
+    /// When the clock shows zero, if that fits in a [`Timestamp`].
+    zero: Option<i64>,
+    frequency: u64,
+}
+
+impl TickConverter {
+    /// What [`Clock::timestamp`] says.
     #[inline]
-    fn nanos(&self, cycles: u64) -> Option<u64> {
-        const UNIT: u64 = NANOS_PER_SECOND as u64;
-        if self.frequency == UNIT {
-            return Some(cycles);
-        }
-        let nanos = UNIT as f64 * cycles as f64 / self.frequency.max(1) as f64;
-        (nanos < u64::MAX as f64).then_some(nanos as u64)
+    pub fn timestamp(&self, ticks: u64) -> Option<Timestamp> {
+        let nanos = self
+            .zero?
+            .checked_add_unsigned(nanos(self.frequency, ticks)?)?;
+        Some(Timestamp::from_nanos(nanos))
     }
+}
+
+/// The nanoseconds that a number of cycles takes.
+#[inline]
+fn nanos(frequency: u64, cycles: u64) -> Option<u64> {
+    const UNIT: u64 = NANOS_PER_SECOND as u64;
+    if frequency == UNIT {
+        return Some(cycles);
+    }
+    let nanos = UNIT as f64 * cycles as f64 / frequency.max(1) as f64;
+    (nanos < u64::MAX as f64).then_some(nanos as u64)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod clock;
 
 pub use calendar::{Date, date_of_days, days_of_date};
 pub use cdtime::{CdTime, CdTimeError};
-pub use clock::{Clock, Origin, Ticks};
+pub use clock::{Clock, Origin, TickConverter, Ticks};
 
 /// Nanoseconds in a second.
 pub const NANOS_PER_SECOND: i64 = 1_000_000_000;

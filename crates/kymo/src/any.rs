@@ -9,6 +9,7 @@ use kymo_collectd::recording::Recording as Metrics;
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::recording::Recording as Cpel;
 use kymo_ctf::trace::Trace;
+use kymo_model::batch::Place;
 use kymo_model::{
     Chunk, Cursor, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format, Narrowed,
     Recording, RefreshError, Refreshed, Roles, Shift, ShiftError, StreamInfo, Tally, Track,
@@ -256,6 +257,10 @@ impl Recording for AnyRecording {
 
     fn walk<W: Walk>(&self, chunk: &Chunk, work: W) -> W::Output {
         each!(self, of => of.walk(chunk, work))
+    }
+
+    fn place(&self, class: usize, field: FieldId) -> Option<Place> {
+        each!(self, of => of.place(class, field))
     }
 
     fn tally(&self, chunk: &Chunk) -> Option<Vec<Tally>> {

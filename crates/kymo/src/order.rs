@@ -1,26 +1,26 @@
 //! Whether the events of a stream are in the order of time.
 
-use kymo_model::{Chunk, Event, Fault, FaultCode, FaultReport, Recording};
+use kymo_model::{Chunk, Event, EventBlock, EventMark, Fault, FaultCode, FaultReport, Recording};
 
 /// The order of the events of a chunk, or of a part of one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Order {
-    first: Option<Mark>,
+    first: Option<EventMark>,
     last_ticks: u64,
     /// The first event that goes back in time.
-    backwards: Option<Mark>,
-}
-
-/// An event, as far as a fault tells of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
-    ticks: u64,
-    number: u64,
-    class: usize,
-    bit: u64,
+    backwards: Option<EventMark>,
 }
 
 impl Order {
+    /// The order of the events that a cursor has met on its way over a block.
+    pub(crate) fn of_block(block: &EventBlock) -> Self {
+        Self {
+            first: block.first,
+            last_ticks: block.last_ticks,
+            backwards: block.backwards,
+        }
+    }
+
     /// Adds the next event.
     #[inline]
     pub(crate) fn add<E: Event>(&mut self, event: &E) {
@@ -28,7 +28,7 @@ impl Order {
             return;
         };
         if ticks < self.last_ticks || self.first.is_none() {
-            self.note(Mark {
+            self.note(EventMark {
                 ticks,
                 number: event.number(),
                 class: event.class_index(),
@@ -39,7 +39,7 @@ impl Order {
     }
 
     #[cold]
-    fn note(&mut self, mark: Mark) {
+    fn note(&mut self, mark: EventMark) {
         if self.first.is_none() {
             self.first = Some(mark);
         } else if self.backwards.is_none() {
@@ -54,26 +54,24 @@ impl Order {
 
     /// The first event that goes back in time; `before` are the ticks of the last event of the
     /// stream before these.
-    pub(crate) fn backwards(&self, before: Option<u64>) -> Option<Mark> {
+    pub(crate) fn backwards(&self, before: Option<u64>) -> Option<EventMark> {
         self.first
             .filter(|first| before.is_some_and(|before| first.ticks < before))
             .or(self.backwards)
     }
 }
 
-impl Mark {
-    /// The fault that this event goes back in time; `None` where the times of its packet have
-    /// shown it when the recording was opened: once is enough.
-    pub(crate) fn report<R: Recording>(&self, of: &R, chunk: &Chunk) -> Option<FaultReport> {
-        // What was added to a capture while it was open is behind what was there.
-        if of.format().name == "collectd" {
-            return None;
-        }
-        let fault = Fault::new(FaultCode::NotMonotonic, self.bit, self.ticks);
-        let report = of.report(chunk, Some((self.number, self.class)), fault);
-        let is_known = of.faults().iter().any(|known| {
-            known.code == report.code && known.file == report.file && known.packet == report.packet
-        });
-        (!is_known).then_some(report)
+/// The fault that an event goes back in time; `None` where the times of its packet have
+/// shown it when the recording was opened: once is enough.
+pub(crate) fn report<R: Recording>(mark: &EventMark, of: &R, chunk: &Chunk) -> Option<FaultReport> {
+    // What was added to a capture while it was open is behind what was there.
+    if of.format().name == "collectd" {
+        return None;
     }
+    let fault = Fault::new(FaultCode::NotMonotonic, mark.bit, mark.ticks);
+    let report = of.report(chunk, Some((mark.number, mark.class)), fault);
+    let is_known = of.faults().iter().any(|known| {
+        known.code == report.code && known.file == report.file && known.packet == report.packet
+    });
+    (!is_known).then_some(report)
 }

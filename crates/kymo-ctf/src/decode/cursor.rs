@@ -5,9 +5,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
-use kymo_model::{Cursor, Event, EventClass, Fault, FaultCode, Nothing, Visitor};
+use kymo_model::{
+    BlockQuery, Cursor, Event, EventBlock, EventClass, EventVisitor, Fault, FaultCode, Nothing,
+    ValueCounter, Visitor,
+};
 use kymo_time::{Ticks, Timestamp};
 
+use super::end::Extent;
 use super::header::Header;
 use super::op::Program;
 use super::run::{Content, Run};
@@ -24,7 +28,7 @@ fn untold_end(content_bits: u64, event_align: u64) -> u64 {
 }
 
 /// Stands for "not known yet" in [`PacketCursor::next`].
-const UNKNOWN: u64 = u64::MAX;
+pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// The bytes of a packet as far as there are any. Both kinds have the same form in memory, so that
 /// nobody has to ask which one it is.
@@ -49,28 +53,28 @@ impl Data<'_> {
 #[derive(Debug)]
 pub struct PacketCursor<'a> {
     decoder: &'a Decoder,
-    stream: &'a StreamDecoder,
+    pub(super) stream: &'a StreamDecoder,
     data: Data<'a>,
     /// Whole bytes of the content, and its bits: it is not beyond the data.
     whole_bytes: usize,
     end: u64,
     /// From where on no event begins. The packet says where its content ends, which may be beyond the
     /// data; where it counts in bytes, the last one may have bits to spare.
-    events_end: u64,
+    pub(super) events_end: u64,
     slots: Vec<Cell<u64>>,
-    clock: Ticks,
+    pub(super) clock: Ticks,
     /// Number of the next event.
-    number: u64,
+    pub(super) number: u64,
     /// The event lent last: where it begins, where its fields begin, and with which byte
     /// order of the bit field before them; what decodes them.
-    begin: u64,
-    fields: u64,
-    fields_order: Option<ByteOrder>,
-    current: Option<&'a EventDecoder>,
+    pub(super) begin: u64,
+    pub(super) fields: u64,
+    pub(super) fields_order: Option<ByteOrder>,
+    pub(super) current: Option<&'a EventDecoder>,
     /// Where the next event begins, in bits, once somebody has decoded the one before it.
-    next: Cell<u64>,
+    pub(super) next: Cell<u64>,
     /// Byte order of the bit field before it.
-    next_order: Cell<Option<ByteOrder>>,
+    pub(super) next_order: Cell<Option<ByteOrder>>,
     /// Elements without any bits so far, however often they were decoded.
     empty_elements: Cell<u64>,
     /// Where only some fields are wanted, what decodes them.
@@ -183,9 +187,41 @@ impl<'a> PacketCursor<'a> {
         result
     }
 
+    /// Finds where the event lent last ends, if that takes no program and is within the content; gives the number of
+    /// its values.
+    #[inline]
+    fn end(&self, event: &EventDecoder) -> Option<u64> {
+        let content = Extent {
+            bytes: self.content().bytes,
+            bits: self.end,
+        };
+        let (end, values) = event
+            .end
+            .as_ref()?
+            .find(content, &self.slots, self.fields)?;
+        self.next.set(end);
+        self.next_order.set(self.fields_order);
+        Some(values)
+    }
+
+    /// Whether it was found where the event lent last ends, without a program.
+    #[inline]
+    pub(super) fn find_end_fast(&self, event: &EventDecoder) -> bool {
+        self.end(event).is_some()
+    }
+
+    /// Finds where the event lent last ends.
+    #[inline]
+    pub(super) fn find_end(&self, event: &EventDecoder) -> Result<(), Fault> {
+        match self.end(event) {
+            Some(_) => Ok(()),
+            None => self.visit(&event.short, &mut Nothing),
+        }
+    }
+
     /// Class and time of the event that begins at a bit.
     #[inline]
-    fn header(
+    pub(super) fn header(
         &self,
         at: u64,
         order: Option<ByteOrder>,
@@ -217,7 +253,7 @@ impl<'a> PacketCursor<'a> {
         if self.next.get() == UNKNOWN
             && let Some(event) = self.current
         {
-            self.visit(&event.short, &mut Nothing)?;
+            self.find_end(event)?;
         }
         let begin = self.next.get();
         if begin >= self.events_end {
@@ -274,13 +310,31 @@ impl<'a> Cursor for PacketCursor<'a> {
             class,
         }))
     }
+
+    fn walk_block<V: EventVisitor>(
+        &mut self,
+        query: &BlockQuery<'_>,
+        most: usize,
+        block: &mut EventBlock,
+        visitor: &mut V,
+    ) -> Result<bool, Fault> {
+        let walked = self.walk_events(query, most, block, visitor);
+        if !matches!(walked, Ok(true)) {
+            self.stop();
+        }
+        walked
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.data.bytes()
+    }
 }
 
 /// An event in a packet.
 #[derive(Debug)]
 pub struct PacketEvent<'e> {
-    cursor: &'e PacketCursor<'e>,
-    class: &'e EventDecoder,
+    pub(super) cursor: &'e PacketCursor<'e>,
+    pub(super) class: &'e EventDecoder,
 }
 
 impl PacketEvent<'_> {
@@ -308,7 +362,7 @@ impl PacketEvent<'_> {
     ///
     /// The fault at which decoding stopped.
     pub fn extent(&self) -> Result<(u64, u64), Fault> {
-        self.cursor.visit(&self.class.short, &mut Nothing)?;
+        self.cursor.find_end(self.class)?;
         Ok((self.cursor.fields, self.cursor.next.get()))
     }
 }
@@ -320,6 +374,17 @@ impl PacketEvent<'_> {
         self.ticks()?;
         let header = self.cursor.header(self.cursor.begin, None, Ticks(clock));
         header.ok().map(|(header, _)| header.clock.0)
+    }
+}
+
+impl PacketEvent<'_> {
+    /// Counts its values by running the program, which tells what is wrong with it.
+    #[inline(never)]
+    fn count_all(&self, count: &mut u64) -> Result<(), Fault> {
+        let mut counter = ValueCounter(0);
+        let result = self.visit(&mut counter);
+        *count += counter.0;
+        result
     }
 }
 
@@ -367,5 +432,16 @@ impl Event for PacketEvent<'_> {
             Some(programs) => &programs.0[self.class.class],
         };
         self.cursor.visit(program, visitor)
+    }
+
+    #[inline]
+    fn count_values(&self, count: &mut u64) -> Result<(), Fault> {
+        match self.cursor.end(self.class) {
+            Some(values) => {
+                *count += values;
+                Ok(())
+            }
+            None => self.count_all(count),
+        }
     }
 }

@@ -5,9 +5,11 @@
 //! [`Decoder::packet_head`] reads what a packet says of itself, [`Decoder::cursor`] walks
 //! its events.
 
+mod block;
 pub(crate) mod choice;
 mod compile;
 mod cursor;
+mod end;
 pub(crate) mod header;
 pub(crate) mod lead;
 pub(crate) mod leb128;
@@ -24,10 +26,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use kymo_model::batch::Place;
 use kymo_model::{EventClass, Fault, FaultCode, FieldId, Nothing, Schema, Scope, Visitor};
 use kymo_time::{Clock, Ticks};
 
 use self::compile::{Budget, Slots, leads_to_headers};
+use self::end::{End, Places};
 use self::header::FastHeader;
 use self::op::Program;
 use self::run::{Notes, Run};
@@ -111,6 +115,10 @@ pub(crate) struct EventDecoder {
     pub(crate) fields: Program,
     /// The same, only to find the end.
     short: Program,
+    /// A faster way to the end, if the fields are simple enough.
+    end: Option<End>,
+    /// The numbers that are at the same place in all events.
+    places: Places,
 }
 
 /// What decodes some fields of events, by position of the event class.
@@ -236,6 +244,12 @@ impl Decoder {
             programs[event.class] = skip::narrow(&event.fields, &wanted);
         }
         NarrowPrograms(programs)
+    }
+
+    /// Where the number that a field holds is in the events of a class.
+    pub(crate) fn place(&self, class: usize, field: FieldId) -> Option<Place> {
+        let mut events = self.streams.iter().flat_map(|stream| &stream.events);
+        events.find(|event| event.class == class)?.places.get(field)
     }
 
     /// Reads the header and context of the packet that begins with `data` and may end
@@ -446,6 +460,8 @@ impl StreamDecoder {
             let short = skip::shorten(&fields);
             decoder.events.push(EventDecoder {
                 class: classes.len(),
+                end: End::of(&fields, &short),
+                places: Places::of(&fields),
                 fields,
                 short,
             });

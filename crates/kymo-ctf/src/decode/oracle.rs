@@ -5,10 +5,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
-use kymo_model::{Cursor, Event, FaultCode, FieldId, Scope, Visitor, Wide};
+use kymo_model::batch::{Column, DataType};
+use kymo_model::{
+    BlockQuery, Cursor, Event, EventBlock, EventVisitor, Fault, FaultCode, FieldId, Interest,
+    Scope, Value, ValueCounter, Visitor, Wide,
+};
+use kymo_time::Timestamp;
 use proptest::prelude::*;
 
-use super::Decoder;
+use super::{Decoder, PacketCursor, PacketEvent};
 use crate::any::structure_of;
 use crate::class::{
     BitLayout, Dialect, Encoding, EventRecordClass, FieldClass, FieldPath, FieldRef, IntegerStyle,
@@ -727,13 +732,13 @@ struct Numbers {
 
 impl Numbers {
     fn add(&mut self, field: FieldId, value: u64) {
-        if is_wanted(self.wanted, field) {
+        if is_wanted_field(self.wanted, field) {
             self.told.push((field, value));
         }
     }
 }
 
-fn is_wanted(wanted: u32, field: FieldId) -> bool {
+fn is_wanted_field(wanted: u32, field: FieldId) -> bool {
     wanted >> (field.index() % 32) & 1 == 1
 }
 
@@ -774,7 +779,7 @@ proptest! {
         let head = decoder.packet_head(&data).unwrap();
         let mut whole = decoder.cursor(&data, &head, content_bits, 0);
         let mut narrow = decoder.cursor(&data, &head, content_bits, 0);
-        narrow.narrow(Arc::new(decoder.narrow(&|_, field| is_wanted(wanted, field))));
+        narrow.narrow(Arc::new(decoder.narrow(&|_, field| is_wanted_field(wanted, field))));
         let new = || Numbers { wanted, told: Vec::new() };
         loop {
             let (one, two) = (whole.next_event(), narrow.next_event());
@@ -791,6 +796,124 @@ proptest! {
                 break;
             }
             prop_assert_eq!(all.told, some.told);
+        }
+    }
+}
+
+/// A cursor that has no faster way to blocks than the events themselves.
+struct OneByOne<'a>(PacketCursor<'a>);
+
+impl<'a> Cursor for OneByOne<'a> {
+    type Event<'e>
+        = PacketEvent<'e>
+    where
+        Self: 'e;
+
+    fn next_event(&mut self) -> Result<Option<PacketEvent<'_>>, Fault> {
+        self.0.next_event()
+    }
+}
+
+/// Keeps the numbers of events that it visits.
+struct Visited {
+    wanted: u32,
+    told: Vec<(u64, Vec<(FieldId, u64)>)>,
+}
+
+impl EventVisitor for Visited {
+    fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
+        let mut numbers = Numbers {
+            wanted: self.wanted,
+            told: Vec::new(),
+        };
+        event.visit(&mut numbers)?;
+        self.told.push((event.number(), numbers.told));
+        Ok(!self.told.len().is_multiple_of(3))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_block_has_the_events_that_a_cursor_lends(
+        first in prop::collection::vec(any_class(), 0..3),
+        payload in payload(),
+        data in prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..200),
+        cut in 0u64..8,
+        [is_wanted, is_decoded, is_visited, is_narrow]: [bool; 4],
+        numbers in (0u64..3, 2u64..40),
+        most in 1usize..9,
+        wanted: u32,
+    ) {
+        let mut class = trace(payload);
+        class.streams[0].common_context = Some(structure_of(first, 1));
+        let decoder = Decoder::new(&class).unwrap();
+        let content_bits = (data.len() as u64 * 8).saturating_sub(cut);
+        let head = decoder.packet_head(&data).unwrap();
+        let cursor = || {
+            let mut cursor = decoder.cursor(&data, &head, content_bits, 0);
+            if is_narrow {
+                cursor.narrow(Arc::new(decoder.narrow(&|_, field| is_wanted_field(wanted, field))));
+            }
+            cursor
+        };
+        let query = BlockQuery {
+            interests: &[Interest { is_wanted, is_decoded, is_visited }],
+            numbers: numbers.0..numbers.1,
+            window: (Timestamp::MIN, Timestamp::MAX),
+        };
+        let (mut plain, mut fast) = (OneByOne(cursor()), cursor());
+        let new = || (EventBlock::default(), Visited { wanted, told: Vec::new() });
+        let ((mut one, mut of_one), (mut two, mut of_two)) = (new(), new());
+        loop {
+            let before = two.len();
+            let goes_on = plain.walk_block(&query, most, &mut one, &mut of_one);
+            prop_assert_eq!(&goes_on, &fast.walk_block(&query, most, &mut two, &mut of_two));
+            prop_assert_eq!((&one.times, &one.ticks, &one.classes), (&two.times, &two.ticks, &two.classes));
+            prop_assert_eq!((&one.numbers, one.at), (&two.numbers, two.at));
+            prop_assert_eq!(two.len() - before, two.bases.len());
+            prop_assert_eq!(&of_one.told, &of_two.told);
+            // Numbers are at their places.
+            let rows = two.numbers[before..].iter().zip(&two.bases);
+            for (&number, &base) in rows.filter(|_| is_decoded && !is_narrow) {
+                let mut events = decoder.cursor(&data, &head, content_bits, 0);
+                (0..number).for_each(|_| drop(events.next_event()));
+                let event = events.next_event().unwrap().unwrap();
+                let mut told = Numbers { wanted: u32::MAX, told: Vec::new() };
+                event.visit(&mut told).unwrap();
+                for (field, value) in told.told {
+                    let Some(place) = decoder.place(0, field) else {
+                        continue;
+                    };
+                    let is = |data_type| {
+                        let mut column = Column::new(&data_type);
+                        column.gather_one(fast.bytes(), base, Some(place));
+                        match column.value(0) {
+                            Value::Uint(is) => is == value,
+                            Value::Sint(is) => is as u64 == value,
+                            Value::Float(is) => is.to_bits() == value || is.is_nan() && value == u64::MAX,
+                            _ => false,
+                        }
+                    };
+                    prop_assert!(is(DataType::Uint64) || is(DataType::Int64) || is(DataType::Float64));
+                }
+            }
+            if goes_on != Ok(true) {
+                break;
+            }
+        }
+        prop_assert_eq!(fast.walk_block(&query, most, &mut two, &mut of_two), Ok(false), "the walk has ended");
+
+        let (mut counting, mut visiting) = (cursor(), cursor());
+        while let (Ok(Some(one)), Ok(Some(two))) = (counting.next_event(), visiting.next_event()) {
+            let (mut count, mut counter) = (0, ValueCounter(0));
+            let visited = two.visit(&mut counter);
+            prop_assert_eq!(one.count_values(&mut count), visited);
+            prop_assert!(is_narrow || count == counter.0, "{} values, not {}", counter.0, count);
+            if visited.is_err() {
+                break;
+            }
         }
     }
 }

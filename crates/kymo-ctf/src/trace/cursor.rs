@@ -1,6 +1,6 @@
 //! Walks the events of a packet that may not be there to be read.
 
-use kymo_model::{Cursor, Fault};
+use kymo_model::{BlockQuery, Cursor, EventBlock, EventVisitor, Fault};
 
 use crate::decode::PacketCursor;
 
@@ -40,5 +40,26 @@ impl<'a> Cursor for ChunkCursor<'a> {
             Some(packet) => packet.next_event(),
             None => self.fault.take().map_or(Ok(None), Err),
         }
+    }
+
+    fn walk_block<V: EventVisitor>(
+        &mut self,
+        query: &BlockQuery<'_>,
+        most: usize,
+        block: &mut EventBlock,
+        visitor: &mut V,
+    ) -> Result<bool, Fault> {
+        match &mut self.packet {
+            Some(packet) => packet.walk_block(query, most, block, visitor),
+            None => {
+                block.bases.clear();
+                block.at = None;
+                self.fault.take().map_or(Ok(false), Err)
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.packet.as_ref().map_or(&[], PacketCursor::bytes)
     }
 }

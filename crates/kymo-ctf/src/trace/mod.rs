@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kymo_io::Bytes;
+use kymo_model::batch::Place;
 use kymo_model::{
     Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Narrowed,
     Nothing, Recording, RefreshError, Refreshed, Shift, ShiftError, StreamInfo, Visitor,
@@ -488,6 +489,10 @@ impl Recording for Trace {
 
     fn narrow(&self, wanted: &dyn Fn(usize, FieldId) -> bool) -> Narrowed {
         Narrowed::new(Arc::new(self.decoder.narrow(wanted)))
+    }
+
+    fn place(&self, class: usize, field: FieldId) -> Option<Place> {
+        self.decoder.place(class, field)
     }
 
     fn narrow_cursor(&self, chunk: &Chunk, narrowed: &Narrowed) -> ChunkCursor<'_> {

@@ -20,6 +20,15 @@ pub enum ColumnSource {
     None,
     /// One value that all rows [share](Columns::share), given before they are taken.
     Shared,
+    /// A number that is always at the same place, which is [gathered](Columns::gather) for many rows at once.
+    Gathered,
+}
+
+impl ColumnSource {
+    /// Whether values come from the fields of events.
+    pub fn is_of_fields(&self) -> bool {
+        matches!(self, Self::Fields(_) | Self::Labels(_))
+    }
 }
 
 /// A column that is wanted of the events of a class.
@@ -224,8 +233,9 @@ pub struct Columns {
     /// Number of columns that were filled so in the row in hand, and of those that rows fill.
     filled: usize,
     to_fill: usize,
-    /// For each column whether its value is [shared](Self::share) by all rows.
-    shared: Vec<bool>,
+    /// For each column whether its values come apart from the rows: [shared](Self::share) or
+    /// [gathered](Self::gather).
+    apart: Vec<bool>,
     /// Whether texts stay as they are.
     raw: bool,
     /// Texts of what is nested deeply, in the making.
@@ -247,10 +257,11 @@ impl Columns {
         for (position, of) in wanted.iter().enumerate() {
             let column = Column::new(&of.column.data_type);
             columns.table.columns.push(column);
-            columns.shared.push(of.source == ColumnSource::Shared);
+            let is_apart = matches!(of.source, ColumnSource::Shared | ColumnSource::Gathered);
+            columns.apart.push(is_apart);
             let path = vec![Step::Column(position)];
             match &of.source {
-                ColumnSource::None | ColumnSource::Shared => {}
+                ColumnSource::None | ColumnSource::Shared | ColumnSource::Gathered => {}
                 ColumnSource::Fields(picks) => {
                     for pick in picks {
                         let elements = columns.targets.elements(schema, pick);
@@ -278,7 +289,7 @@ impl Columns {
                 }
             }
         }
-        columns.to_fill = columns.shared.iter().filter(|&&shared| !shared).count();
+        columns.to_fill = columns.apart.iter().filter(|&&apart| !apart).count();
         for (position, of) in wanted.iter().enumerate() {
             if let ColumnSource::Fields(picks) = &of.source
                 && let [pick] = &picks[..]
@@ -430,12 +441,31 @@ impl Columns {
     }
 
     fn fill_with_null(&mut self) {
-        let columns = self.table.columns.iter_mut().zip(&self.shared);
-        for (column, is_shared) in columns {
-            if !is_shared && column.len() < self.table.rows {
+        let columns = self.table.columns.iter_mut().zip(&self.apart);
+        for (column, is_apart) in columns {
+            if !is_apart && column.len() < self.table.rows {
                 column.push_null();
             }
         }
+    }
+
+    /// Adds rows without a value in the columns that rows fill.
+    pub fn add_rows(&mut self, rows: usize) {
+        self.table.rows += rows;
+        let columns = self.table.columns.iter_mut().zip(&self.apart);
+        for (column, _) in columns.filter(|(_, is_apart)| !**is_apart) {
+            column.push_nulls(rows);
+        }
+    }
+
+    /// The rows of a column that is [`Gathered`](ColumnSource::Gathered), to which those are to be appended that
+    /// have ended since.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub fn gather(&mut self, column: usize) -> &mut Column {
+        &mut self.table.columns[column]
     }
 
     /// Forgets the row in hand, of which an event has given values before it turned out to be

@@ -14,6 +14,7 @@ mod bitmap;
 mod build;
 mod column;
 mod deep;
+mod gather;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub use self::build::{
     ColumnSource, Columns, Table, WantedColumn, all_columns, column_type, labels_type,
 };
 pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
+pub use self::gather::{Number, Place};
 use crate::Lost;
 
 /// What identifies a row, whatever is asked for and with whichever options: stable while the recording is.

@@ -59,6 +59,8 @@ mod time;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Pick, Recording, Selection};
 use kymo_time::Timestamp;
 
@@ -130,6 +132,8 @@ struct RecordingPlan {
     packets: Packets,
     /// Whether every event is wanted, whatever its fields say.
     wants_all: bool,
+    /// Whether every event is wanted of the classes of which any is.
+    wants_by_class: bool,
 }
 
 /// What to do with the events of one class.
@@ -179,6 +183,7 @@ impl Filter {
                 class.as_ref().and_then(|class| class.program.constant()) == Some(true)
             };
             plans.push(RecordingPlan {
+                wants_by_class: classes.iter().all(|class| class.is_none() || always(class)),
                 window: windows.get(position).copied().unwrap_or(Window::ALL),
                 wants_all: classes.iter().all(always),
                 classes,
@@ -318,6 +323,11 @@ impl Worker<'_> {
 impl Predicate for Worker<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
         self.begin_chunk(recording, of, chunk)
+    }
+
+    fn numbers(&self) -> Option<Range<u64>> {
+        let plan = self.filter.recordings.get(self.recording)?;
+        plan.wants_by_class.then_some(0..u64::MAX)
     }
 
     #[inline(always)]

@@ -5,21 +5,26 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use kymo_model::{Chunk, Cursor, Event, Fault, FaultCode, FaultReport, Narrowed, Recording};
+use kymo_model::{
+    Chunk, Cursor, Event, EventBlock, Fault, FaultCode, FaultReport, Narrowed, Recording,
+};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::{Predicate, RowBuffers, Select, Window};
+use super::{BlockWish, Predicate, RowBuffers, Select, Window};
 use crate::AnyRecording;
 use crate::any::{AnyCursor, each_cursor};
 use crate::order::Order;
 use crate::show::Renderer;
 
 /// Stands for "no time" in an [`Entry`]: no event can be that early.
-pub(crate) const NO_TIME: i64 = i64::MIN;
+pub(crate) const NO_TIME: i64 = EventBlock::NO_TIME;
 
 /// So many batches of a chunk are made before one is asked for.
 const BATCHES_AHEAD: usize = 2;
+
+/// Rows that are taken at once: their columns stay in the processor's cache.
+const BLOCK_ROWS: usize = 1024;
 
 /// An event in a batch.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +43,7 @@ pub(crate) struct Entry {
 pub(crate) struct Entries {
     times: Vec<i64>,
     ticks: Vec<u64>,
+    /// Empty if there is no text.
     text_ends: Vec<usize>,
     classes: Vec<u32>,
 }
@@ -78,7 +84,7 @@ impl Entries {
         EntrySlice {
             times: &self.times[range.clone()],
             ticks: &self.ticks[range.clone()],
-            text_ends: &self.text_ends[range.clone()],
+            text_ends: self.text_ends.get(range.clone()).unwrap_or_default(),
             classes: &self.classes[range],
         }
     }
@@ -104,7 +110,7 @@ impl EntrySlice<'_> {
         Some(Entry {
             time: *self.times.get(position)?,
             ticks: *self.ticks.get(position)?,
-            text_end: *self.text_ends.get(position)?,
+            text_end: self.text_ends.get(position).copied().unwrap_or(0),
             class: *self.classes.get(position)?,
         })
     }
@@ -129,6 +135,30 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// Lends a block the memory of the entries, of which there is none.
+    fn lend_to(&mut self, block: &mut EventBlock) {
+        let entries = &mut self.entries;
+        block.times = std::mem::take(&mut entries.times);
+        block.ticks = std::mem::take(&mut entries.ticks);
+        block.classes = std::mem::take(&mut entries.classes);
+        block.numbers.clear();
+        block.numbers.reserve(block.times.capacity());
+        (block.first, block.backwards, block.last_ticks) = (None, None, 0);
+    }
+
+    /// Takes the events of a block, if it has met any.
+    fn take_block(&mut self, block: &mut EventBlock) {
+        if block.times.capacity() > 0 {
+            self.entries.times = std::mem::take(&mut block.times);
+            self.entries.ticks = std::mem::take(&mut block.ticks);
+            self.entries.classes = std::mem::take(&mut block.classes);
+        }
+        if block.first.is_some() {
+            self.order = Order::of_block(block);
+            block.first = None;
+        }
+    }
+
     /// When what follows it is needed, roughly.
     fn time(&self) -> i64 {
         self.entries.last().map_or(NO_TIME, |entry| entry.time)
@@ -257,6 +287,7 @@ pub(super) struct Jobs<'r> {
 pub(super) struct WorkerState<P, J> {
     pub renderer: P,
     pub predicate: J,
+    pub block: EventBlock,
 }
 
 impl<'r> Jobs<'r> {
@@ -486,6 +517,11 @@ impl<'r> Jobs<'r> {
             self.fill_batch(source, &chunk, cursor, &mut batch, worker_state, &mut at)
         });
         batch.rows = worker_state.renderer.take_rows();
+        let block = &mut worker_state.block;
+        if !block.is_empty() {
+            batch.rows.numbers = std::mem::take(&mut block.numbers);
+        }
+        batch.take_block(block);
         match filled {
             Ok(true) => return (batch, Some(cursor)),
             Ok(false) => {}
@@ -517,6 +553,17 @@ impl<'r> Jobs<'r> {
         worker_state
             .predicate
             .chunk(source.recording, source.of, chunk)?;
+        if let Some(numbers) = worker_state.predicate.numbers()
+            && worker_state.renderer.takes_blocks()
+        {
+            let wish = BlockWish {
+                classes: &source.classes,
+                numbers,
+                window: source.window,
+            };
+            batch.lend_to(&mut worker_state.block);
+            return self.fill_blocks(source.of, cursor, &wish, worker_state, at);
+        }
         let Window { begin, end } = source.window;
         let (begin, end) = (begin.as_nanos(), end.as_nanos());
         let most_text = most_text(chunk.bytes);
@@ -549,6 +596,35 @@ impl<'r> Jobs<'r> {
             });
             let bytes = batch.text.len() + worker_state.renderer.row_bytes();
             if bytes >= self.batch_text || batch.entries.len() >= self.batch_text / 16 {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl<'r> Jobs<'r> {
+    /// The same for rows without text, many at once.
+    fn fill_blocks<C: Cursor, P: Renderer, J: Predicate>(
+        &self,
+        of: &AnyRecording,
+        cursor: &mut C,
+        wish: &BlockWish<'_>,
+        worker_state: &mut WorkerState<P, J>,
+        at: &mut Option<(u64, usize)>,
+    ) -> Result<bool, Fault> {
+        let WorkerState {
+            renderer, block, ..
+        } = worker_state;
+        let most_rows = self.batch_text / 16;
+        loop {
+            let most = (most_rows - block.len()).min(BLOCK_ROWS);
+            let going = renderer.block(of, cursor, wish, most, self.batch_text, block);
+            *at = block.at;
+            if !going? {
+                return Ok(false);
+            }
+            let bytes = renderer.row_bytes() + size_of_val(&block.numbers[..]);
+            if bytes >= self.batch_text || block.len() >= most_rows {
                 return Ok(true);
             }
         }

@@ -5,13 +5,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use kymo_model::{Chunk, EventClass, FaultReport, Lost, Narrowed, Recording, RowPlace};
+use kymo_model::{Chunk, EventBlock, EventClass, FaultReport, Lost, Narrowed, Recording, RowPlace};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
 use super::job::{Batch, Jobs, NO_TIME, SourceInfo, StopOnDrop, WorkerState};
 use super::{ClassRows, Options, Output, RowRun, Select, Summary};
 use crate::AnyRecording;
+use crate::order;
 use crate::show::{Message, MessageKind, Sink};
 
 /// Text is handed over in parts of about this size.
@@ -164,6 +165,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         WorkerState {
             renderer: self.sink.renderer(),
             predicate: self.select.predicate(),
+            block: EventBlock::default(),
         }
     }
 
@@ -481,7 +483,7 @@ impl<'r> Head<'r> {
         if self.backwards.replace(batch.chunk) == Some(batch.chunk) {
             return None;
         }
-        mark.report(source.of, &source.chunk(batch.chunk)?)
+        order::report(&mark, source.of, &source.chunk(batch.chunk)?)
     }
 
     /// Takes a batch, and the messages around it.

@@ -16,7 +16,7 @@ mod rows;
 mod tail;
 
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, RowPlace};
 use kymo_time::Timestamp;
@@ -29,7 +29,7 @@ pub(crate) use job::{EntrySlice, NO_TIME};
 pub(crate) use merge::compare_recordings;
 pub use places::{Places, Span};
 pub(crate) use rows::ClassRows;
-pub use rows::{Row, RowBuffers, RowRun, Values};
+pub use rows::{BlockWish, Row, RowBuffers, RowRun, Values};
 pub use tail::Tail;
 
 /// An inclusive range of time.
@@ -126,6 +126,12 @@ pub trait Predicate {
         Ok(())
     }
 
+    /// The events of the chunk that are wanted, by their numbers, if nothing else of them matters: all
+    /// [others](Select::wants_class) need not be asked about.
+    fn numbers(&self) -> Option<Range<u64>> {
+        None
+    }
+
     /// Whether an event is wanted.
     ///
     /// # Errors
@@ -151,6 +157,10 @@ impl Select for Everything {
 }
 
 impl Predicate for Everything {
+    fn numbers(&self) -> Option<Range<u64>> {
+        Some(0..u64::MAX)
+    }
+
     #[inline]
     fn wants<E: Event>(&mut self, _event: &E) -> Result<bool, Fault> {
         Ok(true)

@@ -1,5 +1,7 @@
 //! From which rows of each stream to which.
 
+use std::ops::Range;
+
 use kymo_model::{Chunk, Event, Fault, FieldId, RowPlace};
 
 use super::{Predicate, Select, Window};
@@ -140,6 +142,11 @@ impl<S: Select> Predicate for SpanPredicate<'_, S> {
             u64::MAX
         };
         self.predicate.chunk(recording, of, chunk)
+    }
+
+    fn numbers(&self) -> Option<Range<u64>> {
+        let Range { start, end } = self.predicate.numbers()?;
+        Some(start.max(self.from)..end.min(self.to))
     }
 
     #[inline]

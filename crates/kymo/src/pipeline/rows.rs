@@ -6,8 +6,19 @@ use kymo_model::batch::RowId;
 use kymo_model::{Column, Value};
 use kymo_time::Timestamp;
 
-use super::{EntrySlice, NO_TIME};
+use super::{EntrySlice, NO_TIME, Window};
 use crate::show::{Message, MessageKind};
+
+/// Which events are wanted in blocks.
+#[derive(Clone, Debug)]
+pub struct BlockWish<'w> {
+    /// For each event class whether its events are.
+    pub(crate) classes: &'w [bool],
+    /// Their positions in the chunk.
+    pub(crate) numbers: Range<u64>,
+    /// When they are.
+    pub(crate) window: Window,
+}
 
 /// The values of the events of a batch as columns.
 #[derive(Debug, Default)]

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Visitor, Walk, Wide};
+use kymo_model::{Cursor, Event, Fault, FaultReport, Recording, Walk};
 
 use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
 use super::text::{Style, Table};
 use super::{MOST_FAULTS, faults_text, write_faults};
 use crate::Discarded;
-use crate::order::Order;
+use crate::order::{self, Order};
 
 /// What decoding every field of every event has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,48 +39,6 @@ struct Outcome {
     order: Order,
     /// What ended it early, and the event in hand.
     fault: Option<(Option<(u64, usize)>, Fault)>,
-}
-
-/// Counts values.
-#[derive(Default)]
-struct Counter(u64);
-
-impl Visitor for Counter {
-    #[inline(always)]
-    fn uint(&mut self, _: FieldId, _: u64) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn sint(&mut self, _: FieldId, _: i64) {
-        self.0 += 1;
-    }
-    fn wide(&mut self, _: FieldId, _: Wide<'_>) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn float(&mut self, _: FieldId, _: f64) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn float128(&mut self, _: FieldId, _: u128) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn boolean(&mut self, _: FieldId, _: bool) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn bits(&mut self, _: FieldId, _: u64) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn text(&mut self, _: FieldId, _: &[u8]) {
-        self.0 += 1;
-    }
-    #[inline(always)]
-    fn blob(&mut self, _: FieldId, _: &[u8]) {
-        self.0 += 1;
-    }
 }
 
 impl Check {
@@ -252,7 +210,7 @@ impl<'r, R: Recording> InOrder<'_, 'r, R> {
         let stream = (unit.recording, chunk.stream);
         let before = self.before.filter(|&(before, _)| before == stream);
         let backwards = outcome.order.backwards(before.map(|(_, ticks)| ticks));
-        if let Some(report) = backwards.and_then(|mark| mark.report(of, chunk)) {
+        if let Some(report) = backwards.and_then(|mark| order::report(&mark, of, chunk)) {
             check.add_fault(|| report);
         }
         if let Some((event, fault)) = outcome.fault {
@@ -271,7 +229,6 @@ impl Walk for CheckChunk {
     type Output = Outcome;
 
     fn walk<C: Cursor>(self, mut cursor: C) -> Outcome {
-        let mut counter = Counter::default();
         let mut outcome = Outcome::default();
         loop {
             let event = match cursor.next_event() {
@@ -283,13 +240,12 @@ impl Walk for CheckChunk {
                 }
             };
             outcome.order.add(&event);
-            if let Err(fault) = event.visit(&mut counter) {
+            if let Err(fault) = event.count_values(&mut outcome.fields) {
                 outcome.fault = Some((Some((event.number(), event.class_index())), fault));
                 break;
             }
             outcome.events += 1;
         }
-        outcome.fields = counter.0;
         outcome
     }
 }

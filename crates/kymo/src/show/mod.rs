@@ -27,7 +27,7 @@ pub(crate) mod wall;
 
 use std::io;
 
-use kymo_model::{Chunk, Event, Fault, FieldId, Lost};
+use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FieldId, Lost};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
@@ -36,7 +36,7 @@ pub use self::lost::LossReporter;
 pub use self::times::Times;
 pub use self::wall::WallOptions;
 use crate::AnyRecording;
-use crate::pipeline::{RowBuffers, RowRun};
+use crate::pipeline::{BlockWish, RowBuffers, RowRun};
 pub use crate::tracks::text_of;
 
 /// What a message tells.
@@ -93,6 +93,29 @@ pub trait Renderer: Send {
     ///
     /// The fault at which decoding of the event stopped.
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault>;
+
+    /// Whether it takes events in [blocks](Self::block).
+    fn takes_blocks(&self) -> bool {
+        false
+    }
+
+    /// Takes the events that follow as rows, `most` at most, fewer if their columns have `most_bytes` bytes by then.
+    /// `false` at the end of the chunk.
+    ///
+    /// # Errors
+    ///
+    /// The fault that ended the chunk.
+    fn block<C: Cursor>(
+        &mut self,
+        _of: &AnyRecording,
+        _cursor: &mut C,
+        _wish: &BlockWish<'_>,
+        _most: usize,
+        _most_bytes: usize,
+        _block: &mut EventBlock,
+    ) -> Result<bool, Fault> {
+        Ok(false)
+    }
 
     /// Hands out the columns of the events since it was last asked, where it makes some beside text.
     fn take_rows(&mut self) -> RowBuffers {

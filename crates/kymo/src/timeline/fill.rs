@@ -1,15 +1,19 @@
 //! Fills the columns of a plan from the events of chunks, in any thread.
 
-use kymo_model::batch::{self, Columns, DataType};
-use kymo_model::{Both, Chunk, Event, Fault, Nothing, Schema, Value, Visitor};
+use kymo_model::batch::{self, Columns, DataType, WantedColumn};
+use kymo_model::{
+    BlockQuery, Both, Chunk, Cursor, Event, EventBlock, EventVisitor, Fault, Nothing, Recording,
+    Schema, Value, Visitor,
+};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
 use super::RowPlan;
+use super::gather::{BlockPlan, BlockRows};
 use super::plan::ClassPlan;
 use crate::AnyRecording;
 use crate::filter::{Source, Surround};
-use crate::pipeline::RowBuffers;
+use crate::pipeline::{BlockWish, RowBuffers};
 use crate::show::Renderer;
 use crate::show::table::Table;
 
@@ -22,8 +26,10 @@ struct ClassColumns<'a> {
     columns: Columns,
     /// Whether there is none.
     is_empty: bool,
-    /// Whether any of them has something of the fields of events.
+    /// Whether any of those that events fill has something of their fields.
     has_fields: bool,
+    /// Whether the fields of events have to be decoded though none of them is filled from them.
+    is_decoded: bool,
     /// Those whose value is in no field of the event.
     others: &'a [(usize, Vec<Source>)],
     /// Those of which all rows of a chunk have the same value.
@@ -35,13 +41,21 @@ struct ClassColumns<'a> {
 }
 
 impl<'a> ClassColumns<'a> {
-    fn new(plan: &'a ClassPlan, schema: &Schema, is_mixed: bool, raw_texts: bool) -> Self {
-        let columns = Columns::new(schema, &plan.wanted);
+    fn new(
+        plan: &'a ClassPlan,
+        schema: &Schema,
+        filled: &[WantedColumn],
+        is_mixed: bool,
+        raw_texts: bool,
+    ) -> Self {
+        let columns = Columns::new(schema, filled);
+        let has_fields = !columns.fields().is_empty();
         let wanted = plan.wanted.iter().enumerate();
         let texts = wanted.filter(|(_, of)| !is_mixed && has_texts(&of.column.data_type));
         Self {
             is_empty: plan.wanted.is_empty(),
-            has_fields: !columns.fields().is_empty(),
+            has_fields,
+            is_decoded: plan.wanted.iter().any(|of| of.source.is_of_fields()),
             others: &plan.others,
             shared: &plan.shared,
             texts: texts.map(|(position, _)| position).collect(),
@@ -87,6 +101,14 @@ fn has_texts(data_type: &DataType) -> bool {
 pub struct Filler<'a> {
     plan: &'a RowPlan,
     classes: Table<ClassColumns<'a>>,
+    /// By recording, how its rows are taken in blocks, and the columns of its classes then.
+    block_plans: Table<BlockPlan>,
+    block_classes: Table<ClassColumns<'a>>,
+    /// Whether the rows are taken in a block.
+    in_block: bool,
+    /// By class, where the fields of the rows of a block begin, and the classes of which there are any.
+    bases: Vec<Vec<usize>>,
+    classes_in_block: Vec<usize>,
     surround: Surround,
     recording: usize,
     /// The rows of all classes, where they fill the same columns.
@@ -105,6 +127,11 @@ impl<'a> Filler<'a> {
         Self {
             plan,
             classes: Table::default(),
+            block_plans: Table::default(),
+            block_classes: Table::default(),
+            in_block: false,
+            bases: Vec::new(),
+            classes_in_block: Vec::new(),
             surround: Surround::default(),
             recording: 0,
             mixed: Box::new(batch::Table::new(&plan.schema)),
@@ -136,6 +163,7 @@ impl<'a> Filler<'a> {
         chunk: &Chunk,
     ) -> Result<(), Fault> {
         self.recording = recording;
+        self.in_block = false;
         match &self.plan.fields {
             Some(fields) => {
                 let packets = fields.packets(recording);
@@ -180,10 +208,18 @@ impl<'a> Filler<'a> {
         let class = event.class_index();
         let (plan, is_mixed) = (self.plan, self.plan.is_mixed);
         let (recording, raw_texts) = (self.recording, self.raw_texts);
-        let of_class = self.classes.get(recording, class, || {
-            let schema = &event.class().schema;
-            ClassColumns::new(&plan.classes[recording][class], schema, is_mixed, raw_texts)
-        });
+        let of_class = match self.in_block {
+            false => self.classes.get(recording, class, || {
+                let (schema, plan) = (&event.class().schema, &plan.classes[recording][class]);
+                ClassColumns::new(plan, schema, &plan.wanted, is_mixed, raw_texts)
+            }),
+            true => self.block_classes.get(recording, class, || {
+                let (schema, plan) = (&event.class().schema, &plan.classes[recording][class]);
+                let block = self.block_plans.get(recording, 0, BlockPlan::default);
+                let filled = block.columns(class, plan);
+                ClassColumns::new(plan, schema, &filled, is_mixed, raw_texts)
+            }),
+        };
         if of_class.is_empty {
             return match visits {
                 true => event.visit(other),
@@ -199,6 +235,7 @@ impl<'a> Filler<'a> {
         }
         let filled = match visits || of_class.has_fields {
             true => event.visit(&mut Both(columns, other)),
+            false if of_class.is_decoded => event.count_values(&mut 0),
             false => Ok(()),
         };
         match filled {
@@ -228,14 +265,127 @@ impl<'a> Filler<'a> {
         filled
     }
 
+    /// Adds the next wanted events of a chunk as rows, all of them in blocks: `most` at most, fewer if the columns
+    /// have `most_bytes` bytes by then. `false` at the end of the chunk.
+    ///
+    /// # Errors
+    ///
+    /// The fault that ended the chunk; of the event in which it is no row was added.
+    pub(crate) fn block<C: Cursor>(
+        &mut self,
+        of: &AnyRecording,
+        cursor: &mut C,
+        wish: &BlockWish<'_>,
+        most: usize,
+        most_bytes: usize,
+        block: &mut EventBlock,
+    ) -> Result<bool, Fault> {
+        let (recording, rows) = (self.recording, block.len());
+        self.in_block = true;
+        let plan = self.block_plans.get(recording, 0, || {
+            BlockPlan::new(self.plan, (recording, of), wish.classes)
+        });
+        let interests = std::mem::take(&mut plan.interests);
+        let query = BlockQuery {
+            interests: &interests,
+            numbers: wish.numbers.clone(),
+            window: (wish.window.begin, wish.window.end),
+        };
+        let mut visitor = FillVisitor {
+            filler: self,
+            most_bytes,
+        };
+        let walked = cursor.walk_block(&query, most, block, &mut visitor);
+        let block_rows = BlockRows {
+            bytes: cursor.bytes(),
+            bases: &block.bases,
+            classes: &block.classes[rows..],
+        };
+        let mut plan = std::mem::take(self.block_plans.get(recording, 0, BlockPlan::default));
+        plan.interests = interests;
+        self.gather(of, &plan, block_rows);
+        *self.block_plans.get(recording, 0, BlockPlan::default) = plan;
+        walked
+    }
+
+    /// Appends the rows of a block to the columns that events do not fill.
+    fn gather(&mut self, of: &AnyRecording, plan: &BlockPlan, rows: BlockRows<'_>) {
+        let Some(&first) = rows.classes.first() else {
+            return;
+        };
+        if plan.is_mixed() {
+            self.gather_class(of, plan, first as usize, rows);
+            return;
+        }
+        let classes = of.event_classes().len();
+        self.bases.resize_with(classes, Vec::new);
+        for (&class, &base) in rows.classes.iter().zip(rows.bases) {
+            let of_class = &mut self.bases[class as usize];
+            if of_class.is_empty() {
+                self.classes_in_block.push(class as usize);
+            }
+            of_class.push(base);
+        }
+        for class in std::mem::take(&mut self.classes_in_block) {
+            let mut bases = std::mem::take(&mut self.bases[class]);
+            let classes = vec![class as u32; bases.len()];
+            let rows = BlockRows {
+                bases: &bases,
+                classes: &classes,
+                ..rows
+            };
+            self.gather_class(of, plan, class, rows);
+            bases.clear();
+            self.bases[class] = bases;
+        }
+    }
+
+    fn gather_class(
+        &mut self,
+        of: &AnyRecording,
+        block: &BlockPlan,
+        class: usize,
+        rows: BlockRows<'_>,
+    ) {
+        let (recording, is_mixed, raw_texts) = (self.recording, self.plan.is_mixed, self.raw_texts);
+        let plan = &self.plan.classes[recording][class];
+        let of_class = self.block_classes.get(recording, class, || {
+            let schema = &of.event_classes()[class].schema;
+            ClassColumns::new(
+                plan,
+                schema,
+                &block.columns(class, plan),
+                is_mixed,
+                raw_texts,
+            )
+        });
+        if of_class.is_empty {
+            return;
+        }
+        let columns = &mut of_class.columns;
+        if is_mixed {
+            columns.swap_rows(&mut self.mixed);
+        }
+        if columns.rows() == 0 {
+            self.met.push(class);
+        }
+        block.gather(class, columns, rows);
+        self.bytes = self.bytes.max(columns.byte_size());
+        if is_mixed {
+            columns.swap_rows(&mut self.mixed);
+        }
+    }
+
     /// Hands out the columns of the rows since it was last asked.
     pub(crate) fn take(&mut self) -> RowBuffers {
         let is_mixed = self.plan.is_mixed;
         let mut rows = RowBuffers::default();
         for class in self.met.drain(..) {
-            let of = self
-                .classes
-                .get(self.recording, class, ClassColumns::default);
+            let classes = match self.in_block {
+                true => &mut self.block_classes,
+                false => &mut self.classes,
+            };
+            let of = classes.get(self.recording, class, ClassColumns::default);
             if is_mixed {
                 of.columns.swap_rows(&mut self.mixed);
             }
@@ -263,6 +413,20 @@ impl<'a> Filler<'a> {
     }
 }
 
+/// Fills columns from the events of a block that are visited.
+struct FillVisitor<'f, 'a> {
+    filler: &'f mut Filler<'a>,
+    most_bytes: usize,
+}
+
+impl EventVisitor for FillVisitor<'_, '_> {
+    #[inline]
+    fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
+        self.filler.event(event)?;
+        Ok(self.filler.byte_size() < self.most_bytes)
+    }
+}
+
 /// Fills columns and writes no text.
 impl Renderer for Filler<'_> {
     fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
@@ -272,6 +436,22 @@ impl Renderer for Filler<'_> {
     #[inline]
     fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
         self.event(event)
+    }
+
+    fn takes_blocks(&self) -> bool {
+        true
+    }
+
+    fn block<C: Cursor>(
+        &mut self,
+        of: &AnyRecording,
+        cursor: &mut C,
+        wish: &BlockWish<'_>,
+        most: usize,
+        most_bytes: usize,
+        block: &mut EventBlock,
+    ) -> Result<bool, Fault> {
+        self.block(of, cursor, wish, most, most_bytes, block)
     }
 
     fn take_rows(&mut self) -> RowBuffers {

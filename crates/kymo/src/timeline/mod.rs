@@ -61,6 +61,7 @@ mod ahead;
 mod backwards;
 mod contributions;
 mod fill;
+mod gather;
 mod index;
 mod pass;
 mod plan;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use kymo_model::batch::{Batch, NoticeKind, RowId};
-use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId};
+use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FaultReport, FieldId};
 use kymo_text::Line;
 
 use super::ahead::Ahead;
 use super::{Bound, Direction, Filler, RowPlan, backwards};
 use crate::AnyRecording;
-use crate::pipeline::{self, NO_TIME, Output, RowBuffers, RowRun, Select, Span};
+use crate::pipeline::{self, BlockWish, NO_TIME, Output, RowBuffers, RowRun, Select, Span};
 use crate::show::table::Table;
 use crate::show::{Message, MessageKind, Renderer, Sink};
 
@@ -138,6 +138,22 @@ impl Renderer for RowRenderer<'_> {
         self.filler.event(event)?;
         self.numbers.push(event.number());
         Ok(())
+    }
+
+    fn takes_blocks(&self) -> bool {
+        true
+    }
+
+    fn block<C: Cursor>(
+        &mut self,
+        of: &AnyRecording,
+        cursor: &mut C,
+        wish: &BlockWish<'_>,
+        most: usize,
+        most_bytes: usize,
+        block: &mut EventBlock,
+    ) -> Result<bool, Fault> {
+        self.filler.block(of, cursor, wish, most, most_bytes, block)
     }
 
     fn take_rows(&mut self) -> RowBuffers {

@@ -1,0 +1,358 @@
+//! Where events of most classes end, and where their numbers are: known without running a program.
+
+use std::cell::Cell;
+
+use kymo_model::FieldId;
+use kymo_model::batch::{Number, Place};
+
+use super::op::{BytesOp, Count, Op, Program, Shown};
+use super::skip::{Fixed, fixed};
+use super::text;
+
+/// Finds the end of an event whose fields are numbers of whole bytes, texts, and arrays of such numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    steps: Box<[Step]>,
+    /// The values of every event, beside the elements of arrays whose length varies.
+    values: u64,
+}
+
+/// Alignments are masks: what is aligned to `n` bits has `n - 1`.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Skip {
+        mask: u64,
+        bits: u64,
+    },
+    /// A number that is saved.
+    Length {
+        mask: u64,
+        /// Its size in bytes.
+        size: u8,
+        is_big: bool,
+        is_signed: bool,
+        slot: u32,
+    },
+    Clear {
+        slot: u32,
+    },
+    Elements {
+        mask: u64,
+        slot: u32,
+        /// Size of an element, and from one to the next.
+        bits: u64,
+        stride: u64,
+        /// The values in an element.
+        values: u64,
+    },
+    Bytes {
+        mask: u64,
+        slot: u32,
+    },
+    Text {
+        mask: u64,
+    },
+}
+
+/// The content of a packet, as far as it consists of whole bytes, and its size in bits.
+#[derive(Clone, Copy)]
+pub(super) struct Extent<'c> {
+    pub bytes: &'c [u8],
+    pub bits: u64,
+}
+
+impl End {
+    /// The end of the events that a program decodes, of which `short` only finds the end; `None` if it takes more
+    /// than this to find it.
+    pub(super) fn of(fields: &Program, short: &Program) -> Option<Self> {
+        let mut values = 0;
+        // Those of the elements of each array whose length varies.
+        let mut of_elements = Vec::new();
+        let mut next = 0;
+        while let Some(op) = fields.ops.get(next) {
+            next += 1;
+            match op {
+                Op::Array { count, body, .. } => {
+                    let body = fields.ops.get(next..next + *body as usize)?;
+                    next += body.len();
+                    if body.iter().any(|op| op.is_compound()) {
+                        return None;
+                    }
+                    let in_element = body.iter().filter(|op| is_value(op)).count() as u64;
+                    match count {
+                        Count::Static(count) => {
+                            let in_all = in_element.checked_mul(*count)?;
+                            values = in_all.checked_add(values)?;
+                        }
+                        _ => of_elements.push(in_element),
+                    }
+                }
+                Op::Optional { .. } | Op::Variant { .. } | Op::Deep => return None,
+                op => values += u64::from(is_value(op)),
+            }
+        }
+        let mut of_elements = of_elements.into_iter();
+        let mut steps = Vec::new();
+        let mut ops = short.ops.iter();
+        while let Some(op) = ops.next() {
+            let step = match *op {
+                Op::Skip { align, bits } => Step::Skip {
+                    mask: mask(align),
+                    bits,
+                },
+                Op::BeginStruct { align, .. } => Step::Skip {
+                    mask: mask(align),
+                    bits: 0,
+                },
+                Op::EndStruct { .. } => continue,
+                Op::Clear { slot } => Step::Clear { slot },
+                Op::SkipArray {
+                    align,
+                    count: Count::Slot(slot),
+                    bits,
+                    stride,
+                } => Step::Elements {
+                    mask: mask(align),
+                    slot,
+                    bits: bits.into(),
+                    stride: stride.into(),
+                    values: of_elements.next()?,
+                },
+                Op::Text(at) => Step::Text {
+                    mask: at.mask.into(),
+                },
+                Op::Blob {
+                    ref at,
+                    length: Count::Slot(slot),
+                }
+                | Op::SizedText {
+                    ref at,
+                    length: Count::Slot(slot),
+                    ..
+                } => Step::Bytes {
+                    mask: at.mask.into(),
+                    slot,
+                },
+                ref op => {
+                    let (at, number) = number(op)?;
+                    let Some(&Op::Save { slot }) = ops.next() else {
+                        return None;
+                    };
+                    let (size, is_big, is_signed) = integer(number)?;
+                    Step::Length {
+                        mask: at.mask.into(),
+                        size,
+                        is_big,
+                        is_signed,
+                        slot,
+                    }
+                }
+            };
+            steps.push(step);
+        }
+        of_elements.next().is_none().then(|| Self {
+            steps: steps.into(),
+            values,
+        })
+    }
+
+    /// The end of the event whose fields begin at a bit, and the number of its values. `None` if that is beyond the
+    /// content: then running the program tells what is wrong.
+    #[inline]
+    pub(super) fn find(
+        &self,
+        content: Extent<'_>,
+        slots: &[Cell<u64>],
+        mut at: u64,
+    ) -> Option<(u64, u64)> {
+        let mut values = self.values;
+        for step in &self.steps {
+            at = match *step {
+                Step::Skip { mask, bits } => ((at + mask) & !mask).checked_add(bits)?,
+                Step::Length {
+                    mask,
+                    size,
+                    is_big,
+                    is_signed,
+                    slot,
+                } => {
+                    let begin = (at + mask) & !mask;
+                    let bytes = content.bytes.get((begin / 8) as usize..)?;
+                    let length = length(bytes, size, is_big, is_signed)?;
+                    slots.get(slot as usize)?.set(length);
+                    begin + u64::from(size) * 8
+                }
+                Step::Clear { slot } => {
+                    slots.get(slot as usize)?.set(0);
+                    at
+                }
+                Step::Elements {
+                    mask,
+                    slot,
+                    bits,
+                    stride,
+                    values: of_each,
+                } => {
+                    let begin = (at + mask) & !mask;
+                    let count = slots.get(slot as usize)?.get();
+                    let size = match count.checked_sub(1) {
+                        None => 0,
+                        Some(steps) => steps.checked_mul(stride)?.checked_add(bits)?,
+                    };
+                    let end = begin.checked_add(size)?;
+                    if end > content.bits {
+                        return None;
+                    }
+                    // Elements have bits, so that the content bounds this.
+                    values += count * of_each;
+                    end
+                }
+                Step::Bytes { mask, slot } => {
+                    let begin = (at + mask) & !mask;
+                    let count = slots.get(slot as usize)?.get();
+                    begin.checked_add(count.checked_mul(8)?)?
+                }
+                Step::Text { mask } => {
+                    let begin = (at + mask) & !mask;
+                    let rest = content.bytes.get((begin / 8) as usize..)?;
+                    begin + (text::zero(rest)? as u64 + 1) * 8
+                }
+            };
+            if at > content.bits {
+                return None;
+            }
+        }
+        Some((at, values))
+    }
+}
+
+/// Where the numbers of fields are from where the fields of an event begin, which is aligned by a mask.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// What the first of the fields is aligned to, in bits, less one.
+    pub mask: u64,
+    /// By field.
+    places: Vec<(FieldId, Place)>,
+}
+
+impl Places {
+    /// The places of the fields that a program decodes, up to the first of which the place varies.
+    pub(super) fn of(program: &Program) -> Self {
+        let mut places = Self::default();
+        let mut bits = 0u64;
+        for (position, op) in program.ops.iter().enumerate() {
+            if matches!(
+                op,
+                Op::EndStruct { .. } | Op::Save { .. } | Op::Clear { .. }
+            ) {
+                continue;
+            }
+            let Some(Fixed { align, bits: size }) = fixed(op) else {
+                break;
+            };
+            let mask = mask(align);
+            if position == 0 {
+                places.mask = mask;
+            }
+            let begin = bits.checked_next_multiple_of(mask + 1);
+            let end = begin.and_then(|begin| begin.checked_add(size));
+            let (Some(begin), Some(end), true) = (begin, end, mask <= places.mask) else {
+                break;
+            };
+            if let Some((at, number)) = number(op)
+                && let Ok(offset) = usize::try_from(begin / 8)
+            {
+                places.places.push((at.field, Place { offset, number }));
+            }
+            bits = end;
+        }
+        places
+    }
+
+    /// The place of a field.
+    pub(crate) fn get(&self, field: FieldId) -> Option<Place> {
+        // What is aligned to less than a byte has no place in bytes.
+        let mut places = self.places.iter().filter(|_| self.mask >= 7);
+        places.find(|(of, _)| *of == field).map(|&(_, place)| place)
+    }
+}
+
+fn mask(align: u8) -> u64 {
+    (1 << align) - 1
+}
+
+/// Whether an instruction tells a visitor of a value.
+fn is_value(op: &Op) -> bool {
+    match op {
+        Op::Bits(at) => at.shown != Shown::Count,
+        Op::F128(_)
+        | Op::Wide(_)
+        | Op::VarUint(_)
+        | Op::VarSint(_)
+        | Op::Text(_)
+        | Op::WideText { .. }
+        | Op::SizedText { .. }
+        | Op::Blob { .. } => true,
+        op => op.is_number(),
+    }
+}
+
+/// A number of whole bytes that an instruction reads.
+fn number(op: &Op) -> Option<(&BytesOp, Number)> {
+    macro_rules! numbers {
+        ($($kind:ident)*) => {
+            match op {
+                $(Op::$kind(at) => Some((at, Number::$kind)),)*
+                _ => None,
+            }
+        };
+    }
+    numbers! {
+        U8 U16Le U16Be U32Le U32Be U64Le U64Be S8 S16Le S16Be S32Le S32Be S64Le S64Be F32Le F32Be F64Le F64Be
+    }
+}
+
+/// Size in bytes of an integer, whether it is big-endian, and whether it has a sign.
+fn integer(number: Number) -> Option<(u8, bool, bool)> {
+    Some(match number {
+        Number::U8 => (1, false, false),
+        Number::U16Le => (2, false, false),
+        Number::U16Be => (2, true, false),
+        Number::U32Le => (4, false, false),
+        Number::U32Be => (4, true, false),
+        Number::U64Le => (8, false, false),
+        Number::U64Be => (8, true, false),
+        Number::S8 => (1, false, true),
+        Number::S16Le => (2, false, true),
+        Number::S16Be => (2, true, true),
+        Number::S32Le => (4, false, true),
+        Number::S32Be => (4, true, true),
+        Number::S64Le => (8, false, true),
+        Number::S64Be => (8, true, true),
+        _ => return None,
+    })
+}
+
+/// The integer at the beginning of some bytes, extended to 64 bits.
+#[inline(always)]
+fn length(bytes: &[u8], size: u8, is_big: bool, is_signed: bool) -> Option<u64> {
+    macro_rules! read {
+        ($unsigned:ident $signed:ident) => {{
+            let bytes = *bytes.first_chunk()?;
+            let value = match is_big {
+                false => $unsigned::from_le_bytes(bytes),
+                true => $unsigned::from_be_bytes(bytes),
+            };
+            match is_signed {
+                false => value.into(),
+                true => i64::from(value as $signed) as u64,
+            }
+        }};
+    }
+    Some(match size {
+        1 => read!(u8 i8),
+        2 => read!(u16 i16),
+        4 => read!(u32 i32),
+        _ => read!(u64 i64),
+    })
+}

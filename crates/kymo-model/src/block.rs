@@ -1,0 +1,179 @@
+//! Many events at once: a cursor walks over them in a loop of its own and keeps what they are as columns.
+
+use std::ops::Range;
+
+use kymo_time::Timestamp;
+
+use crate::{Cursor, Event, Fault, Nothing};
+
+/// What is wanted of the events of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interest {
+    /// Whether its events are rows.
+    pub is_wanted: bool,
+    /// Whether an event is a row only if all of it can be decoded.
+    pub is_decoded: bool,
+    /// Whether events are handed to the [visitor](EventVisitor), which decodes them.
+    pub is_visited: bool,
+}
+
+/// Which events a block takes.
+#[derive(Clone, Debug)]
+pub struct BlockQuery<'q> {
+    /// What is wanted of each event class, by position; nothing of classes beyond the end.
+    pub interests: &'q [Interest],
+    /// Positions in the chunk of the events that are wanted.
+    pub numbers: Range<u64>,
+    /// The time of which events are wanted, inclusive. Events without a time are always wanted.
+    pub window: (Timestamp, Timestamp),
+}
+
+/// An event that damage is reported of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventMark {
+    /// Ticks of its clock.
+    pub ticks: u64,
+    /// Position in its chunk.
+    pub number: u64,
+    /// Position of its class in the recording.
+    pub class: usize,
+    /// Where it begins, in bits from the start of the chunk.
+    pub bit: u64,
+}
+
+/// The wanted events that a cursor has walked over, as columns of the same length.
+#[derive(Debug, Default)]
+pub struct EventBlock {
+    /// When they were: nanoseconds, or [`NO_TIME`](Self::NO_TIME).
+    pub times: Vec<i64>,
+    /// When they were, in ticks; 0 if the stream has no clock.
+    pub ticks: Vec<u64>,
+    /// Positions of their classes in the recording.
+    pub classes: Vec<u32>,
+    /// Their positions in the chunk.
+    pub numbers: Vec<u64>,
+    /// For the events of the last walk alone: the byte of the chunk at which their fields begin, to which
+    /// the [`Place`](crate::batch::Place) of a field is relative.
+    pub bases: Vec<usize>,
+    /// The first event with ticks that was met, wanted or not.
+    pub first: Option<EventMark>,
+    /// The first event that goes back in time.
+    pub backwards: Option<EventMark>,
+    /// Ticks of the last event that was met.
+    pub last_ticks: u64,
+    /// Number and class of the event in hand, if a fault was found in its fields.
+    pub at: Option<(u64, usize)>,
+}
+
+impl EventBlock {
+    /// Stands for an event without a time.
+    pub const NO_TIME: i64 = i64::MIN;
+
+    /// Number of events.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Notes the order of the next event that is met, which has ticks.
+    #[inline]
+    pub fn meet(&mut self, ticks: u64, mark: impl FnOnce() -> EventMark) {
+        if ticks < self.last_ticks || self.first.is_none() {
+            self.note(mark());
+        }
+        self.last_ticks = ticks;
+    }
+
+    #[cold]
+    fn note(&mut self, mark: EventMark) {
+        if self.first.is_none() {
+            self.first = Some(mark);
+        } else if self.backwards.is_none() {
+            self.backwards = Some(mark);
+        }
+    }
+
+    /// Adds a wanted event.
+    #[inline]
+    pub fn push(&mut self, time: i64, ticks: u64, class: u32, number: u64, base: usize) {
+        self.times.push(time);
+        self.ticks.push(ticks);
+        self.classes.push(class);
+        self.numbers.push(number);
+        self.bases.push(base);
+    }
+
+    /// Removes the last event, in whose fields a fault was found.
+    #[cold]
+    pub fn pop(&mut self) {
+        self.times.pop();
+        self.ticks.pop();
+        self.classes.pop();
+        self.numbers.pop();
+        self.bases.pop();
+    }
+}
+
+/// Gets the events of a block that are to be visited.
+pub trait EventVisitor {
+    /// The next wanted event, which it decodes. `false` ends the block behind this event.
+    ///
+    /// # Errors
+    ///
+    /// The fault at which decoding stopped. The event is no row then.
+    fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault>;
+}
+
+/// What [`Cursor::walk_block`] does if the format has no faster way.
+pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
+    cursor: &mut C,
+    query: &BlockQuery<'_>,
+    most: usize,
+    block: &mut EventBlock,
+    visitor: &mut V,
+) -> Result<bool, Fault> {
+    block.bases.clear();
+    let (begin, end) = query.window;
+    while block.bases.len() < most {
+        block.at = None;
+        let Some(event) = cursor.next_event()? else {
+            return Ok(false);
+        };
+        let (number, class) = (event.number(), event.class_index());
+        let ticks = event.ticks();
+        if let Some(ticks) = ticks {
+            block.meet(ticks, || EventMark {
+                ticks,
+                number,
+                class,
+                bit: event.begin_bit(),
+            });
+        }
+        let interest = query.interests.get(class).copied().unwrap_or_default();
+        let time = event.timestamp();
+        if !interest.is_wanted
+            || !query.numbers.contains(&number)
+            || time.is_some_and(|time| time < begin || end < time)
+        {
+            continue;
+        }
+        block.at = (interest.is_decoded || interest.is_visited).then_some((number, class));
+        let mut goes_on = true;
+        if interest.is_visited {
+            goes_on = visitor.event(&event)?;
+        } else if interest.is_decoded {
+            event.visit(&mut Nothing)?;
+        }
+        let time = time.map_or(EventBlock::NO_TIME, Timestamp::as_nanos);
+        block.push(time, ticks.unwrap_or(0), class as u32, number, 0);
+        if !goes_on {
+            break;
+        }
+    }
+    Ok(true)
+}
