@@ -30,6 +30,68 @@ fn command(directory: &TempDir, args: &[&str]) -> Command {
     command
 }
 
+/// The commands that the package of rrdtool has as programs of their own.
+#[test]
+fn links_named_like_commands_run_them() {
+    let directory = directory();
+    let program = env!("CARGO_BIN_EXE_kymo");
+    let linked = |name: &str, args: &[&str]| {
+        let link = directory.path().join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(program, &link).expect("a link");
+        }
+        let output = Command::new(link)
+            .args(args)
+            .current_dir(directory.path())
+            .output()
+            .expect("kymo runs");
+        assert!(output.status.success(), "{name}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let made = [
+        "b.rrd",
+        "-b",
+        "1600000000",
+        "DS:x:GAUGE:600:U:U",
+        "RRA:LAST:0.5:1:9",
+    ];
+    assert_eq!(linked("rrdcreate", &made), "");
+    assert_eq!(linked("rrdupdate", &["b.rrd", "1600000300:7"]), "");
+    let info = linked("rrdinfo", &["b.rrd"]);
+    assert!(info.contains("last_update = 1600000300\n"), "{info}");
+    assert_eq!(
+        info.as_bytes(),
+        rrdtool(&directory, &["info", "b.rrd"]).stdout
+    );
+    assert!(linked("rrdupdate", &[]).contains("Usage: rrdtool update"));
+}
+
+#[test]
+fn the_environment_says_how_files_are_locked() {
+    let directory = directory();
+    let path = directory.path().join("a.rrd");
+    let _held = kymo_io::Shared::open_locked(&path, kymo_io::Locking::Try).expect("locked");
+    let info = |mode: &str| {
+        let mut command = command(&directory, &["info", "a.rrd"]);
+        let output = command
+            .env("RRD_LOCKING", mode)
+            .output()
+            .expect("kymo runs");
+        let told = String::from_utf8(output.stderr).expect("text");
+        (output.status.success(), told)
+    };
+    assert_eq!(info("none"), (true, String::new()));
+    assert_eq!(
+        info("try"),
+        (false, "ERROR: could not lock RRD\n".to_owned())
+    );
+    let (done, told) = info("never");
+    assert!(
+        !done && told.contains("RRD_LOCKING: unknown locking mode 'never'"),
+        "{told}"
+    );
+}
+
 fn rrdtool(directory: &TempDir, args: &[&str]) -> Output {
     command(directory, args).output().expect("kymo runs")
 }

@@ -29,7 +29,7 @@ pub mod times;
 mod usage;
 mod zone;
 
-pub use commands::{COMMANDS, find, knows, makes_databases, run, target};
+pub use commands::{COMMANDS, find, knows, locking_named, makes_databases, run, target};
 pub use daemon::PORT as DAEMON_PORT;
 pub use failure::Failure;
 use kymo_io::path;

@@ -21,10 +21,9 @@ pub(crate) fn with_source<T>(
     session: &mut Session<'_>,
     word: &[u8],
     machine: Option<&'static Machine>,
-    locking: Locking,
     work: impl FnOnce(&mut Session<'_>, &Source<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let bytes = locked(word, usual(session, locking))?;
+    let bytes = locked(word, session.locking)?;
     let damaged = |error| Failure::new(format!("'{}': {error}", shown(word)));
     let whole = Source::complete(&bytes).map_err(damaged)?;
     let source = Source::open(&whole, machine).map_err(damaged)?;
@@ -43,10 +42,9 @@ pub(crate) fn with_sources<T>(
     session: &mut Session<'_>,
     words: &[&[u8]],
     machine: Option<&'static Machine>,
-    locking: Locking,
     work: impl FnOnce(&mut Session<'_>, &[Source<'_>]) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let locking = usual(session, locking);
+    let locking = session.locking;
     let files = words.iter().map(|word| locked(word, locking));
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let damaged = |word: &[u8], error: &Error| Failure::new(format!("'{}': {error}", shown(word)));
@@ -63,14 +61,6 @@ pub(crate) fn with_sources<T>(
         sources.push(source);
     }
     work(session, &sources)
-}
-
-/// What is done where nothing else is said, as the session has it.
-fn usual(session: &Session<'_>, locking: Locking) -> Locking {
-    match locking {
-        Locking::Try => session.locking,
-        told => told,
-    }
 }
 
 /// The bytes of a database, which is locked against those that write it as long as they are there.

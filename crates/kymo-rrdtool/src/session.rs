@@ -58,8 +58,8 @@ pub struct Session<'a> {
     /// What gives new databases their names when they are written; `None` where nothing else is to be done
     /// then. Others may have them open.
     pub place: Option<&'a Place<'a>>,
-    /// What commands do about programs that write a file which they read, unless they shall wait: fail,
-    /// as rrdtool does.
+    /// What commands do about programs that write the same file, unless `--locking` or `--wait` says it:
+    /// fail, as rrdtool does.
     pub locking: Locking,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,

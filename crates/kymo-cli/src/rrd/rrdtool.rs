@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kymo_rrd::file::convert::Target;
-use kymo_rrdtool::{Defaults, Failure, Session, find, knows, makes_databases, run, target, usage};
+use kymo_rrdtool::{
+    Defaults, Failure, Session, find, knows, locking_named, makes_databases, run, target, usage,
+};
 
 use crate::config;
 
@@ -19,6 +21,19 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
     let called = Path::new(program).file_stem().unwrap_or_default();
     if called == "rrdtool" {
         return Some(link(words));
+    }
+    // The package of rrdtool has these, too.
+    let command_of_link = match called.to_str() {
+        Some("rrdcreate") => Some("create"),
+        Some("rrdinfo") => Some("info"),
+        Some("rrdupdate") => Some("update"),
+        _ => None,
+    };
+    if let Some(name) = command_of_link {
+        return Some(match words {
+            [] => told(&usage(find(name.as_bytes()))),
+            words => command(OsStr::new(name), words),
+        });
     }
     match words {
         [rrd, dash, words @ ..] if rrd == "rrd" && dash == "-" && words.len() < 2 => {
@@ -102,6 +117,10 @@ fn in_session(
     let mut warnings = io::stderr();
     let done = defaults(name).and_then(|defaults| {
         let mut session = Session::new(&mut out, &mut warnings, defaults);
+        if let Some(mode) = std::env::var_os("RRD_LOCKING").filter(|mode| !mode.is_empty()) {
+            session.locking = locking_named(bytes(&mode))
+                .map_err(|failure| Failure::new(format!("RRD_LOCKING: {failure}")))?;
+        }
         let done = work(&mut session);
         // The process ends: the system closes thousands of files at once, which is less work than
         // to do it one by one. Nothing that was written waits in them.

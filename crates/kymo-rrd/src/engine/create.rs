@@ -3,6 +3,7 @@
 use kymo_machine::Width;
 
 use crate::fault::Error;
+use crate::model::judge::LATEST;
 use crate::model::{
     Archive, ArchiveKind, ArchiveLink, ArchiveState, DataSource, Database, Scratch, SourceState,
     State,
@@ -136,8 +137,14 @@ pub fn create(
         _ => Ok(number),
     };
     at_least_one("step", step)?;
-    let Ok(start) = u64::try_from(start) else {
-        return Err(Error::new("start", None, start, "a time after 1970"));
+    let start = match u64::try_from(start) {
+        Ok(seconds) if start < LATEST => seconds,
+        // Updates could not follow, and milliseconds are the usual cause.
+        Ok(_) => {
+            let expected = "seconds since 1970, before the year 2514";
+            return Err(Error::new("start", None, start, expected));
+        }
+        Err(_) => return Err(Error::new("start", None, start, "a time after 1970")),
     };
     let unknown_seconds = start % step;
     let sources = definition.sources.iter().map(|_| SourceState {

@@ -243,7 +243,7 @@ impl Definition {
     ) -> Result<(), String> {
         let rows = self.rows(parts, 1)?;
         let alpha = parts.fraction("alpha")?;
-        let beta = parts.fraction("beta")?;
+        let beta = parts.beta()?;
         // As in C, of a number that is too large the lowest bits count.
         let period = parts.leading()? as u16;
         if period == 0 {
@@ -494,6 +494,15 @@ impl<'a, I: Iterator<Item = &'a str>> Parts<'a, I> {
             .ok_or_else(|| format!("Invalid {what}: must be between 0 and 1"))
     }
 
+    /// A number from 0 to 1, both included, unlike the other adaptions; or an unknown one.
+    fn beta(&mut self) -> Result<Value, String> {
+        let number = numbers::whole(self.next()?.as_bytes()).ok();
+        number
+            .filter(|number| number.is_nan() || (0.0..=1.0).contains(number))
+            .map(Value::from)
+            .ok_or_else(|| "Invalid beta: must be between 0 and 1".to_owned())
+    }
+
     fn leading(&mut self) -> Result<i64, String> {
         self.next().map(leading)
     }
@@ -560,6 +569,10 @@ mod tests {
             "RRA::AVERAGE::0.5:1:10::",
             "RRA:AVERAGE :nan:1:10",
             "RRA:HWPREDICT:1d:0.1:0.1:1h",
+            "RRA:HWPREDICT:1d:0.1:0:1h",
+            "RRA:HWPREDICT:1d:0.1:1:1h",
+            "RRA:HWPREDICT:1d:0.1:nan:1h",
+            "DS:b:GAUGE:9:-infinity:Infinity",
             "RRA:SEASONAL:5:0.1:1:smoothing-window=0.2x:y",
             "RRA:FAILURES:5:7x:9y:1:2",
         ] {
@@ -630,6 +643,14 @@ mod tests {
             (
                 "RRA:HWPREDICT:10:1:0.1:5",
                 "Invalid alpha: must be between 0 and 1",
+            ),
+            (
+                "RRA:HWPREDICT:10:0.1:1.01:5",
+                "Invalid beta: must be between 0 and 1",
+            ),
+            (
+                "RRA:HWPREDICT:10:0.1:-0.01:5",
+                "Invalid beta: must be between 0 and 1",
             ),
             (
                 "RRA:HWPREDICT:10:0.1:0.1:11",

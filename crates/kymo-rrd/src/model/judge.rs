@@ -31,6 +31,9 @@ const SATURATED: i64 = i32::MAX as i64;
 const EARLIEST: i64 = i32::MIN as i64;
 /// Seconds after the latest last update, in the year 2514, where collectd's times end.
 pub(crate) const LATEST: i64 = 1 << 34;
+/// Seconds after which a last update is not even milliseconds written for seconds, as rrdtool takes them:
+/// the same year in milliseconds.
+const LATEST_MILLISECONDS: i64 = LATEST * 1000;
 /// The most values that are looked at to find failures.
 const MAX_WINDOW: u64 = Scratch::HISTORY as u64;
 
@@ -75,14 +78,15 @@ impl<L: Fn(Place) -> Option<u64>> Judge<'_, L> {
         let seconds = state.last_update.seconds();
         if !(EARLIEST..LATEST).contains(&seconds) {
             let field = || "last update".to_owned();
-            let expected = "a time between 1901 and 2514";
-            self.add(
-                Severity::Damage,
-                Place::LastUpdate,
-                field,
-                seconds,
-                expected,
-            );
+            let (severity, expected) = match seconds {
+                // rrdtool makes such files, and reads them.
+                LATEST..LATEST_MILLISECONDS => (
+                    Severity::Warning,
+                    "seconds since 1970, before the year 2514 (these may be milliseconds)",
+                ),
+                _ => (Severity::Damage, "a time between 1901 and 2514"),
+            };
+            self.add(severity, Place::LastUpdate, field, seconds, expected);
         }
         if let Some(micros) = state.stray_micros {
             let severity = match micros {

@@ -32,7 +32,7 @@ const EXPONENTS: std::ops::RangeInclusive<i64> = -1021..=1024;
 /// Reads the number at the beginning of a text, and tells how many bytes it takes.
 ///
 /// Taken are blanks, a sign, digits with or without a point, an exponent (of which the digits
-/// may be missing); or in any case of letters `nan` and `inf`. A number too large for the
+/// may be missing); or in any case of letters `nan`, `inf` and `infinity`. A number too large for the
 /// format becomes infinite, one too small becomes zero.
 ///
 /// # Errors
@@ -123,10 +123,13 @@ fn any_prefix(text: &[u8]) -> Result<(f64, usize), NumberError> {
             let found = text.get(at..at + word.len())?;
             found.eq_ignore_ascii_case(word).then_some(at + word.len())
         };
-        return match (word(b"nan"), word(b"inf")) {
-            (Some(end), _) => Ok((f64::NAN, end)),
-            (_, Some(end)) => Ok((sign * f64::INFINITY, end)),
-            _ => Err(NumberError::NoNumber),
+        if let Some(end) = word(b"nan") {
+            return Ok((f64::NAN, end));
+        }
+        let end = word(b"infinity").or_else(|| word(b"inf"));
+        return match end {
+            Some(end) => Ok((sign * f64::INFINITY, end)),
+            None => Err(NumberError::NoNumber),
         };
     }
     if let Some(b'e' | b'E') = text.get(at) {
@@ -263,7 +266,8 @@ mod tests {
             ("1.7976931349e+308", f64::INFINITY, 17),
             ("1e-1000", 0.0, 7),
             ("-inf", f64::NEG_INFINITY, 4),
-            ("Infinity", f64::INFINITY, 3),
+            ("Infinity", f64::INFINITY, 8),
+            ("infinit", f64::INFINITY, 3),
         ] {
             let (found, at) = prefix(text.as_bytes()).unwrap();
             assert_eq!(found.to_bits(), value.to_bits(), "{text}: {found:e}");

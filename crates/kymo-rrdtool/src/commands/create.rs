@@ -1,6 +1,5 @@
 //! `create`: a new database.
 
-use kymo_io::Locking;
 use kymo_machine::{Machine, Width};
 use kymo_rrd::engine::modify::{Filling, Giver};
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
@@ -123,19 +122,13 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         .values("source")
         .chain(words.value("template"))
         .collect();
-    open::with_sources(
-        session,
-        &files,
-        machine(words)?,
-        Locking::Try,
-        |session, files| {
-            let (template, sources) = match files.split_last() {
-                Some((template, sources)) if words.has("template") => (Some(template), sources),
-                _ => (None, files),
-            };
-            plan.create(session, sources, template)
-        },
-    )
+    open::with_sources(session, &files, machine(words)?, |session, files| {
+        let (template, sources) = match files.split_last() {
+            Some((template, sources)) if words.has("template") => (Some(template), sources),
+            _ => (None, files),
+        };
+        plan.create(session, sources, template)
+    })
 }
 
 /// What a command line says.

@@ -9,7 +9,7 @@ use kymo_machine::{Machine, Width};
 use kymo_rrd::text::xml::{self, DumpOptions, Header, Numbers};
 use kymo_rrd::{Form, Source};
 
-use super::{DAEMON, MACHINE, WAIT, locking, machine};
+use super::{DAEMON, LOCKING, MACHINE, WAIT, machine};
 use crate::failure::reason;
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
@@ -45,6 +45,7 @@ pub(super) const COMMAND: Command = Command {
              less where C's long has 32 bits.",
         ),
         WAIT,
+        LOCKING,
         MACHINE,
     ],
     examples: &[
@@ -83,28 +84,23 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         )));
     }
     daemon::flush(session, words, file)?;
-    with_source(
-        session,
-        file,
-        machine(words)?,
-        locking(words),
-        |session, source| {
-            let numbers = numbers(words, source)?;
-            let options = DumpOptions { header, numbers };
-            let (database, rows) = (&source.database, &source.rows);
-            let zone = session.zone.clone();
-            match output {
-                Some(output) => {
-                    let write = |file: &mut File| xml::dump(database, rows, &zone, &options, file);
-                    write_file(&path(output), write).map_err(|error| {
-                        Failure::new(format!("writing '{}': {}", shown(output), reason(&error)))
-                    })
-                }
-                None => session
-                    .write_with(|mut out| xml::dump(database, rows, &zone, &options, &mut out)),
+    with_source(session, file, machine(words)?, |session, source| {
+        let numbers = numbers(words, source)?;
+        let options = DumpOptions { header, numbers };
+        let (database, rows) = (&source.database, &source.rows);
+        let zone = session.zone.clone();
+        match output {
+            Some(output) => {
+                let write = |file: &mut File| xml::dump(database, rows, &zone, &options, file);
+                write_file(&path(output), write).map_err(|error| {
+                    Failure::new(format!("writing '{}': {}", shown(output), reason(&error)))
+                })
             }
-        },
-    )
+            None => {
+                session.write_with(|mut out| xml::dump(database, rows, &zone, &options, &mut out))
+            }
+        }
+    })
 }
 
 /// The digits that are asked for.

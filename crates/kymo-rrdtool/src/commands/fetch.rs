@@ -6,7 +6,7 @@ use kymo_rrd::{Form, Source, Value};
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
-use super::{MACHINE, WAIT, locking, machine};
+use super::{LOCKING, MACHINE, WAIT, machine};
 use crate::daemon::DaemonRows;
 use crate::graph::backwards;
 use crate::open::with_source;
@@ -55,6 +55,7 @@ pub(super) const COMMAND: Command = Command {
             "How rows are written; text unless told otherwise.",
         ),
         WAIT,
+        LOCKING,
         MACHINE,
     ],
     examples: &[
@@ -128,40 +129,34 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         end,
         step,
     };
-    with_source(
-        session,
-        file,
-        machine(words)?,
-        locking(words),
-        |session, source| {
-            let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
-                Failure::new("the RRD does not contain an RRA matching the chosen CF")
-            })?;
-            let most = source.database.archives[fetched.archive]
-                .rows
-                .max(MOST_ROWS);
-            let found = fetched.count();
-            if found > most {
-                let message = format!("found {found} rows, expected at most {most}");
-                return Err(Failure::new(message));
-            }
-            let names = source.database.sources.iter();
-            let head = Head {
-                function,
-                start: fetched.start,
-                end: fetched.end,
-                step: fetched.step,
-                names: names.map(|source| source.name.as_bytes()).collect(),
-            };
-            let unknown = unknown(source);
-            let rows = fetched.iter().map(|(time, row)| {
-                // Its own NaN, and not the one that stands for all: its sign is shown.
-                let bits = move |source| row.and_then(|row| row.bits(source)).unwrap_or(unknown);
-                (time, bits)
-            });
-            Output::new(session).table(format, &head, rows)
-        },
-    )
+    with_source(session, file, machine(words)?, |session, source| {
+        let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
+            Failure::new("the RRD does not contain an RRA matching the chosen CF")
+        })?;
+        let most = source.database.archives[fetched.archive]
+            .rows
+            .max(MOST_ROWS);
+        let found = fetched.count();
+        if found > most {
+            let message = format!("found {found} rows, expected at most {most}");
+            return Err(Failure::new(message));
+        }
+        let names = source.database.sources.iter();
+        let head = Head {
+            function,
+            start: fetched.start,
+            end: fetched.end,
+            step: fetched.step,
+            names: names.map(|source| source.name.as_bytes()).collect(),
+        };
+        let unknown = unknown(source);
+        let rows = fetched.iter().map(|(time, row)| {
+            // Its own NaN, and not the one that stands for all: its sign is shown.
+            let bits = move |source| row.and_then(|row| row.bits(source)).unwrap_or(unknown);
+            (time, bits)
+        });
+        Output::new(session).table(format, &head, rows)
+    })
 }
 
 /// Writes the rows that a daemon has told.

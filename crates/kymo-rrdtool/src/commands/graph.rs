@@ -3,7 +3,7 @@
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
-use super::{DAEMON, MACHINE, WAIT, locking, machine};
+use super::{DAEMON, LOCKING, MACHINE, WAIT, machine};
 use crate::graph::options::{GraphOptions, ImageFormat};
 use crate::graph::picture::Graph;
 use crate::graph::{Bounds, Request};
@@ -325,6 +325,7 @@ const OPTIONS: &[Opt] = &[
     ),
     Opt::flag(None, "utc", "Show times in UTC"),
     WAIT,
+    LOCKING,
     MACHINE,
 ];
 
@@ -350,7 +351,6 @@ fn run(session: &mut Session<'_>, words: &Words<'_>, verbose: bool) -> Result<()
     let daemon = daemon::address(session, words);
     let request = Request {
         machine: machine(words)?,
-        locking: locking(words),
         daemon: daemon.as_deref(),
         missing_is_unknown: options.missing_is_unknown,
     };

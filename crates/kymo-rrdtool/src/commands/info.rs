@@ -2,7 +2,7 @@
 
 use kymo_text::Line;
 
-use super::{DAEMON, MACHINE, WAIT, locking, machine, only};
+use super::{DAEMON, LOCKING, MACHINE, WAIT, machine, only};
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::{Failure, Session, daemon};
@@ -20,6 +20,7 @@ pub(super) const COMMAND: Command = Command {
             "Let the daemon tell what it knows, without writing before.",
         ),
         WAIT,
+        LOCKING,
         MACHINE,
     ],
     examples: &["info load.rrd"],
@@ -39,18 +40,12 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         })?;
         return session.write(out.as_bytes());
     }
-    with_source(
-        session,
-        file,
-        machine(words)?,
-        locking(words),
-        |session, source| {
-            let header_size = source.rows.grid(0).map_or(0, |grid| grid.offset);
-            let mut out = Line::new();
-            kymo_rrd::text::info::info(&source.database, file, header_size, &mut out);
-            session.write(out.as_bytes())
-        },
-    )
+    with_source(session, file, machine(words)?, |session, source| {
+        let header_size = source.rows.grid(0).map_or(0, |grid| grid.offset);
+        let mut out = Line::new();
+        kymo_rrd::text::info::info(&source.database, file, header_size, &mut out);
+        session.write(out.as_bytes())
+    })
 }
 
 /// Appends what a daemon tells: a key, the number of a type, and a value. That of texts is 2.

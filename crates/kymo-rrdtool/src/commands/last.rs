@@ -2,7 +2,7 @@
 
 use kymo_text::Line;
 
-use super::{DAEMON, MACHINE, WAIT, locking, machine, only};
+use super::{DAEMON, LOCKING, MACHINE, WAIT, machine, only};
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::{Failure, Session, daemon};
@@ -21,6 +21,7 @@ pub(super) const FIRST: Command = Command {
         ),
         DAEMON,
         WAIT,
+        LOCKING,
         MACHINE,
     ],
     examples: &["first load.rrd --rraindex 2"],
@@ -32,7 +33,7 @@ pub(super) const LAST: Command = Command {
     about: "Print the time of the last update",
     details: "",
     operands: "FILE",
-    options: &[DAEMON, WAIT, MACHINE],
+    options: &[DAEMON, WAIT, LOCKING, MACHINE],
     examples: &["last load.rrd"],
     run: |session, words| or_minus_one(session, words, last),
 };
@@ -42,23 +43,31 @@ pub(super) const LASTUPDATE: Command = Command {
     about: "Print the time and the readings of the last update",
     details: "",
     operands: "FILE",
-    options: &[DAEMON, WAIT, MACHINE],
+    options: &[DAEMON, WAIT, LOCKING, MACHINE],
     examples: &["lastupdate load.rrd"],
     run: lastupdate,
 };
 
-/// Prints a time, or -1 where there is none.
+/// A time, and why it is not the daemon's, which was asked for and does not answer.
+type Answer = (i64, Option<Failure>);
+
+/// Prints a time, or -1 if there is none. If the daemon does not answer, the time is the file's, and
+/// the command fails all the same, as with rrdtool.
 fn or_minus_one(
     session: &mut Session<'_>,
     words: &Words<'_>,
-    time: fn(&mut Session<'_>, &Words<'_>) -> Result<i64, Failure>,
+    time: fn(&mut Session<'_>, &Words<'_>) -> Result<Answer, Failure>,
 ) -> Result<(), Failure> {
-    let time = time(session, words);
-    session.write(format!("{}\n", time.as_ref().unwrap_or(&-1)))?;
-    time.map(|_| ())
+    let answer = time(session, words);
+    let shown = answer.as_ref().map_or(-1, |(time, _)| *time);
+    session.write(format!("{shown}\n"))?;
+    match answer? {
+        (_, Some(failure)) => Err(failure),
+        (_, None) => Ok(()),
+    }
 }
 
-fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
+fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure> {
     let usage = "first [--rraindex number] [--daemon|-d <addr>] <file>";
     let Some(&file) = words.operands.first() else {
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));
@@ -68,62 +77,59 @@ fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
         .ok()
         .and_then(|text| text.parse().ok());
     let index: usize = index.ok_or_else(|| Failure::new("invalid rraindex number"))?;
-    if let Some(client) = daemon::connect(session, words)? {
-        return client.number(&[b"first", &client.path(file)?, index.to_string().as_bytes()]);
-    }
-    with_source(
-        session,
-        file,
-        machine(words)?,
-        locking(words),
-        |_, source| {
-            let database = &source.database;
-            match database.archives.get(index) {
-                Some(_) => database.row_time(index, 0),
-                None => None,
-            }
-            .ok_or_else(|| Failure::new("invalid rraindex number"))
-        },
-    )
+    let silent = match daemon::connect(session, words) {
+        Ok(Some(client)) => {
+            let path = client.path(file)?;
+            let time = client.number(&[b"first", &path, index.to_string().as_bytes()])?;
+            return Ok((time, None));
+        }
+        Ok(None) => None,
+        Err(failure) => Some(failure),
+    };
+    let time = with_source(session, file, machine(words)?, |_, source| {
+        let database = &source.database;
+        match database.archives.get(index) {
+            Some(_) => database.row_time(index, 0),
+            None => None,
+        }
+        .ok_or_else(|| Failure::new("invalid rraindex number"))
+    })?;
+    Ok((time, silent))
 }
 
-fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<i64, Failure> {
+fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure> {
     let file = only(words, "last [--daemon|-d <addr>] <file>")?;
-    if let Some(client) = daemon::connect(session, words)? {
-        return client.number(&[b"last", &client.path(file)?]);
-    }
-    with_source(
-        session,
-        file,
-        machine(words)?,
-        locking(words),
-        |_, source| Ok(source.database.state.last_update.seconds()),
-    )
+    let silent = match daemon::connect(session, words) {
+        Ok(Some(client)) => {
+            let path = client.path(file)?;
+            return Ok((client.number(&[b"last", &path])?, None));
+        }
+        Ok(None) => None,
+        Err(failure) => Some(failure),
+    };
+    let time = with_source(session, file, machine(words)?, |_, source| {
+        Ok(source.database.state.last_update.seconds())
+    })?;
+    Ok((time, silent))
 }
 
 fn lastupdate(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let file = only(words, "lastupdate [--daemon|-d <addr>] <file>")?;
     daemon::flush(session, words, file)?;
-    with_source(
-        session,
-        file,
-        machine(words)?,
-        locking(words),
-        |session, source| {
-            let database = &source.database;
-            let mut out = Line::new();
-            for source in &database.sources {
-                out.push_byte(b' ');
-                out.push(source.name.as_bytes());
-            }
-            let seconds = database.state.last_update.seconds();
-            out.push(format!("\n\n{seconds:>10}:").as_bytes());
-            for source in &database.state.sources {
-                out.push_byte(b' ');
-                out.push(source.last_reading.as_bytes());
-            }
-            out.push_byte(b'\n');
-            session.write(out.as_bytes())
-        },
-    )
+    with_source(session, file, machine(words)?, |session, source| {
+        let database = &source.database;
+        let mut out = Line::new();
+        for source in &database.sources {
+            out.push_byte(b' ');
+            out.push(source.name.as_bytes());
+        }
+        let seconds = database.state.last_update.seconds();
+        out.push(format!("\n\n{seconds:>10}:").as_bytes());
+        for source in &database.state.sources {
+            out.push_byte(b' ');
+            out.push(source.last_reading.as_bytes());
+        }
+        out.push_byte(b'\n');
+        session.write(out.as_bytes())
+    })
 }

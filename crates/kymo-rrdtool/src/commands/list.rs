@@ -14,8 +14,8 @@ use crate::{Failure, Session, daemon};
 pub(super) const COMMAND: Command = Command {
     name: "list",
     about: "List the databases and directories in a directory",
-    details: "Files whose names end in .rrd, sorted by name, each on a line.",
-    operands: "DIRECTORY",
+    details: "Files whose names end in .rrd, sorted by name, each on a line. Of a file, its name.",
+    operands: "DIRECTORY|FILE.rrd",
     options: &[
         Opt::flag(
             Some('r'),
@@ -61,7 +61,11 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             above: Vec::new(),
             out: &mut out,
         };
-        listing.add(&path(directory), b"")?;
+        let there = path(directory);
+        match there.is_file() {
+            true => listing.add_file(&there),
+            false => listing.add(&there, b"")?,
+        }
     }
     session.write(out)
 }
@@ -75,6 +79,15 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
+    /// Appends the name of a single file if it is one of a database, as rrdtool does.
+    fn add_file(&mut self, file: &Path) {
+        let name = file.file_name().map(|name| name.as_encoded_bytes());
+        if let Some(name) = name.filter(|name| name.ends_with(b".rrd")) {
+            self.out.extend_from_slice(name);
+            self.out.push(b'\n');
+        }
+    }
+
     /// Appends what is in a directory, each name behind a prefix.
     fn add(&mut self, directory: &Path, prefix: &[u8]) -> Result<(), Failure> {
         let told = |error: io::Error| {

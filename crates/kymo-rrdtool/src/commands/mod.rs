@@ -71,7 +71,12 @@ pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Fail
             return Some(told.and(Err(failure)));
         }
     };
-    let done = (command.run)(session, &words);
+    let usual = session.locking;
+    let done = told_locking(&words).and_then(|told| {
+        session.locking = told.unwrap_or(usual);
+        (command.run)(session, &words)
+    });
+    session.locking = usual;
     session.operands = emptied(words.operands);
     Some(done)
 }
@@ -109,11 +114,37 @@ const WAIT: Opt = Opt::flag(
     "Wait while another program writes the file, and do not fail.",
 );
 
-/// What is done about programs that write the file.
-fn locking(words: &Words<'_>) -> Locking {
-    match words.has("wait") {
-        true => Locking::Wait,
-        false => Locking::Try,
+/// What a command does about programs that write the file.
+const LOCKING: Opt = Opt::with(
+    None,
+    "locking",
+    "none|try|block",
+    "Do not lock the file, fail if another program writes it, or wait for that program \
+     [default: RRD_LOCKING, or else try].",
+);
+
+/// The locking of a name that `--locking` and `RRD_LOCKING` take.
+///
+/// # Errors
+///
+/// A name that is not one of these.
+pub fn locking_named(name: &[u8]) -> Result<Locking, Failure> {
+    match name {
+        b"none" => Ok(Locking::None),
+        b"try" => Ok(Locking::Try),
+        b"block" => Ok(Locking::Wait),
+        name => Err(Failure::new(format!(
+            "unknown locking mode '{}': expected none, try or block",
+            shown(name)
+        ))),
+    }
+}
+
+/// What a command line says about locking, with either option; the last `--locking` counts.
+fn told_locking(words: &Words<'_>) -> Result<Option<Locking>, Failure> {
+    match words.value("locking") {
+        Some(name) => locking_named(name).map(Some),
+        None => Ok(words.has("wait").then_some(Locking::Wait)),
     }
 }
 

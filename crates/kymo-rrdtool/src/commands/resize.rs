@@ -2,7 +2,7 @@
 
 use kymo_rrd::engine::modify::{Resize, resize};
 
-use super::{MACHINE, WAIT, locking, machine};
+use super::{LOCKING, MACHINE, WAIT, machine};
 use crate::make::{self, Existing};
 use crate::open::with_source;
 use crate::options::{Command, Words};
@@ -15,7 +15,7 @@ pub(super) const COMMAND: Command = Command {
     details: "The rows that come are unknown, those that go are the oldest. The copy is written to the \
         working directory; the database stays as it is.",
     operands: "FILE.rrd ARCHIVE GROW|SHRINK ROWS",
-    options: &[WAIT, MACHINE],
+    options: &[WAIT, LOCKING, MACHINE],
     examples: &["resize load.rrd 0 GROW 288 && mv resize.rrd load.rrd"],
     run,
 };
@@ -38,24 +38,18 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let how = how(number(rows, "Please grow or shrink with at least 1 row")?);
     let archive = number(archive, "no such RRA in this RRD")?;
     let archive = usize::try_from(archive).unwrap_or(usize::MAX);
-    with_source(
-        session,
-        file,
-        machine(words)?,
-        locking(words),
-        |session, source| {
-            let changed = resize(&source.database, &source.rows, archive, how);
-            let changed = changed.map_err(|error| Failure::new(error.to_string()))?;
-            let copy = changed.source(source.form.clone(), source.records.clone());
-            make::write(
-                session,
-                COPY,
-                &copy,
-                make::form_of(source)?,
-                Existing::Replaced,
-            )
-        },
-    )
+    with_source(session, file, machine(words)?, |session, source| {
+        let changed = resize(&source.database, &source.rows, archive, how);
+        let changed = changed.map_err(|error| Failure::new(error.to_string()))?;
+        let copy = changed.source(source.form.clone(), source.records.clone());
+        make::write(
+            session,
+            COPY,
+            &copy,
+            make::form_of(source)?,
+            Existing::Replaced,
+        )
+    })
 }
 
 /// A number that is not negative.

@@ -11,7 +11,7 @@ use kymo_rrd::file::native::Patch;
 use kymo_rrd::model::Reading;
 use kymo_rrd::{Source, Value, text::numbers};
 
-use super::{MACHINE, WAIT, locking, machine};
+use super::{LOCKING, MACHINE, WAIT, machine};
 use crate::failure::reason;
 use crate::make::{self, Existing};
 use crate::options::{Command, Opt, Words};
@@ -61,13 +61,13 @@ pub(super) const COMMAND: Command = Command {
             Some('p'),
             "deltapos",
             "NUMBER",
-            "Deviations above the prediction that are no failure.",
+            "Deviations above the prediction that are not a failure, 0.1 or more.",
         ),
         Opt::with(
             Some('n'),
             "deltaneg",
             "NUMBER",
-            "Deviations below the prediction that are no failure.",
+            "Deviations below the prediction that are not a failure, 0.1 or more.",
         ),
         Opt::with(
             Some('f'),
@@ -136,6 +136,7 @@ pub(super) const COMMAND: Command = Command {
             "Have the daemon at this address write what it holds of the file before, and forget the file.",
         ),
         WAIT,
+        LOCKING,
         MACHINE,
     ],
     examples: &[
@@ -151,7 +152,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     };
     daemon::flush(session, words, file)?;
 
-    let locking = locking(words);
+    let locking = session.locking;
     let there = path(file);
     let mut held = Shared::open_locked(&there, locking).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
@@ -321,15 +322,15 @@ fn rate<'a>(
         return Ok((name, Value::UNKNOWN));
     }
     match numbers::whole(text.as_bytes()) {
-        Ok(number) if !number.is_nan() => Ok((name, Value::from(number))),
+        Ok(number) if number.is_finite() => Ok((name, Value::from(number))),
         _ => Err(Failure::new(problem)),
     }
 }
 
-/// A number above 0.
+/// A number of 0.1 or more.
 fn delta(text: &str) -> Result<Value, Failure> {
     match numbers::whole(text.as_bytes()) {
-        Ok(number) if number > 0.0 => Ok(Value::from(number)),
+        Ok(number) if number >= 0.1 => Ok(Value::from(number)),
         Ok(_) => Err(Failure::new("Parameter specified is too small")),
         Err(_) => Err(Failure::new("Unable to parse parameter in set_deltaarg")),
     }

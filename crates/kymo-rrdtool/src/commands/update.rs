@@ -13,7 +13,7 @@ use kymo_rrd::{Database, Time};
 use kymo_text::Line;
 use memchr::memchr;
 
-use super::{MACHINE, WAIT, locking, machine};
+use super::{LOCKING, MACHINE, WAIT, machine};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::times::{self, Clock, TimeError};
@@ -59,7 +59,7 @@ pub(super) const UPDATE: Command = Command {
     about: "Store readings in a database",
     details: DETAILS,
     operands: OPERANDS,
-    options: &[TEMPLATE, SKIP, DAEMON, WAIT, DURABLE, MACHINE],
+    options: &[TEMPLATE, SKIP, DAEMON, WAIT, LOCKING, DURABLE, MACHINE],
     examples: &[
         "update load.rrd N:1.5",
         "update -t out:in net.rrd 1600000000:17:4 1600000300:U:5",
@@ -73,7 +73,7 @@ pub(super) const UPDATEV: Command = Command {
     about: "Store readings in a database, and print the rows that are written",
     details: DETAILS,
     operands: OPERANDS,
-    options: &[TEMPLATE, SKIP, WAIT, DURABLE, MACHINE],
+    options: &[TEMPLATE, SKIP, WAIT, LOCKING, DURABLE, MACHINE],
     examples: &["updatev load.rrd N:1.5"],
     run: updatev,
 };
@@ -141,7 +141,7 @@ fn take(
     rows: Option<&mut Line>,
 ) -> Result<(), Failure> {
     let machine = machine(words)?;
-    let locking = locking(words);
+    let locking = session.locking;
     let mut line = UpdateLine {
         file,
         template: words.value("template"),

@@ -1,7 +1,7 @@
 //! `xport`: a table of series from files and expressions.
 
 use super::span::{END, START, Span};
-use super::{DAEMON, MACHINE, WAIT, locking, machine};
+use super::{DAEMON, LOCKING, MACHINE, WAIT, machine};
 use crate::graph::elements::{Element, Kind};
 use crate::graph::table::Table;
 use crate::graph::{Bounds, Request, Script};
@@ -38,6 +38,7 @@ pub(super) const COMMAND: Command = Command {
         Opt::flag(Some('t'), "showtime", "Show the time of each row."),
         DAEMON,
         WAIT,
+        LOCKING,
         MACHINE,
     ],
     examples: &["xport -s -1d DEF:in=eth0.rrd:in:AVERAGE CDEF:bits=in,8,* XPORT:bits:\"bits in\""],
@@ -81,7 +82,6 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let daemon = daemon::address(session, words);
     let request = Request {
         machine: machine(words)?,
-        locking: locking(words),
         daemon: daemon.as_deref(),
         missing_is_unknown: false,
     };

@@ -53,7 +53,7 @@ impl Script {
         bounds: &Bounds,
         request: &Request<'_>,
     ) -> Result<Vec<Known>, Failure> {
-        let (machine, locking) = (request.machine, request.locking);
+        let machine = request.machine;
         self.flush(session, request.daemon)?;
         let mut files: Vec<&[u8]> = Vec::new();
         let mut places = HashMap::new();
@@ -66,9 +66,7 @@ impl Script {
             }
         }
         if request.missing_is_unknown {
-            files.retain(|file| {
-                with_sources(session, &[file], machine, locking, |_, _| Ok(())).is_ok()
-            });
+            files.retain(|file| with_sources(session, &[file], machine, |_, _| Ok(())).is_ok());
             places = files
                 .iter()
                 .enumerate()
@@ -76,7 +74,7 @@ impl Script {
                 .collect();
         }
         // All files are read before anything is computed.
-        let read = with_sources(session, &files, machine, locking, |_, sources| {
+        let read = with_sources(session, &files, machine, |_, sources| {
             let reads = self.actions.iter().filter_map(|action| match action {
                 Action::Read(read) => Some(read),
                 _ => None,

@@ -25,7 +25,6 @@ mod y_axis;
 
 pub(crate) use script::Script;
 
-use kymo_io::Locking;
 use kymo_machine::Machine;
 
 use crate::Failure;
@@ -40,7 +39,6 @@ pub(crate) fn backwards(start: i64, end: i64) -> Failure {
 pub(crate) struct Request<'a> {
     /// The machine that wrote the files, if it is specified.
     pub(crate) machine: Option<&'static Machine>,
-    pub(crate) locking: Locking,
     /// The daemon that writes what it holds before, unless a definition names another.
     pub(crate) daemon: Option<&'a str>,
     /// Files and data sources that are missing are unknown.

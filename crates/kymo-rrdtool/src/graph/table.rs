@@ -185,7 +185,10 @@ impl Table<'_> {
             line.push(b" ]");
             write_piece(&mut line, PIECE, out)?;
         }
-        line.push(b"\n  ]\n}\n");
+        line.push(match grid.rows().next() {
+            Some(_) => b"\n  ]\n}\n".as_slice(),
+            None => b"  ]\n}\n",
+        });
         write_piece(&mut line, 0, out)
     }
 

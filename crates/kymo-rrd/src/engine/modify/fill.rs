@@ -1,7 +1,7 @@
 //! Values for new archives from others, as rrdtool 1.7.2 takes them.
 //!
 //! A row is put together of data points; each is taken from the first archive that knows it, of those
-//! that cover all of the row. Files come in the order in which they are told; in each the archives of
+//! that cover all of the row, and what that one does not know of it from those behind. Files come in the order in which they are told; in each the archives of
 //! the same kind with as long rows, then those of AVERAGE, then others of the same kind, the shortest
 //! rows first.
 

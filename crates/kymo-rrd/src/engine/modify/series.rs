@@ -45,25 +45,37 @@ impl<'a> Series<'a> {
         begin >= self.begin && end <= self.end
     }
 
-    /// Adds what is known of a stretch of time, which the series covers. Tells whether there is
-    /// something.
-    fn add(&self, begin: i64, end: i64, known: &mut Known) -> bool {
-        let mut row = (begin - self.begin) / self.seconds;
-        let mut any = false;
-        loop {
-            // All of it is within the series, so nothing overflows.
+    /// Adds what is known of a stretch of time, which the series covers; gives `gap` each part of it that
+    /// is not, if anything else is. Tells whether there is something.
+    fn add(
+        &self,
+        begin: i64,
+        end: i64,
+        known: &mut Known,
+        mut gap: impl FnMut(&mut Known, i64, i64),
+    ) -> bool {
+        let first = (begin - self.begin) / self.seconds;
+        // All of it is within the series, so nothing overflows.
+        let parts = (first..).map(|row| {
             let row_begin = self.begin + row * self.seconds;
-            if row_begin >= end {
-                return any;
-            }
-            let overlap = end.min(row_begin + self.seconds) - begin.max(row_begin);
+            let row_end = row_begin + self.seconds;
+            (row, begin.max(row_begin), end.min(row_end))
+        });
+        let parts = parts.take_while(|(_, from, to)| from < to);
+        let value = |row: i64| {
             let value = self.rows.value(self.archive, row as u64, self.source);
-            if let Some(value) = value.and_then(Value::get) {
-                known.add(value, overlap);
-                any = true;
-            }
-            row += 1;
+            value.and_then(Value::get)
+        };
+        if parts.clone().all(|(row, ..)| value(row).is_none()) {
+            return false;
         }
+        for (row, from, to) in parts {
+            match value(row) {
+                Some(value) => known.add(value, to - from),
+                None => gap(known, from, to),
+            }
+        }
+        true
     }
 }
 
@@ -81,11 +93,14 @@ pub(super) struct Rule {
 
 impl Rule {
     /// What is known of a stretch of time by those series that cover all of it: of each data point in
-    /// it, what the first of them says that says anything.
+    /// it, what the first of them says that says anything, and for the parts of which that one says nothing,
+    /// as where it begins within the data point, what those behind it say.
     pub(super) fn stretch(&self, series: &[Series<'_>], begin: i64, end: i64) -> Option<f64> {
-        let mut series = series.iter().filter(|series| series.covers(begin, end));
-        let first = series.next()?;
-        let others: Vec<_> = series.collect();
+        let series = series.iter().filter(|series| series.covers(begin, end));
+        let series: Vec<_> = series.collect();
+        if series.is_empty() {
+            return None;
+        }
         let mut known = Known {
             rule: *self,
             steps: 0.0,
@@ -101,11 +116,7 @@ impl Rule {
         let mut point = begin;
         while point < end {
             let next = point.saturating_add(at_once).min(end);
-            if !first.add(point, next, &mut known) {
-                others
-                    .iter()
-                    .find(|series| series.add(point, next, &mut known));
-            }
+            fill(&series, (point, next), 0, &mut known);
             point = next;
         }
         if known.steps / (length as f64 / self.step as f64) <= self.xff {
@@ -114,6 +125,25 @@ impl Rule {
         match self.function {
             Consolidation::Average => known.value.map(|sum| sum / known.steps),
             _ => known.value,
+        }
+    }
+}
+
+/// Gaps in gaps of so many series are filled, more than databases have in earnest.
+const DEEPEST_GAP: u32 = 64;
+
+/// Adds what is known of a stretch of time by the first series that knows anything of it, and of the gaps
+/// that it leaves by those behind it; `depth` counts the gaps in which it is.
+fn fill(series: &[&Series<'_>], (begin, end): (i64, i64), depth: u32, known: &mut Known) {
+    if depth > DEEPEST_GAP {
+        return;
+    }
+    let mut behind = series;
+    while let [first, others @ ..] = behind {
+        behind = others;
+        let gap = |known: &mut Known, from, to| fill(others, (from, to), depth + 1, known);
+        if first.add(begin, end, known, gap) {
+            return;
         }
     }
 }
