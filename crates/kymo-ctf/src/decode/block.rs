@@ -6,6 +6,7 @@ use kymo_model::{
 use kymo_time::Timestamp;
 
 use super::cursor::{PacketCursor, PacketEvent, UNKNOWN};
+use super::end::Extent;
 
 impl PacketCursor<'_> {
     /// What [`walk_block`](kymo_model::Cursor::walk_block) does, which is ended by a fault, and by the end of the
@@ -20,12 +21,27 @@ impl PacketCursor<'_> {
         block.bases.clear();
         let converter = self.stream.clock.as_ref().map(|clock| clock.converter());
         let (begin_time, end_time) = query.window;
+        let content = Extent {
+            bytes: self
+                .data
+                .bytes()
+                .get(..self.whole_bytes)
+                .unwrap_or_default(),
+            bits: self.end,
+        };
+        let fast_header = self.stream.fast_header.as_ref();
         while block.bases.len() < most {
             block.at = None;
             if self.next.get() == UNKNOWN
                 && let Some(event) = self.current
             {
-                self.find_end(event)?;
+                match event.find_end(content, &self.slots, self.fields) {
+                    Some((end, _)) => {
+                        self.next.set(end);
+                        self.next_order.set(self.fields_order);
+                    }
+                    None => self.visit(&event.short, &mut Nothing)?,
+                }
             }
             let begin = self.next.get();
             if begin >= self.events_end {
@@ -34,7 +50,11 @@ impl PacketCursor<'_> {
             if begin == self.begin {
                 return Err(Fault::new(FaultCode::EmptyEvent, begin, self.number - 1));
             }
-            let (header, order) = self.header(begin, self.next_order.get(), self.clock)?;
+            let fast = fast_header.and_then(|fast| fast.read(content.bytes, begin, self.clock));
+            let (header, order) = match fast {
+                Some(header) => (header, None),
+                None => self.slow_header(begin, self.next_order.get(), self.clock)?,
+            };
             let id = header.event_class;
             let position = self.stream.by_id.get(id);
             let Some(event) = position.and_then(|position| self.stream.events.get(position)) else {
@@ -88,7 +108,12 @@ impl PacketCursor<'_> {
                         return Err(fault);
                     }
                 }
-            } else if interest.is_decoded && !self.find_end_fast(event) {
+            } else if interest.is_decoded {
+                if let Some((end, _)) = event.find_end(content, &self.slots, header.end) {
+                    self.next.set(end);
+                    self.next_order.set(order);
+                    continue;
+                }
                 block.at = Some((number, class));
                 let event = PacketEvent {
                     cursor: self,

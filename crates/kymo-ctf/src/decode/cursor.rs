@@ -33,7 +33,7 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 /// The bytes of a packet as far as there are any. Both kinds have the same form in memory, so that
 /// nobody has to ask which one it is.
 #[derive(Debug)]
-enum Data<'a> {
+pub(super) enum Data<'a> {
     OfFile(&'a [u8]),
     /// What was made of a secured packet.
     Opened(Box<[u8]>),
@@ -41,7 +41,7 @@ enum Data<'a> {
 
 impl Data<'_> {
     #[inline(always)]
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::OfFile(data) => data,
             Self::Opened(data) => data,
@@ -54,14 +54,14 @@ impl Data<'_> {
 pub struct PacketCursor<'a> {
     decoder: &'a Decoder,
     pub(super) stream: &'a StreamDecoder,
-    data: Data<'a>,
+    pub(super) data: Data<'a>,
     /// Whole bytes of the content, and its bits: it is not beyond the data.
-    whole_bytes: usize,
-    end: u64,
+    pub(super) whole_bytes: usize,
+    pub(super) end: u64,
     /// From where on no event begins. The packet says where its content ends, which may be beyond the
     /// data; where it counts in bytes, the last one may have bits to spare.
     pub(super) events_end: u64,
-    slots: Vec<Cell<u64>>,
+    pub(super) slots: Vec<Cell<u64>>,
     pub(super) clock: Ticks,
     /// Number of the next event.
     pub(super) number: u64,
@@ -164,7 +164,11 @@ impl<'a> PacketCursor<'a> {
 
     /// Runs a program over the fields of the event lent last.
     #[inline]
-    fn visit<V: Visitor>(&self, program: &Program, visitor: &mut V) -> Result<(), Fault> {
+    pub(super) fn visit<V: Visitor>(
+        &self,
+        program: &Program,
+        visitor: &mut V,
+    ) -> Result<(), Fault> {
         let (mut at, mut ops) = (self.fields, &program.ops[..]);
         if !V::POSITIONS && program.lead.ops > 0 {
             let bytes = self.content().bytes;
@@ -195,24 +199,15 @@ impl<'a> PacketCursor<'a> {
             bytes: self.content().bytes,
             bits: self.end,
         };
-        let (end, values) = event
-            .end
-            .as_ref()?
-            .find(content, &self.slots, self.fields)?;
+        let (end, values) = event.find_end(content, &self.slots, self.fields)?;
         self.next.set(end);
         self.next_order.set(self.fields_order);
         Some(values)
     }
 
-    /// Whether it was found where the event lent last ends, without a program.
-    #[inline]
-    pub(super) fn find_end_fast(&self, event: &EventDecoder) -> bool {
-        self.end(event).is_some()
-    }
-
     /// Finds where the event lent last ends.
     #[inline]
-    pub(super) fn find_end(&self, event: &EventDecoder) -> Result<(), Fault> {
+    fn find_end(&self, event: &EventDecoder) -> Result<(), Fault> {
         match self.end(event) {
             Some(_) => Ok(()),
             None => self.visit(&event.short, &mut Nothing),
@@ -221,7 +216,7 @@ impl<'a> PacketCursor<'a> {
 
     /// Class and time of the event that begins at a bit.
     #[inline]
-    pub(super) fn header(
+    fn header(
         &self,
         at: u64,
         order: Option<ByteOrder>,
@@ -232,6 +227,16 @@ impl<'a> PacketCursor<'a> {
         {
             return Ok((header, None));
         }
+        self.slow_header(at, order, clock)
+    }
+
+    /// The same by the program.
+    pub(super) fn slow_header(
+        &self,
+        at: u64,
+        order: Option<ByteOrder>,
+        clock: Ticks,
+    ) -> Result<(Header, Option<ByteOrder>), Fault> {
         let mut run = self.run(at, order);
         run.clock = clock;
         run.run(&self.stream.short_header, &mut Nothing)?;

@@ -370,6 +370,20 @@ fn event_align(stream: &StreamClass) -> u32 {
     }
 }
 
+impl EventDecoder {
+    /// Where an event ends whose fields begin at a bit, and the number of its values; `None` if that takes a program,
+    /// or is beyond the content.
+    #[inline]
+    fn find_end(
+        &self,
+        content: end::Extent<'_>,
+        slots: &[Cell<u64>],
+        at: u64,
+    ) -> Option<(u64, u64)> {
+        self.end.as_ref()?.find(content, slots, at)
+    }
+}
+
 impl StreamDecoder {
     fn new(
         trace: &TraceClass,
