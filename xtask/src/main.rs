@@ -33,9 +33,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|tracing|perfetto|rrd|engine|commands|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
+  interop [--only ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
           [--databases DIR]
-          [--rounds N] [--seed N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
+          [--rounds N] [--seed N] [--graphs N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
       Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
       databases that it makes now and on those of other machines, converted to this one; its
@@ -49,6 +49,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       --databases DIR  where the databases of other machines are (../shared/data/rrd)
       --rounds N    databases to make up (500)
       --seed N      makes others up (1)
+      --graphs N    random command lines of graphs (2000), with --only graphs
       --scenarios N scenarios of command lines of each kind (40)
       --kind KIND   only scenarios of this kind
       --kills N     how often a program is killed while it updates (20)

@@ -14,7 +14,7 @@ const MAX_GLYPH: f64 = 4096.0;
 /// The logical box of a text in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extents {
-    /// Width: the advances of the widest line, rounded to a pixel.
+    /// Width: the advances of the widest line, rounded up to a pixel.
     pub width: f64,
     /// Height of all lines.
     pub height: f64,
@@ -160,7 +160,8 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
         }
     }
     laid.end_line(fonts, text, line, x);
-    laid.extents.width = laid.extents.width.round();
+    // Parts of a pixel count as one, but not those that are left of a division.
+    laid.extents.width = (laid.extents.width - 1e-6).ceil().max(0.0);
     laid
 }
 

@@ -198,6 +198,86 @@ fn onwards(first: Fixed, from: Fixed, to: Fixed) -> bool {
     ax * by == ay * bx && ax * bx + ay * by >= 0
 }
 
+/// The left, top, right and bottom of something, in pixels.
+type Bounds = [f64; 4];
+
+/// The bounds of a path, rounded to 256ths; from infinity to negative infinity if it has no points.
+fn bounds(path: &Path, zoom: f64) -> Bounds {
+    let mut bounds = [
+        f64::INFINITY,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NEG_INFINITY,
+    ];
+    let mut add = |point: &Point| {
+        let [x, y] = [point.x, point.y].map(|value| f64::from(fixed(value * zoom)) / 256.0);
+        bounds = [
+            bounds[0].min(x),
+            bounds[1].min(y),
+            bounds[2].max(x),
+            bounds[3].max(y),
+        ];
+    };
+    for segment in &path.segments {
+        match segment {
+            Segment::Move(point) | Segment::Line(point) => add(point),
+            Segment::Curve(first, second, end) => {
+                [first, second, end].into_iter().for_each(&mut add)
+            }
+            Segment::Close => {}
+        }
+    }
+    bounds
+}
+
+/// What is inside of both.
+fn overlap(a: Bounds, b: Bounds) -> Bounds {
+    [
+        a[0].max(b[0]),
+        a[1].max(b[1]),
+        a[2].min(b[2]),
+        a[3].min(b[3]),
+    ]
+}
+
+/// Whether an area shows anything inside of a rectangle. As cairo does, nothing else is written.
+fn is_filled(path: &Path, paint: &Paint, zoom: f64, inside: Bounds) -> bool {
+    let [left, top, right, bottom] = overlap(bounds(path, zoom), inside);
+    let is_clear = matches!(paint, Paint::Solid(colour) if colour.alpha <= 0.0);
+    !is_clear && left < right && top < bottom
+}
+
+/// Whether all lines of a path are horizontal or vertical.
+fn is_rectilinear(path: &Path) -> bool {
+    let mut here: Option<Point> = None;
+    path.segments.iter().all(|segment| {
+        let to = match segment {
+            Segment::Move(to) | Segment::Line(to) => *to,
+            Segment::Curve(..) => return false,
+            Segment::Close => return true,
+        };
+        let from = here
+            .replace(to)
+            .filter(|_| matches!(segment, Segment::Line(_)));
+        from.is_none_or(|from| from.x == to.x || from.y == to.y)
+    })
+}
+
+/// Whether a line shows anything inside of a rectangle.
+fn is_stroked(path: &Path, style: &Stroke, zoom: f64, inside: Bounds) -> bool {
+    let half = style.width * zoom / 2.0;
+    let reach = match style.join {
+        Join::Miter if !is_rectilinear(path) => half * MITER_LIMIT,
+        _ => half,
+    };
+    let [left, top, right, bottom] = bounds(path, zoom);
+    let [left, top, right, bottom] = overlap(
+        [left - reach, top - reach, right + reach, bottom + reach],
+        inside,
+    );
+    left < right && top < bottom
+}
+
 impl<'a> Svg<'a> {
     fn new(fonts: &'a Fonts, options: &'a RenderOptions) -> Svg<'a> {
         Svg {
@@ -215,15 +295,26 @@ impl<'a> Svg<'a> {
     // Writing to a string does not fail.
     fn items(&mut self, items: &[Item], size: (f64, f64)) {
         let zoom = self.options.zoom;
-        let mut open = 0;
+        let page = [0.0, 0.0, size.0, size.1];
+        // What is inside of each open clip.
+        let mut clips = Vec::new();
         for item in items {
+            let inside = clips.last().copied().unwrap_or(page);
             match item {
-                Item::Fill { path, paint } => self.fill(path, paint, zoom, Some(size)),
+                Item::Fill { path, paint } => {
+                    if is_filled(path, paint, zoom, inside) {
+                        self.fill(path, paint, zoom, Some(size));
+                    }
+                }
                 Item::Stroke {
                     path,
                     colour,
                     style,
-                } => self.stroke(path, *colour, style),
+                } => {
+                    if colour.alpha > 0.0 && is_stroked(path, style, zoom, inside) {
+                        self.stroke(path, *colour, style);
+                    }
+                }
                 Item::Text(text) => {
                     let (runs, rotation) = layout::place(self.fonts, text, zoom);
                     for run in runs {
@@ -232,7 +323,7 @@ impl<'a> Svg<'a> {
                 }
                 Item::Clip(path) => {
                     self.clips += 1;
-                    open += 1;
+                    clips.push(overlap(bounds(path, zoom), inside));
                     let (number, steps) = (self.clips, Steps(path, zoom));
                     let _ = write!(
                         self.definitions,
@@ -244,14 +335,13 @@ impl<'a> Svg<'a> {
                     );
                 }
                 Item::Unclip => {
-                    if open > 0 {
-                        open -= 1;
+                    if clips.pop().is_some() {
                         self.body.push_str("</g>\n");
                     }
                 }
             }
         }
-        self.body.push_str(&"</g>\n".repeat(open));
+        self.body.push_str(&"</g>\n".repeat(clips.len()));
     }
 
     fn fill(&mut self, path: &Path, paint: &Paint, zoom: f64, whole: Option<(f64, f64)>) {

@@ -254,3 +254,58 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn themes_and_palettes_set_what_no_colour_sets() {
+    let directory = tempfile::tempdir().unwrap();
+    database(&directory);
+    let svg = |more: &[&str]| {
+        let begin = ["graph", "OUT", DEF, "-a", "SVG", "AREA:a", "LINE:a"];
+        text(&directory, &[&begin, more].concat());
+        std::fs::read_to_string(directory.path().join("out")).unwrap()
+    };
+    let plain = svg(&[]);
+    assert_eq!(svg(&["--theme", "light"]), plain);
+    let dark_canvas = "rgb(8.627451%,9.019608%,9.803922%)";
+    assert!(!plain.contains(dark_canvas));
+    assert!(svg(&["--theme", "dark"]).contains(dark_canvas));
+    // Colours that are set by name are kept, wherever they are.
+    assert!(!svg(&["--color", "CANVAS#ffffff", "--theme", "dark"]).contains(dark_canvas));
+    // The first two colours, in turn.
+    let coloured = svg(&["--palette", "okabe-ito"]);
+    for colour in [
+        "rgb(0%,44.705882%,69.803922%)",
+        "rgb(90.196078%,62.352941%,0%)",
+    ] {
+        assert!(
+            !plain.contains(colour) && coloured.contains(colour),
+            "{colour}"
+        );
+    }
+    assert!(!plain.contains("<text"));
+    assert!(svg(&["--svg-text", "-t", "Load"]).contains(">Load</text>"));
+    let failed = ran(
+        &directory,
+        &["graph", "OUT", DEF, "LINE:a", "--theme", "blue"],
+    );
+    assert_eq!(
+        failed.unwrap_err(),
+        "unknown theme 'blue' (known: light dark)"
+    );
+}
+
+/// As rrdtool 1.7.2 has them.
+#[test]
+fn sizes_depend_on_what_ends_the_line_and_on_units_length() {
+    let directory = tempfile::tempdir().unwrap();
+    database(&directory);
+    let size = |more: &[&str]| {
+        let begin = ["graph", "OUT", DEF, "LINE:a#ff0000:load\\r"];
+        text(&directory, &[&begin, more].concat())
+    };
+    assert_eq!(size(&[]), "481x155\n");
+    assert_eq!(size(&["TEXTALIGN:right", "SHIFT:a:300"]), "481x169\n");
+    assert_eq!(size(&["TEXTALIGN:left", "SHIFT:a:300"]), "481x155\n");
+    assert_eq!(size(&["-y", "none"]), "445x155\n");
+    assert_eq!(size(&["-y", "none", "-L", "3"]), "463x155\n");
+}

@@ -3,8 +3,8 @@
 //! The command lines are in `rrd/graph/cases.jsonl`. What `graphv` prints is compared byte for byte, SVG as a
 //! list of shapes with places to a hundredth of a pixel, PNG pixel by pixel.
 
-mod png;
-mod svg;
+pub(crate) mod png;
+pub(crate) mod svg;
 
 use std::io::Read as _;
 use std::path::Path;

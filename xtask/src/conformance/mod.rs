@@ -11,7 +11,7 @@ mod contents;
 mod dialects;
 mod elements;
 mod fields;
-mod graphs;
+pub(crate) mod graphs;
 mod logs;
 mod pairs;
 mod random;

@@ -5,6 +5,7 @@ mod collectd;
 mod commands;
 mod ctf;
 mod engine;
+mod graphs;
 mod perfetto;
 mod rrd;
 mod serve;
@@ -21,8 +22,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 9] = [
-    "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "serve", "collectd", "soak",
+const PARTS: [&str; 10] = [
+    "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve", "collectd",
+    "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -42,6 +44,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let events: u64 = args.value("--events")?.unwrap_or(20_000);
     let rounds: u64 = args.value("--rounds")?.unwrap_or(500);
     let seed: u64 = args.value("--seed")?.unwrap_or(1);
+    let graphs: u64 = args.value("--graphs")?.unwrap_or(2_000);
     let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
     let kymo = build_kymo(false)?;
@@ -66,6 +69,15 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("commands") {
         counts.add(commands::run(&commands)?);
+    }
+    // Some of the random command lines still differ, so they are compared only when they are asked for.
+    if only.as_deref() == Some("graphs") {
+        counts.add(graphs::run(&graphs::Options {
+            kymo: &kymo,
+            databases: &databases,
+            lines: graphs,
+            seed,
+        })?);
     }
     if wanted("serve") {
         counts.add(serve::run(&kymo)?);

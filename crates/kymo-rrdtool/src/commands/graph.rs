@@ -324,6 +324,23 @@ const OPTIONS: &[Opt] = &[
         "Print the table as JSON too, with graphv",
     ),
     Opt::flag(None, "utc", "Show times in UTC"),
+    Opt::with(
+        None,
+        "theme",
+        "light|dark",
+        "Colours of the parts that --color does not set [default: light]",
+    ),
+    Opt::with(
+        None,
+        "palette",
+        "okabe-ito|tol-bright|tol-muted",
+        "Draw LINE, AREA and STACK without a colour in colours that colour-blind readers can distinguish",
+    ),
+    Opt::flag(
+        None,
+        "svg-text",
+        "Write texts of SVG as text, not as outlines",
+    ),
     WAIT,
     LOCKING,
     MACHINE,

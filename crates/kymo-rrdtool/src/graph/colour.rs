@@ -23,6 +23,17 @@ impl Colour {
         }
     }
 
+    /// The colour `0xRRGGBBAA`.
+    const fn rgba(rgba: u32) -> Self {
+        let [red, green, blue, alpha] = rgba.to_be_bytes();
+        Self::new(
+            red as f64 / 255.0,
+            green as f64 / 255.0,
+            blue as f64 / 255.0,
+            alpha as f64 / 255.0,
+        )
+    }
+
     /// Reads 3, 4, 6 or 8 hexadecimal digits.
     ///
     /// # Errors
@@ -48,6 +59,64 @@ impl Colour {
         }
     }
 }
+
+/// The colours of the parts of a dark picture: background, canvas, two shades, minor and major grid, texts, arrows,
+/// axes, frames.
+pub(super) const DARK: [Colour; 10] = [
+    Colour::rgba(0x1e_1f_22_ff),
+    Colour::rgba(0x16_17_19_ff),
+    Colour::rgba(0x3a_3c_40_ff),
+    Colour::rgba(0x0c_0d_0e_ff),
+    Colour::rgba(0x8a_8f_98_80),
+    Colour::rgba(0xd0_7a_7a_a0),
+    Colour::rgba(0xe4_e6_ea_ff),
+    Colour::rgba(0xe0_70_70_ff),
+    Colour::rgba(0xb8_bc_c4_ff),
+    Colour::rgba(0xb8_bc_c4_ff),
+];
+
+/// Sets of colours that readers with any colour vision deficiency can distinguish: of Masataka Okabe and Kei Ito
+/// (2008), without black, and of Paul Tol (2021).
+pub(super) const PALETTES: [(&str, &[Colour]); 3] = [
+    (
+        "okabe-ito",
+        &[
+            Colour::rgba(0x00_72_b2_ff),
+            Colour::rgba(0xe6_9f_00_ff),
+            Colour::rgba(0x00_9e_73_ff),
+            Colour::rgba(0xd5_5e_00_ff),
+            Colour::rgba(0x56_b4_e9_ff),
+            Colour::rgba(0xcc_79_a7_ff),
+            Colour::rgba(0xf0_e4_42_ff),
+        ],
+    ),
+    (
+        "tol-bright",
+        &[
+            Colour::rgba(0x44_77_aa_ff),
+            Colour::rgba(0xee_66_77_ff),
+            Colour::rgba(0x22_88_33_ff),
+            Colour::rgba(0xcc_bb_44_ff),
+            Colour::rgba(0x66_cc_ee_ff),
+            Colour::rgba(0xaa_33_77_ff),
+            Colour::rgba(0xbb_bb_bb_ff),
+        ],
+    ),
+    (
+        "tol-muted",
+        &[
+            Colour::rgba(0x33_22_88_ff),
+            Colour::rgba(0x88_cc_ee_ff),
+            Colour::rgba(0x44_aa_99_ff),
+            Colour::rgba(0x11_77_33_ff),
+            Colour::rgba(0x99_99_33_ff),
+            Colour::rgba(0xdd_cc_77_ff),
+            Colour::rgba(0xcc_66_77_ff),
+            Colour::rgba(0x88_22_55_ff),
+            Colour::rgba(0xaa_44_99_ff),
+        ],
+    ),
+];
 
 #[cfg(test)]
 mod tests {

@@ -54,6 +54,8 @@ pub(super) fn picture(
         seconds: (graph.bounds.end - graph.bounds.start).max(1) as f64,
         transform: Transform::new(range, options.logarithmic, bottom, height),
         snaps: options.grid_fit && options.format == ImageFormat::Png,
+        fonts,
+        has_text: false,
         picture: Picture::new(side(layout.width), side(layout.height)),
     };
     drawing.background();
@@ -101,6 +103,9 @@ struct Drawing<'a> {
     transform: Transform,
     /// Whether lines are moved to whole pixels.
     snaps: bool,
+    fonts: &'a Fonts,
+    /// Whether the picture has a text already.
+    has_text: bool,
     picture: Picture,
 }
 
@@ -193,14 +198,34 @@ impl Drawing<'_> {
         if text.trim().is_empty() {
             return;
         }
-        self.picture.items.push(Item::Text(Text {
+        let mut text = Text {
             horizontal,
             vertical,
             angle,
             markup: self.options.markup,
             tabs: Some(self.metrics.tabs()),
             ..Text::new(text, x, y, self.metrics.font(kind), colour)
-        }));
+        };
+        if self.options.zoom != 1.0 && !self.has_text {
+            self.place_first(&mut text);
+        }
+        self.has_text = true;
+        self.picture.items.push(Item::Text(text));
+    }
+
+    /// Moves the first text of a zoomed picture to where rrdtool has it: it takes the zoom into account only when
+    /// it has drawn a text.
+    fn place_first(&self, text: &mut Text) {
+        let width = |zoom| self.fonts.measure(text, zoom).width;
+        let (plain, drawn) = (width(1.0), width(self.options.zoom));
+        let by = match text.horizontal {
+            H::Left => return,
+            H::Center => (drawn / 2.0).floor() - (plain / 2.0).floor(),
+            H::Right => drawn - plain,
+        };
+        let (sin, cos) = text.angle.to_radians().sin_cos();
+        text.origin.x += by * cos;
+        text.origin.y -= by * sin;
     }
 
     /// The x coordinate of a time.

@@ -204,6 +204,21 @@ fn line_width(text: &[u8]) -> Result<f64, Failure> {
 }
 
 impl Script {
+    /// Gives the lines and areas that have no colour those of a palette, in turn.
+    pub(super) fn colour(&mut self, palette: &[Colour]) {
+        let curves = self
+            .elements
+            .iter_mut()
+            .filter_map(|element| match &mut element.kind {
+                Kind::Line { curve, .. } | Kind::Area { curve, .. } => Some(curve),
+                _ => None,
+            });
+        let without = curves.filter(|curve| curve.colour.is_none());
+        for (curve, colour) in without.zip(palette.iter().cycle()) {
+            curve.colour = Some(*colour);
+        }
+    }
+
     /// Reads a word that draws or writes. `false` if it is not one.
     ///
     /// # Errors

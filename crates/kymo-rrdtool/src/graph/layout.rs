@@ -13,6 +13,9 @@ use crate::Failure;
 /// Room at the edges, in pixels.
 const SPACING: i64 = 15;
 
+/// Characters of the labels of the y axis, if `--units-length` is not set.
+const UNITS_LENGTH: u32 = 6;
+
 /// Places in the picture, in pixels from its left and top.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
@@ -82,9 +85,9 @@ impl Layout {
         };
         let digit = metrics.width(TextKind::Axis, "0") as i64;
         let y_labels = SPACING
-            + match options.y_grid {
-                YGrid::None => 0,
-                _ => digit * i64::from(options.units_length),
+            + match (options.units_length, &options.y_grid) {
+                (None, YGrid::None) => 0,
+                (length, _) => digit * i64::from(length.unwrap_or(UNITS_LENGTH)),
             };
         let right_axis = match options.right_axis {
             Some(_) => y_labels,

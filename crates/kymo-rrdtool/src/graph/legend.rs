@@ -175,6 +175,10 @@ impl Legend {
             }
             items.push(Item::new(element, text, alignment)?);
         }
+        if script.ends_with_definition {
+            // The last word ends a line, whatever it is: an empty one counts if it is centred or on the right.
+            items.push(Item::new(0, "", alignment)?);
+        }
         let mut placing = Placing {
             items: &items,
             metrics,

@@ -4,7 +4,7 @@ mod values;
 
 use kymo_rrd::text::numbers;
 
-use super::colour::Colour;
+use super::colour::{Colour, DARK, PALETTES};
 use super::format::NumberFormat;
 use super::x_axis::{TimeGrid, parse_grid};
 use crate::Failure;
@@ -171,7 +171,8 @@ pub(crate) struct GraphOptions {
     pub(crate) alt_y_grid: bool,
     pub(crate) logarithmic: bool,
     pub(crate) units_exponent: Option<i32>,
-    pub(crate) units_length: u32,
+    /// Characters of the labels of the y axis. If it is not set, there is no room for them where there are none.
+    pub(crate) units_length: Option<u32>,
     /// Whether a logarithmic axis has SI prefixes.
     pub(crate) si: bool,
     pub(crate) left_form: AxisForm,
@@ -210,6 +211,10 @@ pub(crate) struct GraphOptions {
     pub(crate) tag: bool,
     pub(crate) add_json_time: bool,
     pub(crate) utc: bool,
+    /// The colours of lines and areas that have none.
+    pub(crate) palette: &'static [Colour],
+    /// Whether texts of SVG are text, not outlines.
+    pub(crate) svg_text: bool,
 }
 
 /// The longest side of a picture, in pixels.
@@ -239,7 +244,7 @@ impl Default for GraphOptions {
             alt_y_grid: false,
             logarithmic: false,
             units_exponent: None,
-            units_length: 6,
+            units_length: None,
             si: false,
             left_form: AxisForm::Number(None),
             right_axis: None,
@@ -290,6 +295,8 @@ impl Default for GraphOptions {
             tag: true,
             add_json_time: false,
             utc: false,
+            palette: &[],
+            svg_text: false,
         }
     }
 }
@@ -307,6 +314,11 @@ impl GraphOptions {
             if words.values(once).count() > 1 {
                 return Err(Failure::new(format!("--{once} can only be used once!")));
             }
+        }
+        // Colours that are set by name are those of no theme.
+        if let Some(theme) = words.values("theme").last() {
+            let themes = [("light", options.colours), ("dark", DARK)];
+            options.colours = choice("theme", theme, &themes)?;
         }
         for (name, value) in words.options() {
             match name {
@@ -385,7 +397,7 @@ impl GraphOptions {
                 self.units_exponent = Some(clamped(value, 9998)).filter(|x| *x != 9999)
             }
             // More characters than that are wider than any picture.
-            "units-length" => self.units_length = clamped(value, 5000).max(0) as u32,
+            "units-length" => self.units_length = Some(clamped(value, 5000).max(0) as u32),
             "units" => match value {
                 b"si" => self.si = true,
                 value => {
@@ -475,6 +487,8 @@ impl GraphOptions {
             "disable-rrdtool-tag" => self.tag = false,
             "add-jsontime" => self.add_json_time = true,
             "utc" => self.utc = true,
+            "palette" => self.palette = choice(name, value, &PALETTES)?,
+            "svg-text" => self.svg_text = true,
             "graph-type" => match value {
                 b"TIME" | b"time" => {}
                 value => {

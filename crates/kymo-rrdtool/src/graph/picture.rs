@@ -58,7 +58,8 @@ impl Graph {
         options: &GraphOptions,
         request: &Request<'_>,
     ) -> Result<Self, Failure> {
-        let script = Script::read(elements, bounds, &session.clock())?;
+        let mut script = Script::read(elements, bounds, &session.clock())?;
+        script.colour(options.palette);
         let known = script.compute(session, bounds, request)?;
         let zone = match options.utc {
             true => LocalZone::utc(),
@@ -155,6 +156,7 @@ impl Graph {
         let render = RenderOptions {
             zoom: options.zoom,
             smooth_shapes: options.smooth_shapes,
+            svg_text: options.svg_text,
             text_mode: match options.text_mode {
                 TextMode::Normal => kymo_draw::TextMode::Normal,
                 TextMode::Light => kymo_draw::TextMode::Light,
@@ -248,7 +250,8 @@ impl Graph {
                 _ => None,
             };
             if let Some(series) = shown.and_then(|variable| self.known[variable].series()) {
-                columns.push((series, element.legend.as_bytes()));
+                let legend = element.legend.trim_start_matches(' ');
+                columns.push((series, legend.as_bytes()));
             }
             let legend = || element.legend.clone();
             match &element.kind {

@@ -22,6 +22,8 @@ pub(crate) struct Script {
     names: HashMap<Vec<u8>, usize>,
     /// Whether each variable is one value, not a series.
     is_value: Vec<bool>,
+    /// Whether the last word is a definition or a SHIFT.
+    pub(super) ends_with_definition: bool,
 }
 
 /// What is done.
@@ -76,6 +78,7 @@ impl Script {
         let mut script = Self::default();
         for text in words {
             let mut word = Word::new(text);
+            script.ends_with_definition = true;
             match word.command {
                 b"DEF" => script.def(&mut word, bounds, clock)?,
                 b"CDEF" => script.cdef(&mut word)?,
@@ -83,6 +86,7 @@ impl Script {
                 b"SHIFT" => script.shift(&mut word)?,
                 command => {
                     if script.element(&mut word)? {
+                        script.ends_with_definition = false;
                         word.end()?;
                         continue;
                     }

@@ -16,8 +16,28 @@ struct Pixels {
     rows: Vec<u8>,
 }
 
-/// Compares two pictures.
-pub(super) fn compare(expected: &[u8], found: &[u8]) -> Result<(), String> {
+/// How much two pictures of the same size differ.
+pub(crate) struct Difference {
+    /// The greatest difference of a part of a pixel.
+    pub(crate) worst: u8,
+    /// The mean of all of them.
+    pub(crate) mean: f64,
+    /// How many are greater than they may be.
+    pub(crate) far: usize,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { worst, mean, far } = self;
+        write!(
+            formatter,
+            "{far} bytes differ by more than {MOST}, {worst} at most, {mean:.4} on average"
+        )
+    }
+}
+
+/// Fails if the sizes of two pictures differ.
+pub(crate) fn difference(expected: &[u8], found: &[u8]) -> Result<Difference, String> {
     let (expected, found) = (decode(expected)?, decode(found)?);
     let size = |picture: &Pixels| (picture.width, picture.height, picture.depth);
     if size(&expected) != size(&found) {
@@ -26,24 +46,23 @@ pub(super) fn compare(expected: &[u8], found: &[u8]) -> Result<(), String> {
             "expected width, height and depth {expected:?}, found {found:?}"
         ));
     }
-    let differences = expected
-        .rows
-        .iter()
-        .zip(&found.rows)
-        .map(|(a, b)| a.abs_diff(*b));
-    let worst = differences.clone().max().unwrap_or_default();
-    if worst <= MOST {
-        return Ok(());
+    let parts = expected.rows.iter().zip(&found.rows);
+    let differences = parts.map(|(a, b)| a.abs_diff(*b));
+    let sum: u64 = differences.clone().map(u64::from).sum();
+    Ok(Difference {
+        worst: differences.clone().max().unwrap_or_default(),
+        mean: sum as f64 / expected.rows.len().max(1) as f64,
+        far: differences.filter(|difference| *difference > MOST).count(),
+    })
+}
+
+/// Compares two pictures.
+pub(super) fn compare(expected: &[u8], found: &[u8]) -> Result<(), String> {
+    let difference = difference(expected, found)?;
+    match difference.far {
+        0 => Ok(()),
+        _ => Err(difference.to_string()),
     }
-    let far = differences
-        .clone()
-        .filter(|difference| *difference > MOST)
-        .count();
-    let sum: u64 = differences.map(u64::from).sum();
-    let mean = sum as f64 / expected.rows.len().max(1) as f64;
-    Err(format!(
-        "{far} bytes differ by more than {MOST}, {worst} at most, {mean:.4} on average"
-    ))
 }
 
 fn decode(file: &[u8]) -> Result<Pixels, String> {

@@ -17,7 +17,7 @@ struct Shape {
 
 /// Compares two pictures, shape by shape. Clips are left out, since cairo makes them as small as what is drawn,
 /// and so are texts and backgrounds that cannot be seen.
-pub(super) fn compare(expected: &str, found: &str) -> Result<(), String> {
+pub(crate) fn compare(expected: &str, found: &str) -> Result<(), String> {
     let (expected, found) = (visible(expected), visible(found));
     for (place, (expected, found)) in expected.iter().zip(&found).enumerate() {
         let places = expected.numbers.iter().zip(&found.numbers);
@@ -57,9 +57,10 @@ fn visible(svg: &str) -> Vec<Shape> {
     );
     let mut shapes = shapes(svg);
     shapes.retain(|shape| {
-        let is_inside = |at: f64, side: f64| (-3.0..side + 12.0).contains(&at);
+        // What is half outside is written or not, as its ink reaches.
         !shape.style.starts_with("character")
-            || is_inside(shape.numbers[0], width + -9.0) && is_inside(shape.numbers[1], height)
+            || (-3.0..width + 3.0).contains(&shape.numbers[0])
+                && (-3.0..height).contains(&shape.numbers[1])
     });
     // What is opaque and covers the page hides what is below it.
     let covers = |shape: &Shape| {
