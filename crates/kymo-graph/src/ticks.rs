@@ -145,8 +145,9 @@ fn of_fractions((begin, end): (i64, i64), most: usize, zone: Option<&Zone>) -> V
         Some(_) => begin.div_euclid(SECOND).saturating_mul(SECOND),
         None => 0,
     };
-    let low = begin as f64 - base as f64;
-    let high = end as f64 - base as f64;
+    // Nanoseconds since 1970 have more digits than doubles.
+    let since = |time: i64| (i128::from(time) - i128::from(base)) as f64;
+    let (low, high) = (since(begin), since(end));
     if high - low < 1.0 {
         return Vec::new();
     }
