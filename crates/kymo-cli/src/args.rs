@@ -3,6 +3,7 @@
 pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod ctf;
+pub(crate) mod graph;
 pub(crate) mod key;
 pub(crate) mod machine;
 pub(crate) mod receive;
@@ -50,6 +51,7 @@ Examples:
   kymo print --event 'sched_*' --begin 10:15:00 --end 10:15:01 trace/
   kymo print --format json trace/ | jq .payload
   kymo view trace/ load.rrd              in the browser, on one time line
+  kymo graph load.rrd trace/ -o day.png  series and rates of events over time
   kymo convert trace/ -o trace.pftrace   for ui.perfetto.dev
   kymo convert trace/ -o new/ --to ctf2  another dialect of CTF
   kymo info trace/                       what it is and what it holds
@@ -110,6 +112,7 @@ pub(crate) fn command_for(words: &[OsString]) -> clap::Command {
 pub(crate) enum Command {
     Print(Print),
     View(Box<view::View>),
+    Graph(Box<graph::Graph>),
     Convert(Box<convert::Convert>),
     Repair(Box<ctf::Repair>),
     Index(Box<ctf::Index>),

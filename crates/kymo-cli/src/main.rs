@@ -12,6 +12,7 @@ mod directory;
 mod docs;
 mod follow;
 mod formats;
+mod graph;
 mod index;
 mod links;
 mod machine;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
         Command::View(args) => view::run(&args, &terminal),
+        Command::Graph(args) => graph::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Repair(args) => ctf::repair(&args, &terminal),
         Command::Index(args) => ctf::index(&args, &terminal),

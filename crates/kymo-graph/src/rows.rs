@@ -1,0 +1,384 @@
+//! What to draw of recordings that are not databases: values of metrics and counters, and rates of events.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use kymo::timeline::{Columns, Query, QueryError, RowTracks, Shape, TrackEntry};
+use kymo::{AnyRecording, Timeline};
+use kymo_model::batch::{Batch, Column, ColumnData};
+use kymo_model::{Recording, Value};
+
+use crate::bins::{Bins, Counts, Length};
+use crate::panel::{MOST_SERIES, Panel, Series};
+use crate::{Choice, as_database, units};
+
+/// Different values and tracks that are counted apart; the rest are counted as `other`.
+const MOST_COUNTED: usize = 10_000;
+/// Series of values that are drawn.
+const MOST_VALUES: usize = 10_000;
+/// Places of losses that are kept.
+const MOST_LOSSES: usize = 10_000;
+
+/// A series of values while it is read.
+struct Values {
+    bins: Bins,
+    /// The last value and its time, of what counts up.
+    before: Option<(i64, f64)>,
+    is_rate: bool,
+    /// The shortest time between two values, in nanoseconds.
+    interval: i64,
+    last: Option<i64>,
+}
+
+/// What is read of a timeline.
+struct Reader<'t> {
+    timeline: &'t Timeline,
+    length: Length,
+    /// By recording and number of the track.
+    values: HashMap<(usize, u32), Values>,
+    /// By recording and name.
+    counts: HashMap<(usize, String), Counts>,
+    losses: Vec<(usize, i64)>,
+}
+
+/// The panels of recordings that are not databases.
+pub(crate) fn panels(timeline: &Timeline, choice: &Choice) -> Result<Vec<Panel>, QueryError> {
+    let is_wanted = |of: &AnyRecording| as_database(of).is_none();
+    if !timeline.recordings().iter().any(is_wanted) {
+        return Ok(Vec::new());
+    }
+    let mut query = Query::default();
+    query.filter = choice.filter.clone();
+    query.range = choice.range;
+    query.threads = choice.threads.max(1);
+    let mut reader = Reader {
+        timeline,
+        length: Length::new(choice.width.clamp(2, 32_767)),
+        values: HashMap::new(),
+        counts: HashMap::new(),
+        losses: Vec::new(),
+    };
+    // A range that is given is covered whole, even where nothing happens.
+    for time in [choice.range.begin, choice.range.end] {
+        let nanos = time.as_nanos();
+        if nanos != i64::MIN && nanos != i64::MAX {
+            reader.length.cover(nanos);
+        }
+    }
+    if let Some(per) = &choice.per {
+        query.columns = Columns::named(per)?;
+        query.shape = Shape::Mixed;
+        timeline.for_each_batch(&query, |batch| {
+            reader.count_per(&batch, per);
+            reader.notice(&batch);
+            ControlFlow::Continue(())
+        })?;
+        return Ok(reader.finish(&[], Some(per)));
+    }
+    let has_metrics = timeline
+        .recordings()
+        .iter()
+        .any(|of| matches!(of, AnyRecording::Metrics(_)));
+    if has_metrics {
+        query.columns = Columns::named("values")?;
+    }
+    let mut tracks = RowTracks::new(timeline, &mut query)?;
+    timeline.for_each_batch(&query, |batch| {
+        reader.take(&batch, &mut tracks);
+        reader.notice(&batch);
+        ControlFlow::Continue(())
+    })?;
+    let names: Vec<Vec<(String, String)>> = (0..timeline.recordings().len())
+        .map(|recording| {
+            let tracks = tracks.tracks(recording).iter();
+            tracks
+                .map(|track| {
+                    let parent = track.path.parent().map(|path| path.to_string());
+                    let last = track.path.parts().last().map(ToString::to_string);
+                    match parent {
+                        Some(parent) => (parent, last.unwrap_or_default()),
+                        None => (String::new(), track.name.to_string()),
+                    }
+                })
+                .collect()
+        })
+        .collect();
+    Ok(reader.finish(&names, None))
+}
+
+impl Reader<'_> {
+    fn is_drawn(&self, recording: usize) -> bool {
+        as_database(&self.timeline.recordings()[recording]).is_none()
+    }
+
+    fn count(&mut self, recording: usize, name: String, time: i64) {
+        self.length.cover(time);
+        let is_known = self.counts.contains_key(&(recording, name.clone()));
+        let name = match is_known || self.counts.len() < MOST_COUNTED {
+            true => name,
+            false => OTHER.to_string(),
+        };
+        let length = self.length;
+        let counts = self.counts.entry((recording, name));
+        let counts = counts.or_insert_with(|| Counts::new(length));
+        counts.add(&length, time);
+    }
+
+    fn count_per(&mut self, batch: &Batch, per: &str) {
+        let column = batch.columns().first();
+        for row in 0..batch.len() {
+            let head = batch.head(row);
+            let recording = head.id.recording as usize;
+            let (Some(time), true) = (head.time, self.is_drawn(recording)) else {
+                continue;
+            };
+            let value = column.map(|column| text(column.value(row)));
+            if let Some(value) = value.flatten() {
+                self.count(recording, format!("{per}={value}"), time.as_nanos());
+            }
+        }
+    }
+
+    fn take(&mut self, batch: &Batch, tracks: &mut RowTracks<'_>) {
+        for row in 0..batch.len() {
+            let head = batch.head(row);
+            let recording = head.id.recording as usize;
+            let (Some(time), true) = (head.time, self.is_drawn(recording)) else {
+                continue;
+            };
+            let time = time.as_nanos();
+            let rates = match self.timeline.recordings()[recording] {
+                AnyRecording::Metrics(_) => batch.column("values"),
+                _ => None,
+            };
+            let mut element = 0;
+            let entries = tracks.of(batch, row).to_vec();
+            for entry in entries {
+                match entry {
+                    TrackEntry::Row(track) => {
+                        let name = tracks.tracks(recording)[track as usize].name.to_string();
+                        self.count(recording, name, time);
+                    }
+                    TrackEntry::Value(track, value) => {
+                        let is_rate = rates.is_some_and(|rates| counts_up(rates, row, element));
+                        element += 1;
+                        self.value((recording, track), time, value, is_rate);
+                    }
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, key: (usize, u32), time: i64, value: Option<f64>, is_rate: bool) {
+        if self.values.len() >= MOST_VALUES && !self.values.contains_key(&key) {
+            return;
+        }
+        self.length.cover(time);
+        let length = self.length;
+        let values = self.values.entry(key).or_insert_with(|| Values {
+            bins: Bins::new(length),
+            before: None,
+            is_rate,
+            interval: i64::MAX,
+            last: None,
+        });
+        if let Some(last) = values.last.replace(time) {
+            let interval = time.saturating_sub(last);
+            if interval > 0 {
+                values.interval = values.interval.min(interval);
+            }
+        }
+        let Some(value) = value else {
+            values.before = None;
+            return;
+        };
+        if !values.is_rate {
+            values.bins.add(&length, time, value);
+            return;
+        }
+        if let Some((before, than)) = values.before {
+            let seconds = time.saturating_sub(before) as f64 / 1e9;
+            // What goes back was set to zero or went round: the rate between is not known.
+            if seconds > 0.0 && value >= than {
+                values.bins.add(&length, time, (value - than) / seconds);
+            }
+        }
+        values.before = Some((time, value));
+    }
+
+    /// Keeps where something was lost: at the row behind it, or else before it.
+    fn notice(&mut self, batch: &Batch) {
+        for notice in batch.notices() {
+            let recording = notice.recording as usize;
+            if !self.is_drawn(recording) || batch.is_empty() || self.losses.len() >= MOST_LOSSES {
+                continue;
+            }
+            let row = notice.before.min(batch.len() - 1);
+            if let Some(time) = batch.head(row).time {
+                self.losses.push((recording, time.as_nanos()));
+            }
+        }
+    }
+
+    fn finish(self, names: &[Vec<(String, String)>], per: Option<&str>) -> Vec<Panel> {
+        let Self {
+            timeline,
+            length,
+            values,
+            counts,
+            mut losses,
+        } = self;
+        let (begin, end) = length.range().unwrap_or((0, 0));
+        let range = (begin, end.max(begin.saturating_add(1)));
+        let is_relative = kymo::open::are_relative(timeline.recordings());
+        losses.dedup();
+        let panel = |recording: usize, title: &str, unit: String, series: Vec<Series>| {
+            let of = &timeline.recordings()[recording];
+            let name = of
+                .name()
+                .map_or_else(|| of.path().display().to_string(), String::from);
+            let at = losses.iter().filter(|(of, _)| *of == recording);
+            Panel {
+                title: match title {
+                    "" => name,
+                    title => format!("{name}: {title}"),
+                },
+                unit,
+                range,
+                is_relative,
+                series,
+                losses: at.map(|(_, time)| *time).collect(),
+            }
+        };
+        let mut panels = Vec::new();
+        let mut values: Vec<_> = values.into_iter().collect();
+        values.sort_by_key(|((recording, track), _)| (*recording, *track));
+        let mut before: Option<(usize, String, String)> = None;
+        for ((recording, track), values) in values {
+            let (group, name) = names[recording][track as usize].clone();
+            let title = if group.is_empty() { &name } else { &group };
+            let hint = format!("{group} {name}");
+            let unit = units::of_name(&hint.replace(['/', '-'], " "), values.is_rate).to_string();
+            let (points, all) = values.bins.points(&length);
+            let (bin, bin_end) = length.times(0);
+            let bin = bin_end.saturating_sub(bin);
+            let is_metric = matches!(timeline.recordings()[recording], AnyRecording::Metrics(_));
+            let series = Series {
+                name: name.clone(),
+                points,
+                // A metric that misses two of its intervals is not known between; a counter stays what it was.
+                gap: match is_metric {
+                    true => values
+                        .interval
+                        .saturating_mul(5)
+                        .saturating_div(2)
+                        .max(bin.saturating_mul(2)),
+                    false => i64::MAX,
+                },
+                stats: all.stats(),
+            };
+            let key = (recording, title.clone(), unit.clone());
+            match panels.last_mut() {
+                Some(Panel { series: all, .. })
+                    if before.as_ref() == Some(&key) && all.len() < MOST_SERIES =>
+                {
+                    all.push(series);
+                }
+                _ => panels.push(panel(recording, title, unit, vec![series])),
+            }
+            before = Some(key);
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        // The busiest first; the rest share a series.
+        counts.sort_by(|((a, a_name), a_counts), ((b, b_name), b_counts)| {
+            let rest = |name: &str| name == OTHER;
+            (a, rest(a_name), b_counts.total, a_name).cmp(&(
+                b,
+                rest(b_name),
+                a_counts.total,
+                b_name,
+            ))
+        });
+        for recording in 0..timeline.recordings().len() {
+            let of: Vec<(String, Counts)>;
+            (of, counts) = {
+                let (of, others): (Vec<_>, Vec<_>) = counts
+                    .into_iter()
+                    .partition(|((of, _), _)| *of == recording);
+                (
+                    of.into_iter()
+                        .map(|((_, name), counts)| (name, counts))
+                        .collect(),
+                    others,
+                )
+            };
+            let tracks = of.len();
+            let is_empty = of.is_empty();
+            let mut rest: Option<Counts> = None;
+            let mut series = Vec::new();
+            for (position, (name, of)) in of.into_iter().enumerate() {
+                if tracks > MOST_SERIES && position >= MOST_SERIES - 1 {
+                    let rest = rest.get_or_insert_with(|| Counts::new(length));
+                    rest.append(of, &length);
+                } else {
+                    series.push(rates(name, of, &length));
+                }
+            }
+            if let Some(rest) = rest {
+                let name = format!("{} others", tracks - (MOST_SERIES - 1));
+                series.push(rates(name, rest, &length));
+            }
+            let has_values = panels.iter().any(|panel: &Panel| !panel.series.is_empty());
+            let is_drawn = as_database(&timeline.recordings()[recording]).is_none();
+            if is_drawn && (!is_empty || !has_values) {
+                let title = match per {
+                    Some(per) => format!("events by {per}"),
+                    None => "events".to_string(),
+                };
+                panels.push(panel(recording, &title, "/s".into(), series));
+            }
+        }
+        panels
+    }
+}
+
+/// The name of what is not counted apart.
+const OTHER: &str = "other";
+
+fn rates(name: String, counts: Counts, length: &Length) -> Series {
+    let (points, all) = counts.rates(length);
+    Series {
+        name,
+        points,
+        gap: 0,
+        stats: all.stats(),
+    }
+}
+
+/// Whether an element of a list of collectd's values is a count that goes up.
+fn counts_up(values: &Column, row: usize, element: usize) -> bool {
+    let ColumnData::List { offsets, items } = &values.data else {
+        return false;
+    };
+    let item = offsets[row] as usize + element;
+    let ColumnData::Struct { members, .. } = &items.data else {
+        return false;
+    };
+    // In the order of their numbers on the wire: COUNTER, GAUGE, DERIVE, ABSOLUTE.
+    [0, 2].into_iter().any(|kind| {
+        let member = members.get(kind);
+        member.is_some_and(|member| item < member.len() && member.is_valid(item))
+    })
+}
+
+/// A value as the name of a series.
+fn text(value: Value<'_>) -> Option<String> {
+    Some(match value {
+        Value::Uint(value) | Value::Bits(value) | Value::Array(value) => value.to_string(),
+        Value::Sint(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Bool(value) => value.to_string(),
+        Value::Text(value) | Value::Blob(value) => String::from_utf8_lossy(value).into_owned(),
+        _ => return None,
+    })
+}
