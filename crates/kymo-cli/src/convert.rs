@@ -1,5 +1,8 @@
 //! `kymo convert`.
 
+#[cfg_attr(not(feature = "arrow"), path = "convert/no_tables.rs")]
+mod tables;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -55,6 +58,14 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
     }
+    if matches!(to, To::Parquet | To::Arrow) {
+        let windows = wanted.windows(&inputs.recordings)?;
+        let written = tables::run(args, to, (wanted.query, windows), inputs, terminal)?;
+        return Ok(match outcome {
+            Outcome::Good => written,
+            _ => outcome,
+        });
+    }
     let job = Job {
         args,
         terminal,
@@ -85,6 +96,8 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         To::Elog => job.elog(wall),
         To::Rrd => job.database(wall),
         To::Ctf18 | To::Ctf2 | To::CtfRfc => return traces(args, to, &job, outcome),
+        // They are written above.
+        To::Parquet | To::Arrow => Ok(Summary::default()),
     };
     if let Ok(summary) = &done
         && !summary.discarded.is_empty()
@@ -134,6 +147,8 @@ fn target(args: &Convert) -> Result<To, Failure> {
         Some("cpel") => return Ok(To::Cpel),
         Some("elog") => return Ok(To::Elog),
         Some("rrd") => return Ok(To::Rrd),
+        Some("parquet") => return Ok(To::Parquet),
+        Some("arrow" | "arrows") => return Ok(To::Arrow),
         None if !is_stdout(&args.output) => return Ok(To::Ctf18),
         _ if args.output.is_dir() || ends_in_slash(&args.output) => return Ok(To::Ctf18),
         Some("json") => "a name that ends in `.json` may be of `--to chrome` or of `--to jsonl`",
@@ -185,12 +200,12 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
 /// Refuses what cannot be written, before it takes any time.
 fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
     let output = &args.output;
-    let is_trace = ctf::dialect(to).is_some();
-    if is_trace && !is_stdout(output) {
+    let is_directory = is_directory(to);
+    if is_directory && !is_stdout(output) {
         return crate::directory::refuse_there(output, args.force);
     }
     let problem = if is_stdout(output) {
-        let needs_file = is_trace || matches!(to, To::Cpel | To::Elog | To::Rrd);
+        let needs_file = is_directory || matches!(to, To::Cpel | To::Elog | To::Rrd);
         needs_file.then(|| "this format cannot be written to standard output".to_string())
     } else {
         let exists = output.symlink_metadata().is_ok();
@@ -219,7 +234,7 @@ fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
 /// written would be the input of the next one. A file that is named as input may be replaced.
 fn refuse_found_input(args: &Convert, to: To, of: &[AnyRecording]) -> Result<(), Failure> {
     let output = &args.output;
-    if is_stdout(output) || ctf::dialect(to).is_some() {
+    if is_stdout(output) || is_directory(to) {
         return Ok(());
     }
     let Ok(real) = output.canonicalize() else {
@@ -230,6 +245,11 @@ fn refuse_found_input(args: &Convert, to: To, of: &[AnyRecording]) -> Result<(),
         true => Ok(()),
         false => crate::directory::refuse_inputs(output, of),
     }
+}
+
+/// Whether the output is a directory.
+fn is_directory(to: To) -> bool {
+    to == To::Parquet || ctf::dialect(to).is_some()
 }
 
 fn ends_in_slash(output: &Path) -> bool {

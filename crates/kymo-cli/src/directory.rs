@@ -14,7 +14,7 @@ use kymo_model::Recording;
 
 use crate::ctf::{Stop, told};
 use crate::terminal::{Failure, Outcome};
-use overwrite::{is_empty, only_traces};
+use overwrite::{is_empty, only_tables, only_traces};
 pub(crate) use places::places;
 
 /// So many directories that others write at this moment are passed over in search of a free name.
@@ -25,6 +25,10 @@ pub(crate) fn refuse_there(output: &Path, force: bool) -> Result<(), Failure> {
     let problem = match output.symlink_metadata() {
         Err(_) => return Ok(()),
         Ok(there) if !there.is_dir() => "there is a file, and the output is a directory".to_owned(),
+        Ok(_) if !is_empty(output) && only_tables(output) => match force {
+            true => return Ok(()),
+            false => "there are tables already; --force overwrites them".to_owned(),
+        },
         Ok(_) => match (is_empty(output), only_traces(output), force) {
             (true, ..) | (_, Ok(()), true) => return Ok(()),
             (_, Ok(()), false) => "there is a trace already; --force overwrites it".to_owned(),

@@ -21,12 +21,14 @@ impl Discarded {
         self.times == 0
     }
 
-    pub(crate) fn add_events(&mut self, lost: &Lost) {
+    /// Adds events that were lost.
+    pub fn add_events(&mut self, lost: &Lost) {
         self.events = self.events.saturating_add(lost.count.unwrap_or(0));
         self.times += 1;
     }
 
-    pub(crate) fn add_packets(&mut self, lost: &Lost) {
+    /// Adds packets that were lost.
+    pub fn add_packets(&mut self, lost: &Lost) {
         self.packets = self.packets.saturating_add(lost.count.unwrap_or(0));
         self.times += 1;
     }

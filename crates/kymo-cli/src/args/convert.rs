@@ -30,6 +30,7 @@ Examples:
   kymo convert trace/ -o rates.rrd --step 1s --count
   kymo convert old/ -o new/ --to ctf2
   kymo convert trace/ -o part/ --begin 10:15:00 --end 10:16:00 --packet-size 64K
+  kymo convert trace/ load.rrd -o tables.parquet
   kymo convert trace/ -o sizes.rrd --step 5m --value payload.size --cf MAX --rows 2016")]
 pub(crate) struct Convert {
     #[command(flatten)]
@@ -42,7 +43,8 @@ pub(crate) struct Convert {
     /// The format; found by the ending of the output's name unless told.
     ///
     /// `.pftrace` and `.perfetto-trace` are perfetto, `.jsonl` and `.ndjson` are jsonl, `.csv` is
-    /// csv, `.cpel` is cpel, `.elog` is elog, `.rrd` is rrd; a directory, a name that ends in `/`, and one without an
+    /// csv, `.cpel` is cpel, `.elog` is elog, `.rrd` is rrd, `.parquet` is parquet, `.arrow` and
+    /// `.arrows` are arrow; a directory, a name that ends in `/`, and one without an
     /// ending are ctf1.8.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Option<To>,
@@ -260,6 +262,10 @@ pub(crate) enum To {
     Elog,
     /// A new round-robin database
     Rrd,
+    /// Parquet files, a directory for each event class: tables for DuckDB, pandas, polars, Spark
+    Parquet,
+    /// A table of all rows in Arrow's stream format
+    Arrow,
     /// A trace in the Common Trace Format 1.8: a directory
     #[value(name = "ctf1.8")]
     Ctf18,

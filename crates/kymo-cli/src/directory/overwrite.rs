@@ -1,7 +1,8 @@
-//! What may be overwritten: directories that hold traces and nothing else.
+//! What may be overwritten: directories that hold traces, or tables, and nothing else.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::DirEntry;
 use std::path::Path;
 
 use kymo_ctf::decode::PACKET_MAGIC;
@@ -15,6 +16,35 @@ const DEPTH: usize = 64;
 
 pub(super) fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Whether a directory holds what `--to parquet` writes and nothing else: directories of tables, with their parts.
+pub(super) fn only_tables(path: &Path) -> bool {
+    let is_part = |entry: &DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_str().unwrap_or_default();
+        let part = name
+            .strip_prefix("part-")
+            .and_then(|name| name.strip_suffix(".parquet"));
+        let is_number = part.is_some_and(|part| part.parse::<u64>().is_ok());
+        is_number && entry.file_type().is_ok_and(|kind| kind.is_file())
+    };
+    let is_table = |entry: &DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_str().unwrap_or_default();
+        let is_name =
+            name.starts_with("class=") || ["samples", "losses", "packets"].contains(&name);
+        is_name && all_entries(&entry.path(), is_part)
+    };
+    all_entries(path, is_table)
+}
+
+/// Whether a directory can be read, and all that is in it is such.
+fn all_entries(path: &Path, is_such: impl Fn(&DirEntry) -> bool) -> bool {
+    let Ok(mut entries) = std::fs::read_dir(path) else {
+        return false;
+    };
+    entries.all(|entry| entry.is_ok_and(|entry| is_such(&entry)))
 }
 
 /// Whether a directory is a trace, or holds nothing but directories that are; else what was found.

@@ -1,0 +1,339 @@
+//! Tables as Parquet files in partitioned directories.
+//!
+//! `class=NAME/part-N.parquet` has the events of one class of one recording; `samples`, `losses` and `packets` have
+//! their own directories. Files are encoded by several threads: each table belongs to one of them, so that its rows
+//! stay in order.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+
+use crate::{Error, Table};
+
+/// A row group ends after so many rows.
+const GROUP_ROWS: usize = 1 << 20;
+/// A thread ends its largest row group when all that it has open takes more bytes than this.
+const MAX_OPEN: usize = 128 << 20;
+/// Batches that wait for a thread.
+const WAITING: usize = 4;
+/// A name of a directory has so many bytes at most; file systems take 255.
+const MAX_NAME: usize = 200;
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its path within the directory.
+    pub path: PathBuf,
+    /// Its rows.
+    pub rows: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// Writes tables as Parquet files into a directory.
+#[derive(Debug)]
+pub struct Directory {
+    /// Where each table is: the thread that writes it.
+    tables: HashMap<Table, usize>,
+    /// How many files each directory has.
+    parts: HashMap<String, usize>,
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    batches: Option<SyncSender<Work>>,
+    handle: Option<JoinHandle<Result<Vec<Written>, Error>>>,
+}
+
+enum Work {
+    /// A table that begins: its path in the directory.
+    Begin(Table, PathBuf),
+    Rows(Table, RecordBatch),
+}
+
+impl Directory {
+    /// Writes into a directory that is there and empty, with a number of threads.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread for it.
+    pub fn new(path: &Path, threads: usize) -> io::Result<Self> {
+        let threads = (0..threads.max(1)).map(|number| {
+            let (batches, work) = sync_channel(WAITING);
+            let path = path.to_owned();
+            let handle = std::thread::Builder::new()
+                .name(format!("parquet {number}"))
+                .spawn(move || write_tables(&path, &work))?;
+            Ok(Thread {
+                batches: Some(batches),
+                handle: Some(handle),
+            })
+        });
+        Ok(Self {
+            tables: HashMap::new(),
+            parts: HashMap::new(),
+            threads: threads.collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Appends rows to a table.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written.
+    pub fn write(&mut self, table: &Table, batch: RecordBatch) -> Result<(), Error> {
+        let thread = match self.tables.get(table) {
+            Some(&thread) => thread,
+            None => {
+                let thread = self.tables.len() % self.threads.len();
+                let directory = directory_name(table);
+                let part = self.parts.entry(directory.clone()).or_default();
+                let path = Path::new(&directory).join(format!("part-{part}.parquet"));
+                *part += 1;
+                self.tables.insert(table.clone(), thread);
+                self.send(thread, Work::Begin(table.clone(), path))?;
+                thread
+            }
+        };
+        self.send(thread, Work::Rows(table.clone(), batch))
+    }
+
+    fn send(&mut self, thread: usize, work: Work) -> Result<(), Error> {
+        let sent = self.threads[thread]
+            .batches
+            .as_ref()
+            .is_some_and(|batches| batches.send(work).is_ok());
+        match sent {
+            true => Ok(()),
+            // It has ended, and says why.
+            false => Err(match self.threads[thread].end() {
+                Err(error) => error,
+                Ok(_) => Error::Output(io::Error::other("a thread that writes has ended")),
+            }),
+        }
+    }
+
+    /// Ends all files.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written.
+    pub fn finish(mut self) -> Result<Vec<Written>, Error> {
+        let mut all = Vec::new();
+        for thread in &mut self.threads {
+            all.extend(thread.end()?);
+        }
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(all)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        for thread in &mut self.threads {
+            // What failed was reported, or nobody wants it any more.
+            let _ = thread.end();
+        }
+    }
+}
+
+impl Thread {
+    fn end(&mut self) -> Result<Vec<Written>, Error> {
+        self.batches = None;
+        match self.handle.take().map(JoinHandle::join) {
+            Some(Ok(written)) => written,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// A file that is open.
+struct Open {
+    path: PathBuf,
+    rows: u64,
+    writer: ArrowWriter<Appending>,
+}
+
+/// A file that is open while it is written to only: there may be more classes than a process can have open files.
+struct Appending(PathBuf);
+
+impl io::Write for Appending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = File::options().append(true).open(&self.0)?;
+        file.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The work of one thread.
+fn write_tables(root: &Path, work: &Receiver<Work>) -> Result<Vec<Written>, Error> {
+    let mut paths: HashMap<Table, PathBuf> = HashMap::new();
+    let mut open: HashMap<Table, Open> = HashMap::new();
+    while let Ok(work) = work.recv() {
+        match work {
+            Work::Begin(table, path) => {
+                paths.insert(table, path);
+            }
+            Work::Rows(table, batch) => {
+                let file = match open.entry(table) {
+                    std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+                    std::collections::hash_map::Entry::Vacant(entry) => {
+                        let path = paths.remove(entry.key()).unwrap_or_default();
+                        entry.insert(begin(root, path, &batch.schema())?)
+                    }
+                };
+                file.rows += batch.num_rows() as u64;
+                file.writer.write(&batch)?;
+                let is_full = file.writer.in_progress_rows() >= GROUP_ROWS;
+                if is_full {
+                    file.writer.flush()?;
+                } else if open.values().map(Open::held).sum::<usize>() > MAX_OPEN
+                    && let Some(largest) = open.values_mut().max_by_key(|file| file.held())
+                {
+                    largest.writer.flush()?;
+                }
+            }
+        }
+    }
+    let mut written = Vec::with_capacity(open.len());
+    for mut file in open.into_values() {
+        file.writer.finish()?;
+        written.push(Written {
+            bytes: file.writer.bytes_written() as u64,
+            path: file.path,
+            rows: file.rows,
+        });
+    }
+    Ok(written)
+}
+
+impl Open {
+    fn held(&self) -> usize {
+        self.writer.memory_size()
+    }
+}
+
+fn begin(root: &Path, path: PathBuf, schema: &Schema) -> Result<Open, Error> {
+    let whole = root.join(&path);
+    if let Some(parent) = whole.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    File::create_new(&whole)?;
+    let file = Appending(whole);
+    let writer = ArrowWriter::try_new(file, schema.clone().into(), Some(properties(schema)))?;
+    Ok(Open {
+        path,
+        rows: 0,
+        writer,
+    })
+}
+
+/// Times and ticks grow by little from row to row; what else is long is compressed.
+fn properties(schema: &Schema) -> WriterProperties {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(format!("kymo {}", env!("CARGO_PKG_VERSION")))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_compression(Compression::LZ4_RAW);
+    for field in schema.fields() {
+        let ascends = matches!(field.data_type(), DataType::Timestamp(..))
+            || *field.data_type() == DataType::UInt64 && field.name().ends_with("ticks");
+        if ascends {
+            let column = ColumnPath::from(field.name().as_str());
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    properties.build()
+}
+
+/// The directory of a table.
+fn directory_name(table: &Table) -> String {
+    match table {
+        Table::Class { name, class, .. } => {
+            let mut encoded = encode(name);
+            if encoded.len() > MAX_NAME {
+                let mut end = MAX_NAME;
+                // Not within `%41`.
+                while encoded[..end].ends_with('%') || encoded[..end - 1].ends_with('%') {
+                    end -= 1;
+                }
+                encoded.truncate(end);
+                encoded.push_str(&format!("~{class}"));
+            }
+            format!("class={encoded}")
+        }
+        Table::Samples => "samples".to_owned(),
+        Table::Losses => "losses".to_owned(),
+        Table::Packets => "packets".to_owned(),
+    }
+}
+
+/// A name as readers of partitioned directories decode it: what is not a letter, a digit, `_`, `-` or `.` is
+/// percent-encoded, and so is a dot that begins it.
+fn encode(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for (position, byte) in name.bytes().enumerate() {
+        match byte {
+            b'.' if position == 0 => encoded.push_str("%2E"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str) -> Table {
+        Table::Class {
+            recording: 0,
+            class: 7,
+            name: name.into(),
+        }
+    }
+
+    #[test]
+    fn names_of_directories_are_encoded_and_bounded() {
+        for (name, expected) in [
+            ("sched_switch", "class=sched_switch"),
+            ("lttng_ust:event", "class=lttng_ust%3Aevent"),
+            ("../../etc", "class=%2E.%2F..%2Fetc"),
+            ("", "class="),
+            ("ö", "class=%C3%B6"),
+        ] {
+            assert_eq!(directory_name(&class(name)), expected);
+        }
+        for long in [
+            "a".repeat(300),
+            "/".repeat(300),
+            format!("a{}", "/".repeat(300)),
+        ] {
+            let found = directory_name(&class(&long));
+            assert!(found.len() <= 220 && found.ends_with("~7"), "{found}");
+            let whole = found.trim_start_matches("class=").trim_end_matches("~7");
+            let percents = whole.matches("%2F").count();
+            assert_eq!(whole.matches('%').count(), percents, "{found}");
+        }
+    }
+}

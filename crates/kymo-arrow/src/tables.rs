@@ -1,0 +1,534 @@
+//! The tables of recordings, and their columns.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_array::types::UInt32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    UInt32Array, UInt64Array,
+};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use kymo::AnyRecording;
+use kymo::timeline::{Batch, Columns, Notice, NoticeKind, Query, RowTracks, Timeline, TrackEntry};
+use kymo_model::batch::{ColumnType, all_columns};
+use kymo_model::{Chunk, EntryKind, EventClass, Lost, Recording, Track, TrackPart};
+use kymo_rrd::model::SourceKind;
+use kymo_time::{Origin, Timestamp};
+
+use crate::array::{dictionary, field};
+use crate::{Error, array, record_batch};
+
+/// Batches of tables that are no batches of rows have so many rows at most.
+const ROWS: usize = 1 << 14;
+
+/// A table of recordings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Table {
+    /// The events of one class of one recording.
+    Class {
+        /// Position of the recording.
+        recording: usize,
+        /// Position of the class in the recording.
+        class: usize,
+        /// Name of the class.
+        name: Arc<str>,
+    },
+    /// The values of databases and metrics.
+    Samples,
+    /// What recorders lost, and damage that was skipped.
+    Losses,
+    /// The packets of traces.
+    Packets,
+}
+
+/// The type of times: nanoseconds since 1970 in UTC if all of these clocks say so, else since an origin of their own.
+fn time_type<'a>(recordings: impl IntoIterator<Item = &'a AnyRecording>) -> DataType {
+    let is_dated = |of: &AnyRecording| {
+        let mut clocks = of.streams().iter().filter_map(|of| of.clock.as_ref());
+        clocks.all(|clock| clock.origin == Origin::UnixEpoch)
+    };
+    let zone = recordings
+        .into_iter()
+        .all(is_dated)
+        .then(|| Arc::from("UTC"));
+    DataType::Timestamp(TimeUnit::Nanosecond, zone)
+}
+
+/// The name of a class: its number if it has none.
+pub(crate) fn class_name(class: &EventClass) -> Arc<str> {
+    match &class.name {
+        Some(name) => Arc::clone(name),
+        None => class.id.to_string().into(),
+    }
+}
+
+/// A schema of kymo's own columns and those of fields. A column of kymo's begins with `_` if a field has its name.
+fn schema(own: &[(&str, DataType)], columns: &[ColumnType]) -> SchemaRef {
+    let own = own.iter().map(|(name, data_type)| {
+        let mut name = (*name).to_owned();
+        while columns.iter().any(|of| *of.name == *name) {
+            name.insert(0, '_');
+        }
+        Field::new(name, data_type.clone(), true)
+    });
+    Arc::new(Schema::new(
+        own.chain(columns.iter().map(field)).collect::<Vec<_>>(),
+    ))
+}
+
+/// The schema of the events of a class: `timestamp`, `ticks`, `stream`, `track`, `recording`, and its fields.
+pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
+    let columns = all_columns(&recording.event_classes()[class].schema);
+    let columns: Vec<_> = columns.into_iter().map(|of| of.column).collect();
+    let own = [
+        ("timestamp", time_type([recording])),
+        ("ticks", DataType::UInt64),
+        ("stream", DataType::UInt32),
+        ("track", dictionary()),
+        ("recording", dictionary()),
+    ];
+    schema(&own, &columns)
+}
+
+/// The schema of the events of all classes.
+pub(crate) fn mixed_schema(timeline: &Timeline, columns: &[ColumnType]) -> SchemaRef {
+    let own = [
+        ("timestamp", time_type(timeline.recordings())),
+        ("ticks", DataType::UInt64),
+        ("stream", DataType::UInt32),
+        ("recording", dictionary()),
+        ("event", DataType::Utf8),
+    ];
+    schema(&own, columns)
+}
+
+/// Texts by their positions in `names`.
+pub(crate) fn texts(keys: Vec<Option<u32>>, names: &[String]) -> Result<ArrayRef, Error> {
+    let names = names.iter().map(Some).collect::<StringArray>();
+    let keys = UInt32Array::from(keys);
+    Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(
+        keys,
+        Arc::new(names),
+    )?))
+}
+
+/// Hands all tables of what a query wants to `take`, in batches; rows of each table come in order of time. What is not
+/// an event is handed to `notice`, too.
+///
+/// # Errors
+///
+/// The query is wrong, or `take` fails.
+pub fn tables(
+    timeline: &Timeline,
+    query: &Query,
+    take: &mut dyn FnMut(&Table, RecordBatch) -> Result<(), Error>,
+    notice: &mut dyn FnMut(&Notice),
+) -> Result<(), Error> {
+    let mut query = query.clone();
+    query.columns = Columns::All;
+    let mut tracks = RowTracks::new(timeline, &mut query)?;
+    let mut maker = Maker::new(timeline, take);
+    let mut failed = None;
+    timeline.for_each_batch(&query, |batch| {
+        batch.notices().iter().for_each(&mut *notice);
+        match maker.batch(batch, &mut tracks) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    match failed {
+        Some(error) => Err(error),
+        None => maker.finish(&query),
+    }
+}
+
+struct Maker<'t, 'f> {
+    timeline: &'t Timeline,
+    take: &'f mut dyn FnMut(&Table, RecordBatch) -> Result<(), Error>,
+    /// Paths of the recordings.
+    paths: Vec<String>,
+    /// The names of the tracks that were met, by recording.
+    tracks: Vec<Vec<String>>,
+    classes: HashMap<(usize, usize), ClassTable>,
+    samples: Samples,
+    losses: Losses,
+}
+
+/// A table of a class that has rows.
+struct ClassTable {
+    table: Table,
+    schema: SchemaRef,
+    /// How many columns are of its fields; behind them come those that tell tracks.
+    fields: usize,
+}
+
+impl<'t, 'f> Maker<'t, 'f> {
+    fn new(
+        timeline: &'t Timeline,
+        take: &'f mut dyn FnMut(&Table, RecordBatch) -> Result<(), Error>,
+    ) -> Self {
+        let recordings = timeline.recordings();
+        Self {
+            timeline,
+            take,
+            paths: paths(timeline),
+            tracks: recordings.iter().map(|_| Vec::new()).collect(),
+            classes: HashMap::new(),
+            samples: Samples::default(),
+            losses: Losses::default(),
+        }
+    }
+
+    fn batch(&mut self, batch: Batch, tracks: &mut RowTracks<'_>) -> Result<(), Error> {
+        for notice in batch.notices() {
+            self.losses.push(self.timeline, notice);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let recording = batch.id(0).recording as usize;
+        let of = &self.timeline.recordings()[recording];
+        let is_sample = of.entry_kind(batch.id(0).stream as usize) == EntryKind::Sample;
+        let mut keys = Vec::with_capacity(batch.len());
+        let mut streams = Vec::with_capacity(batch.len());
+        for row in 0..batch.len() {
+            let entries = tracks.of(&batch, row);
+            if is_sample {
+                let time = batch.head(row).time.map(Timestamp::as_nanos);
+                for entry in entries {
+                    if let &TrackEntry::Value(track, value) = entry {
+                        self.samples.push(time, (recording, track), value);
+                    }
+                }
+            } else {
+                streams.push(batch.id(row).stream);
+                keys.push(entries.first().map(|entry| entry.track()));
+            }
+        }
+        let known = tracks.tracks(recording);
+        if is_sample {
+            self.samples.name(recording, of, known);
+            return match self.samples.times.len() >= ROWS {
+                true => self.end_samples(),
+                false => Ok(()),
+            };
+        }
+        let names = &mut self.tracks[recording];
+        names.extend(known[names.len()..].iter().map(|of| of.path.to_string()));
+        let class = batch.classes()[0] as usize;
+        let of = self.classes.entry((recording, class)).or_insert_with(|| {
+            let info = &of.event_classes()[class];
+            let table = Table::Class {
+                recording,
+                class,
+                name: class_name(info),
+            };
+            ClassTable {
+                table,
+                schema: class_schema(of, class),
+                fields: all_columns(&info.schema).len(),
+            }
+        });
+        let rows = batch.len();
+        let (times, ticks, mut values) = batch.into_columns();
+        values.truncate(of.fields);
+        let first: Vec<ArrayRef> = vec![
+            array(times, of.schema.field(0).data_type())?,
+            array(ticks, &DataType::UInt64)?,
+            Arc::new(UInt32Array::from(streams)),
+            texts(keys, names)?,
+            texts(vec![Some(0); rows], &self.paths[recording..=recording])?,
+        ];
+        let batch = record_batch(&of.schema, first, values)?;
+        (self.take)(&of.table, batch)
+    }
+
+    fn end_samples(&mut self) -> Result<(), Error> {
+        match self.samples.batch(self.timeline, &self.paths)? {
+            Some(batch) => (self.take)(&Table::Samples, batch),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, query: &Query) -> Result<(), Error> {
+        self.end_samples()?;
+        if let Some(batch) = self.losses.batch(self.timeline, &self.paths)? {
+            (self.take)(&Table::Losses, batch)?;
+        }
+        self.packets(query)
+    }
+
+    /// The packets of traces that may have rows in the range.
+    fn packets(&mut self, query: &Query) -> Result<(), Error> {
+        let time = time_type(self.timeline.recordings());
+        let own = [
+            ("begin", time.clone()),
+            ("end", time.clone()),
+            ("recording", dictionary()),
+            ("stream", DataType::UInt32),
+            ("packet", DataType::UInt64),
+            ("bytes", DataType::UInt64),
+            ("lost_events", DataType::UInt64),
+        ];
+        let schema = schema(&own, &[]);
+        for (recording, of) in self.timeline.recordings().iter().enumerate() {
+            if of.as_ctf().is_none() {
+                continue;
+            }
+            for stream in 0..of.streams().len() {
+                let range = query.range;
+                let is_wanted = |chunk: &Chunk| {
+                    chunk.end_time.is_none_or(|end| end >= range.begin)
+                        && chunk.begin_time.is_none_or(|begin| begin <= range.end)
+                };
+                let mut chunks = of.chunks(stream).filter(is_wanted).peekable();
+                while chunks.peek().is_some() {
+                    let chunks: Vec<Chunk> = chunks.by_ref().take(ROWS).collect();
+                    let lost = |of: &Chunk| of.lost_events.and_then(|lost| lost.count);
+                    let column = |value: &dyn Fn(&Chunk) -> Option<u64>| -> ArrayRef {
+                        Arc::new(chunks.iter().map(value).collect::<UInt64Array>())
+                    };
+                    let columns: Vec<ArrayRef> = vec![
+                        times(chunks.iter().map(|of| of.begin_time), &time),
+                        times(chunks.iter().map(|of| of.end_time), &time),
+                        texts(
+                            vec![Some(0); chunks.len()],
+                            &self.paths[recording..=recording],
+                        )?,
+                        Arc::new(UInt32Array::from(vec![stream as u32; chunks.len()])),
+                        column(&|of| Some(of.number as u64)),
+                        column(&|of| Some(of.bytes)),
+                        column(&lost),
+                    ];
+                    let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+                    (self.take)(&Table::Packets, batch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The paths of the recordings.
+pub(crate) fn paths(timeline: &Timeline) -> Vec<String> {
+    let recordings = timeline.recordings().iter();
+    recordings
+        .map(|of| of.path().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Times as an array of a type of times.
+fn times(times: impl Iterator<Item = Option<Timestamp>>, of: &DataType) -> ArrayRef {
+    let nanos = times.map(|time| time.map(Timestamp::as_nanos));
+    let array: TimestampNanosecondArray = nanos.collect();
+    let zone = match of {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    Arc::new(array.with_timezone_opt(zone))
+}
+
+/// Values of series.
+#[derive(Default)]
+struct Samples {
+    times: Vec<Option<Timestamp>>,
+    recordings: Vec<u32>,
+    /// Positions in `series`.
+    keys: Vec<u32>,
+    values: Vec<Option<f64>>,
+    /// The number of the series of each track of each recording.
+    by_track: HashMap<(usize, u32), u32>,
+    series: Vec<Series>,
+}
+
+/// What is known of a series.
+#[derive(Clone, Default)]
+struct Series {
+    name: String,
+    unit: Option<String>,
+    /// Of archives: how they consolidate, the seconds between rows, and after how many a value is unknown.
+    function: Option<&'static str>,
+    step: Option<u64>,
+    heartbeat: Option<u64>,
+}
+
+impl Samples {
+    fn push(&mut self, time: Option<i64>, (recording, track): (usize, u32), value: Option<f64>) {
+        let next = self.series.len() as u32;
+        let key = *self.by_track.entry((recording, track)).or_insert(next);
+        if key == next {
+            self.series.push(Series::default());
+        }
+        self.times.push(time.map(Timestamp::from_nanos));
+        self.recordings.push(recording as u32);
+        self.keys.push(key);
+        self.values.push(value.filter(|value| !value.is_nan()));
+    }
+
+    /// Names the series that are new.
+    fn name(&mut self, recording: usize, of: &AnyRecording, tracks: &[Track]) {
+        for (&(place, track), &key) in &self.by_track {
+            let series = &mut self.series[key as usize];
+            if place == recording && series.name.is_empty() {
+                *series = Series::new(of, &tracks[track as usize]);
+            }
+        }
+    }
+
+    fn batch(
+        &mut self,
+        timeline: &Timeline,
+        paths: &[String],
+    ) -> Result<Option<RecordBatch>, Error> {
+        if self.times.is_empty() {
+            return Ok(None);
+        }
+        let time = time_type(timeline.recordings());
+        let own = [
+            ("timestamp", time.clone()),
+            ("recording", dictionary()),
+            ("series", dictionary()),
+            ("unit", dictionary()),
+            ("function", dictionary()),
+            ("step", DataType::UInt64),
+            ("heartbeat", DataType::UInt64),
+            ("value", DataType::Float64),
+        ];
+        let keys = std::mem::take(&mut self.keys);
+        let recordings = std::mem::take(&mut self.recordings);
+        let of_series = |value: &dyn Fn(&Series) -> Option<String>| -> Result<ArrayRef, Error> {
+            let all: Vec<_> = self.series.iter().map(value).collect();
+            let names: Vec<String> = all
+                .iter()
+                .map(|text| text.clone().unwrap_or_default())
+                .collect();
+            let keys = keys
+                .iter()
+                .map(|&key| all[key as usize].as_ref().map(|_| key));
+            texts(keys.collect(), &names)
+        };
+        let numbers = |value: &dyn Fn(&Series) -> Option<u64>| -> ArrayRef {
+            let values = keys.iter().map(|&key| value(&self.series[key as usize]));
+            Arc::new(values.collect::<UInt64Array>())
+        };
+        let columns: Vec<ArrayRef> = vec![
+            times(std::mem::take(&mut self.times).into_iter(), &time),
+            texts(recordings.into_iter().map(Some).collect(), paths)?,
+            of_series(&|of| Some(of.name.clone()))?,
+            of_series(&|of| of.unit.clone())?,
+            of_series(&|of| of.function.map(str::to_owned))?,
+            numbers(&|of| of.step),
+            numbers(&|of| of.heartbeat),
+            Arc::new(Float64Array::from(std::mem::take(&mut self.values))),
+        ];
+        Ok(Some(RecordBatch::try_new(schema(&own, &[]), columns)?))
+    }
+}
+
+impl Series {
+    fn new(of: &AnyRecording, track: &Track) -> Self {
+        let mut series = Self {
+            name: track.path.to_string(),
+            unit: track.unit.as_deref().map(str::to_owned),
+            ..Self::default()
+        };
+        let AnyRecording::Rrd(of) = of else {
+            return series;
+        };
+        let database = of.database();
+        for part in track.path.parts() {
+            match part {
+                TrackPart::Archive(archive) => {
+                    if let Some(archive) = database.archives.get(*archive as usize) {
+                        series.function = Some(archive.kind.name());
+                        series.step = database.step.checked_mul(archive.points_per_row);
+                    }
+                }
+                TrackPart::Source(name) => {
+                    let mut sources = database.sources.iter();
+                    let source = sources.find(|of| of.name.to_string() == **name);
+                    if let Some(SourceKind::Measured { heartbeat, .. }) = source.map(|of| &of.kind)
+                    {
+                        series.heartbeat = Some(*heartbeat);
+                    }
+                }
+                _ => {}
+            }
+        }
+        series
+    }
+}
+
+/// What was lost, and damage.
+#[derive(Default)]
+struct Losses {
+    recordings: Vec<Option<u32>>,
+    streams: Vec<u32>,
+    kinds: Vec<&'static str>,
+    counts: Vec<Option<u64>>,
+    begins: Vec<Option<Timestamp>>,
+    ends: Vec<Option<Timestamp>>,
+    messages: Vec<Option<String>>,
+}
+
+impl Losses {
+    fn push(&mut self, timeline: &Timeline, notice: &Notice) {
+        let of = &timeline.recordings()[notice.recording as usize];
+        let nothing = Lost {
+            count: None,
+            begin: None,
+            end: None,
+        };
+        let (kind, lost, message) = match &notice.kind {
+            NoticeKind::LostEvents(lost) => ("events", *lost, None),
+            NoticeKind::LostChunks(lost) => ("packets", *lost, None),
+            NoticeKind::Fault(fault) => ("damage", nothing, Some(fault.to_string())),
+            _ => return,
+        };
+        let stream = of.streams().get(notice.stream as usize);
+        let time = |ticks: Option<u64>| stream?.clock.as_ref()?.timestamp(ticks?);
+        self.recordings.push(Some(notice.recording));
+        self.streams.push(notice.stream);
+        self.kinds.push(kind);
+        self.counts.push(lost.count);
+        self.begins.push(time(lost.begin));
+        self.ends.push(time(lost.end));
+        self.messages.push(message);
+    }
+
+    fn batch(
+        &mut self,
+        timeline: &Timeline,
+        paths: &[String],
+    ) -> Result<Option<RecordBatch>, Error> {
+        if self.kinds.is_empty() {
+            return Ok(None);
+        }
+        let time = time_type(timeline.recordings());
+        let own = [
+            ("begin", time.clone()),
+            ("end", time.clone()),
+            ("recording", dictionary()),
+            ("stream", DataType::UInt32),
+            ("kind", DataType::Utf8),
+            ("count", DataType::UInt64),
+            ("message", DataType::Utf8),
+        ];
+        let columns: Vec<ArrayRef> = vec![
+            times(self.begins.drain(..), &time),
+            times(self.ends.drain(..), &time),
+            texts(std::mem::take(&mut self.recordings), paths)?,
+            Arc::new(UInt32Array::from(std::mem::take(&mut self.streams))),
+            Arc::new(StringArray::from(std::mem::take(&mut self.kinds))),
+            Arc::new(UInt64Array::from(std::mem::take(&mut self.counts))),
+            Arc::new(StringArray::from(std::mem::take(&mut self.messages))),
+        ];
+        Ok(Some(RecordBatch::try_new(schema(&own, &[]), columns)?))
+    }
+}

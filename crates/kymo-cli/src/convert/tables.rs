@@ -1,0 +1,158 @@
+//! `kymo convert --to parquet` and `--to arrow`.
+
+use std::cell::RefCell;
+use std::io::{self, BufWriter, Write};
+
+use kymo::Discarded;
+use kymo::filter::Query;
+use kymo::pipeline::Window;
+use kymo::timeline::{self, Notice, NoticeKind, Timeline};
+use kymo_arrow::{Directory, Error, tables, write_stream};
+use kymo_io::{Replace, replace};
+
+use super::{is_stdout, tell_discarded};
+use crate::args::convert::{Convert, To};
+use crate::ctf::Stop;
+use crate::directory::{refuse_inputs, whole_directory};
+use crate::open::{Inputs, threads, total_bytes};
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Writes tables of all recordings.
+pub(super) fn run(
+    args: &Convert,
+    to: To,
+    (filter, windows): (Query, Vec<Window>),
+    inputs: Inputs,
+    terminal: &Terminal,
+) -> Result<Outcome, Failure> {
+    let mut query = timeline::Query::default();
+    query.filter = filter;
+    query.threads = threads(&args.work);
+    query.range = match windows.split_first() {
+        Some((first, rest)) if rest.iter().all(|of| of == first) => *first,
+        Some(_) => {
+            let problem = "error: the recordings have different intersections of their streams\n\
+                           hint: with `--stream-intersection`, convert each to a directory of its own";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
+        None => Window::ALL,
+    };
+    if to == To::Parquet {
+        refuse_inputs(&args.output, &inputs.recordings)?;
+    }
+    let bytes = total_bytes(&inputs.recordings);
+    match is_stdout(&args.output) {
+        true => terminal.begin_progress(bytes),
+        false => terminal.show_progress(bytes),
+    }
+    let job = Job {
+        args,
+        terminal,
+        query,
+        timeline: Timeline::new(inputs.recordings),
+        found: RefCell::default(),
+    };
+    let outcome = match to {
+        To::Parquet => whole_directory(&args.output, args.force, |beside| {
+            let mut directory = Directory::new(beside, job.query.threads)?;
+            let mut take = |table: &_, batch| directory.write(table, batch);
+            tables(&job.timeline, &job.query, &mut take, &mut |of| {
+                job.notice(of)
+            })
+            .map_err(|error| job.stop(error))?;
+            directory.finish().map_err(|error| job.stop(error))?;
+            job.end()
+        }),
+        _ if is_stdout(&args.output) => {
+            let mut out = BufWriter::with_capacity(1 << 18, io::stdout());
+            let written = job.stream(&mut out).and_then(|outcome| {
+                out.flush()?;
+                Ok(outcome)
+            });
+            ended(written)
+        }
+        _ => {
+            let output = &args.output;
+            let like = output.metadata().is_ok().then_some(output.as_path());
+            let how = Replace {
+                like,
+                modified: false,
+                ..Replace::NEW
+            };
+            ended(replace(output, how, |file| {
+                let mut out = BufWriter::with_capacity(1 << 18, file);
+                let outcome = job.stream(&mut out)?;
+                out.flush()?;
+                Ok(outcome)
+            }))
+        }
+    };
+    terminal.end_progress();
+    outcome
+}
+
+fn ended(written: Result<Outcome, Stop>) -> Result<Outcome, Failure> {
+    match written {
+        Ok(outcome) => Ok(outcome),
+        Err(Stop::Damage) => Ok(Outcome::Damage),
+        Err(Stop::Failure(failure)) => Err(failure),
+    }
+}
+
+/// What was met beside rows.
+#[derive(Default)]
+struct Found {
+    faults: u64,
+    discarded: Discarded,
+}
+
+struct Job<'a> {
+    args: &'a Convert,
+    terminal: &'a Terminal,
+    query: timeline::Query,
+    timeline: Timeline,
+    found: RefCell<Found>,
+}
+
+impl Job<'_> {
+    fn stream(&self, out: &mut dyn Write) -> Result<Outcome, Stop> {
+        write_stream(&self.timeline, &self.query, out, &mut |of| self.notice(of))
+            .map_err(|error| self.stop(error))?;
+        self.end()
+    }
+
+    fn notice(&self, notice: &Notice) {
+        let mut found = self.found.borrow_mut();
+        match &notice.kind {
+            NoticeKind::LostEvents(lost) => found.discarded.add_events(lost),
+            NoticeKind::LostChunks(lost) => found.discarded.add_packets(lost),
+            NoticeKind::Fault(fault) => {
+                found.faults += 1;
+                self.terminal.fault(fault);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the run comes to: with `--strict`, nothing is left of an output that lacks something.
+    fn end(&self) -> Result<Outcome, Stop> {
+        let found = self.found.borrow();
+        if !found.discarded.is_empty() {
+            tell_discarded(&found.discarded, self.terminal);
+        }
+        let is_whole = found.faults == 0 && found.discarded.is_empty();
+        match (found.faults, self.args.work.strict) {
+            (_, true) if !is_whole => Err(Stop::Damage),
+            (0, _) => Ok(Outcome::Good),
+            _ => Ok(Outcome::Damage),
+        }
+    }
+
+    fn stop(&self, error: Error) -> Stop {
+        match error {
+            Error::Output(error) => error.into(),
+            Error::Query(error) => Stop::Failure(Failure::Usage(format!("error: {error}"))),
+            error => io::Error::other(error).into(),
+        }
+    }
+}
