@@ -15,6 +15,7 @@ use kymo_graph::{
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 
 use crate::args::graph::{Graph, PictureFormat, Theme};
+use crate::notices::Notices;
 use crate::open::{Wanted, inputs, tell_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -62,15 +63,14 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
         })?;
         return Ok(outcome);
     }
-    let drawn = panels(&timeline, &choice).map_err(|error| {
+    let notices = Notices::new(terminal);
+    let drawn = panels(&timeline, &choice, &mut |of| notices.take(of)).map_err(|error| {
         Failure::Usage(match error {
             QueryError::Filter(error) => error.render("--per", terminal.color()),
             error => format!("error: {error}"),
         })
     })?;
-    if drawn.iter().any(|panel| !panel.losses.is_empty()) {
-        terminal.warning("events were lost or damage was skipped, at the red marks");
-        terminal.hint("`kymo check` lists the damage");
+    if notices.end(false) != Outcome::Good {
         outcome = Outcome::Damage;
     }
     if format == PictureFormat::Html {

@@ -16,6 +16,7 @@ mod graph;
 mod index;
 mod links;
 mod machine;
+mod notices;
 mod open;
 mod print;
 mod progress;

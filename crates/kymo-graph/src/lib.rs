@@ -10,7 +10,7 @@
 //!
 //! let opened = kymo::open::open(&[path.into()], &Default::default());
 //! let timeline = kymo::Timeline::new(opened.recordings);
-//! let panels = panels(&timeline, &Choice::default())?;
+//! let panels = panels(&timeline, &Choice::default(), &mut |_| ())?;
 //! assert_eq!(panels[0].unit, "/s");
 //! let picture = page(&panels, &Look::default(), &kymo_draw::Fonts::new())?;
 //! assert_eq!(picture.width, 800);
@@ -26,7 +26,7 @@ mod ticks;
 mod units;
 
 use kymo::pipeline::Window;
-use kymo::timeline::QueryError;
+use kymo::timeline::{Notice, QueryError};
 use kymo::{AnyRecording, Timeline, filter};
 
 pub use draw::{Look, MOST_PANELS, TooManyPanels, page, panel_picture};
@@ -62,14 +62,18 @@ impl Default for Choice {
 }
 
 /// What to draw of all recordings of a timeline, in their order: databases first by themselves, then the others,
-/// which share one range of time.
+/// which share one range of time. What is not an event is handed to `notice`.
 ///
 /// # Errors
 ///
 /// A condition or field of the choice is wrong, or the system has no thread for it.
-pub fn panels(timeline: &Timeline, choice: &Choice) -> Result<Vec<Panel>, QueryError> {
+pub fn panels(
+    timeline: &Timeline,
+    choice: &Choice,
+    notice: &mut dyn FnMut(&Notice),
+) -> Result<Vec<Panel>, QueryError> {
     let mut panels = Vec::new();
-    let rows = rows::panels(timeline, choice)?;
+    let rows = rows::panels(timeline, choice, notice)?;
     // Beside recordings with events, databases are drawn on their range.
     let range = rows.iter().map(|panel| panel.range).next();
     let mut choice = choice.clone();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use kymo::timeline::{Columns, Query, QueryError, RowTracks, Shape, TrackEntry};
+use kymo::timeline::{Columns, Notice, Query, QueryError, RowTracks, Shape, TrackEntry};
 use kymo::{AnyRecording, Timeline};
 use kymo_model::batch::{Batch, Column, ColumnData};
 use kymo_model::{Recording, Value};
@@ -42,7 +42,11 @@ struct Reader<'t> {
 }
 
 /// The panels of recordings that are not databases.
-pub(crate) fn panels(timeline: &Timeline, choice: &Choice) -> Result<Vec<Panel>, QueryError> {
+pub(crate) fn panels(
+    timeline: &Timeline,
+    choice: &Choice,
+    notice: &mut dyn FnMut(&Notice),
+) -> Result<Vec<Panel>, QueryError> {
     let is_wanted = |of: &AnyRecording| as_database(of).is_none();
     if !timeline.recordings().iter().any(is_wanted) {
         return Ok(Vec::new());
@@ -70,7 +74,7 @@ pub(crate) fn panels(timeline: &Timeline, choice: &Choice) -> Result<Vec<Panel>,
         query.shape = Shape::Mixed;
         timeline.for_each_batch(&query, |batch| {
             reader.count_per(&batch, per);
-            reader.notice(&batch);
+            reader.notice(&batch, notice);
             ControlFlow::Continue(())
         })?;
         return Ok(reader.finish(&[], Some(per)));
@@ -85,7 +89,7 @@ pub(crate) fn panels(timeline: &Timeline, choice: &Choice) -> Result<Vec<Panel>,
     let mut tracks = RowTracks::new(timeline, &mut query)?;
     timeline.for_each_batch(&query, |batch| {
         reader.take(&batch, &mut tracks);
-        reader.notice(&batch);
+        reader.notice(&batch, notice);
         ControlFlow::Continue(())
     })?;
     let names: Vec<Vec<(String, String)>> = (0..timeline.recordings().len())
@@ -207,8 +211,9 @@ impl Reader<'_> {
     }
 
     /// Keeps where something was lost: at the row behind it, or else before it.
-    fn notice(&mut self, batch: &Batch) {
+    fn notice(&mut self, batch: &Batch, take: &mut dyn FnMut(&Notice)) {
         for notice in batch.notices() {
+            take(notice);
             let recording = notice.recording as usize;
             if !self.is_drawn(recording) || batch.is_empty() || self.losses.len() >= MOST_LOSSES {
                 continue;

@@ -1,19 +1,18 @@
 //! `kymo convert --to parquet` and `--to arrow`.
 
-use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
 
-use kymo::Discarded;
 use kymo::filter::Query;
 use kymo::pipeline::Window;
-use kymo::timeline::{self, Notice, NoticeKind, Timeline};
+use kymo::timeline::{self, Timeline};
 use kymo_arrow::{Directory, Error, tables, write_stream};
 use kymo_io::{Replace, replace};
 
-use super::{is_stdout, tell_discarded};
+use super::is_stdout;
 use crate::args::convert::{Convert, To};
 use crate::ctf::Stop;
 use crate::directory::{refuse_inputs, whole_directory};
+use crate::notices::Notices;
 use crate::open::{Inputs, threads, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -47,10 +46,9 @@ pub(super) fn run(
     }
     let job = Job {
         args,
-        terminal,
+        notices: Notices::new(terminal),
         query,
         timeline: Timeline::new(inputs.recordings),
-        found: RefCell::default(),
     };
     let outcome = match to {
         To::Parquet => whole_directory(&args.output, args.force, |beside| {
@@ -99,52 +97,28 @@ fn ended(written: Result<Outcome, Stop>) -> Result<Outcome, Failure> {
     }
 }
 
-/// What was met beside rows.
-#[derive(Default)]
-struct Found {
-    faults: u64,
-    discarded: Discarded,
-}
-
 struct Job<'a> {
     args: &'a Convert,
-    terminal: &'a Terminal,
+    notices: Notices<'a>,
     query: timeline::Query,
     timeline: Timeline,
-    found: RefCell<Found>,
 }
 
 impl Job<'_> {
     fn stream(&self, out: &mut dyn Write) -> Result<Outcome, Stop> {
-        write_stream(&self.timeline, &self.query, out, &mut |of| self.notice(of))
-            .map_err(|error| self.stop(error))?;
+        write_stream(&self.timeline, &self.query, out, &mut |of| {
+            self.notices.take(of)
+        })
+        .map_err(|error| self.stop(error))?;
         self.end()
-    }
-
-    fn notice(&self, notice: &Notice) {
-        let mut found = self.found.borrow_mut();
-        match &notice.kind {
-            NoticeKind::LostEvents(lost) => found.discarded.add_events(lost),
-            NoticeKind::LostChunks(lost) => found.discarded.add_packets(lost),
-            NoticeKind::Fault(fault) => {
-                found.faults += 1;
-                self.terminal.fault(fault);
-            }
-            _ => {}
-        }
     }
 
     /// What the run comes to: with `--strict`, nothing is left of an output that lacks something.
     fn end(&self) -> Result<Outcome, Stop> {
-        let found = self.found.borrow();
-        if !found.discarded.is_empty() {
-            tell_discarded(&found.discarded, self.terminal);
-        }
-        let is_whole = found.faults == 0 && found.discarded.is_empty();
-        match (found.faults, self.args.work.strict) {
-            (_, true) if !is_whole => Err(Stop::Damage),
-            (0, _) => Ok(Outcome::Good),
-            _ => Ok(Outcome::Damage),
+        let strict = self.args.work.strict;
+        match self.notices.end(strict) {
+            Outcome::Damage if strict => Err(Stop::Damage),
+            outcome => Ok(outcome),
         }
     }
 
