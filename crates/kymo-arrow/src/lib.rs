@@ -16,7 +16,7 @@
 //! let mut directory = Directory::new(place.path(), 2)?;
 //! tables(&timeline, &Default::default(), &mut |table, batch| directory.write(table, batch), &mut |_| ())?;
 //! let written = directory.finish()?;
-//! assert!(written.iter().any(|file| file.path.starts_with("class=sched_switch")));
+//! assert!(written.iter().any(|file| file.path.starts_with("class=demo%3Asched")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -55,7 +55,7 @@ pub(super) fn run(
             let mut directory = Directory::new(beside, job.query.threads)?;
             let mut take = |table: &_, batch| directory.write(table, batch);
             tables(&job.timeline, &job.query, &mut take, &mut |of| {
-                job.notice(of)
+                job.notices.take(of)
             })
             .map_err(|error| job.stop(error))?;
             directory.finish().map_err(|error| job.stop(error))?;

@@ -1,0 +1,70 @@
+//! `kymo convert --to parquet` and `--to arrow`.
+
+mod common;
+
+use common::{example, kymo_in};
+
+#[cfg(not(feature = "arrow"))]
+#[test]
+fn a_program_without_tables_says_how_to_get_them() {
+    let place = tempfile::tempdir().unwrap();
+    let input = example("lttng-small");
+    let input = input.to_str().unwrap();
+    let (code, _, errors) = kymo_in(place.path(), &["convert", input, "-o", "a.parquet"]);
+    assert_eq!(code, 2);
+    assert!(errors.contains("--features arrow"), "{errors}");
+    assert!(!place.path().join("a.parquet").exists());
+}
+
+#[cfg(feature = "arrow")]
+mod with_tables {
+    use super::{example, kymo_in};
+
+    #[test]
+    fn a_directory_is_written_as_a_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let input = example("lttng-discarded");
+        let input = input.to_str().unwrap();
+        let run = |words: &[&str]| kymo_in(place.path(), words);
+        let (code, _, errors) = run(&["convert", input, "-o", "a.parquet"]);
+        assert_eq!(code, 0, "{errors}");
+        assert!(errors.contains("that the recorder discarded"), "{errors}");
+        let root = place.path().join("a.parquet");
+        for table in ["losses", "packets", "class=demo%3Aints"] {
+            assert!(root.join(table).join("part-0.parquet").is_file(), "{table}");
+        }
+        let (code, _, errors) = run(&["convert", input, "-o", "a.parquet"]);
+        assert_eq!(code, 2);
+        assert!(
+            errors.contains("there are tables already; --force"),
+            "{errors}"
+        );
+        let (code, _, _) = run(&["convert", input, "-o", "a.parquet", "--force"]);
+        assert_eq!(code, 0);
+        // What is not a table is not removed.
+        std::fs::write(root.join("notes"), "").unwrap();
+        let (code, _, _) = run(&["convert", input, "-o", "a.parquet", "--force"]);
+        assert_eq!(code, 2);
+        assert!(root.join("notes").exists());
+        // Losses are damage if that is asked for, and nothing is left.
+        let (code, _, _) = run(&["convert", input, "-o", "b.parquet", "--strict"]);
+        assert_eq!(code, 1);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_stream_goes_to_a_file_or_to_standard_output() {
+        let place = tempfile::tempdir().unwrap();
+        let input = example("lttng-small");
+        let input = input.to_str().unwrap();
+        let words = ["convert", input, "-o", "a.arrow", "--event", "demo:ints"];
+        let (code, _, errors) = kymo_in(place.path(), &words);
+        assert_eq!((code, &*errors), (0, ""));
+        assert!(
+            std::fs::metadata(place.path().join("a.arrow"))
+                .unwrap()
+                .len()
+                > 10_000
+        );
+    }
+}
