@@ -1,6 +1,6 @@
 //! Graphs of recordings: what to draw of them, chosen without a language, and the pictures.
 //!
-//! [`panels`] reads the recordings of a [`Timeline`](kymo::Timeline) and makes [`Panel`]s: the series of databases from
+//! [`panels`] reads the recordings of a [`Timeline`] and makes [`Panel`]s: the series of databases from
 //! the archive that fits the range, metrics as values or rates, counters, and events as rates over time.
 //! [`page`] and [`panel_picture`] draw them as display lists of `kymo-draw`.
 //!

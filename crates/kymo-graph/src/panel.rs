@@ -11,7 +11,7 @@ pub struct Panel {
     pub range: (i64, i64),
     /// Whether times count from the zero of a clock without an origin.
     pub is_relative: bool,
-    /// The series, at most [`MOST_SERIES`].
+    /// The series, at most seven.
     pub series: Vec<Series>,
     /// When events were lost or damage was skipped, in nanoseconds.
     pub losses: Vec<i64>,
