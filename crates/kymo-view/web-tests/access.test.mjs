@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, test } from "./retry.mjs";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
