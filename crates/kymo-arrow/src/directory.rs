@@ -232,7 +232,11 @@ impl Open {
 fn begin(root: &Path, path: PathBuf, schema: &Schema) -> Result<Open, Error> {
     let whole = root.join(&path);
     if let Some(parent) = whole.parent() {
-        std::fs::create_dir_all(parent)?;
+        // Not the root: who has removed that wants no more files.
+        match std::fs::create_dir(parent) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
     }
     File::create_new(&whole)?;
     let file = Appending(whole);
