@@ -28,48 +28,27 @@ pub fn write_stream(
     let mut query = query.clone();
     query.columns = Columns::All;
     query.shape = Shape::Mixed;
-    let mut out = Some(out);
-    let mut open: Option<(SchemaRef, writer::StreamWriter<_>)> = None;
+    let schema = mixed_schema(timeline, &timeline.schema(&query)?);
+    let mut writer = writer::StreamWriter::try_new(out, &schema)?;
     let mut failed = None;
     let mut rows = 0;
-    let mut take = |batch: Batch| -> Result<(), Error> {
+    timeline.for_each_batch(&query, |batch| {
         batch.notices().iter().for_each(&mut *notice);
-        if open.is_none()
-            && let Some(out) = out.take()
-        {
-            let schema = mixed_schema(timeline, batch.schema());
-            let writer = writer::StreamWriter::try_new(out, &schema)?;
-            open = Some((schema, writer));
-        }
-        let Some((schema, writer)) = &mut open else {
-            return Ok(());
-        };
-        if !batch.is_empty() {
-            rows += batch.len() as u64;
-            writer.write(&mixed_batch(timeline, schema, batch)?)?;
-        }
-        Ok(())
-    };
-    timeline.for_each_batch(&query, |batch| match take(batch) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            failed = Some(error);
-            ControlFlow::Break(())
+        rows += batch.len() as u64;
+        let written =
+            mixed_batch(timeline, &schema, batch).and_then(|batch| Ok(writer.write(&batch)?));
+        match written {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
         }
     })?;
     if let Some(error) = failed {
         return Err(error);
     }
-    match open {
-        Some((_, mut writer)) => writer.finish()?,
-        // Without a batch there is no schema but that of what every row has.
-        None => {
-            if let Some(out) = out {
-                let schema = mixed_schema(timeline, &Arc::default());
-                writer::StreamWriter::try_new(out, &schema)?.finish()?;
-            }
-        }
-    }
+    writer.finish()?;
     Ok(rows)
 }
 

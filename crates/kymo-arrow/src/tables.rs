@@ -105,10 +105,18 @@ pub(crate) fn mixed_schema(timeline: &Timeline, columns: &[ColumnType]) -> Schem
     schema(&own, columns)
 }
 
-/// Texts by their positions in `names`.
+/// Texts by their positions in `names`, of which those are kept that are used: there may be many more than rows.
 pub(crate) fn texts(keys: Vec<Option<u32>>, names: &[String]) -> Result<ArrayRef, Error> {
-    let names = names.iter().map(Some).collect::<StringArray>();
-    let keys = UInt32Array::from(keys);
+    let mut used: HashMap<u32, u32> = HashMap::new();
+    let mut kept = Vec::new();
+    let mut keep = |key: u32| {
+        *used.entry(key).or_insert_with(|| {
+            kept.push(&names[key as usize]);
+            kept.len() as u32 - 1
+        })
+    };
+    let keys: UInt32Array = keys.into_iter().map(|key| key.map(&mut keep)).collect();
+    let names: StringArray = kept.into_iter().map(Some).collect();
     Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(
         keys,
         Arc::new(names),
@@ -164,8 +172,6 @@ struct Maker<'t, 'f> {
 struct ClassTable {
     table: Table,
     schema: SchemaRef,
-    /// How many columns are of its fields; behind them come those that tell tracks.
-    fields: usize,
 }
 
 impl<'t, 'f> Maker<'t, 'f> {
@@ -188,6 +194,9 @@ impl<'t, 'f> Maker<'t, 'f> {
     fn batch(&mut self, batch: Batch, tracks: &mut RowTracks<'_>) -> Result<(), Error> {
         for notice in batch.notices() {
             self.losses.push(self.timeline, notice);
+            if self.losses.kinds.len() >= ROWS {
+                self.end_losses()?;
+            }
         }
         if batch.is_empty() {
             return Ok(());
@@ -213,7 +222,7 @@ impl<'t, 'f> Maker<'t, 'f> {
         }
         let known = tracks.tracks(recording);
         if is_sample {
-            self.samples.name(recording, of, known);
+            self.samples.name(of, known);
             return match self.samples.times.len() >= ROWS {
                 true => self.end_samples(),
                 false => Ok(()),
@@ -232,12 +241,10 @@ impl<'t, 'f> Maker<'t, 'f> {
             ClassTable {
                 table,
                 schema: class_schema(of, class),
-                fields: all_columns(&info.schema).len(),
             }
         });
         let rows = batch.len();
         let (times, ticks, mut values) = batch.into_columns();
-        values.truncate(of.fields);
         let first: Vec<ArrayRef> = vec![
             array(times, of.schema.field(0).data_type())?,
             array(ticks, &DataType::UInt64)?,
@@ -245,6 +252,8 @@ impl<'t, 'f> Maker<'t, 'f> {
             texts(keys, names)?,
             texts(vec![Some(0); rows], &self.paths[recording..=recording])?,
         ];
+        // Behind those of its fields are columns from which tracks are found.
+        values.truncate(of.schema.fields().len() - first.len());
         let batch = record_batch(&of.schema, first, values)?;
         (self.take)(&of.table, batch)
     }
@@ -256,11 +265,16 @@ impl<'t, 'f> Maker<'t, 'f> {
         }
     }
 
+    fn end_losses(&mut self) -> Result<(), Error> {
+        match self.losses.batch(self.timeline, &self.paths)? {
+            Some(batch) => (self.take)(&Table::Losses, batch),
+            None => Ok(()),
+        }
+    }
+
     fn finish(&mut self, query: &Query) -> Result<(), Error> {
         self.end_samples()?;
-        if let Some(batch) = self.losses.batch(self.timeline, &self.paths)? {
-            (self.take)(&Table::Losses, batch)?;
-        }
+        self.end_losses()?;
         self.packets(query)
     }
 
@@ -345,6 +359,8 @@ struct Samples {
     /// The number of the series of each track of each recording.
     by_track: HashMap<(usize, u32), u32>,
     series: Vec<Series>,
+    /// Tracks of the series that have no name yet, which are the last ones.
+    unnamed: Vec<u32>,
 }
 
 /// What is known of a series.
@@ -364,6 +380,7 @@ impl Samples {
         let key = *self.by_track.entry((recording, track)).or_insert(next);
         if key == next {
             self.series.push(Series::default());
+            self.unnamed.push(track);
         }
         self.times.push(time.map(Timestamp::from_nanos));
         self.recordings.push(recording as u32);
@@ -371,13 +388,11 @@ impl Samples {
         self.values.push(value.filter(|value| !value.is_nan()));
     }
 
-    /// Names the series that are new.
-    fn name(&mut self, recording: usize, of: &AnyRecording, tracks: &[Track]) {
-        for (&(place, track), &key) in &self.by_track {
-            let series = &mut self.series[key as usize];
-            if place == recording && series.name.is_empty() {
-                *series = Series::new(of, &tracks[track as usize]);
-            }
+    /// Names the series that are new, all of one recording.
+    fn name(&mut self, of: &AnyRecording, tracks: &[Track]) {
+        let first = self.series.len() - self.unnamed.len();
+        for (series, track) in self.series[first..].iter_mut().zip(self.unnamed.drain(..)) {
+            *series = Series::new(of, &tracks[track as usize]);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::bins::{Bins, Counts, Length};
 use crate::panel::{MOST_SERIES, Panel, Series};
 use crate::{Choice, as_database, units};
 
-/// Different values and tracks that are counted apart; the rest are counted as `other`.
+/// Different values and tracks of a recording that are counted apart; the rest are counted as `other`.
 const MOST_COUNTED: usize = 10_000;
 /// Series of values that are drawn.
 const MOST_VALUES: usize = 10_000;
@@ -36,8 +36,8 @@ struct Reader<'t> {
     length: Length,
     /// By recording and number of the track.
     values: HashMap<(usize, u32), Values>,
-    /// By recording and name.
-    counts: HashMap<(usize, String), Counts>,
+    /// By recording, those of each name.
+    counts: Vec<HashMap<String, Counts>>,
     losses: Vec<(usize, i64)>,
 }
 
@@ -59,7 +59,11 @@ pub(crate) fn panels(
         timeline,
         length: Length::new(choice.width.clamp(2, 32_767)),
         values: HashMap::new(),
-        counts: HashMap::new(),
+        counts: timeline
+            .recordings()
+            .iter()
+            .map(|_| HashMap::new())
+            .collect(),
         losses: Vec::new(),
     };
     // A range that is given is covered whole, even where nothing happens.
@@ -115,17 +119,22 @@ impl Reader<'_> {
         as_database(&self.timeline.recordings()[recording]).is_none()
     }
 
-    fn count(&mut self, recording: usize, name: String, time: i64) {
+    fn count(&mut self, recording: usize, name: &str, time: i64) {
         self.length.cover(time);
-        let is_known = self.counts.contains_key(&(recording, name.clone()));
-        let name = match is_known || self.counts.len() < MOST_COUNTED {
-            true => name,
-            false => OTHER.to_string(),
-        };
         let length = self.length;
-        let counts = self.counts.entry((recording, name));
-        let counts = counts.or_insert_with(|| Counts::new(length));
-        counts.add(&length, time);
+        let counts = &mut self.counts[recording];
+        if let Some(counts) = counts.get_mut(name) {
+            counts.add(&length, time);
+            return;
+        }
+        let name = match counts.len() < MOST_COUNTED {
+            true => name,
+            false => OTHER,
+        };
+        let counts = counts.entry(name.to_owned());
+        counts
+            .or_insert_with(|| Counts::new(length))
+            .add(&length, time);
     }
 
     fn count_per(&mut self, batch: &Batch, per: &str) {
@@ -138,12 +147,13 @@ impl Reader<'_> {
             };
             let value = column.map(|column| text(column.value(row)));
             if let Some(value) = value.flatten() {
-                self.count(recording, format!("{per}={value}"), time.as_nanos());
+                self.count(recording, &format!("{per}={value}"), time.as_nanos());
             }
         }
     }
 
     fn take(&mut self, batch: &Batch, tracks: &mut RowTracks<'_>) {
+        let mut entries = Vec::new();
         for row in 0..batch.len() {
             let head = batch.head(row);
             let recording = head.id.recording as usize;
@@ -156,11 +166,12 @@ impl Reader<'_> {
                 _ => None,
             };
             let mut element = 0;
-            let entries = tracks.of(batch, row).to_vec();
-            for entry in entries {
+            entries.clear();
+            entries.extend_from_slice(tracks.of(batch, row));
+            for &entry in &entries {
                 match entry {
                     TrackEntry::Row(track) => {
-                        let name = tracks.tracks(recording)[track as usize].name.to_string();
+                        let name = &tracks.tracks(recording)[track as usize].name;
                         self.count(recording, name, time);
                     }
                     TrackEntry::Value(track, value) => {
@@ -293,30 +304,13 @@ impl Reader<'_> {
             }
             before = Some(key);
         }
-        let mut counts: Vec<_> = counts.into_iter().collect();
-        // The busiest first; the rest share a series.
-        counts.sort_by(|((a, a_name), a_counts), ((b, b_name), b_counts)| {
-            let rest = |name: &str| name == OTHER;
-            (a, rest(a_name), b_counts.total, a_name).cmp(&(
-                b,
-                rest(b_name),
-                a_counts.total,
-                b_name,
-            ))
-        });
-        for recording in 0..timeline.recordings().len() {
-            let of: Vec<(String, Counts)>;
-            (of, counts) = {
-                let (of, others): (Vec<_>, Vec<_>) = counts
-                    .into_iter()
-                    .partition(|((of, _), _)| *of == recording);
-                (
-                    of.into_iter()
-                        .map(|((_, name), counts)| (name, counts))
-                        .collect(),
-                    others,
-                )
-            };
+        for (recording, counts) in counts.into_iter().enumerate() {
+            let mut of: Vec<(String, Counts)> = counts.into_iter().collect();
+            // The busiest first; the rest share a series.
+            of.sort_by(|(a_name, a), (b_name, b)| {
+                let is_rest = |name: &str| name == OTHER;
+                (is_rest(a_name), b.total, a_name).cmp(&(is_rest(b_name), a.total, b_name))
+            });
             let tracks = of.len();
             let is_empty = of.is_empty();
             let mut rest: Option<Counts> = None;

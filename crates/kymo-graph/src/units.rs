@@ -1,4 +1,4 @@
-//! Numbers as people read them, and units that names tell for sure.
+//! Numbers as people read them, and units that follow from names for sure.
 
 /// A number with four significant digits at most, and the prefix of its power of a thousand: `1.234 k`.
 pub(crate) fn short(value: f64) -> String {
@@ -31,7 +31,7 @@ pub(crate) fn prefix(power: i32) -> &'static str {
     PREFIXES[at]
 }
 
-/// The unit that the name of a series tells for sure; empty if it does not.
+/// The unit that follows from the name of a series for sure; empty if none does.
 pub(crate) fn of_name(name: &str, is_rate: bool) -> &'static str {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| {

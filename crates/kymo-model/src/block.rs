@@ -41,6 +41,61 @@ pub struct EventMark {
     pub bit: u64,
 }
 
+/// The order of the events of a chunk, or of a part of one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EventOrder {
+    first: Option<EventMark>,
+    last_ticks: u64,
+    /// The first event that goes back in time.
+    backwards: Option<EventMark>,
+}
+
+impl EventOrder {
+    /// Adds the next event.
+    #[inline]
+    pub fn add<E: Event>(&mut self, event: &E) {
+        if let Some(ticks) = event.ticks() {
+            self.meet(ticks, || EventMark {
+                ticks,
+                number: event.number(),
+                class: event.class_index(),
+                bit: event.begin_bit(),
+            });
+        }
+    }
+
+    /// Adds the next event, which has ticks.
+    #[inline]
+    pub fn meet(&mut self, ticks: u64, mark: impl FnOnce() -> EventMark) {
+        if ticks < self.last_ticks || self.first.is_none() {
+            self.note(mark());
+        }
+        self.last_ticks = ticks;
+    }
+
+    #[cold]
+    fn note(&mut self, mark: EventMark) {
+        if self.first.is_none() {
+            self.first = Some(mark);
+        } else if self.backwards.is_none() {
+            self.backwards = Some(mark);
+        }
+    }
+
+    /// Ticks of the last event, if there is one.
+    pub fn last_ticks(&self) -> Option<u64> {
+        self.first.map(|_| self.last_ticks)
+    }
+
+    /// The first event that goes back in time; `before` are the ticks of the last event of the stream before
+    /// these.
+    pub fn backwards(&self, before: Option<u64>) -> Option<EventMark> {
+        self.first
+            .filter(|first| before.is_some_and(|before| first.ticks < before))
+            .or(self.backwards)
+    }
+}
+
 /// The wanted events that a cursor has walked over, as columns of the same length.
 #[derive(Debug, Default)]
 pub struct EventBlock {
@@ -55,12 +110,8 @@ pub struct EventBlock {
     /// For the events of the last walk alone: the byte of the chunk at which their fields begin, to which
     /// the [`Place`](crate::batch::Place) of a field is relative.
     pub bases: Vec<usize>,
-    /// The first event with ticks that was met, wanted or not.
-    pub first: Option<EventMark>,
-    /// The first event that goes back in time.
-    pub backwards: Option<EventMark>,
-    /// Ticks of the last event that was met.
-    pub last_ticks: u64,
+    /// Of all events that were met, wanted or not.
+    pub order: EventOrder,
     /// Number and class of the event in hand, if a fault was found in its fields.
     pub at: Option<(u64, usize)>,
 }
@@ -78,24 +129,6 @@ impl EventBlock {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
-    }
-
-    /// Notes the order of the next event that is met, which has ticks.
-    #[inline]
-    pub fn meet(&mut self, ticks: u64, mark: impl FnOnce() -> EventMark) {
-        if ticks < self.last_ticks || self.first.is_none() {
-            self.note(mark());
-        }
-        self.last_ticks = ticks;
-    }
-
-    #[cold]
-    fn note(&mut self, mark: EventMark) {
-        if self.first.is_none() {
-            self.first = Some(mark);
-        } else if self.backwards.is_none() {
-            self.backwards = Some(mark);
-        }
     }
 
     /// Adds a wanted event.
@@ -146,14 +179,7 @@ pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
         };
         let (number, class) = (event.number(), event.class_index());
         let ticks = event.ticks();
-        if let Some(ticks) = ticks {
-            block.meet(ticks, || EventMark {
-                ticks,
-                number,
-                class,
-                bit: event.begin_bit(),
-            });
-        }
+        block.order.add(&event);
         let interest = query.interests.get(class).copied().unwrap_or_default();
         let time = event.timestamp();
         if !interest.is_wanted

@@ -1,26 +1,20 @@
 //! Databases that others write: commands that read lock them as rrdtool does.
 
+mod common;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kymo_io::{Locking, Shared};
 use kymo_rrd::recording::Recording;
-use kymo_rrdtool::{Defaults, Session, run};
 
-/// Runs a command line, in which `@` stands for a directory. Gives what it prints, or its failure.
+/// What a line prints, or its failure.
 fn at(directory: &Path, line: &str) -> Result<String, String> {
-    let directory = format!("{}/", directory.display());
-    let words: Vec<String> = line
-        .split_whitespace()
-        .map(|word| word.replace('@', &directory))
-        .collect();
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    let (mut out, mut warnings) = (Vec::new(), Vec::new());
-    let mut session = Session::new(&mut out, &mut warnings, Defaults::default());
-    let done = run(&mut session, &words).unwrap();
-    done.map_err(|failure| failure.to_string())?;
-    Ok(String::from_utf8(out).unwrap())
+    match common::printed(directory, line) {
+        (out, None) => Ok(out),
+        (_, Some(failure)) => Err(failure),
+    }
 }
 
 const READING: [&str; 8] = [

@@ -1,38 +1,26 @@
 //! What rrdtool 1.7.2 and 1.9 do in corners of their commands. Expected texts are theirs.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use kymo_io::{Locking, Shared};
-use kymo_rrdtool::{Defaults, Session, run};
 use tempfile::TempDir;
 
-/// Runs a command line, in which `@` stands for a directory. Gives what it prints, and its failure.
-fn told(directory: &Path, line: &str) -> (String, Option<String>) {
-    let directory = format!("{}/", directory.display());
-    let words: Vec<String> = line
-        .split_whitespace()
-        .map(|word| word.replace('@', &directory))
-        .collect();
-    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-    let (mut out, mut warnings) = (Vec::new(), Vec::new());
-    let mut session = Session::new(&mut out, &mut warnings, Defaults::default());
-    let done = run(&mut session, &words).unwrap();
-    let failure = done.err().map(|failure| failure.to_string());
-    (String::from_utf8(out).unwrap(), failure)
-}
+use common::printed;
 
-/// The same of a line that must be done.
+/// What a line prints that must be done.
 fn good(directory: &Path, line: &str) -> String {
-    let (out, failure) = told(directory, line);
+    let (out, failure) = printed(directory, line);
     assert_eq!(failure, None, "{line}");
     out
 }
 
 /// The failure of a line that must not be done.
 fn bad(directory: &Path, line: &str) -> String {
-    let (_, failure) = told(directory, line);
+    let (_, failure) = printed(directory, line);
     failure.unwrap_or_else(|| panic!("{line} is done"))
 }
 
@@ -167,7 +155,7 @@ fn without_its_daemon_a_time_is_the_files() {
         ("first --daemon unix:@none @a.rrd", "1299997200\n"),
         ("last --daemon unix:@none @none.rrd", "-1\n"),
     ] {
-        let (out, failure) = told(place.path(), line);
+        let (out, failure) = printed(place.path(), line);
         assert_eq!(out, time, "{line}");
         let failure = failure.unwrap();
         let expected = match time {
@@ -179,7 +167,7 @@ fn without_its_daemon_a_time_is_the_files() {
 }
 
 #[test]
-fn locking_is_as_it_is_told() {
+fn locking_is_as_it_is_printed() {
     let place = with_database();
     let place = place.path();
     let mut held = Shared::open_locked(&place.join("a.rrd"), Locking::Try).unwrap();

@@ -13,7 +13,7 @@ use crate::args::convert::{Convert, To};
 use crate::ctf::Stop;
 use crate::directory::{refuse_inputs, whole_directory};
 use crate::notices::Notices;
-use crate::open::{Inputs, threads, total_bytes};
+use crate::open::{Inputs, threads};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Writes tables of all recordings.
@@ -39,18 +39,13 @@ pub(super) fn run(
     if to == To::Parquet {
         refuse_inputs(&args.output, &inputs.recordings)?;
     }
-    let bytes = total_bytes(&inputs.recordings);
-    match is_stdout(&args.output) {
-        true => terminal.begin_progress(bytes),
-        false => terminal.show_progress(bytes),
-    }
     let job = Job {
         args,
         notices: Notices::new(terminal),
         query,
         timeline: Timeline::new(inputs.recordings),
     };
-    let outcome = match to {
+    match to {
         To::Parquet => whole_directory(&args.output, args.force, |beside| {
             let mut directory = Directory::new(beside, job.query.threads)?;
             let mut take = |table: &_, batch| directory.write(table, batch);
@@ -84,9 +79,7 @@ pub(super) fn run(
                 Ok(outcome)
             }))
         }
-    };
-    terminal.end_progress();
-    outcome
+    }
 }
 
 fn ended(written: Result<Outcome, Stop>) -> Result<Outcome, Failure> {

@@ -73,7 +73,7 @@ impl PacketCursor<'_> {
             let mut time = EventBlock::NO_TIME;
             if let Some(converter) = &converter {
                 ticks = header.clock.0;
-                block.meet(ticks, || EventMark {
+                block.order.meet(ticks, || EventMark {
                     ticks,
                     number,
                     class,

@@ -383,7 +383,7 @@ impl PacketEvent<'_> {
 }
 
 impl PacketEvent<'_> {
-    /// Counts its values by running the program, which tells what is wrong with it.
+    /// Counts its values by running the program, which reports what is wrong with it.
     #[inline(never)]
     fn count_all(&self, count: &mut u64) -> Result<(), Fault> {
         let mut counter = ValueCounter(0);

@@ -157,7 +157,7 @@ impl End {
     }
 
     /// The end of the event whose fields begin at a bit, and the number of its values. `None` if that is beyond the
-    /// content: then running the program tells what is wrong.
+    /// content: then running the program reports what is wrong.
     #[inline]
     pub(super) fn find(
         &self,
@@ -281,7 +281,7 @@ fn mask(align: u8) -> u64 {
     (1 << align) - 1
 }
 
-/// Whether an instruction tells a visitor of a value.
+/// Whether an instruction hands a visitor a value.
 fn is_value(op: &Op) -> bool {
     match op {
         Op::Bits(at) => at.shown != Shown::Count,

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use kymo_model::{
-    Chunk, Cursor, Event, EventBlock, Fault, FaultCode, FaultReport, Narrowed, Recording,
+    Chunk, Cursor, Event, EventBlock, EventOrder, Fault, FaultCode, FaultReport, Narrowed,
+    Recording,
 };
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -14,7 +15,6 @@ use kymo_time::Timestamp;
 use super::{BlockWish, Predicate, RowBuffers, Select, Window};
 use crate::AnyRecording;
 use crate::any::{AnyCursor, each_cursor};
-use crate::order::Order;
 use crate::show::Renderer;
 
 /// Stands for "no time" in an [`Entry`]: no event can be that early.
@@ -125,7 +125,7 @@ pub(super) struct Batch {
     /// The values of the entries, where they are asked for as columns.
     pub rows: RowBuffers,
     /// The order of all events that were met, wanted or not.
-    pub order: Order,
+    pub order: EventOrder,
     /// What ended the chunk before its end.
     pub fault: Option<FaultReport>,
     /// Whether it begins the chunk.
@@ -143,7 +143,7 @@ impl Batch {
         block.classes = std::mem::take(&mut entries.classes);
         block.numbers.clear();
         block.numbers.reserve(block.times.capacity());
-        (block.first, block.backwards, block.last_ticks) = (None, None, 0);
+        block.order = EventOrder::default();
     }
 
     /// Takes the events of a block, if it has met any.
@@ -153,9 +153,8 @@ impl Batch {
             self.entries.ticks = std::mem::take(&mut block.ticks);
             self.entries.classes = std::mem::take(&mut block.classes);
         }
-        if block.first.is_some() {
-            self.order = Order::of_block(block);
-            block.first = None;
+        if block.order.last_ticks().is_some() {
+            self.order = std::mem::take(&mut block.order);
         }
     }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use kymo_model::{Cursor, Event, Fault, FaultReport, Recording, Walk};
+use kymo_model::{Cursor, Event, EventOrder, Fault, FaultReport, Recording, Walk};
 
 use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
 use super::text::{Style, Table};
 use super::{MOST_FAULTS, faults_text, write_faults};
 use crate::Discarded;
-use crate::order::{self, Order};
+use crate::order;
 
 /// What decoding every field of every event has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Check {
 struct Outcome {
     events: u64,
     fields: u64,
-    order: Order,
+    order: EventOrder,
     /// What ended it early, and the event in hand.
     fault: Option<(Option<(u64, usize)>, Fault)>,
 }

@@ -81,6 +81,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use kymo_model::FaultReport;
+use kymo_model::batch::ColumnType;
 pub use kymo_model::batch::{Batch, Notice, NoticeKind, RowHead, RowId};
 
 use kymo_time::Timestamp;
@@ -272,6 +273,17 @@ impl Timeline {
             },
             batch_rows: query.batch_rows.max(1),
         })
+    }
+
+    /// The columns of all batches that answer a query of [mixed](Shape::Mixed) shape, whether there are any rows or
+    /// not; none for one by class.
+    ///
+    /// # Errors
+    ///
+    /// A name of a column is wrong.
+    pub fn schema(&self, query: &Query) -> Result<Arc<[ColumnType]>, QueryError> {
+        let plan = RowPlan::new(&self.recordings, &query.columns, query.shape)?;
+        Ok(plan.schema)
     }
 
     /// The rows that a query wants, in batches.
