@@ -10,7 +10,6 @@ use kymo::report::Style;
 use crate::args;
 use crate::args::analysis::Analysis;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes};
-use crate::progress::Progressing;
 use crate::report::finish;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -118,11 +117,14 @@ pub(crate) fn by_track(args: &args::Stats, terminal: &Terminal) -> Result<Outcom
     finish_analysis(terminal, &inputs, &text, &stats.coverage, args.work.strict)
 }
 
+/// The events that are wanted.
+type Selected<'f> = &'f Watched<'f, &'f Filter>;
+
 /// Opens recordings and makes an analysis of the events that are wanted.
 fn analyse<T>(
     args: &Analysis,
     terminal: &Terminal,
-    run: impl FnOnce(&[AnyRecording], &&Progressing<'_>, &Options) -> Result<T, Error>,
+    run: impl FnOnce(&[AnyRecording], &Selected<'_>, &Options) -> Result<T, Error>,
 ) -> Result<(Inputs, T), Failure> {
     let inputs = inputs(&args.input, args.work.strict, terminal)?;
     let options = Options {
@@ -141,13 +143,15 @@ fn selected<T>(
     inputs: &Inputs,
     selection: &args::Selection,
     terminal: &Terminal,
-    run: impl FnOnce(&&Progressing<'_>) -> Result<T, Error>,
+    run: impl FnOnce(&Selected<'_>) -> Result<T, Error>,
 ) -> Result<T, Failure> {
     let wanted = Wanted::new(selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(inputs, &filter, terminal);
     terminal.begin_progress(total_bytes(&inputs.recordings));
-    let select = Progressing::new(&filter, terminal, &inputs.recordings);
+    let progress = |bytes| terminal.advance(bytes);
+    let select = &&filter;
+    let select = Watched::new(&inputs.recordings, select, &progress, None);
     let result = run(&&select);
     terminal.end_progress();
     result.map_err(|error| {

@@ -19,7 +19,6 @@ mod machine;
 mod notices;
 mod open;
 mod print;
-mod progress;
 mod receive;
 mod report;
 mod rrd;

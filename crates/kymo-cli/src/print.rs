@@ -21,7 +21,6 @@ use crate::args::{self, Color, Format, Print};
 use crate::follow;
 use crate::formats::refuse_foreign;
 use crate::open::{Wanted, inputs, tell_opening_faults, threads, total_bytes};
-use crate::progress::Progressing;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Shows events.
@@ -104,7 +103,8 @@ fn show<A: Sink>(
         }
         None => {
             terminal.begin_progress(total_bytes(recordings));
-            let select = Progressing::new(&filter, terminal, recordings);
+            let progress = |bytes| terminal.advance(bytes);
+            let select = Watched::new(recordings, &&filter, &progress, None);
             pipeline::run(recordings, &&select, &options, &mut sink, &mut output)?
         }
     };

@@ -26,7 +26,9 @@ mod visit;
 mod wide;
 
 pub use batch::{Batch, Column, ColumnData, ColumnType, Columns, DataType};
-pub use block::{BlockQuery, EventBlock, EventMark, EventOrder, EventVisitor, Interest};
+pub use block::{
+    BlockQuery, EventBlock, EventCounts, EventMark, EventOrder, EventVisitor, Interest,
+};
 pub use event::{Cursor, Event, EventClass, ValueCounter, Walk};
 pub use fault::{Fault, FaultCode, FaultReport};
 pub use recording::{

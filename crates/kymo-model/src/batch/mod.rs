@@ -29,7 +29,7 @@ pub use self::build::{
     ColumnSource, Columns, Table, WantedColumn, all_columns, column_type, labels_type,
 };
 pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
-pub use self::gather::{Number, Place};
+pub use self::gather::{Layout, Number, Place};
 use crate::Lost;
 
 /// What identifies a row, whatever is asked for and with whichever options: stable while the recording is.

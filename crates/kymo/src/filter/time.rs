@@ -197,11 +197,23 @@ impl Moment {
 
 /// The time zone in use.
 pub(crate) fn zone(gmt: bool) -> TimeZone {
-    if gmt {
-        TimeZone::UTC
-    } else {
-        TimeZone::system()
+    match gmt {
+        true => TimeZone::UTC,
+        false => local_zone(),
     }
+}
+
+/// The time zone of this machine. Its rules are read from `/etc/localtime` where that is what counts: jiff would look
+/// through the rules of all zones for its name, which is not shown.
+fn local_zone() -> TimeZone {
+    const PATH: &str = "/etc/localtime";
+    let is_utc = std::fs::read_link(PATH).is_ok_and(|path| path.ends_with("zoneinfo/UTC"));
+    let rules = match std::env::var_os("TZ") {
+        None if !is_utc => std::fs::read(PATH).ok(),
+        _ => None,
+    };
+    let zone = rules.and_then(|rules| TimeZone::tzif("localtime", &rules).ok());
+    zone.unwrap_or_else(TimeZone::system)
 }
 
 /// Every moment that fits in 64 bits of nanoseconds is one of jiff's.
