@@ -5,6 +5,8 @@ use kymo::analysis::{
     Coverage, Error, Latency, LatencyQuery, Options, Profile, ProfileQuery, States, StatesQuery,
     TrackStats,
 };
+use kymo::filter::Filter;
+use kymo::pipeline::Watched;
 use kymo::report::Style;
 
 use crate::args;

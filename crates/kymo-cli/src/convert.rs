@@ -19,7 +19,7 @@ use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
 use kymo::convert::{Losses, TrackBinding, TrackOptions, UnknownField};
 use kymo::filter::{Filter, Query};
-use kymo::pipeline::{self, Output, Summary};
+use kymo::pipeline::{self, Output, Summary, Watched};
 use kymo::show::{Sink, WallOptions};
 use kymo::{AnyRecording, Discarded};
 use kymo_cpel::write;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
 use kymo::filter::Glob;
-use kymo::pipeline::{self, Output, Span, Tail};
+use kymo::pipeline::{self, Output, Span, Tail, Watched};
 use kymo::show::cpeldump::CpelDump;
 use kymo::show::csv::Csv;
 use kymo::show::details::Details;
@@ -104,7 +104,8 @@ fn show<A: Sink>(
         None => {
             terminal.begin_progress(total_bytes(recordings));
             let progress = |bytes| terminal.advance(bytes);
-            let select = Watched::new(recordings, &&filter, &progress, None);
+            let select = &&filter;
+            let select = Watched::new(recordings, select, &progress, None);
             pipeline::run(recordings, &&select, &options, &mut sink, &mut output)?
         }
     };

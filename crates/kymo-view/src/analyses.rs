@@ -1,16 +1,15 @@
 //! Latencies, states and call trees of a range of time, which [`kymo::analysis`] makes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use kymo::AnyRecording;
 use kymo::analysis::{
     CallTree, CallTreeQuery, Error, EventPattern, Latency, LatencyQuery, Options, PairBy, Sort,
     States, StatesQuery, Track, TrackBy,
 };
-use kymo::filter::{FieldNames, Filter, FilterError, Worker};
-use kymo::pipeline::{Predicate, Select, Window};
-use kymo_model::{Chunk, Event, Fault, FieldId};
+use kymo::filter::{FieldNames, Filter, FilterError};
+use kymo::pipeline::{Watched, Window};
 use kymo_time::Timestamp;
 use serde_json::{Value, json};
 

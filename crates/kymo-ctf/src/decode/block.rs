@@ -133,8 +133,8 @@ impl PacketCursor<'_> {
         block.begin_walk();
         let clock = self.stream.clock.as_ref().map(|clock| clock.converter());
         let before = block.len();
-        let is_all = query.numbers == (0..u64::MAX)
-            && query.window == (Timestamp::MIN, Timestamp::MAX);
+        let is_all =
+            query.numbers == (0..u64::MAX) && query.window == (Timestamp::MIN, Timestamp::MAX);
         loop {
             let filled = block.len();
             let room = ROOM.min(before + most - filled);
@@ -278,7 +278,9 @@ impl BlockRows<'_> {
         }
         is_wanted &= self.is_all || self.query.numbers.contains(&number);
         if !is_wanted {
-            self.ends.truncate(self.begin_ends);
+            if interest.wants_ends {
+                self.ends.truncate(self.begin_ends);
+            }
             return false;
         }
         let mask = event.decoder.places.mask;

@@ -397,7 +397,9 @@ impl PacketEvent<'_> {
         let cursor = self.cursor;
         let content = cursor.extent();
         // What is wrong with it is found when it is decoded.
-        let _ = self.class.find_all_ends(content, &cursor.slots, cursor.fields, ends);
+        let _ = self
+            .class
+            .find_all_ends(content, &cursor.slots, cursor.fields, ends);
     }
 
     /// Counts its values by running the program, which reports what is wrong with it.

@@ -175,8 +175,12 @@ impl End {
 
     /// The number of fields whose size varies.
     fn varying(&self) -> usize {
-        let is_one =
-            |step: &&Step| matches!(step, Step::Elements { .. } | Step::Bytes { .. } | Step::Text { .. });
+        let is_one = |step: &&Step| {
+            matches!(
+                step,
+                Step::Elements { .. } | Step::Bytes { .. } | Step::Text { .. }
+            )
+        };
         self.steps.iter().filter(is_one).count()
     }
 
@@ -208,7 +212,9 @@ impl End {
         ends: &mut Vec<usize>,
     ) -> Option<(u64, u64)> {
         let end = ((at + self.mask) & !self.mask).checked_add(self.bits)?;
-        self.find_behind(content, slots, end, |end| ends.push(end.div_ceil(8) as usize))
+        self.find_behind(content, slots, end, |end| {
+            ends.push(end.div_ceil(8) as usize)
+        })
     }
 
     /// The same for what is behind the first fields.
@@ -344,7 +350,12 @@ impl Places {
                 && aligned >= 7
             {
                 let mask = (aligned / 8) as usize;
-                let place = Place { base, mask, offset, layout };
+                let place = Place {
+                    base,
+                    mask,
+                    offset,
+                    layout,
+                };
                 places.places.push((field, place));
             }
             match size {

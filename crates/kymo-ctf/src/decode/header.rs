@@ -334,7 +334,11 @@ pub(super) mod tests {
     fn decoder(order: &str, large: bool, new: bool) -> Decoder {
         let class = class(order, large);
         let class = match new {
-            true => metadata::parse(ctf2::write(&class).unwrap().as_bytes(), "metadata").unwrap().class,
+            true => {
+                metadata::parse(ctf2::write(&class).unwrap().as_bytes(), "metadata")
+                    .unwrap()
+                    .class
+            }
             false => class,
         };
         Decoder::new(&class).unwrap()

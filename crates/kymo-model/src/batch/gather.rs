@@ -124,9 +124,7 @@ macro_rules! each_number {
 fn text(bytes: &[u8], layout: Layout) -> Option<&[u8]> {
     match layout {
         Layout::Number(_) => None,
-        Layout::Text => {
-            bytes.get(..memchr::memchr(0, bytes)?)
-        }
+        Layout::Text => bytes.get(..memchr::memchr(0, bytes)?),
         Layout::SizedText(size) => {
             let bytes = bytes.get(..size)?;
             bytes.get(..memchr::memchr(0, bytes).unwrap_or(size))

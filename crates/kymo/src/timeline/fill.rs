@@ -120,6 +120,8 @@ pub struct Filler<'a> {
     bytes: usize,
     text_bytes: usize,
     raw_texts: bool,
+    /// Positions in the chunk of the rows that did not come in a block.
+    numbers: Vec<u64>,
 }
 
 impl<'a> Filler<'a> {
@@ -140,6 +142,7 @@ impl<'a> Filler<'a> {
             bytes: 0,
             text_bytes: 0,
             raw_texts: false,
+            numbers: Vec::new(),
         }
     }
 
@@ -380,7 +383,11 @@ impl<'a> Filler<'a> {
     /// Hands out the columns of the rows since it was last asked.
     pub(crate) fn take(&mut self) -> RowBuffers {
         let is_mixed = self.plan.is_mixed;
-        let mut rows = RowBuffers::default();
+        let room = Vec::with_capacity(self.numbers.len());
+        let mut rows = RowBuffers {
+            numbers: std::mem::replace(&mut self.numbers, room),
+            ..RowBuffers::default()
+        };
         for class in self.met.drain(..) {
             let classes = match self.in_block {
                 true => &mut self.block_classes,
@@ -410,7 +417,7 @@ impl<'a> Filler<'a> {
     /// About the bytes of the columns.
     #[inline]
     pub(crate) fn byte_size(&self) -> usize {
-        self.bytes.max(self.text_bytes)
+        self.bytes.max(self.text_bytes) + size_of_val(&self.numbers[..])
     }
 }
 
@@ -436,7 +443,9 @@ impl Renderer for Filler<'_> {
 
     #[inline]
     fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
-        self.event(event)
+        self.event(event)?;
+        self.numbers.push(event.number());
+        Ok(())
     }
 
     fn takes_blocks(&self) -> bool {

@@ -123,7 +123,11 @@ impl BlockPlan {
     ) {
         let group = self.group(class);
         if !group.is_visited {
-            let all = if self.is_mixed { rows.classes().len() } else { of_class.len() };
+            let all = if self.is_mixed {
+                rows.classes().len()
+            } else {
+                of_class.len()
+            };
             columns.add_rows(all);
         }
         let mut bases = Vec::new();
@@ -136,7 +140,9 @@ impl BlockPlan {
                 Some(place) => {
                     bases.clear();
                     match self.is_mixed {
-                        true => bases.extend((0..rows.classes().len()).map(|row| rows.base(row, place))),
+                        true => {
+                            bases.extend((0..rows.classes().len()).map(|row| rows.base(row, place)))
+                        }
                         false => {
                             let each = of_class.iter().map(|&row| rows.base(row as usize, place));
                             bases.extend(each);
@@ -166,7 +172,9 @@ impl Group {
     /// Whether events of a class have values that are behind fields whose size varies.
     fn wants_ends(&self, class: usize) -> bool {
         self.gathered.iter().any(|of| {
-            let place = class.checked_sub(of.first_class).and_then(|at| *of.places.get(at)?);
+            let place = class
+                .checked_sub(of.first_class)
+                .and_then(|at| *of.places.get(at)?);
             place.is_some_and(|place| place.base > 0)
         })
     }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use kymo_model::batch::{Batch, NoticeKind, RowId};
-use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FaultReport, FieldId};
+use kymo_model::{FaultReport, FieldId};
 use kymo_text::Line;
 
 use super::ahead::Ahead;
 use super::{Bound, Direction, Filler, RowPlan, backwards};
 use crate::AnyRecording;
-use crate::pipeline::{self, BlockWish, NO_TIME, Output, RowBuffers, RowRun, Select, Span};
+use crate::pipeline::{self, NO_TIME, Output, RowRun, Select, Span};
 use crate::show::table::Table;
-use crate::show::{Message, MessageKind, Renderer, Sink};
+use crate::show::{Message, MessageKind, Sink};
 
 /// A batch has some of these bytes at most, beside one row.
 const MOST_BYTES: usize = 8 << 20;
@@ -115,62 +115,6 @@ impl Output for Faults<'_> {
     }
 }
 
-/// Fills columns from the events of chunks, in one thread, and keeps their numbers.
-pub(super) struct RowRenderer<'a> {
-    filler: Filler<'a>,
-    numbers: Vec<u64>,
-}
-
-impl<'a> RowRenderer<'a> {
-    pub(super) fn new(plan: &'a RowPlan) -> Self {
-        Self {
-            filler: Filler::new(plan),
-            numbers: Vec::new(),
-        }
-    }
-}
-
-impl Renderer for RowRenderer<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.filler.chunk(recording, of, chunk)
-    }
-
-    #[inline]
-    fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
-        self.filler.event(event)?;
-        self.numbers.push(event.number());
-        Ok(())
-    }
-
-    fn takes_blocks(&self) -> bool {
-        true
-    }
-
-    fn block<C: Cursor>(
-        &mut self,
-        of: &AnyRecording,
-        cursor: &mut C,
-        wish: &BlockWish<'_>,
-        most: usize,
-        most_bytes: usize,
-        block: &mut EventBlock,
-    ) -> Result<bool, Fault> {
-        self.filler.block(of, cursor, wish, most, most_bytes, block)
-    }
-
-    fn take_rows(&mut self) -> RowBuffers {
-        let room = Vec::with_capacity(self.numbers.len());
-        RowBuffers {
-            numbers: std::mem::replace(&mut self.numbers, room),
-            ..self.filler.take()
-        }
-    }
-
-    fn row_bytes(&self) -> usize {
-        self.filler.byte_size() + self.numbers.len() * 8
-    }
-}
-
 /// Puts rows together to batches.
 struct Gatherer<'a> {
     plan: &'a RowPlan,
@@ -237,12 +181,12 @@ impl Gatherer<'_> {
 }
 
 impl<'a> Sink for Gatherer<'a> {
-    type Renderer = RowRenderer<'a>;
+    type Renderer = Filler<'a>;
 
     const ROWS: bool = true;
 
-    fn renderer(&self) -> RowRenderer<'a> {
-        RowRenderer::new(self.plan)
+    fn renderer(&self) -> Filler<'a> {
+        Filler::new(self.plan)
     }
 
     fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
