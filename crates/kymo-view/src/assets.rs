@@ -34,6 +34,7 @@ pub const ASSETS: &[Asset] = assets![
     "svg.js",
     "time.js",
     "canvas.js",
+    "contents.js",
     "draw.js",
     "series.js",
     "shell.js",

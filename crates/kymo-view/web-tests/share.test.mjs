@@ -185,7 +185,7 @@ test("a view is a command that opens it, in any order of the recordings", async 
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("p");
   await page.waitForTimeout(400);
-  const text = await look(page, () => kymo.command());
+  const text = await page.evaluate(() => kymo.command());
   assert.ok(!text.includes(new URL(page.url()).pathname.split("/")[1]), "the token stays here");
   const state = text.match(/^kymo view .*trace\S* \S*log.cpel --at ([\w-]+)$/)?.[1];
   assert.ok(state, text);

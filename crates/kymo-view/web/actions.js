@@ -12,7 +12,7 @@ import { command, convertCommand } from "./link.js";
 import { eventAt, hitsIn, nextHitOf } from "./moves.js";
 import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
-import { changed, fitAll, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
+import { changed, fitAll, isSeries, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
@@ -347,7 +347,7 @@ export const actions = {
     tell(view.follow ? "The end is followed" : "The view stands still");
   },
   copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
-  copyCommand: () => copy("Command", command(), "The command is copied: it opens this view at any time"),
+  copyCommand: () => told(command().then((text) => copy("Command", text, "The command is copied: it opens this view at any time"))),
   /** Saves the area, or the view if there is none, in another format. */
   saveAs() {
     const { begin, end } = view.area ?? { begin: view.begin, end: view.begin + BigInt(Math.ceil(view.span)) };
@@ -473,7 +473,7 @@ function chart(key) {
   const at = rows.findIndex((row) => row.key === key);
   const group = key.endsWith("\u0002") ? key.slice(0, -1) : rows.slice(0, at + 1).findLast((row) => row.kind === "group" && (row.key === key || row.depth < rows[at].depth))?.key;
   if (!group || group === "pinned") return tell("Select a group of series first");
-  if ((rowOf(group)?.tracks.filter((track) => track.values && !track.depths).length ?? 0) < 2) return tell("The group has no two series");
+  if ((rowOf(group)?.tracks.filter(isSeries).length ?? 0) < 2) return tell("The group has no two series");
   view.charts.has(group) ? view.charts.delete(group) : view.charts.add(group);
   relaid();
   select(group);

@@ -29,8 +29,8 @@ export function addSide() {
 export function compareRecordings() {
   const sides = scene.info.recordings.map((/** @type {any} */ _, /** @type {number} */ at) => {
     const own = scene.tracks.filter((track) => track.recording === at && track.rows);
-    const begin = own.map((track) => BigInt(track.first)).reduce((a, b) => (a < b ? a : b), scene.end);
-    const end = own.map((track) => BigInt(track.last)).reduce((a, b) => (a > b ? a : b), scene.begin);
+    const begin = own.map((track) => track.first).reduce((a, b) => (a < b ? a : b), scene.end);
+    const end = own.map((track) => track.last).reduce((a, b) => (a > b ? a : b), scene.begin);
     return { begin, end, mark: begin, recordings: [at] };
   }).filter((/** @type {any} */ side) => side.begin <= side.end);
   if (sides.length < 2) return tell("There is one recording: compare areas of it");

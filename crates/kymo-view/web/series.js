@@ -17,11 +17,11 @@ export function chosen(line, frame) {
   const list = [];
   let to = Infinity;
   for (let track = fits(line.averages); track;) {
-    const from = Number(BigInt(track.first) - frame.begin);
+    const from = Number(track.first - frame.begin);
     const step = stepOf(track);
     const near = (/** @type {import("./state.js").Track[]} */ of) => of.findLast((other) => stepOf(other) <= step * 1.01) ?? of[0];
     const bands = [near(line.lows), near(line.highs)].filter((of) => of !== undefined);
-    const next = line.averages.slice(line.averages.indexOf(track) + 1).find((of) => BigInt(of.first) < BigInt(track.first));
+    const next = line.averages.slice(line.averages.indexOf(track) + 1).find((of) => of.first < track.first);
     list.push({ tracks: [track, ...bands], bands, from: next ? from : -Infinity, to });
     if (from <= 0 || !next) break;
     to = from;
