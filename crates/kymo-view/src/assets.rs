@@ -23,6 +23,7 @@ pub const ASSETS: &[Asset] = assets![
     "index.html",
     "view.css",
     "main.js",
+    "busy.js",
     "state.js",
     "data.js",
     "source.js",

@@ -151,7 +151,7 @@ impl Api {
         if known == state.generation {
             return json!({
                 "generation": state.generation, "same": true, "filtered": found,
-                "bytes_read": scene.index.bytes_read(),
+                "bytes_read": scene.index.bytes_read(), "settled": state.is_settled,
             });
         }
         // Others are at the same positions: nothing of what was known holds.
@@ -169,6 +169,7 @@ impl Api {
             "new": is_new,
             "whole": state.is_whole,
             "checked": state.is_checked,
+            "settled": state.is_settled,
             "bytes": scene.bytes,
             "bytes_read": state.bytes_read,
             "begin": begin.to_string(),

@@ -1,10 +1,11 @@
 // Everything that a person can do, with its keys: the palette, the sheet of keys and the keyboard share this list.
 
+import { sleep } from "./busy.js";
 import { addSide, compareRecordings, slewBy, stack } from "./compare.js";
 import { ask, forget } from "./data.js";
 import { canvas, pointer, search, timeAt, viewEnd, xOf } from "./canvas.js";
 import { overviewRange } from "./ruler.js";
-import { clearFlows, loadFlows, otherFlow, stepFlow } from "./flows.js";
+import { chaseBy, clearFlows, loadFlows, otherFlow, quote, stepFlow } from "./flows.js";
 import { gaps, later, lengthOf, takeGaps } from "./fold.js";
 import { addNote, addSnapshot, kept } from "./keep.js";
 import { applyLens } from "./lens.js";
@@ -156,7 +157,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
       hits.textContent = `${found.count.toLocaleString("en-US")} hits${found.cut ? " (limit)" : found.done ? "" : "…"}`;
       changed();
       if (found.done) break;
-      await new Promise((done) => setTimeout(done, pause));
+      await sleep(pause);
       pause = Math.min(1000, pause * 1.5);
     }
   } catch (error) {
@@ -174,20 +175,15 @@ async function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ o
   if (track) await selectEvent(keyOf(track), hit.time);
 }
 
-/** Orders tracks by when they first have something after the selected event. */
+/** Orders tracks by when they first have an event of the selected one's class, from the selected one on. */
 async function chase() {
   const event = view.event;
   const track = event && scene.byKey.get(event.track);
   if (!event || !track) return tell("Select an event first");
-  const first = scene.tracks.filter((of) => of.recording === track.recording && of !== track).slice(0, 256);
-  const times = await Promise.all(first.map(async (of) => {
-    const answer = await ask("event", { track: of.id, time: String(event.time + slewOf(track) - slewOf(of)), step: 0 });
-    return { key: keyOf(of), time: answer.event ? BigInt(answer.event.time) + slewOf(of) : null };
-  }));
-  const later = times.filter((of) => of.time !== null).sort((a, b) => (/** @type {bigint} */ (a.time) < /** @type {bigint} */ (b.time) ? -1 : 1));
-  view.raised = [event.track, ...later.map((of) => of.key)];
-  relaid();
-  tell("Tracks are in the order of their next events");
+  const { event: line } = await ask("event", { track: track.id, time: String(event.time), step: 0, nth: event.nth });
+  const name = line && scene.info.recordings[line.recording].classes[line.class];
+  if (typeof name !== "string") return tell("The event has no name");
+  await chaseBy(`event.name == ${quote(name)}`);
 }
 
 let snapshot = 0;
@@ -402,6 +398,7 @@ export const ACTIONS = [
   { name: "Event before on the track", keys: [","], run: () => step(-1) },
   { name: "Set a mark (two: Δ)", keys: ["m"], run: mark },
   { name: "Make the area of the marks", keys: ["r"], g2: [], run: () => view.marks.length === 2 && actions.area(view.marks[0], view.marks[1]) },
+  { name: "Make everything the area", keys: ["Ctrl+a"], run: () => actions.area(scene.begin, scene.end) },
   { name: "Make the view the area", keys: ["Shift+R"], run: () => actions.area(view.begin, viewEnd()) },
   { name: "Search", keys: ["/"], run: () => /** @type {HTMLInputElement} */ (document.getElementById("text")).select() },
   { name: "Next hit", keys: ["n"], run: () => nextHit(false) },
@@ -419,7 +416,7 @@ export const ACTIONS = [
   { name: "Unfold all groups", keys: ["Shift+U"], run: () => (view.folded.clear(), relaid()) },
   { name: "Raise the track", keys: ["u"], run: withRow((key) => actions.raise(key)) },
   { name: "Bury the track", keys: ["b"], run: withRow((key) => actions.bury(key)) },
-  { name: "Order tracks by their next events (chase)", keys: ["c"], g2: [], run: chase },
+  { name: "Order tracks by when they have such an event next (chase)", keys: ["c"], g2: [], run: () => told(chase()) },
   { name: "Original order of tracks", keys: ["Shift+C"], run: () => ((view.raised = []), (view.buried = []), relaid()) },
   { name: "Higher tracks", keys: ["t"], run: () => actions.height(1.25) },
   { name: "Lower tracks", keys: ["g"], run: () => actions.height(0.8) },

@@ -1,5 +1,6 @@
 // Comparing ranges and recordings: stacked with their marks below each other, and their figures side by side. Moves in time.
 
+import { sleep } from "./busy.js";
 import { actions, tell } from "./actions.js";
 import { analyse, bars, pairFields, problem, requestOf, scope } from "./analyses.js";
 import { ask } from "./data.js";
@@ -164,7 +165,7 @@ async function statsOf(/** @type {import("./state.js").Side} */ side, /** @type 
   let answer = await ask("stats", { begin: String(side.begin), end: String(side.end), tracks });
   for (let pause = 40; !answer.done; pause = Math.min(800, pause * 1.5)) {
     if (!isWanted()) return ask("stop", { job: answer.job }).then(() => null);
-    await new Promise((done) => setTimeout(done, pause));
+    await sleep(pause);
     answer = await ask("stats", { job: answer.job });
   }
   const all = new Map();

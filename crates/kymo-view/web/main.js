@@ -13,7 +13,7 @@ import { gaps } from "./fold.js";
 import { applyLens, lens } from "./lens.js";
 import { listen, shownRows } from "./input.js";
 import { applyHeight, dialogs, panels } from "./panels.js";
-import { changed, fitAll, keyOf, known, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
+import { changed, fitAll, idle, keyOf, known, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 const page = Math.floor(Math.random() * 2 ** 48);
@@ -38,7 +38,7 @@ async function poll() {
       const info = await ask("scene", known());
       const wasLost = scene.is_lost;
       scene.is_lost = false;
-      if (info.same) Object.assign(scene.info, { filtered: info.filtered, bytes_read: info.bytes_read });
+      if (info.same) Object.assign(scene.info, { filtered: info.filtered, bytes_read: info.bytes_read, settled: info.settled });
       else {
         const isFirst = scene.info === null;
         const had = scene.tracks.length;
@@ -61,7 +61,7 @@ async function poll() {
         status();
         return changed();
       }
-      pause = scene.whole && info.same ? (scene.info.live ? 500 : 5000) : Math.min(pause * 1.3, 1500);
+      pause = info.settled && info.same ? (scene.info.live ? 500 : 5000) : Math.min(pause * 1.3, 1500);
     } catch {
       scene.is_lost = true;
       pause = 3000;
@@ -173,4 +173,4 @@ window.addEventListener("pagehide", () => {
 window.addEventListener("pageshow", alive);
 
 // What tests look at.
-Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, idle, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });

@@ -1,5 +1,6 @@
 // Panels below the time line, and dialogs. Text from recordings goes to textContent only.
 
+import { sleep } from "./busy.js";
 import { ask } from "./data.js";
 import { ACTIONS, actions, tell } from "./actions.js";
 import { scope, showLatency } from "./analyses.js";
@@ -160,7 +161,7 @@ async function stats() {
         if (answer.done) Object.assign(before, sum);
         showStats({ ...sum, done: answer.done && at === groups.length - 1 }, span, area);
         if (answer.done) break;
-        await new Promise((done) => setTimeout(done, pause));
+        await sleep(pause);
         answer = await ask("stats", { job: answer.job });
       }
     }

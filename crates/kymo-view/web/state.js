@@ -1,5 +1,6 @@
 // What the page shows: the scene that the server describes, and the view, which is in the address and can be undone.
 
+import { Delayed, isIdle } from "./busy.js";
 import { Contents } from "./contents.js";
 import { later, lengthOf } from "./fold.js";
 import { duration } from "./time.js";
@@ -89,6 +90,9 @@ export function changed() {
     for (const listener of listeners) listener();
   });
 }
+
+/** Whether all is known and drawn, and nothing under way, for tests. */
+export const idle = () => Boolean(scene.info?.settled) && !isQueued && isIdle();
 
 /** @type {WeakMap<Track, string>} */
 const keys = new WeakMap();
@@ -421,16 +425,14 @@ export function read(text) {
 /** @type {string[]} */ let past = [];
 /** @type {string[]} */ let future = [];
 let present = "";
-/** @type {any} */ let timer = 0;
 
 /** Puts the view into the address, and what it was before among what can be undone, when it has stood for a while. */
-export function remember() {
-  clearTimeout(timer);
-  timer = setTimeout(settle, 250);
-}
+export const remember = () => settling.ask();
+
+const settling = new Delayed(250, settle);
 
 function settle() {
-  clearTimeout(timer);
+  settling.cancel();
   const text = write();
   if (text === present) return;
   if (present) past.push(present);
