@@ -27,17 +27,13 @@ const MOST_FAULTS: usize = 200;
 pub(crate) struct Described {
     /// By recording: what tells its kind from others, and the generation.
     recordings: Vec<(u64, u64)>,
-    /// The generation with which the list began, or became shorter.
+    /// The generation with which the list began.
     begun: u64,
 }
 
 impl Described {
     /// Compares recordings with those that were shown before.
-    pub(crate) fn new(
-        recordings: &[AnyRecording],
-        before: Option<&Self>,
-        generation: u64,
-    ) -> Self {
+    pub(crate) fn new(recordings: &[AnyRecording], before: Option<&Self>, generation: u64) -> Self {
         let now = generation + 1;
         let described = recordings.iter().enumerate().map(|(at, of)| {
             let kind = kind_key(of);
@@ -45,13 +41,9 @@ impl Described {
             let since = known.filter(|known| known.0 == kind).map(|known| known.1);
             (kind, since.unwrap_or(now))
         });
-        let is_shorter = |before: &&Self| before.recordings.len() > recordings.len();
         Self {
             recordings: described.collect(),
-            begun: match before.filter(|before| !is_shorter(before)) {
-                Some(before) => before.begun,
-                None => generation,
-            },
+            begun: before.map_or(generation, |before| before.begun),
         }
     }
 }
@@ -199,7 +191,11 @@ impl Api {
         if state.order_since > known {
             answer["order"] = runs(state.shown.iter().map(|of| of.number)).into();
         }
-        let first = if is_new { 0 } else { request["tracks"].as_u64().unwrap_or(0) };
+        let first = if is_new {
+            0
+        } else {
+            request["tracks"].as_u64().unwrap_or(0)
+        };
         answer["tracks"] = tracks(scene, u32::try_from(first).unwrap_or(0));
         let changed = state.shown.iter().filter(|of| {
             of.since > known || (state.slices_since > known && state.slices.depths(of.number) > 0)
@@ -211,10 +207,22 @@ impl Api {
             let values = values.map(|values| (values.min, values.max, values.count));
             let bits = values.map(|(min, max, count)| (min.to_bits(), max.to_bits(), count));
             let depths = state.slices.depths(of.number);
-            let key = (of.bin.count, of.bin.first, of.bin.last, bits, depths, of.is_estimate);
+            let key = (
+                of.bin.count,
+                of.bin.first,
+                of.bin.last,
+                bits,
+                depths,
+                of.is_estimate,
+            );
             let at = once.at(key, || {
                 json!([
-                    of.bin.count, of.bin.first.to_string(), of.bin.last.to_string(), values, depths, of.is_estimate,
+                    of.bin.count,
+                    of.bin.first.to_string(),
+                    of.bin.last.to_string(),
+                    values,
+                    depths,
+                    of.is_estimate,
                 ])
             });
             rows.extend([u64::from(of.number), at as u64]);
@@ -247,7 +255,11 @@ fn recordings(scene: &Scene, known: u64) -> Value {
         let directory = parent.display().to_string();
         // What the name begins behind, so that both together are the path as it is.
         let name = shown.strip_prefix(directory.as_str()).unwrap_or(&shown);
-        let directory = if name.len() == shown.len() { "" } else { &directory };
+        let directory = if name.len() == shown.len() {
+            ""
+        } else {
+            &directory
+        };
         let directory = directories.at(directory.to_string(), || directory.into());
         let kind = kinds.at(key, || kind(of));
         list.extend([at.into(), kind.into(), directory.into(), name.into()]);
@@ -285,6 +297,104 @@ fn tracks(scene: &Scene, first: u32) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Scene, SceneOptions};
+
+    /// What a page knows: recordings, the tracks in their order, and what is known of each.
+    #[derive(Debug, Default, PartialEq)]
+    struct Page {
+        recordings: Vec<Value>,
+        tracks: HashMap<u64, Value>,
+        states: HashMap<u64, Value>,
+        order: Value,
+        notices: Vec<Value>,
+    }
+
+    impl Page {
+        fn take(&mut self, answer: &Value) {
+            if answer["new"] == true {
+                *self = Self::default();
+            }
+            let list = |of: &Value| of.as_array().unwrap().clone();
+            let at = |of: &Value| of.as_u64().unwrap() as usize;
+            let sent = &answer["recordings"];
+            self.recordings.resize(at(&sent["count"]), Value::Null);
+            for of in list(&sent["list"]).chunks(4) {
+                let path = [&sent["directories"][at(&of[2])], &of[3]];
+                self.recordings[at(&of[0])] = json!([sent["kinds"][at(&of[1])], path]);
+            }
+            for run in list(&answer["tracks"]["list"]).chunks(3) {
+                let set = list(&answer["tracks"]["sets"][at(&run[2])]);
+                for (number, track) in (run[0].as_u64().unwrap()..).zip(set) {
+                    self.tracks.insert(number, json!([run[1], track]));
+                }
+            }
+            for of in list(&answer["rows"]).chunks(2) {
+                let state = answer["states"][at(&of[1])].clone();
+                self.states.insert(of[0].as_u64().unwrap(), state);
+            }
+            if let Some(order) = answer.get("order") {
+                self.order = order.clone();
+            }
+            self.notices.truncate(at(&answer["notices_from"]));
+            self.notices.extend(list(&answer["notices"]));
+        }
+
+        fn request(&self, answer: &Value) -> Value {
+            json!({
+                "generation": answer["generation"], "epoch": answer["epoch"], "tracks": self.tracks.len(),
+                "notices": self.notices.len(),
+            })
+        }
+    }
+
+    #[test]
+    fn differences_make_the_whole() {
+        let example = |name: &str| {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/").to_string() + name;
+            kymo::open::open(&[path.into()], &kymo::open::Options::default()).recordings
+        };
+        let mut recordings = example("lttng-small");
+        let api = Api::new(Scene::new(recordings, SceneOptions::default()));
+        let (mut page, mut request) = (Page::default(), json!({}));
+        let mut follow = |api: &Api| {
+            let answer = api.scene(&request);
+            if answer.get("same").is_none() {
+                page.take(&answer);
+                request = page.request(&answer);
+            }
+            let mut whole = Page::default();
+            whole.take(&api.scene(&json!({})));
+            let is_same_generation = api.scene(&request).get("same").is_some();
+            assert!(!is_same_generation || page == whole, "{page:?}\n{whole:?}");
+        };
+        for _ in 0..50 {
+            follow(&api);
+        }
+        api.scene.wait();
+        follow(&api);
+        // Another one comes, and goes.
+        recordings = example("lttng-small");
+        recordings.extend(example("lttng-discarded"));
+        let more = api.with_scene(Scene::after(
+            &api.scene,
+            recordings,
+            SceneOptions::default(),
+        ));
+        more.scene.wait();
+        follow(&more);
+        let recordings = example("lttng-small");
+        let less = api.with_scene(Scene::after(
+            &more.scene,
+            recordings,
+            SceneOptions::default(),
+        ));
+        less.scene.wait();
+        follow(&less);
+        assert_eq!(
+            (page.recordings.len(), page.tracks.len()),
+            (1, page.states.len())
+        );
+    }
 
     #[test]
     fn runs_hold_successive_numbers() {

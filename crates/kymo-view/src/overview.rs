@@ -46,7 +46,6 @@ pub(crate) struct State {
     pub(crate) is_settled: bool,
 }
 
-
 impl State {
     /// What is shown at first: as long as nothing else is known, what was known of the recordings before.
     pub(crate) fn after(before: &Self) -> Self {
@@ -86,7 +85,7 @@ impl State {
     }
 
     /// Takes what is known now. What has not changed keeps its generation.
-    fn take(&mut self, mut shown: Vec<Shown>) {
+    fn take(&mut self, mut shown: Vec<Shown>, is_whole: bool) {
         let generation = self.generation + 1;
         let before: HashMap<u32, &Shown> = self.shown.iter().map(|of| (of.number, of)).collect();
         for of in &mut shown {
@@ -101,8 +100,12 @@ impl State {
         if numbers(&shown) != numbers(&self.shown) {
             self.order_since = generation;
         }
+        let is_new = |of: &Shown| of.since == generation;
+        if is_whole != self.is_whole || self.order_since == generation || shown.iter().any(is_new) {
+            self.generation = generation;
+        }
         self.shown = shown;
-        self.generation = generation;
+        self.is_whole = is_whole;
     }
 }
 
@@ -147,8 +150,7 @@ impl Scene {
                 .map(|(at, track)| (at, track.path))
         });
         let mut state = self.state();
-        state.take(shown);
-        state.is_whole = is_whole;
+        state.take(shown, is_whole);
         is_whole
     }
 
@@ -184,10 +186,9 @@ impl Scene {
                 None => shown.extend_from_slice(state.of_recording(recording)),
             }
         }
-        state.take(shown);
+        state.take(shown, is_whole);
         state.untimed = settled.iter().flatten().sum();
         state.settled = settled;
-        state.is_whole = is_whole;
         state.bytes_read = self.index.bytes_read();
         is_whole
     }

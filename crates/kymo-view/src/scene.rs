@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kymo::pipeline::Window;
-use kymo::timeline::{
-    Bin, Grid, IndexOptions, Query, QueryError, Slice, Timeline, TimelineIndex,
-};
+use kymo::timeline::{Bin, Grid, IndexOptions, Query, QueryError, Slice, Timeline, TimelineIndex};
 use kymo::{AnyRecording, filter};
 use kymo_model::{Recording, TrackPath};
 use kymo_time::Timestamp;
@@ -96,7 +94,8 @@ impl Scene {
         // Others at the same positions have tracks of their own.
         let is_same = |before: &&Self| {
             let mut pairs = before.recordings().iter().zip(&recordings);
-            pairs.all(|(old, new)| old.path() == new.path())
+            before.recordings().len() <= recordings.len()
+                && pairs.all(|(old, new)| old.path() == new.path())
         };
         let same = before.filter(is_same);
         let tracks = same.map(|before| Arc::clone(&before.tracks));
@@ -104,7 +103,7 @@ impl Scene {
         let state = match (same, before) {
             (Some(before), _) => State::after(&before.state()),
             (None, Some(before)) => State::behind(&before.state()),
-            (None, None) => State::default(),
+            (None, None) => State::behind(&State::default()),
         };
         let described = Described::new(&recordings, same.map(|of| &of.described), state.generation);
         let timeline = Timeline::new(recordings);

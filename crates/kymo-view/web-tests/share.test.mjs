@@ -188,6 +188,7 @@ test("recordings are added only below the directories of --add", async () => {
   const closed = await open(await serve("--no-cache", "trace"));
   const add = (page, path) => look(page, (path) => fetch("api/add", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ path }) }).then((answer) => answer.json()), path);
   assert.match((await add(closed, "log.cpel")).error, /--add DIR/);
+  mkdirSync(join(work, "more"));
   cpSync(join(work, "log.cpel"), join(work, "more/own.cpel"));
   symlinkSync("../app.json", join(work, "more/link.json"));
   const page = await open(await serve("--no-cache", "--add", "more", "trace"));

@@ -167,7 +167,13 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
   }
 }
 
-async function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ of = null) {
+/** Goes to the next hit of the search, or to the one before: on a track, if one is given. */
+function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ of = null) {
+  steps = steps.then(() => takeHit(back, of)).catch((error) => tell(String(error instanceof Error ? error.message : error)));
+  return steps;
+}
+
+async function takeHit(/** @type {boolean} */ back, /** @type {number|null} */ of) {
   if (!search.job) return tell("Search first");
   const hit = await nextHitOf(search.job, eventAt() ?? (back ? viewEnd() : view.begin), back, of);
   if (!hit) return tell(back ? "No hit before" : "No hit after");
@@ -492,6 +498,9 @@ function reorder(key, way) {
   relaid();
 }
 
+/** The view that was focused last: again, all is shown. */
+let focused = "";
+
 function focus() {
   let begin = scene.begin;
   let end = scene.end;
@@ -502,10 +511,11 @@ function focus() {
     begin = at - room;
     end = at + room;
   }
+  const now = () => `${view.begin} ${view.span}`;
+  if (focused === now()) return fitAll();
   const span = Math.max(lengthOf(begin, end) * 1.1, 20);
-  const from = later(begin, -span / 22);
-  if (view.begin === from && Math.abs(view.span - span) < 1) fitAll();
-  else setView(from, span);
+  setView(later(begin, -span / 22), span);
+  focused = now();
 }
 
 function enter() {

@@ -2,7 +2,7 @@
 
 import { Contents } from "./contents.js";
 import { shellWord } from "./shell.js";
-import { TILE, decode, noBins } from "./wire.js";
+import { TILE, VALUES, decode, noBins } from "./wire.js";
 
 /**
  * @typedef {{time: string, skip: number, recording: number, class: number, json: string, tracks: [number, string][]}} Line
@@ -115,7 +115,7 @@ export class Embedded {
       for (let bin = firstOf(of.position.length, (bin) => at(bin) >= 0); bin < of.position.length; bin++) {
         const position = Math.floor(at(bin) / length);
         if (position >= spans) break;
-        const values = of.values.slice(bin * 4, bin * 4 + 4);
+        const values = of.values.slice(bin * VALUES, (bin + 1) * VALUES);
         if (out.position.at(-1) !== position) {
           out.position.push(position);
           out.count.push(of.count[bin]);
@@ -131,13 +131,13 @@ export class Embedded {
         out.offset[last] = 0;
         if (!of.known[bin]) continue;
         const known = out.known[last];
-        const [min, max, mean] = out.values.slice(last * 4, last * 4 + 3);
+        const [min, max, mean] = out.values.slice(last * VALUES, (last + 1) * VALUES);
         const all = known + of.known[bin];
         const merged = known
-          ? [Math.min(min, values[0]), Math.max(max, values[1]), (mean * known + values[2] * of.known[bin]) / all, values[3]]
+          ? [Math.min(min, values[0]), Math.max(max, values[1]), (mean * known + values[2] * of.known[bin]) / all]
           : values;
         out.known[last] = all;
-        out.values.splice(last * 4, 4, ...merged);
+        out.values.splice(last * VALUES, VALUES, ...merged);
       }
       return out;
     });
@@ -159,7 +159,7 @@ export class Embedded {
         out.kind.push(0);
         out.offset.push(from - position * length);
         out.known.push(0);
-        out.values.push(NaN, NaN, NaN, NaN);
+        out.values.push(NaN, NaN, NaN);
       }
     }
     return out;

@@ -4,6 +4,7 @@ import { colours, drawn, eachTile } from "./canvas.js";
 import { colour, colourOf, inkOf } from "./lens.js";
 import { stepOf, view } from "./state.js";
 import { number } from "./time.js";
+import { VALUES } from "./wire.js";
 
 /**
  * The tracks of a line that a frame shows, and from when to when: of the archives of a database the coarsest of which a
@@ -41,7 +42,7 @@ function pointsOf(/** @type {import("./state.js").Track} */ track, /** @type {im
       const isSingle = tile.count[bin] === 1;
       const at = start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0);
       if (at < from || at >= to) continue;
-      const [min, max, mean] = tile.values.subarray(bin * 4, bin * 4 + 3);
+      const [min, max, mean] = tile.values.subarray(bin * VALUES, (bin + 1) * VALUES);
       points.push({ x: frame.left + at * frame.scale, wide: isSingle ? 0 : length * frame.scale, known: tile.known[bin], min, max, mean });
     }
   });
@@ -156,7 +157,7 @@ export function drawScale(/** @type {CanvasRenderingContext2D} */ context, /** @
   if (row.height > 34 && Number.isFinite(high)) {
     const unit = row.track?.unit ? ` ${row.track.unit}` : "";
     chip(number(high, 4) + unit, width - 6, top + 9);
-    chip(number(low, 4) + unit, width - 6, top + row.height - 7);
+    if (low !== high) chip(number(low, 4) + unit, width - 6, top + row.height - 7);
   }
   const lines = row.lines ?? [];
   if (lines.length > 1 && row.height > 34) {

@@ -318,7 +318,8 @@ function addTree(/** @type {Track[]} */ own, /** @type {string} */ base, /** @ty
       }
       const only = child.children.size === 1 && !child.track ? [...child.children.values()][0] : null;
       if (only && only.track && !only.children.size && !child.part.startsWith("archive")) {
-        addTrack(only.track, depth, "", only.part === "value" ? child.part : `${child.part} ${only.part}`);
+        const own = leafName(only.track);
+        addTrack(only.track, depth, "", only.part === "value" ? child.part : own === only.part ? `${child.part} ${only.part}` : own);
         continue;
       }
       const open = !view.folded.has(child.key);

@@ -4,7 +4,7 @@ import { actions } from "./actions.js";
 import { Delayed } from "./busy.js";
 import { viewEnd } from "./canvas.js";
 import { button, copyTable, dialogs, make, nameOf, panel, panels, readLine, summary, words } from "./panels.js";
-import { keyOf, onChange, remember, scene, view } from "./state.js";
+import { keyOf, onChange, remember, scene, shorten, view } from "./state.js";
 import { lens } from "./lens.js";
 import { eventAt, page } from "./moves.js";
 import { format } from "./time.js";
@@ -71,7 +71,7 @@ export async function showTable(selected, fromView = false) {
       if (title === "time") return make("td", format(line.place.at, view.zone, scene.begin));
       if (title === "recording") return make("td", scene.info.recordings[line.recording].path.split("/").at(-1), { class: "soft" });
       if (title === "event") return make("td", nameOf(event), { dir: "auto" });
-      if (title === "track") return make("td", event.track_name ?? event.stream ?? "", { class: "soft", dir: "auto" });
+      if (title === "track") return make("td", shorten(trackOf(line)?.name ?? event.track_name ?? event.stream ?? ""), { class: "soft", dir: "auto" });
       if (title === "fields") return make("td", summary(event), { dir: "auto" });
       const value = valueOf(event, title);
       return make("td", value === undefined ? "" : words(value), { class: typeof value === "number" ? "number" : "", dir: "auto" });

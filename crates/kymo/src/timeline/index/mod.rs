@@ -95,7 +95,7 @@ struct Shared {
 }
 
 /// A recording that was gone through.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Done {
     /// `None` where it has no index: then its rows are counted.
     index: Option<Index>,

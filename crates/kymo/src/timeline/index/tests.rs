@@ -680,9 +680,14 @@ fn estimates_are_marked_and_end() {
         rows: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
     };
-    let summary = timeline.summarize(Window::ALL, &timeline.recordings_of(None), 1, |grid, summary| {
-        shared.estimate(grid, None, summary);
-    });
+    let summary = timeline.summarize(
+        Window::ALL,
+        &timeline.recordings_of(None),
+        1,
+        |grid, summary| {
+            shared.estimate(grid, None, summary);
+        },
+    );
     assert!(!summary.is_exact());
     assert_eq!(summary.tracks.len(), 2);
     let exact = timeline.summary(Window::ALL, None, 1);
