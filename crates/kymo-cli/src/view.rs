@@ -318,8 +318,13 @@ fn export(path: &Path, size: usize, api: &Api, terminal: &Terminal) -> Result<()
     Ok(())
 }
 
+/// Databases of at most this size are drawn from their own archives: an index of each of thousands of files would take
+/// longer than it saves.
+const MOST_UNINDEXED: u64 = 256 << 10;
+
 fn index_options(args: &View, terminal: &Terminal) -> IndexOptions {
     let mut options = IndexOptions::default();
+    options.unindexed_bytes = MOST_UNINDEXED;
     let directory = args.cache.clone().or_else(default_directory);
     match (args.no_cache, directory, index_key(&args.input)) {
         (true, ..) | (_, None, _) => {}

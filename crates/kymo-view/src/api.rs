@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use kymo_model::{Recording, Scope};
+use kymo_model::Recording;
 use serde_json::{Value, json};
 
 use crate::events::Cursor;
 use crate::flows::Flows;
 use crate::jobs::{Job, Jobs};
-use crate::keep::{Keep, fingerprint};
-use crate::matches::{MOST_MATCHES, Matches};
+use crate::keep::Keep;
+use crate::matches::Matches;
 use crate::save::{Save, Saving};
 use crate::scene::Scene;
 use crate::search::chosen;
@@ -33,9 +33,6 @@ const MOST_FEW: u64 = 4000;
 
 /// Columns of a density.
 pub(crate) const MOST_COLUMNS: u64 = 4096;
-
-/// Names of fields that are told of a recording.
-const MOST_NAMES: usize = 300;
 
 /// Answers the page.
 #[derive(Debug)]
@@ -114,6 +111,7 @@ impl Api {
                     .save(&request)
                     .map_or_else(|error| Answer::problem(&error), Answer::binary);
             }
+            "fingerprints" => Ok(self.fingerprints()),
             "slices" => self.slices(&request),
             "few" => self.few(&request),
             "event" => self.event(&request),
@@ -147,97 +145,6 @@ impl Api {
         self.jobs
             .get(number)
             .ok_or_else(|| "this search has ended: search again".to_string())
-    }
-
-    /// Everything about the recordings and their tracks, if it has changed.
-    pub(crate) fn scene(&self, request: &Value) -> Value {
-        let scene = &*self.scene;
-        let state = scene.state();
-        let found = scene.wanted.as_ref().map(|found| {
-            let found = found.lock();
-            json!({"rows": found.count, "cut": found.is_cut, "limit": MOST_MATCHES})
-        });
-        if request["generation"].as_u64() == Some(state.generation) {
-            return json!({"generation": state.generation, "same": true, "filtered": found});
-        }
-        let recordings: Vec<Value> = scene.recordings().iter().enumerate().map(|(at, of)| {
-            let faults = state.faults.iter().filter(|(recording, _)| *recording == at);
-            let faults: Vec<&str> = faults.map(|(_, text)| text.as_str()).collect();
-            json!({
-                "path": of.path().display().to_string(),
-                "name": of.name(),
-                "fingerprint": fingerprint(of),
-                "what": of.what(),
-                "format": format!("{} {}", of.format().name, of.format().version),
-                "streams": of.streams().len(),
-                "classes": of.event_classes().iter().map(|class| class.name.as_deref()).collect::<Vec<_>>(),
-                "fields": field_names(of),
-                "notes": of.notes(),
-                "faults": faults.iter().take(200).collect::<Vec<_>>(),
-                "fault_count": faults.len(),
-            })
-        }).collect();
-        let shown = state.shown.iter().filter_map(|shown| {
-            let (recording, track) = scene.tracks.get(shown.number)?;
-            let values = shown.bin.values.as_deref();
-            Some(json!({
-                "id": shown.number,
-                "recording": recording,
-                "path": track.path.parts().iter().map(ToString::to_string).collect::<Vec<_>>(),
-                "name": &*track.name,
-                "kind": track.kind.as_str(),
-                "unit": track.unit.as_deref(),
-                "rows": shown.bin.count,
-                "first": shown.bin.first.to_string(),
-                "last": shown.bin.last.to_string(),
-                "values": values.map(|values| json!([values.min, values.max, values.count])),
-                "depths": state.slices.depths(shown.number),
-                "estimate": shown.is_estimate,
-            }))
-        });
-        let tracks: Vec<Value> = shown.collect();
-        let timed = || {
-            state
-                .shown
-                .iter()
-                .filter(|of| of.bin.count > 0 && of.bin.first <= of.bin.last)
-        };
-        let begin = timed().map(|of| of.bin.first).min();
-        let end = timed().map(|of| of.bin.last).max();
-        let notices: Vec<Value> = state
-            .notices
-            .iter()
-            .map(|notice| {
-                json!({
-                    "recording": notice.recording,
-                    "stream": &*scene.recordings()[notice.recording].streams()[notice.stream].name,
-                    "begin": notice.begin.to_string(),
-                    "end": notice.end.to_string(),
-                    "text": notice.text,
-                    "damage": notice.is_damage,
-                })
-            })
-            .collect();
-        json!({
-            "generation": state.generation,
-            "whole": state.is_whole,
-            "checked": state.is_checked,
-            "bytes": scene.bytes,
-            "bytes_read": state.bytes_read,
-            "begin": begin.unwrap_or(0).to_string(),
-            "end": end.unwrap_or(0).to_string(),
-            "untimed": state.untimed,
-            "live": scene.options.is_live,
-            "epoch": scene.epoch,
-            "changed": scene.changed.map(|time| time.to_string()),
-            "gmt": scene.options.gmt,
-            "relative": scene.options.is_relative,
-            "filtered": found,
-            "slices_cut": state.slices.is_cut,
-            "recordings": recordings,
-            "tracks": tracks,
-            "notices": notices,
-        })
     }
 
     /// Tiles: what happened on tracks in the spans of a grid.
@@ -480,24 +387,6 @@ impl Api {
             "job": job.number, "done": is_done, "rows": stats.rows, "cut": stats.is_cut, "lines": lines,
         }))
     }
-}
-
-/// The names of the fields that colour events.
-fn field_names(of: &impl Recording) -> Vec<&str> {
-    let mut names = std::collections::BTreeSet::new();
-    for class in of.event_classes() {
-        for scope in [Scope::CommonContext, Scope::SpecificContext, Scope::Payload] {
-            let Some(root) = class.schema.root(scope) else {
-                continue;
-            };
-            let children = class.schema.field(root).children.iter();
-            names.extend(children.filter_map(|&child| class.schema.field(child).name.as_deref()));
-        }
-        if names.len() >= MOST_NAMES {
-            break;
-        }
-    }
-    names.into_iter().take(MOST_NAMES).collect()
 }
 
 pub(crate) fn line(line: &crate::events::Line) -> Value {

@@ -90,6 +90,7 @@ impl Api {
         let count = events.len();
         let data = json!({
             "scene": self.scene(&Value::Null),
+            "fingerprints": self.fingerprints()["fingerprints"],
             "begin": range.0.to_string(),
             "end": range.1.to_string(),
             "tiles": base64(&tiles),

@@ -12,18 +12,7 @@ impl Scene {
     /// The longest times without an event or slice on any of some tracks, each at least one part in `least` of all
     /// time. They end a little before something happens, and begin a little after.
     pub(crate) fn gaps(&self, tracks: &[u32], least: u64) -> Vec<(i64, i64)> {
-        let (begin, end) = {
-            let state = self.state();
-            let timed = || {
-                state
-                    .shown
-                    .iter()
-                    .filter(|of| of.bin.first <= of.bin.last && of.bin.count > 0)
-            };
-            let begin = timed().map(|of| of.bin.first).min();
-            (begin, timed().map(|of| of.bin.last).max())
-        };
-        let (Some(begin), Some(end)) = (begin, end) else {
+        let Some((begin, end)) = self.state().range() else {
             return Vec::new();
         };
         let (_, bins) = self.bins(None, tracks, begin, end, COLUMNS);

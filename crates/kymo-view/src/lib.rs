@@ -19,6 +19,7 @@
 mod analyses;
 mod api;
 pub mod assets;
+mod contents;
 mod events;
 mod export;
 mod flows;
@@ -29,6 +30,8 @@ mod keep;
 mod lens;
 mod live;
 mod matches;
+mod notices;
+mod overview;
 mod panels;
 mod place;
 pub mod request;

@@ -6,19 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kymo::pipeline::Window;
-use kymo::timeline::{
-    Batch, Bin, Grid, IndexOptions, NoticeKind, Query, QueryError, Slice, Timeline, TimelineIndex,
-};
+use kymo::timeline::{Bin, Grid, IndexOptions, Query, QueryError, Slice, Timeline, TimelineIndex};
 use kymo::{AnyRecording, filter};
 use kymo_model::{Recording, TrackPath};
 use kymo_time::Timestamp;
 
+use crate::contents::Described;
 use crate::matches::{Match, Matches};
+use crate::notices::MOST_NOTICES;
+use crate::overview::State;
 use crate::slices::{Nesting, Slices};
 use crate::tracks::{Classifier, Tracks};
-
-/// Losses and damage that are kept at most.
-const MOST_NOTICES: usize = 10_000;
 
 /// A recording of more bytes is not checked for damage in the background.
 const MOST_CHECKED: u64 = 4 << 30;
@@ -42,43 +40,6 @@ pub struct SceneOptions {
     pub is_relative: bool,
 }
 
-/// Something that is not a row: a loss, or damage.
-#[derive(Clone, Debug)]
-pub(crate) struct Notice {
-    pub(crate) recording: usize,
-    pub(crate) stream: usize,
-    pub(crate) begin: i64,
-    pub(crate) end: i64,
-    pub(crate) text: String,
-    pub(crate) is_damage: bool,
-}
-
-/// A track and what is known of all its rows.
-#[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    pub(crate) number: u32,
-    pub(crate) bin: Bin,
-    pub(crate) is_estimate: bool,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    /// Grows whenever the rest changes.
-    pub(crate) generation: u64,
-    pub(crate) is_whole: bool,
-    pub(crate) shown: Vec<Shown>,
-    pub(crate) untimed: u64,
-    pub(crate) slices: Arc<Slices>,
-    pub(crate) notices: Vec<Notice>,
-    /// Faults that were met, as people read them.
-    pub(crate) faults: Vec<(usize, String)>,
-    /// Whether damage was looked for in all recordings.
-    pub(crate) is_checked: bool,
-    pub(crate) bytes_read: u64,
-    /// Whether nothing more becomes known.
-    pub(crate) is_settled: bool,
-}
-
 /// Recordings that are shown.
 #[derive(Debug)]
 pub struct Scene {
@@ -86,6 +47,7 @@ pub struct Scene {
     pub(crate) options: SceneOptions,
     pub(crate) index: TimelineIndex,
     pub(crate) tracks: Arc<Tracks>,
+    pub(crate) described: Described,
     /// From when on it differs from the scene before it, of recordings that have grown.
     pub(crate) changed: Option<i64>,
     /// How many there were before it.
@@ -132,11 +94,18 @@ impl Scene {
         // Others at the same positions have tracks of their own.
         let is_same = |before: &&Self| {
             let mut pairs = before.recordings().iter().zip(&recordings);
-            pairs.all(|(old, new)| old.path() == new.path())
+            before.recordings().len() <= recordings.len()
+                && pairs.all(|(old, new)| old.path() == new.path())
         };
-        let tracks = before
-            .filter(is_same)
-            .map(|before| Arc::clone(&before.tracks));
+        let same = before.filter(is_same);
+        let tracks = same.map(|before| Arc::clone(&before.tracks));
+        // Generations go on, so that a page asks for what has changed.
+        let state = match (same, before) {
+            (Some(before), _) => State::after(&before.state()),
+            (None, Some(before)) => State::behind(&before.state()),
+            (None, None) => State::behind(&State::default()),
+        };
+        let described = Described::new(&recordings, same.map(|of| &of.described), state.generation);
         let timeline = Timeline::new(recordings);
         let is_all = options.filter.events.is_empty()
             && options.filter.condition.is_none()
@@ -144,18 +113,17 @@ impl Scene {
         let bytes = timeline.recordings().iter().map(total_bytes).sum();
         let scene = Arc::new(Self {
             index: timeline.index(options.index.clone()),
+            described,
             wanted: (!is_all).then(Matches::default),
             tracks: tracks.unwrap_or_default(),
             changed,
             epoch: before.map_or(0, |before| before.epoch + 1),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             looked_at: AtomicU64::new(0),
             timeline,
             options,
             bytes,
         });
-        // It goes on, so that a page asks for what has changed.
-        scene.state().generation = before.map_or(0, |before| before.state().generation);
         scene.state().notices = scene.losses();
         let opening = scene.timeline.recordings().iter().enumerate();
         let opening = opening
@@ -180,12 +148,7 @@ impl Scene {
 
     /// From the first row to the last one, within what was asked for; `None` if there is none.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
-        let state = self.state();
-        let bins = state.shown.iter().map(|of| &of.bin);
-        let timed = bins.filter(|bin| bin.count > 0 && bin.first <= bin.last);
-        let (begin, end) = timed.fold((i64::MAX, i64::MIN), |(begin, end), bin| {
-            (begin.min(bin.first), end.max(bin.last))
-        });
+        let (begin, end) = self.state().range()?;
         let windows = self.options.windows.iter();
         let (begin, end) = match windows.clone().map(|window| window.begin.as_nanos()).min() {
             Some(from) => {
@@ -314,61 +277,6 @@ impl Scene {
         (grid, answer)
     }
 
-    /// Looks at all tracks again. Returns whether all is known.
-    fn publish(&self) -> bool {
-        let is_whole = self.index.wait_for(Duration::ZERO);
-        let mut shown = Vec::new();
-        let mut untimed = 0;
-        let is_whole = match &self.wanted {
-            Some(found) => {
-                let mut found = found.lock();
-                let numbers: Vec<u32> = found.tracks().collect();
-                let is_estimate = !found.is_done || found.is_cut;
-                for number in numbers {
-                    let mut bin = Bin::default();
-                    for (_, of) in found.bins(number, i64::MIN, 1 << 63, i64::MAX) {
-                        bin.add(&of);
-                    }
-                    shown.push(Shown {
-                        number,
-                        bin,
-                        is_estimate,
-                    });
-                }
-                found.is_done
-            }
-            None => {
-                let summary = self.index.summary(Window::ALL, None, 1);
-                untimed = summary.untimed;
-                for of in summary.tracks {
-                    let Some(number) = self.tracks.number(of.recording, &of.track) else {
-                        continue;
-                    };
-                    let mut bin = Bin::default();
-                    of.bins.iter().for_each(|(_, other)| bin.add(other));
-                    shown.push(Shown {
-                        number,
-                        bin,
-                        is_estimate: of.is_estimate,
-                    });
-                }
-                is_whole
-            }
-        };
-        shown.sort_by_cached_key(|of| {
-            self.tracks
-                .get(of.number)
-                .map(|(at, track)| (at, track.path))
-        });
-        let mut state = self.state();
-        state.generation += 1;
-        state.is_whole = is_whole;
-        state.shown = shown;
-        state.untimed = untimed;
-        state.bytes_read = self.index.bytes_read();
-        is_whole
-    }
-
     /// Finds what is not known yet.
     fn work(self: Arc<Self>) {
         let finder = {
@@ -402,99 +310,12 @@ impl Scene {
             let mut state = self.state();
             state.slices = slices;
             state.generation += 1;
+            state.slices_since = state.generation;
         }
         if self.bytes <= MOST_CHECKED {
             self.check();
         }
         self.state().is_settled = true;
-    }
-
-    /// Losses that the recordings' chunks report.
-    fn losses(&self) -> Vec<Notice> {
-        let mut losses = Vec::new();
-        for (recording, of) in self.recordings().iter().enumerate() {
-            for stream in 0..of.streams().len() {
-                let mut before = None;
-                for chunk in of.chunks(stream) {
-                    let clock = of.streams()[stream].clock.clone();
-                    let time = |ticks: Option<u64>| {
-                        let clock = clock.as_ref()?;
-                        clock.timestamp(ticks?).map(Timestamp::as_nanos)
-                    };
-                    let lost = [
-                        (chunk.lost_events, "events"),
-                        (chunk.lost_chunks, "packets"),
-                    ];
-                    for (lost, what) in lost {
-                        let Some(lost) = lost else { continue };
-                        let begin = time(lost.begin).or(before);
-                        let end = time(lost.end).or(chunk.begin_time.map(Timestamp::as_nanos));
-                        let (Some(begin), Some(end)) = (begin.or(end), end.or(begin)) else {
-                            continue;
-                        };
-                        let text = match lost.count {
-                            Some(count) => format!("{count} {what} lost"),
-                            None => format!("some {what} lost"),
-                        };
-                        losses.push(Notice {
-                            recording,
-                            stream,
-                            begin: begin.min(end),
-                            end: end.max(begin),
-                            text,
-                            is_damage: false,
-                        });
-                        if losses.len() >= MOST_NOTICES {
-                            return losses;
-                        }
-                    }
-                    before = chunk.end_time.map(Timestamp::as_nanos).or(before);
-                }
-            }
-        }
-        losses
-    }
-
-    /// Reads all recordings once more, for damage.
-    fn check(&self) {
-        let mut query = Query::default();
-        query.threads = 1;
-        let mut last = i64::MIN;
-        // There is no name that could be wrong.
-        let _ = self.timeline.for_each_batch(&query, |batch: Batch| {
-            let time = |row: usize| batch.head(row).time.map(Timestamp::as_nanos);
-            let mut state = self.state();
-            for notice in batch.notices() {
-                let NoticeKind::Fault(fault) = &notice.kind else {
-                    continue;
-                };
-                if state.faults.len() >= MOST_NOTICES {
-                    return ControlFlow::Break(());
-                }
-                let recording = notice.recording as usize;
-                let text = fault.to_string();
-                let before = (0..notice.before).rev().find_map(time).unwrap_or(last);
-                let after = (notice.before..batch.len())
-                    .find_map(time)
-                    .unwrap_or(before);
-                state.faults.push((recording, text.clone()));
-                if before > i64::MIN && after >= before {
-                    state.notices.push(Notice {
-                        recording,
-                        stream: notice.stream as usize,
-                        begin: before,
-                        end: after,
-                        text,
-                        is_damage: true,
-                    });
-                }
-            }
-            last = (0..batch.len()).rev().find_map(time).unwrap_or(last);
-            ControlFlow::Continue(())
-        });
-        let mut state = self.state();
-        state.is_checked = true;
-        state.generation += 1;
     }
 
     /// The slices and states of recordings that have some.

@@ -16,8 +16,14 @@ use crate::guard::{Guard, HEADERS};
 use crate::live::{Current, Reopen};
 use crate::request::{Head, MOST_HEAD, Method, parse};
 
-/// Connections that are served at once; others are told to come back.
+/// Connections that are served at once.
 const MOST_CONNECTIONS: usize = 32;
+
+/// How long others wait for one of them to close before they are told to come back: browsers open six for each page.
+const TURN_TIME: Duration = Duration::from_secs(2);
+
+/// How often a connection without a request looks whether others wait.
+const LOOK_TIME: Duration = Duration::from_millis(500);
 
 /// How long a request may take to arrive, and how long a connection stays open without one.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
@@ -217,6 +223,12 @@ impl Server {
 }
 
 impl Shared {
+    /// Whether connections are to close that are not needed: browsers keep those that they do not use, and there is to be
+    /// one for the next page.
+    fn is_crowded(&self) -> bool {
+        self.connections.load(Ordering::Acquire) > MOST_CONNECTIONS / 2
+    }
+
     fn pages(&self) -> std::sync::MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,11 +245,17 @@ impl Drop for Counted {
 
 /// Serves a connection in a thread of its own.
 fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
-    let before = shared.connections.fetch_add(1, Ordering::AcqRel);
+    let is_full = || shared.connections.load(Ordering::Acquire) >= MOST_CONNECTIONS;
+    let turn = Instant::now() + TURN_TIME;
+    while is_full() && Instant::now() < turn {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let is_refused = is_full();
+    shared.connections.fetch_add(1, Ordering::AcqRel);
     let counted = Counted(Arc::clone(shared));
     let _ = stream.set_nodelay(true);
     let _ = stream.set_write_timeout(Some(REQUEST_TIME));
-    if before >= MOST_CONNECTIONS {
+    if is_refused {
         // Whoever does not take it gets nothing.
         let _ = Answer::status(503).write(&mut stream, false);
         return;
@@ -246,16 +264,14 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
     let work = move || {
         let mut connection = Connection {
             stream,
+            shared: Arc::clone(&counted.0),
             bytes: Vec::new(),
             is_known: false,
         };
         while let Some((head, body)) = connection.request() {
             let answer = answer(&counted.0, &api, &head, &body);
             connection.is_known |= answer.status < 400;
-            // Browsers keep connections that they do not use: when many are open, they close after each answer, so that
-            // there is always one for the next page.
-            let are_few = counted.0.connections.load(Ordering::Acquire) <= MOST_CONNECTIONS / 2;
-            let stays = head.keep_alive && are_few;
+            let stays = head.keep_alive && !connection.shared.is_crowded();
             let sent = answer.write(&mut connection.stream, stays);
             if sent.is_err() || !stays {
                 break;
@@ -268,6 +284,7 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
 
 struct Connection {
     stream: TcpStream,
+    shared: Arc<Shared>,
     /// Bytes that have arrived and belong to no request yet.
     bytes: Vec<u8>,
     /// Whether a request has had an answer, and so the token.
@@ -305,18 +322,33 @@ impl Connection {
 
     /// Reads some bytes, so that there are at most so many.
     fn read(&mut self, deadline: Option<Instant>, most: usize) -> Option<()> {
-        let time = match deadline {
-            Some(deadline) => deadline.checked_duration_since(Instant::now())?,
-            None => IDLE_TIME,
-        };
-        let time = time.max(Duration::from_millis(1));
-        self.stream.set_read_timeout(Some(time)).ok()?;
+        let end = deadline.unwrap_or_else(|| Instant::now() + IDLE_TIME);
         let mut buffer = [0; 4096];
         let room = most.saturating_sub(self.bytes.len()).clamp(1, buffer.len());
-        let count = self.stream.read(&mut buffer[..room]).ok()?;
-        self.bytes.extend_from_slice(&buffer[..count]);
-        (count > 0).then_some(())
+        loop {
+            let left = end.checked_duration_since(Instant::now())?;
+            let time = left.clamp(Duration::from_millis(1), LOOK_TIME);
+            self.stream.set_read_timeout(Some(time)).ok()?;
+            match self.stream.read(&mut buffer[..room]) {
+                Ok(0) => return None,
+                Ok(count) => {
+                    self.bytes.extend_from_slice(&buffer[..count]);
+                    return Some(());
+                }
+                Err(error) if is_pause(&error) => {}
+                Err(_) => return None,
+            }
+            if deadline.is_none() && self.shared.is_crowded() {
+                return None;
+            }
+        }
     }
+}
+
+/// Whether nothing has come for a while.
+fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 /// What a request is answered with.
@@ -465,3 +497,6 @@ fn fingerprint(bytes: &[u8]) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,24 @@ impl Tracks {
     }
 }
 
+impl Tracks {
+    /// Calls for each run of tracks from a number on that are of the same recording: with the first number and the
+    /// recording.
+    pub(crate) fn for_each_run(
+        &self,
+        first: u32,
+        mut take: impl FnMut(u32, usize, &[(usize, Track)]),
+    ) {
+        let known = self.lock();
+        let mut number = first;
+        let rest = known.tracks.get(first as usize..).unwrap_or_default();
+        for run in rest.chunk_by(|a, b| a.0 == b.0) {
+            take(number, run[0].0, run);
+            number += run.len() as u32;
+        }
+    }
+}
+
 /// Finds the tracks of rows in the batches of a query.
 #[derive(Debug)]
 pub(crate) struct Classifier<'s> {

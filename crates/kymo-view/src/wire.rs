@@ -1,4 +1,4 @@
-//! The binary form of tiles, which the page reads (`web/data.js`).
+//! The binary form of tiles, which the page reads (`web/wire.js`).
 //!
 //! ```text
 //! head     "KYT1"  generation u32  shift u32  spans u32  tracks u32  begin i64       28 bytes, little-endian
@@ -7,7 +7,8 @@
 //!            varint  rows (if not single)
 //!            u8      the lowest of its event classes: 63 for 63 and above
 //!            varint  nanoseconds since its span begins (if single and shift > 0)
-//!            varint  known values, then min, max, mean, last f64 (if it has values)
+//!            varint  known values, then min, max, mean f64 (if it has values)
+//!            f64     its value instead (if it is single, too)
 //! ```
 //!
 //! Flags of a track: bit 0 is set if it is an estimate. The spans are 2^shift nanoseconds long. Those of a track begin
@@ -70,9 +71,15 @@ pub(crate) fn put_track(of: &TrackBins, grid: &Grid, out: &mut Vec<u8>) {
             );
         }
         if let Some(values) = &bin.values {
-            put_varint(values.count, out);
             let mean = values.sum / values.count.max(1) as f64;
-            for value in [values.min, values.max, mean, values.last] {
+            let sent: &[f64] = match is_single {
+                true => &[values.last],
+                false => {
+                    put_varint(values.count, out);
+                    &[values.min, values.max, mean]
+                }
+            };
+            for value in sent {
                 out.extend_from_slice(&value.to_le_bytes());
             }
         }

@@ -1,49 +1,22 @@
 // The page for everybody: axe-core finds nothing serious, the keyboard reaches everything, every size of screen will do.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, before, test } from "./retry.mjs";
+import { readFileSync } from "node:fs";
+import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { copy, open as openAt, serve, settled } from "./harness.mjs";
 
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const kymo = process.env.KYMO ?? join(root, "target/debug/kymo");
 const axe = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
-const work = mkdtempSync(join(tmpdir(), "kymo-access-"));
-let browser;
-let server;
 let address;
 
 before(async () => {
-  cpSync(join(root, "examples/lttng-discarded"), join(work, "trace"), { recursive: true });
-  cpSync(join(root, "fuzz/corpus/cpel/le_basic"), join(work, "log.cpel"));
-  server = spawn(kymo, ["view", "--no-open", "--no-cache", "--stay", "--clock-gmt", "trace", "log.cpel"], { cwd: work, stdio: ["ignore", "pipe", "ignore"] });
-  address = await new Promise((done) => server.stdout.once("data", (data) => done(String(data).trim())));
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
+  copy("examples/lttng-discarded", "trace");
+  copy("fuzz/corpus/cpel/le_basic", "log.cpel");
+  address = await serve("--stay", "trace", "log.cpel");
 });
 
-after(async () => {
-  await browser?.close();
-  server?.kill();
-  rmSync(work, { recursive: true });
-});
-
-async function open(options = {}) {
-  // The tool itself is a script that the page's policy would refuse.
-  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, bypassCSP: true, ...options });
-  const page = await context.newPage();
-  page.on("pageerror", (error) => assert.fail(error));
-  await page.goto(address);
-  await page.waitForFunction(() => globalThis.kymo?.scene.whole && kymo.drawn.frames > 0 && !kymo.drawn.missing);
-  await page.waitForTimeout(300);
-  return page;
-}
+// The tool itself is a script that the page's policy would refuse.
+const open = (options = {}) => openAt(address, { bypassCSP: true, ...options });
 
 /** What axe-core complains of: serious things and worse. */
 async function complaints(page) {
@@ -65,7 +38,7 @@ for (const colorScheme of ["light", "dark"]) {
     await page.keyboard.press("x");
     for (const tab of await page.locator("[role=tab]").all()) {
       await tab.click();
-      await page.waitForTimeout(300);
+      await settled(page);
       assert.deepEqual(await complaints(page), [], await tab.textContent());
     }
     for (const key of ["?", ">", "Control+p", "Shift+M"]) {

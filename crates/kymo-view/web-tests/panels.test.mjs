@@ -1,60 +1,10 @@
 // Flows, folded times, lenses, charts, the panels of an area, comparing and moving in time.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "./retry.mjs";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
-
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const kymo = process.env.KYMO ?? join(root, "target/debug/kymo");
-const work = mkdtempSync(join(tmpdir(), "kymo-panels-"));
-/** @type {import("node:child_process").ChildProcess[]} */
-const servers = [];
-let browser;
-
-/** Starts the program, and returns the address that it prints. */
-function serve(...args) {
-  const server = spawn(kymo, ["view", "--no-open", "--no-cache", "--clock-gmt", ...args], { cwd: work, stdio: ["ignore", "pipe", "pipe"] });
-  servers.push(server);
-  return new Promise((done, failed) => {
-    let text = "";
-    server.stdout.on("data", (data) => {
-      text += data;
-      if (text.includes("\n")) done(text.trim());
-    });
-    server.on("exit", (code) => failed(new Error(`kymo ended with ${code}`)));
-  });
-}
-
-async function open(address, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
-  const page = await context.newPage();
-  page.on("pageerror", (error) => assert.fail(error));
-  await page.goto(address);
-  await settled(page);
-  await page.focus("#tracks");
-  return page;
-}
-
-/** Waits until all is known and drawn. */
-const settled = async (page) => {
-  await page.waitForFunction(() => globalThis.kymo?.scene.whole && kymo.drawn.frames > 0 && !kymo.drawn.missing);
-  await page.waitForTimeout(350);
-};
-const look = (page, work, ...args) => page.evaluate(work, ...args);
-const act = (page, name) => look(page, (name) => kymo.ACTIONS.find((of) => of.name === name).run(), name);
-/** Selects an event of a track of the first recording. */
-const pick = async (page, track, ns) => {
-  await look(page, async ([track, ns]) => {
-    const of = kymo.scene.tracks.find((of) => of.name === track);
-    await kymo.actions.selectEvent(kymo.keyOf(of), kymo.scene.begin + BigInt(ns));
-  }, [track, ns]);
-  await page.waitForFunction((ns) => kymo.view.event?.time === kymo.scene.begin + BigInt(ns), ns);
-};
+import { before, test } from "node:test";
+import { act, copy, look, open, pick, press, run, serve, settled, work } from "./harness.mjs";
 
 const HOSTILE = "<b onmouseover=alert(1)>\u202e`\"'\\\n";
 
@@ -75,27 +25,15 @@ function app(name, factor) {
   writeFileSync(join(work, name), JSON.stringify({ traceEvents: events }));
 }
 
-before(async () => {
-  cpSync(join(root, "examples/lttng-small"), join(work, "trace"), { recursive: true });
-  cpSync(join(root, "fuzz/corpus/cpel/le_basic"), join(work, "log.cpel"));
+before(() => {
+  copy("examples/lttng-small", "trace");
+  copy("fuzz/corpus/cpel/le_basic", "log.cpel");
   app("app.json", 1);
   app("slow.json", 1.5);
   const updates = Array.from({ length: 1000 }, (_, at) => `${1000000020 + at * 60}:${at % 50}:${at}`);
   const archives = ["RRA:AVERAGE:0.5:1:200", "RRA:AVERAGE:0.5:10:200", "RRA:MIN:0.5:10:200", "RRA:MAX:0.5:10:200"];
-  const database = join(work, "load.rrd");
-  for (const words of [["create", database, "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "DS:w:GAUGE:120:U:U", ...archives], ["update", database, ...updates]]) {
-    assert.equal(spawnSync(kymo, ["rrd", ...words]).status, 0);
-  }
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-});
-
-after(async () => {
-  await browser?.close();
-  for (const server of servers) server.kill();
-  rmSync(work, { recursive: true });
+  run("rrd", "create", "load.rrd", "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "DS:w:GAUGE:120:U:U", ...archives);
+  run("rrd", "update", "load.rrd", ...updates);
 });
 
 test("flows are arrows that brackets follow", async () => {
@@ -148,7 +86,7 @@ test("times without events are folded, and found again", async () => {
     return halves;
   });
   assert.ok(painted[0] > 20 && painted[1] > 20, painted.join());
-  await page.waitForTimeout(400);
+  await settled(page);
   await page.keyboard.press("Control+z");
   assert.equal(await look(page, () => kymo.view.fold), false);
   await page.close();
@@ -247,13 +185,13 @@ test("the table has columns of choice, follows the view, and leads it", async ()
   await page.locator("dialog label", { hasText: "size" }).locator("input").check();
   await page.keyboard.press("Escape");
   await page.waitForFunction(() => [...document.querySelectorAll("#panel th")].some((of) => of.textContent === "size"));
-  await page.waitForTimeout(700);
+  await settled(page);
   await look(page, () => kymo.actions.fit(kymo.scene.end - 2000000n, kymo.scene.end));
   await page.waitForFunction(() => {
     const first = document.querySelector("#panel tbody tr:nth-child(105) td")?.textContent ?? "";
     return first.startsWith("+2.0");
   });
-  await page.waitForTimeout(1000);
+  await settled(page);
   const begin = await look(page, () => String(kymo.view.begin));
   await page.evaluate(() => (document.getElementById("panel").scrollTop = 0));
   await page.waitForFunction((begin) => String(kymo.view.begin) !== begin, begin);
@@ -316,13 +254,12 @@ test("a recording is moved by the marks, and back", async () => {
   await page.keyboard.press("e");
   await page.waitForFunction(() => kymo.rows().some((row) => row.shift === 1500000000n));
   assert.match(await page.textContent("#status"), /--offset slow.json=1.500000000s/);
-  await page.waitForTimeout(400);
+  await settled(page);
   await page.keyboard.press("Control+z");
   assert.ok(await look(page, () => kymo.rows().every((row) => row.shift === 0n)));
   await page.close();
   // It is what the option does.
-  const moved = spawnSync(kymo, ["print", "--offset", "slow.json=1.500000000s", "slow.json"], { cwd: work, encoding: "utf8" });
-  assert.equal(moved.status, 0, moved.stderr);
+  run("print", "--offset", "slow.json=1.500000000s", "slow.json");
 });
 
 test("lower case finds upper case, unless case is exact", async () => {
@@ -359,7 +296,7 @@ test("a view of a link that is not right is no harm", async () => {
   assert.deepEqual(await look(page, () => [kymo.view.sides.length, kymo.view.slews.length, kymo.view.off.join(), kymo.view.columns.length]), [0, 0, "frame", 0]);
   for (const key of ["6", "7", "8", "9", "2", "3"]) {
     await page.keyboard.press(key);
-    await page.waitForTimeout(200);
+    await settled(page);
   }
   await page.close();
 });
@@ -387,7 +324,7 @@ test("what is moved is moved in the table, the search and the details, too", asy
   await page.fill("#text", "frame");
   await page.press("#text", "Enter");
   await page.waitForFunction(() => kymo.search.done && kymo.search.count && kymo.drawn.strip > 0 && kymo.view.event);
-  await page.waitForTimeout(300);
+  await settled(page);
   const hit = await look(page, async (far) => {
     kymo.view.event = null;
     const at = kymo.scene.begin + BigInt(far) - 500000000n;

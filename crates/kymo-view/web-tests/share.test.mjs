@@ -1,62 +1,17 @@
 // Keeping, sharing, following: pages without a server, links, notes, pictures, recordings that grow.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "./retry.mjs";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { act, copy, kymo, look, open, press, root, run, serve, servers, settled, theBrowser, work } from "./harness.mjs";
 
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const kymo = process.env.KYMO ?? join(root, "target/debug/kymo");
-const work = mkdtempSync(join(tmpdir(), "kymo-share-"));
-/** @type {import("node:child_process").ChildProcess[]} */
-const servers = [];
-let browser;
-
-const run = (...args) => {
-  const done = spawnSync(kymo, args, { cwd: work, encoding: "utf8", env: { ...process.env, TZ: "UTC" } });
-  assert.equal(done.status, 0, done.stderr);
-  return done;
-};
-
-/** Starts the program, and returns the address that it prints. */
-function serve(...args) {
-  const server = spawn(kymo, ["view", "--no-open", "--clock-gmt", ...args], { cwd: work, stdio: ["ignore", "pipe", "pipe"] });
-  servers.push(server);
-  return new Promise((done, failed) => {
-    let text = "";
-    server.stdout.on("data", (data) => {
-      text += data;
-      if (text.includes("\n")) done(text.trim());
-    });
-    server.on("exit", (code) => failed(new Error(`kymo ended with ${code}`)));
-  });
-}
-
-async function open(address, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
-  const page = await context.newPage();
-  page.on("pageerror", (error) => assert.fail(error));
-  await page.goto(address);
-  await settled(page);
-  return page;
-}
-
-/** Waits until all is known and drawn. */
-const settled = async (page) => {
-  await page.waitForFunction(() => globalThis.kymo?.scene.whole && kymo.drawn.frames > 0 && !kymo.drawn.missing);
-  await page.waitForTimeout(350);
-};
-const look = (page, work, ...args) => page.evaluate(work, ...args);
-const act = (page, name) => look(page, (name) => kymo.ACTIONS.find((of) => of.name === name).run(), name);
-
-before(async () => {
-  cpSync(join(root, "examples/lttng-small"), join(work, "trace"), { recursive: true });
-  cpSync(join(root, "fuzz/corpus/cpel/le_basic"), join(work, "log.cpel"));
+before(() => {
+  copy("examples/lttng-small", "trace");
+  copy("fuzz/corpus/cpel/le_basic", "log.cpel");
   const events = [{ ph: "M", name: "thread_name", pid: 1, tid: 2, args: { name: "</script><img src=x onerror=alert(1)>" } }];
   for (let at = 0; at < 50; at++) {
     events.push({ ph: "X", pid: 1, tid: 2, ts: at * 100, dur: 80, name: "outer" }, { ph: "X", pid: 1, tid: 2, ts: at * 100 + 10, dur: 20, name: "inner" });
@@ -65,16 +20,6 @@ before(async () => {
   writeFileSync(join(work, "app.json"), JSON.stringify({ traceEvents: events }));
   run("rrd", "create", "load.rrd", "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:100");
   run("rrd", "update", "load.rrd", "1000000020:1", "1000000080:2", "1000000140:5", "1000000200:U", "1000000260:4");
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-});
-
-after(async () => {
-  await browser?.close();
-  for (const server of servers) server.kill();
-  rmSync(work, { recursive: true });
 });
 
 const painted = () => {
@@ -162,7 +107,7 @@ test("snapshots and notes stay", async () => {
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("p");
-  await page.waitForTimeout(1800);
+  await settled(page);
   const again = await open(await serve("--cache", cache, "trace"));
   assert.deepEqual(await look(again, () => [kymo.kept.snapshots.length, kymo.kept.notes[0].text, kymo.drawn.notes, kymo.view.pinned.length]), [1, "<b>here</b> it begins", 1, 1]);
   await again.keyboard.press("z");
@@ -184,8 +129,8 @@ test("a view is a command that opens it, in any order of the recordings", async 
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("p");
-  await page.waitForTimeout(400);
-  const text = await look(page, () => kymo.command());
+  await settled(page);
+  const text = await page.evaluate(() => kymo.command());
   assert.ok(!text.includes(new URL(page.url()).pathname.split("/")[1]), "the token stays here");
   const state = text.match(/^kymo view .*trace\S* \S*log.cpel --at ([\w-]+)$/)?.[1];
   assert.ok(state, text);
@@ -203,7 +148,7 @@ test("the view is a picture", async () => {
     return readFileSync(await file.path());
   };
   const text = (await saved("Save the view as SVG")).toString();
-  const blank = await browser.newPage();
+  const blank = await theBrowser().newPage();
   const shapes = await look(blank, (text) => {
     const picture = new DOMParser().parseFromString(text, "image/svg+xml");
     const numbers = [...picture.querySelectorAll("svg svg rect")].map((of) => Number(of.getAttribute("width")));
@@ -243,6 +188,7 @@ test("recordings are added only below the directories of --add", async () => {
   const closed = await open(await serve("--no-cache", "trace"));
   const add = (page, path) => look(page, (path) => fetch("api/add", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ path }) }).then((answer) => answer.json()), path);
   assert.match((await add(closed, "log.cpel")).error, /--add DIR/);
+  mkdirSync(join(work, "more"));
   cpSync(join(work, "log.cpel"), join(work, "more/own.cpel"));
   symlinkSync("../app.json", join(work, "more/link.json"));
   const page = await open(await serve("--no-cache", "--add", "more", "trace"));
@@ -270,7 +216,7 @@ test("what is added to a recording is shown", async () => {
     await of.waitForFunction((end) => String(kymo.scene.end) !== end, end, { timeout: 15000 });
     await settled(of);
   }
-  assert.equal(await look(page, () => kymo.scene.tracks[0].values[1]), 9);
+  assert.equal(await look(page, () => kymo.drawn.scales[0][1]), 9);
   // One shows all, one stands still, one follows.
   assert.ok(await look(page, () => kymo.view.begin <= kymo.scene.begin && kymo.view.begin + BigInt(Math.ceil(kymo.view.span)) >= kymo.scene.end));
   assert.deepEqual(await look(still, () => [String(kymo.view.begin), kymo.view.span]), before);
@@ -334,9 +280,9 @@ test("what a daemon holds in memory is shown", async () => {
   assert.match(created, /^0 .*\n0 /);
   await ask("FLUSH cpu.rrd");
   const page = await open(await serve("--no-cache", "--daemon", `unix:${socket}`, data));
-  assert.equal(await look(page, () => kymo.scene.tracks[0].values[1]), 3);
+  assert.equal(await look(page, () => kymo.drawn.scales[0][1]), 3);
   assert.match(await ask("UPDATE cpu.rrd 1000000004:41 1000000005:42"), /^0 /);
-  await page.waitForFunction(() => kymo.scene.tracks[0].values[1] === 42, undefined, { timeout: 15000 });
+  await page.waitForFunction(() => kymo.drawn.scales[0]?.[1] === 42, undefined, { timeout: 15000 });
 });
 
 test("any number and any text is shown as it is", async () => {
@@ -355,7 +301,7 @@ test("any number and any text is shown as it is", async () => {
   });
   for (const tab of ["details", "events", "stats", "classes", "health", "compare"]) {
     await page.locator(`#tab-${tab}`).click();
-    await page.waitForTimeout(300);
+    await settled(page);
     assert.equal(await page.locator("img").count(), 0, tab);
     if (tab === "details") assert.match(await page.textContent("#panel"), /18446744073709551615/);
     if (tab === "events") assert.ok((await page.textContent("#panel")).includes("<img src=x onerror=alert(1)>"));

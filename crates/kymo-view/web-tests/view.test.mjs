@@ -1,77 +1,24 @@
 // The page in Chromium, on recordings of all kinds. `cargo xtask view-tests` runs it; KYMO is the program.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "./retry.mjs";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { before, test } from "node:test";
+import { act, copy, look, open, press, run, serve, servers, settled, theBrowser, work } from "./harness.mjs";
 
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const kymo = process.env.KYMO ?? join(root, "target/debug/kymo");
-const work = mkdtempSync(join(tmpdir(), "kymo-view-"));
-/** @type {import("node:child_process").ChildProcess[]} */
-const servers = [];
-let browser;
-
-/** Starts the program, and returns the address that it prints. */
-function serve(...args) {
-  const server = spawn(kymo, ["view", "--no-open", "--no-cache", "--clock-gmt", ...args], { cwd: work, stdio: ["ignore", "pipe", "pipe"] });
-  servers.push(server);
-  return new Promise((done, failed) => {
-    let text = "";
-    server.stdout.on("data", (data) => {
-      text += data;
-      if (text.includes("\n")) done(text.trim());
-    });
-    server.on("exit", (code) => failed(new Error(`kymo ended with ${code}`)));
-  });
-}
-
-async function open(address, options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1200, height: 800 }, ...options });
-  page.on("pageerror", (error) => assert.fail(error));
-  await page.goto(address);
-  await settled(page);
-  return page;
-}
-
-/** Waits until all is known and drawn. */
-const settled = async (page) => {
-  await page.waitForFunction(() => globalThis.kymo?.scene.whole && kymo.drawn.frames > 0 && !kymo.drawn.missing);
-  await page.waitForTimeout(350);
-};
-const look = (page, work) => page.evaluate(work);
-
-before(async () => {
-  cpSync(join(root, "examples/lttng-small"), join(work, "trace"), { recursive: true });
-  cpSync(join(root, "examples/lttng-discarded"), join(work, "lossy"), { recursive: true });
-  cpSync(join(root, "fuzz/corpus/cpel/le_basic"), join(work, "log.cpel"));
-  cpSync(join(root, "fuzz/corpus/collectd_capture/pcapng"), join(work, "metrics.pcap"));
+before(() => {
+  copy("examples/lttng-small", "trace");
+  copy("examples/lttng-discarded", "lossy");
+  copy("fuzz/corpus/cpel/le_basic", "log.cpel");
+  copy("fuzz/corpus/collectd_capture/pcapng", "metrics.pcap");
   const events = [{ ph: "M", name: "thread_name", pid: 1, tid: 2, args: { name: "<img src=x onerror=alert(1)>\u202e" } }];
   for (let at = 0; at < 50; at++) {
     events.push({ ph: "X", pid: 1, tid: 2, ts: at * 100, dur: 80, name: "outer" }, { ph: "X", pid: 1, tid: 2, ts: at * 100 + 10, dur: 20, name: "inner" });
     events.push({ ph: "C", pid: 1, name: "memory", ts: at * 100, args: { used: at % 7 } });
   }
   writeFileSync(join(work, "app.json"), JSON.stringify({ traceEvents: events }));
-  const database = join(work, "load.rrd");
-  const commands = [
-    ["create", database, "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:100", "RRA:MAX:0.5:10:20"],
-    ["update", database, "1000000020:1", "1000000080:2", "1000000140:5", "1000000200:U", "1000000260:4", "1000000320:2"],
-  ];
-  for (const words of commands) assert.equal(spawnSync(kymo, ["rrd", ...words]).status, 0);
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-});
-
-after(async () => {
-  await browser?.close();
-  for (const server of servers) server.kill();
-  rmSync(work, { recursive: true });
+  run("rrd", "create", "load.rrd", "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:100", "RRA:MAX:0.5:10:20");
+  run("rrd", "update", "load.rrd", "1000000020:1", "1000000080:2", "1000000140:5", "1000000200:U", "1000000260:4", "1000000320:2");
 });
 
 test("all kinds of recordings are on one time line", async () => {
@@ -110,7 +57,7 @@ test("the keyboard moves, zooms, selects, and undoes", async () => {
   const all = await look(page, () => ({ begin: String(kymo.view.begin), span: kymo.view.span }));
   await page.keyboard.press("w");
   assert.ok((await look(page, () => kymo.view.span)) < all.span);
-  await page.waitForTimeout(400);
+  await settled(page);
   await page.keyboard.press("Control+z");
   assert.equal(await look(page, () => kymo.view.span), all.span);
   await page.keyboard.press("Control+y");
@@ -180,8 +127,9 @@ test("an area has statistics, and events are a table", async () => {
 
 test("a database is drawn with what is unknown", async () => {
   const page = await open(await serve("load.rrd"));
-  const shown = await look(page, () => ({ tracks: kymo.scene.tracks.map((track) => [track.path.at(-1), track.values]), unknown: kymo.drawn.unknown }));
-  assert.deepEqual(shown.tracks[0], ["v", [1, 5, 5]]);
+  const shown = await look(page, () => ({ tracks: kymo.scene.tracks.map((track) => track.path.at(-1)), unknown: kymo.drawn.unknown, scales: kymo.drawn.scales }));
+  assert.equal(shown.tracks[0], "v");
+  assert.deepEqual(shown.scales[0], [0, 5]);
   assert.ok(shown.unknown > 0);
   await page.close();
 });
@@ -204,7 +152,7 @@ test("a link holds the view", async () => {
   const page = await open(await serve("trace"));
   for (const key of ["w", "w", "d"]) await page.keyboard.press(key);
   await page.fill("#filter", "r_1");
-  await page.waitForTimeout(500);
+  await settled(page);
   const view = await look(page, () => [String(kymo.view.begin), kymo.view.span, kymo.view.filter, kymo.rows().length]);
   const other = await open(page.url());
   assert.deepEqual(await look(other, () => [String(kymo.view.begin), kymo.view.span, kymo.view.filter, kymo.rows().length]), view);
@@ -225,7 +173,7 @@ test("another site gets nothing, and the server ends with its last page", async 
   const address = await serve("trace");
   const server = servers.at(-1);
   const page = await open(address);
-  const other = await browser.newPage();
+  const other = await theBrowser().newPage();
   await other.goto("data:text/html,<p>other</p>");
   const answer = await other.evaluate((address) => fetch(address).then(() => "read", (error) => error.name), address);
   assert.equal(answer, "TypeError");

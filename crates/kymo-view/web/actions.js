@@ -1,10 +1,11 @@
 // Everything that a person can do, with its keys: the palette, the sheet of keys and the keyboard share this list.
 
+import { sleep } from "./busy.js";
 import { addSide, compareRecordings, slewBy, stack } from "./compare.js";
 import { ask, forget } from "./data.js";
 import { canvas, pointer, search, timeAt, viewEnd, xOf } from "./canvas.js";
 import { overviewRange } from "./ruler.js";
-import { clearFlows, loadFlows, otherFlow, stepFlow } from "./flows.js";
+import { chaseBy, clearFlows, loadFlows, otherFlow, quote, stepFlow } from "./flows.js";
 import { gaps, later, lengthOf, takeGaps } from "./fold.js";
 import { addNote, addSnapshot, kept } from "./keep.js";
 import { applyLens } from "./lens.js";
@@ -12,7 +13,7 @@ import { command, convertCommand } from "./link.js";
 import { eventAt, hitsIn, nextHitOf } from "./moves.js";
 import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
-import { changed, fitAll, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
+import { changed, fitAll, isSeries, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
@@ -156,7 +157,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
       hits.textContent = `${found.count.toLocaleString("en-US")} hits${found.cut ? " (limit)" : found.done ? "" : "…"}`;
       changed();
       if (found.done) break;
-      await new Promise((done) => setTimeout(done, pause));
+      await sleep(pause);
       pause = Math.min(1000, pause * 1.5);
     }
   } catch (error) {
@@ -166,7 +167,13 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
   }
 }
 
-async function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ of = null) {
+/** Goes to the next hit of the search, or to the one before: on a track, if one is given. */
+function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ of = null) {
+  steps = steps.then(() => takeHit(back, of)).catch((error) => tell(String(error instanceof Error ? error.message : error)));
+  return steps;
+}
+
+async function takeHit(/** @type {boolean} */ back, /** @type {number|null} */ of) {
   if (!search.job) return tell("Search first");
   const hit = await nextHitOf(search.job, eventAt() ?? (back ? viewEnd() : view.begin), back, of);
   if (!hit) return tell(back ? "No hit before" : "No hit after");
@@ -174,20 +181,15 @@ async function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ o
   if (track) await selectEvent(keyOf(track), hit.time);
 }
 
-/** Orders tracks by when they first have something after the selected event. */
+/** Orders tracks by when they first have an event of the selected one's class, from the selected one on. */
 async function chase() {
   const event = view.event;
   const track = event && scene.byKey.get(event.track);
   if (!event || !track) return tell("Select an event first");
-  const first = scene.tracks.filter((of) => of.recording === track.recording && of !== track).slice(0, 256);
-  const times = await Promise.all(first.map(async (of) => {
-    const answer = await ask("event", { track: of.id, time: String(event.time + slewOf(track) - slewOf(of)), step: 0 });
-    return { key: keyOf(of), time: answer.event ? BigInt(answer.event.time) + slewOf(of) : null };
-  }));
-  const later = times.filter((of) => of.time !== null).sort((a, b) => (/** @type {bigint} */ (a.time) < /** @type {bigint} */ (b.time) ? -1 : 1));
-  view.raised = [event.track, ...later.map((of) => of.key)];
-  relaid();
-  tell("Tracks are in the order of their next events");
+  const { event: line } = await ask("event", { track: track.id, time: String(event.time), step: 0, nth: event.nth });
+  const name = line && scene.info.recordings[line.recording].classes[line.class];
+  if (typeof name !== "string") return tell("The event has no name");
+  await chaseBy(`event.name == ${quote(name)}`);
 }
 
 let snapshot = 0;
@@ -347,7 +349,7 @@ export const actions = {
     tell(view.follow ? "The end is followed" : "The view stands still");
   },
   copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
-  copyCommand: () => copy("Command", command(), "The command is copied: it opens this view at any time"),
+  copyCommand: () => told(command().then((text) => copy("Command", text, "The command is copied: it opens this view at any time"))),
   /** Saves the area, or the view if there is none, in another format. */
   saveAs() {
     const { begin, end } = view.area ?? { begin: view.begin, end: view.begin + BigInt(Math.ceil(view.span)) };
@@ -402,6 +404,7 @@ export const ACTIONS = [
   { name: "Event before on the track", keys: [","], run: () => step(-1) },
   { name: "Set a mark (two: Δ)", keys: ["m"], run: mark },
   { name: "Make the area of the marks", keys: ["r"], g2: [], run: () => view.marks.length === 2 && actions.area(view.marks[0], view.marks[1]) },
+  { name: "Make everything the area", keys: ["Ctrl+a"], run: () => actions.area(scene.begin, scene.end) },
   { name: "Make the view the area", keys: ["Shift+R"], run: () => actions.area(view.begin, viewEnd()) },
   { name: "Search", keys: ["/"], run: () => /** @type {HTMLInputElement} */ (document.getElementById("text")).select() },
   { name: "Next hit", keys: ["n"], run: () => nextHit(false) },
@@ -419,7 +422,7 @@ export const ACTIONS = [
   { name: "Unfold all groups", keys: ["Shift+U"], run: () => (view.folded.clear(), relaid()) },
   { name: "Raise the track", keys: ["u"], run: withRow((key) => actions.raise(key)) },
   { name: "Bury the track", keys: ["b"], run: withRow((key) => actions.bury(key)) },
-  { name: "Order tracks by their next events (chase)", keys: ["c"], g2: [], run: chase },
+  { name: "Order tracks by when they have such an event next (chase)", keys: ["c"], g2: [], run: () => told(chase()) },
   { name: "Original order of tracks", keys: ["Shift+C"], run: () => ((view.raised = []), (view.buried = []), relaid()) },
   { name: "Higher tracks", keys: ["t"], run: () => actions.height(1.25) },
   { name: "Lower tracks", keys: ["g"], run: () => actions.height(0.8) },
@@ -473,7 +476,7 @@ function chart(key) {
   const at = rows.findIndex((row) => row.key === key);
   const group = key.endsWith("\u0002") ? key.slice(0, -1) : rows.slice(0, at + 1).findLast((row) => row.kind === "group" && (row.key === key || row.depth < rows[at].depth))?.key;
   if (!group || group === "pinned") return tell("Select a group of series first");
-  if ((rowOf(group)?.tracks.filter((track) => track.values && !track.depths).length ?? 0) < 2) return tell("The group has no two series");
+  if ((rowOf(group)?.tracks.filter(isSeries).length ?? 0) < 2) return tell("The group has no two series");
   view.charts.has(group) ? view.charts.delete(group) : view.charts.add(group);
   relaid();
   select(group);
@@ -495,6 +498,9 @@ function reorder(key, way) {
   relaid();
 }
 
+/** The view that was focused last: again, all is shown. */
+let focused = "";
+
 function focus() {
   let begin = scene.begin;
   let end = scene.end;
@@ -505,10 +511,11 @@ function focus() {
     begin = at - room;
     end = at + room;
   }
+  const now = () => `${view.begin} ${view.span}`;
+  if (focused === now()) return fitAll();
   const span = Math.max(lengthOf(begin, end) * 1.1, 20);
-  const from = later(begin, -span / 22);
-  if (view.begin === from && Math.abs(view.span - span) < 1) fitAll();
-  else setView(from, span);
+  setView(later(begin, -span / 22), span);
+  focused = now();
 }
 
 function enter() {

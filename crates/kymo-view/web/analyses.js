@@ -1,5 +1,6 @@
 // Latencies and states of the area: how often which length, percentiles, the worst cases.
 
+import { sleep } from "./busy.js";
 import { actions, tell } from "./actions.js";
 import { ask } from "./data.js";
 import { viewEnd } from "./canvas.js";
@@ -26,7 +27,7 @@ export async function analyse(request, isWanted, progress) {
       return null;
     }
     progress?.(answer.bytes / Math.max(1, scene.info.bytes));
-    await new Promise((done) => setTimeout(done, pause));
+    await sleep(pause);
     answer = await ask("analysis", { job: answer.job });
   }
   return isWanted() ? answer.answer : null;

@@ -1,5 +1,6 @@
 // Comparing ranges and recordings: stacked with their marks below each other, and their figures side by side. Moves in time.
 
+import { sleep } from "./busy.js";
 import { actions, tell } from "./actions.js";
 import { analyse, bars, pairFields, problem, requestOf, scope } from "./analyses.js";
 import { ask } from "./data.js";
@@ -29,8 +30,8 @@ export function addSide() {
 export function compareRecordings() {
   const sides = scene.info.recordings.map((/** @type {any} */ _, /** @type {number} */ at) => {
     const own = scene.tracks.filter((track) => track.recording === at && track.rows);
-    const begin = own.map((track) => BigInt(track.first)).reduce((a, b) => (a < b ? a : b), scene.end);
-    const end = own.map((track) => BigInt(track.last)).reduce((a, b) => (a > b ? a : b), scene.begin);
+    const begin = own.map((track) => track.first).reduce((a, b) => (a < b ? a : b), scene.end);
+    const end = own.map((track) => track.last).reduce((a, b) => (a > b ? a : b), scene.begin);
     return { begin, end, mark: begin, recordings: [at] };
   }).filter((/** @type {any} */ side) => side.begin <= side.end);
   if (sides.length < 2) return tell("There is one recording: compare areas of it");
@@ -164,7 +165,7 @@ async function statsOf(/** @type {import("./state.js").Side} */ side, /** @type 
   let answer = await ask("stats", { begin: String(side.begin), end: String(side.end), tracks });
   for (let pause = 40; !answer.done; pause = Math.min(800, pause * 1.5)) {
     if (!isWanted()) return ask("stop", { job: answer.job }).then(() => null);
-    await new Promise((done) => setTimeout(done, pause));
+    await sleep(pause);
     answer = await ask("stats", { job: answer.job });
   }
   const all = new Map();

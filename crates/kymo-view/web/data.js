@@ -2,7 +2,7 @@
 
 import { source } from "./source.js";
 import { changed, scene } from "./state.js";
-import { TILE } from "./wire.js";
+import { TILE, VALUES } from "./wire.js";
 
 /** Tiles of tracks that are kept. */
 const MOST_TILES = 12000;
@@ -52,7 +52,7 @@ export function keepTiles(sent, job, asked, first, count) {
       const part = /** @type {any} */ (parts[Math.min(count - 1, Math.floor(of.position[bin] / TILE))]);
       part.position.push(of.position[bin] % TILE);
       for (const key of /** @type {const} */ (["count", "kind", "offset", "known"])) part[key].push(of[key][bin]);
-      for (let at = bin * 4; at < bin * 4 + 4; at++) part.values.push(of.values[at]);
+      for (let at = bin * VALUES; at < (bin + 1) * VALUES; at++) part.values.push(of.values[at]);
     }
     put(of.track, parts, of.estimate, of.phase);
     missing.delete(of.track);

@@ -47,7 +47,7 @@ export function draw() {
 function drawTracks() {
   const { context, width, height } = prepare(canvas);
   if (!scene.info || width < 1) return;
-  Object.assign(drawn, { bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, missing: false });
+  Object.assign(drawn, { bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, missing: false, scales: [] });
   const visible = visibleRows(height);
   const shift = shiftOf(view.span, width);
   /** @type {Map<bigint, Frame[]>} */
@@ -92,7 +92,10 @@ function drawTracks() {
         if (list.length > 1) context.restore();
       }
       if (row.track.estimate) note(context, "estimate", top, width);
-      if (scope) drawScale(context, row, top, width, scope);
+      if (scope) {
+        drawScale(context, row, top, width, scope);
+        drawn.scales.push([scope.low, scope.high]);
+      }
     }
     context.fillStyle = colours.line;
     context.globalAlpha = 0.5;

@@ -1,7 +1,8 @@
 // A page that stands alone: what the server would answer comes from what was written into the page.
 
+import { Contents } from "./contents.js";
 import { shellWord } from "./shell.js";
-import { TILE, decode, noBins } from "./wire.js";
+import { TILE, VALUES, decode, noBins } from "./wire.js";
 
 /**
  * @typedef {{time: string, skip: number, recording: number, class: number, json: string, tracks: [number, string][]}} Line
@@ -38,6 +39,9 @@ export class Embedded {
   /** @param {any} data */
   constructor(data) {
     this.data = data;
+    const contents = new Contents();
+    contents.take(data.scene);
+    this.recordings = contents.recordings;
     const bytes = Uint8Array.from(atob(data.tiles), (char) => char.charCodeAt(0));
     this.finest = decode(bytes.buffer);
     this.shift = this.finest.shift;
@@ -63,6 +67,7 @@ export class Embedded {
         const { scene } = this.data;
         return request.generation === scene.generation ? { generation: scene.generation, same: true } : scene;
       }
+      case "fingerprints": return { fingerprints: this.data.fingerprints };
       case "slices": return this.slices(request);
       case "few": return this.few(request);
       case "event": return this.event(request);
@@ -79,7 +84,7 @@ export class Embedded {
 
   /** Why something cannot be answered, and what can. */
   absent() {
-    const paths = this.data.scene.recordings.slice(0, 20).map((/** @type {any} */ of) => shellWord(of.path));
+    const paths = this.recordings.slice(0, 20).map((of) => shellWord(of.path));
     return new Error(`An exported page does not hold what this needs. Run: kymo view ${paths.join(" ")}`);
   }
 
@@ -110,7 +115,7 @@ export class Embedded {
       for (let bin = firstOf(of.position.length, (bin) => at(bin) >= 0); bin < of.position.length; bin++) {
         const position = Math.floor(at(bin) / length);
         if (position >= spans) break;
-        const values = of.values.slice(bin * 4, bin * 4 + 4);
+        const values = of.values.slice(bin * VALUES, (bin + 1) * VALUES);
         if (out.position.at(-1) !== position) {
           out.position.push(position);
           out.count.push(of.count[bin]);
@@ -126,13 +131,13 @@ export class Embedded {
         out.offset[last] = 0;
         if (!of.known[bin]) continue;
         const known = out.known[last];
-        const [min, max, mean] = out.values.slice(last * 4, last * 4 + 3);
+        const [min, max, mean] = out.values.slice(last * VALUES, (last + 1) * VALUES);
         const all = known + of.known[bin];
         const merged = known
-          ? [Math.min(min, values[0]), Math.max(max, values[1]), (mean * known + values[2] * of.known[bin]) / all, values[3]]
+          ? [Math.min(min, values[0]), Math.max(max, values[1]), (mean * known + values[2] * of.known[bin]) / all]
           : values;
         out.known[last] = all;
-        out.values.splice(last * 4, 4, ...merged);
+        out.values.splice(last * VALUES, VALUES, ...merged);
       }
       return out;
     });
@@ -154,7 +159,7 @@ export class Embedded {
         out.kind.push(0);
         out.offset.push(from - position * length);
         out.known.push(0);
-        out.values.push(NaN, NaN, NaN, NaN);
+        out.values.push(NaN, NaN, NaN);
       }
     }
     return out;
@@ -213,7 +218,7 @@ export class Embedded {
   /** Which lines are searched for. @param {any} request @returns {(line: Line) => boolean} */
   condition({ text, mode }) {
     if (mode === "where") throw this.absent();
-    const nameOf = (/** @type {Line} */ line) => this.data.scene.recordings[line.recording].classes[line.class] ?? "";
+    const nameOf = (/** @type {Line} */ line) => this.recordings[line.recording].classes[line.class] ?? "";
     if (mode === "name") {
       const pattern = new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "s");
       return (line) => pattern.test(nameOf(line));
@@ -274,7 +279,7 @@ export class Embedded {
         const key = `${line.recording} ${line.class} ${track}`;
         let own = lines.get(key);
         if (!own) {
-          const name = this.data.scene.recordings[line.recording].classes[line.class];
+          const name = this.recordings[line.recording].classes[line.class] ?? "";
           lines.set(key, (own = { recording: line.recording, name, track, values: new Map(), count: 0 }));
         }
         own.count++;

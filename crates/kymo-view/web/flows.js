@@ -1,5 +1,6 @@
 // Flows: arrows between events that belong together, as the recording says or since a field has the same value.
 
+import { sleep } from "./busy.js";
 import { actions, tell } from "./actions.js";
 import { ask } from "./data.js";
 import { xOf } from "./canvas.js";
@@ -38,7 +39,7 @@ export function clearFlows() {
 
 /** The condition that a field has a value. @param {string} field @param {any} value */
 export const conditionOf = (field, value) => `${field.split(".").map((part) => `\`${part.replaceAll("`", "")}\``).join(".")} == ${typeof value === "number" || typeof value === "boolean" || /^-?\d+$/.test(String(value)) && typeof value !== "string" ? value : quote(String(value))}`;
-const quote = (/** @type {string} */ text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
+export const quote = (/** @type {string} */ text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
 /** Searches the events in which a field has a value, and waits until all are known. @param {string} condition */
 async function find(condition) {
@@ -46,7 +47,7 @@ async function find(condition) {
   for (let pause = 40; ; pause = Math.min(1000, pause * 1.5)) {
     const found = await ask("found", { job, begin: "0", end: "1", width: 1 });
     if (found.done) return { job, count: found.count };
-    await new Promise((done) => setTimeout(done, pause));
+    await sleep(pause);
   }
 }
 

@@ -1,5 +1,6 @@
 // What stays of a view: snapshots, notes, and how tracks are arranged. The server keeps it for these recordings.
 
+import { Delayed } from "./busy.js";
 import { ask } from "./data.js";
 import { changed, read, layOut, view, write } from "./state.js";
 
@@ -66,14 +67,13 @@ export function applyRules() {
   layOut();
 }
 
-/** @type {any} */ let timer = 0;
+const keeping = new Delayed(1000, () => keep(() => (kept.rules = rules())).catch(() => {}));
 /** Keeps the arrangement if it has changed. */
 export function watchRules() {
   const now = JSON.stringify(rules());
   if (now === last || !last) return;
   last = now;
-  clearTimeout(timer);
-  timer = setTimeout(() => keep(() => (kept.rules = rules())).catch(() => {}), 1000);
+  keeping.ask();
 }
 
 /** Where a note of a time lies among all. @param {bigint} time @param {string} text */

@@ -35,6 +35,8 @@ export function drawLabels() {
     const count = row.kind === "group" && !row.open ? ` (${row.count})` : "";
     const words = arrow + row.label + count;
     if (name.textContent !== words) name.textContent = words;
+    // Names that would be cut off are left out; the tip has them.
+    name.style.visibility = row.height < 12 ? "hidden" : "";
     name.title = titleOf(row);
     element.setAttribute("aria-level", String(row.depth + 1));
     if (row.kind === "group") element.setAttribute("aria-expanded", String(row.open));

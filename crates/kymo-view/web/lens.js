@@ -1,5 +1,6 @@
 // What is drawn, and how it is coloured: event classes that are off, and colours by class, track, group or field.
 
+import { sleep } from "./busy.js";
 import { ask, forget } from "./data.js";
 import { changed, scene, view } from "./state.js";
 
@@ -56,7 +57,7 @@ export async function applyLens() {
       Object.assign(lens, { count: found.count, done: found.done, cut: found.cut, values: found.values });
       changed();
       if (found.done) return;
-      await new Promise((done) => setTimeout(done, pause));
+      await sleep(pause);
     }
   } catch (error) {
     if (lens.key !== key) return;

@@ -1,12 +1,19 @@
 // Views as text that opens them again: `kymo view PATHS --at STATE`. The recordings are named by their fingerprints.
 
+import { ask } from "./data.js";
 import { read, scene, write } from "./state.js";
 
 const MOST = 48 << 10;
 
+/** Recordings that a view names; of more, those behind keep their positions. */
+const MOST_NAMED = 500;
+
+/** @returns {Promise<string[]>} */
+const fingerprints = async () => (await ask("fingerprints", {})).fingerprints.slice(0, MOST_NAMED);
+
 /** The view, with the recordings that it is of. Never the address of this server. */
-export function stateText() {
-  const recordings = scene.info.recordings.map((/** @type {any} */ of) => ({ name: of.path.split("/").at(-1), fingerprint: of.fingerprint }));
+export async function stateText() {
+  const recordings = (await fingerprints()).map((fingerprint, at) => ({ name: scene.info.recordings[at]?.path.split("/").at(-1), fingerprint }));
   const bytes = new TextEncoder().encode(JSON.stringify({ version: 1, view: write(), recordings }));
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);
@@ -20,7 +27,7 @@ const paths = () => {
 };
 
 /** The command that opens this view. */
-export const command = () => `kymo view ${paths()} --at ${stateText()}`;
+export const command = async () => `kymo view ${paths()} --at ${await stateText()}`;
 
 /** The command that converts a range. @param {string} format @param {bigint} begin @param {bigint} end @param {string} output */
 export function convertCommand(format, begin, end, output) {
@@ -34,9 +41,9 @@ export function convertCommand(format, begin, end, output) {
 /**
  * Takes a view that `stateText` has made, and returns the names of recordings that are not those of the view; `null` if it
  * cannot be read. Recordings may stand in another order.
- * @param {string} text @returns {string[]|null}
+ * @param {string} text @returns {Promise<string[]|null>}
  */
-export function readState(text) {
+export async function readState(text) {
   if (text.length > MOST * 2) return null;
   let state;
   try {
@@ -46,7 +53,7 @@ export function readState(text) {
     return null;
   }
   if (typeof state?.view !== "string" || !Array.isArray(state.recordings)) return null;
-  const here = scene.info.recordings.map((/** @type {any} */ of) => of.fingerprint);
+  const here = await fingerprints();
   /** @type {string[]} */ const others = [];
   const places = state.recordings.map((/** @type {any} */ of, /** @type {number} */ at) => {
     const place = here[at] === of?.fingerprint ? at : here.indexOf(of?.fingerprint);

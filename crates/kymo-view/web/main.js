@@ -13,7 +13,7 @@ import { gaps } from "./fold.js";
 import { applyLens, lens } from "./lens.js";
 import { listen, shownRows } from "./input.js";
 import { applyHeight, dialogs, panels } from "./panels.js";
-import { changed, fitAll, keyOf, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
+import { changed, fitAll, idle, keyOf, known, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 const page = Math.floor(Math.random() * 2 ** 48);
@@ -35,10 +35,11 @@ async function poll() {
   let pause = 100;
   for (;;) {
     try {
-      const info = await ask("scene", { generation: scene.generation });
+      const info = await ask("scene", known());
       const wasLost = scene.is_lost;
       scene.is_lost = false;
-      if (!info.same) {
+      if (info.same) Object.assign(scene.info, { filtered: info.filtered, bytes_read: info.bytes_read, settled: info.settled });
+      else {
         const isFirst = scene.info === null;
         const had = scene.tracks.length;
         const end = scene.end;
@@ -60,7 +61,7 @@ async function poll() {
         status();
         return changed();
       }
-      pause = scene.whole && info.same ? (scene.info.live ? 500 : 5000) : Math.min(pause * 1.3, 1500);
+      pause = info.settled && info.same ? (scene.info.live ? 500 : 5000) : Math.min(pause * 1.3, 1500);
     } catch {
       scene.is_lost = true;
       pause = 3000;
@@ -85,7 +86,7 @@ async function begin() {
   const first = location.hash.length > 1;
   await loadKept().catch((error) => tell(`Snapshots and notes: ${error.message}`));
   const isInSight = () => view.begin <= scene.end && view.begin + BigInt(Math.ceil(view.span)) >= scene.begin;
-  if (first && load() && isInSight()) isMoved = true;
+  if (first && (await load()) && isInSight()) isMoved = true;
   else {
     if (!first) applyRules();
     if (!first && !kept.rules.zone) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
@@ -98,11 +99,11 @@ async function begin() {
 }
 
 /** Takes the view from the address. */
-function load() {
+async function load() {
   const hash = location.hash.slice(1);
   try {
     if (!hash.startsWith("at=")) return read(decodeURIComponent(hash));
-    const others = readState(hash.slice(3));
+    const others = await readState(hash.slice(3));
     if (others === null) tell("The view of the address cannot be read");
     else if (others.length) tell(`The view is of other recordings: ${others.join(", ")}`);
     return others !== null;
@@ -132,8 +133,8 @@ onChange(() => {
   if (scene.info) watchRules();
 });
 window.addEventListener("resize", () => (applyHeight(), changed()));
-window.addEventListener("hashchange", () => {
-  if (load()) show();
+window.addEventListener("hashchange", async () => {
+  if (await load()) show();
 });
 window.addEventListener("kymo-theme", () => (readColours(), changed()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (readColours(), changed()));
@@ -172,4 +173,4 @@ window.addEventListener("pagehide", () => {
 window.addEventListener("pageshow", alive);
 
 // What tests look at.
-Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, idle, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });

@@ -1,5 +1,6 @@
 // Panels below the time line, and dialogs. Text from recordings goes to textContent only.
 
+import { sleep } from "./busy.js";
 import { ask } from "./data.js";
 import { ACTIONS, actions, tell } from "./actions.js";
 import { scope, showLatency } from "./analyses.js";
@@ -160,7 +161,7 @@ async function stats() {
         if (answer.done) Object.assign(before, sum);
         showStats({ ...sum, done: answer.done && at === groups.length - 1 }, span, area);
         if (answer.done) break;
-        await new Promise((done) => setTimeout(done, pause));
+        await sleep(pause);
         answer = await ask("stats", { job: answer.job });
       }
     }
@@ -393,9 +394,13 @@ function choose(title, items) {
   input.focus();
 }
 
+/** The keys of an action as people write them. @param {{keys: string[], g2?: string[]}} action */
+const keysOf = (action) => (view.g2 && action.g2 ? action.g2 : action.keys).join("  ")
+  .replaceAll("ArrowLeft", "←").replaceAll("ArrowRight", "→").replaceAll("ArrowUp", "↑").replaceAll("ArrowDown", "↓");
+
 export const dialogs = {
   choose,
-  palette: () => choose("Actions", ACTIONS.map((action) => ({ name: action.name, hint: (view.g2 && action.g2 ? action.g2 : action.keys).join("  "), run: action.run }))),
+  palette: () => choose("Actions", ACTIONS.map((action) => ({ name: action.name, hint: keysOf(action), run: action.run }))),
   finder: () => choose("Find a track", scene.tracks.map((track) => ({
     name: track.name, hint: scene.info.recordings[track.recording].path.split("/").at(-1),
     run: () => {
@@ -409,7 +414,7 @@ export const dialogs = {
     },
   }))),
   help() {
-    const rows = ACTIONS.filter((action) => action.keys.length).map((action) => make("li", [make("span", action.name), make("kbd", (view.g2 && action.g2 ? action.g2 : action.keys).join("  "))]));
+    const rows = ACTIONS.filter((action) => action.keys.length).map((action) => make("li", [make("span", action.name), make("kbd", keysOf(action))]));
     const mouse = [
       ["Wheel", "scroll tracks"], ["Ctrl + wheel", "zoom at the mouse"], ["Shift + wheel, or sideways", "move in time"],
       ["Drag", "area: statistics"], ["Shift + drag, or middle button", "move"], ["Right drag", "zoom to a box"], ["Click", "select an event"],

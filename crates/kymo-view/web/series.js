@@ -4,6 +4,7 @@ import { colours, drawn, eachTile } from "./canvas.js";
 import { colour, colourOf, inkOf } from "./lens.js";
 import { stepOf, view } from "./state.js";
 import { number } from "./time.js";
+import { VALUES } from "./wire.js";
 
 /**
  * The tracks of a line that a frame shows, and from when to when: of the archives of a database the coarsest of which a
@@ -17,11 +18,11 @@ export function chosen(line, frame) {
   const list = [];
   let to = Infinity;
   for (let track = fits(line.averages); track;) {
-    const from = Number(BigInt(track.first) - frame.begin);
+    const from = Number(track.first - frame.begin);
     const step = stepOf(track);
     const near = (/** @type {import("./state.js").Track[]} */ of) => of.findLast((other) => stepOf(other) <= step * 1.01) ?? of[0];
     const bands = [near(line.lows), near(line.highs)].filter((of) => of !== undefined);
-    const next = line.averages.slice(line.averages.indexOf(track) + 1).find((of) => BigInt(of.first) < BigInt(track.first));
+    const next = line.averages.slice(line.averages.indexOf(track) + 1).find((of) => of.first < track.first);
     list.push({ tracks: [track, ...bands], bands, from: next ? from : -Infinity, to });
     if (from <= 0 || !next) break;
     to = from;
@@ -41,7 +42,7 @@ function pointsOf(/** @type {import("./state.js").Track} */ track, /** @type {im
       const isSingle = tile.count[bin] === 1;
       const at = start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0);
       if (at < from || at >= to) continue;
-      const [min, max, mean] = tile.values.subarray(bin * 4, bin * 4 + 3);
+      const [min, max, mean] = tile.values.subarray(bin * VALUES, (bin + 1) * VALUES);
       points.push({ x: frame.left + at * frame.scale, wide: isSingle ? 0 : length * frame.scale, known: tile.known[bin], min, max, mean });
     }
   });
@@ -156,7 +157,7 @@ export function drawScale(/** @type {CanvasRenderingContext2D} */ context, /** @
   if (row.height > 34 && Number.isFinite(high)) {
     const unit = row.track?.unit ? ` ${row.track.unit}` : "";
     chip(number(high, 4) + unit, width - 6, top + 9);
-    chip(number(low, 4) + unit, width - 6, top + row.height - 7);
+    if (low !== high) chip(number(low, 4) + unit, width - 6, top + row.height - 7);
   }
   const lines = row.lines ?? [];
   if (lines.length > 1 && row.height > 34) {

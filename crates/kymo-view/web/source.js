@@ -1,5 +1,6 @@
 // Where what is shown comes from: the server, or the page itself if it was written by `kymo view --export`.
 
+import { counted } from "./busy.js";
 import { Embedded } from "./embedded.js";
 import { decode } from "./wire.js";
 
@@ -20,25 +21,30 @@ async function post(name, request) {
   return answer;
 }
 
+/** @param {string} name @param {any} request */
+async function json(name, request) {
+  const answer = await (await post(name, request)).json();
+  if (answer.error) throw new Error(answer.error);
+  return answer;
+}
+
+/** @template T @param {string} name @param {any} request @param {(answer: Response) => Promise<T>} read */
+async function binary(name, request, read) {
+  const answer = await post(name, request);
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  return read(answer);
+}
+
+/** What is asked for again and again. */
+const ALWAYS = ["scene", "alive"];
+
 /** @type {Source} */
 const server = {
   shift: 0,
   isLive: true,
-  async ask(name, request) {
-    const answer = await (await post(name, request)).json();
-    if (answer.error) throw new Error(answer.error);
-    return answer;
-  },
-  async save(request) {
-    const answer = await post("save", request);
-    if (!answer.ok) throw new Error((await answer.json()).error);
-    return answer.blob();
-  },
-  async tiles(request) {
-    const answer = await post("tiles", request);
-    if (!answer.ok) throw new Error((await answer.json()).error);
-    return decode(await answer.arrayBuffer());
-  },
+  ask: (name, request) => (ALWAYS.includes(name) ? json(name, request) : counted(json(name, request))),
+  save: (request) => counted(binary("save", request, (answer) => answer.blob())),
+  tiles: (request) => counted(binary("tiles", request, async (answer) => decode(await answer.arrayBuffer()))),
 };
 
 const embedded = document.getElementById("embedded");

@@ -1,15 +1,17 @@
 // What the page shows: the scene that the server describes, and the view, which is in the address and can be undone.
 
+import { Delayed, isIdle } from "./busy.js";
+import { Contents } from "./contents.js";
 import { later, lengthOf } from "./fold.js";
 import { duration } from "./time.js";
 
 /**
  * @typedef {{id: number, recording: number, path: string[], name: string, kind: string, unit: string|null, rows: number,
- *   values: number[]|null, depths: number, estimate: boolean, first: string, last: string}} Track
+ *   values: number[]|null, depths: number, estimate: boolean, first: bigint, last: bigint}} Track
  * A line of a chart: of a database the archives of a source, of which the zoom chooses.
  * @typedef {{label: string, averages: Track[], lows: Track[], highs: Track[]}} Line
  * @typedef {{begin: bigint, end: bigint, mark: bigint, recordings: number[]}} Side a range of some recordings that is compared
- * @typedef {{kind: "group"|"track", key: string, label: string, title: string, depth: number, height: number, top: number,
+ * @typedef {{kind: "group"|"track", key: string, label: string, depth: number, height: number, top: number,
  *   track?: Track, tracks: Track[], open?: boolean, recording: number, count?: number, shift: bigint, lines?: Line[]}} Row
  */
 
@@ -89,6 +91,9 @@ export function changed() {
   });
 }
 
+/** Whether all is known and drawn, and nothing under way, for tests. */
+export const idle = () => Boolean(scene.info?.settled) && !isQueued && isIdle();
+
 /** @type {WeakMap<Track, string>} */
 const keys = new WeakMap();
 
@@ -99,20 +104,37 @@ export function keyOf(track) {
   return key;
 }
 
-/** Takes a scene that the server has sent. @param {any} info */
-export function takeScene(info) {
-  scene.info = info;
-  scene.generation = info.generation;
-  scene.whole = info.whole;
-  scene.begin = BigInt(info.begin);
-  scene.end = BigInt(info.end);
-  scene.tracks = info.tracks;
+const contents = new Contents();
+/** What a request for the scene says about what is known. */
+export const known = () => contents.known();
+
+/** Takes a scene that the server has sent. @param {any} answer */
+export function takeScene(answer) {
+  const [oldTracks, oldNotices] = [contents.tracks, contents.notices];
+  const isOther = contents.take(answer);
+  const { recordings, tracks, notices } = contents;
+  scene.info = { ...answer, recordings, tracks: null, notices: null };
+  scene.generation = answer.generation;
+  scene.whole = answer.whole;
+  scene.begin = BigInt(answer.begin);
+  scene.end = BigInt(answer.end);
+  scene.tracks = tracks;
+  scene.notices = notices;
+  if (tracks !== oldTracks) {
+    scene.byId = new Map(tracks.map((track) => [track.id, track]));
+    scene.byKey = new Map(tracks.map((track) => [keyOf(track), track]));
+  }
+  if (tracks !== oldTracks || notices !== oldNotices) sortNotices();
+  if (!isOther) return;
   trees.clear();
-  scene.byId = new Map(scene.tracks.map((track) => [track.id, track]));
-  scene.byKey = new Map(scene.tracks.map((track) => [keyOf(track), track]));
-  scene.notices = info.notices.map((/** @type {any} */ of) => ({ ...of, begin: BigInt(of.begin), end: BigInt(of.end) }));
-  const names = new Set(scene.tracks.map((track) => `${track.recording}/${track.name}`));
+  layOut();
+}
+
+/** Finds which notices are of which tracks. */
+function sortNotices() {
   scene.noticesOf = new Map();
+  if (!scene.notices.length) return;
+  const names = new Set(scene.tracks.map((track) => `${track.recording}/${track.name}`));
   for (const notice of scene.notices) {
     const name = `${notice.recording}/${notice.stream}`;
     const key = names.has(name) ? name : String(notice.recording);
@@ -120,17 +142,19 @@ export function takeScene(info) {
     list.push(notice);
     scene.noticesOf.set(key, list);
   }
-  layOut();
 }
 
 const basename = (/** @type {string} */ path) => path.replace(/\/+$/, "").split("/").at(-1) || path;
 /** The name of a track; of a path, its last part. */
 export const shorten = (/** @type {string} */ name) => (name.startsWith("/") ? basename(name) : name);
 
+/** Whether a track is drawn as a series. @param {Track} track */
+export const isSeries = (track) => track.kind === "sample" && !track.depths;
+
 /** The height of a track. @param {Track} track */
 function heightOf(track) {
   if (track.depths) return Math.round((Math.min(track.depths, 32) * 16 + 10) * Math.max(1, view.scale));
-  return Math.max(4, Math.round((track.values ? 46 : 24) * view.scale));
+  return Math.max(4, Math.round((isSeries(track) ? 46 : 24) * view.scale));
 }
 
 /** Computes the rows from the tracks, what is folded, hidden, pinned and filtered. */
@@ -140,21 +164,20 @@ export function layOut() {
     !filter || `${scene.info.recordings[track.recording].path} ${track.name} ${track.path.join(" ")}`.toLowerCase().includes(filter);
   /** @type {Row[]} */
   const list = [];
-  const add = (/** @type {any} */ row) => list.push({ tracks: [], title: row.label, shift: 0n, ...row, top: 0 });
+  const add = (/** @type {any} */ row) => list.push({ tracks: [], shift: 0n, ...row, top: 0 });
   let lane = "";
   let laneShift = 0n;
   const addTrack = (/** @type {Track} */ track, /** @type {number} */ depth, prefix = "", label = "") =>
     list.push({
-      kind: "track", key: lane + prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)), title: "",
+      kind: "track", key: lane + prefix + keyOf(track), label: label || (prefix ? shorten(track.name) : leafName(track)),
       depth, height: heightOf(track), top: 0, track, tracks: [track], recording: track.recording, shift: laneShift + slewOf(track),
-      lines: track.values && !track.depths ? [lineOf(track)] : undefined,
+      lines: isSeries(track) ? [lineOf(track)] : undefined,
     });
   const addChart = (/** @type {Line[]} */ lines, /** @type {number} */ depth, /** @type {string} */ key, /** @type {string} */ label) => {
     const tracks = lines.flatMap((line) => [...line.averages, ...line.lows, ...line.highs]);
     const track = lines[0].averages[0] ?? tracks[0];
     add({
-      kind: "track", key: lane + key, label, title: `${scene.info.recordings[track.recording].path}: ${tracks.map((of) => of.name).join(", ")}`.slice(0, 500),
-      depth, height: Math.max(24, Math.round((lines.length > 1 ? 90 : 46) * view.scale)), track, tracks, recording: track.recording,
+      kind: "track", key: lane + key, label, depth, height: Math.max(24, Math.round((lines.length > 1 ? 90 : 46) * view.scale)), track, tracks, recording: track.recording,
       shift: laneShift + slewOf(track), lines,
     });
   };
@@ -200,7 +223,7 @@ export function layOut() {
       const open = !view.folded.has(key);
       const moved = slew(`r${recording}`);
       const label = name + (shorten(info.path) || info.path) + (moved ? `  ${moved > 0n ? "+" : "−"}${duration(Math.abs(Number(moved)))}` : "");
-      add({ kind: "group", key, label, title: `${info.path}: ${info.what}`, depth: 0, height: 24, open, recording, tracks: own, count: own.length });
+      add({ kind: "group", key, label, depth: 0, height: 24, open, recording, tracks: own, count: own.length });
       if (!open) continue;
       const lines = linesOf(own);
       if (view.charts.has(key) && lines.length > 1) addChart(lines, 1, `${key}\u0002`, `${lines.length} series`);
@@ -220,7 +243,11 @@ export function layOut() {
 }
 
 /** What a row is, at length. @param {Row} row */
-export const titleOf = (row) => row.title || (row.track ? `${scene.info.recordings[row.recording].path}: ${row.track.name}` : row.label);
+export function titleOf(row) {
+  const info = scene.info.recordings[row.recording];
+  if (row.kind === "track") return `${info?.path}: ${row.tracks.map((track) => track.name).join(", ")}`.slice(0, 500);
+  return row.depth === 0 && info ? `${info.path}: ${info.what}` : row.label;
+}
 
 const leafName = (/** @type {Track} */ track) => {
   const inner = track.path.length > 1;
@@ -242,7 +269,7 @@ function linesOf(tracks) {
   /** @type {Map<string, Line>} */
   const lines = new Map();
   for (const track of tracks) {
-    if (!track.values || track.depths) continue;
+    if (!isSeries(track)) continue;
     const isArchive = track.path[0].startsWith("archive");
     const key = isArchive ? track.path.slice(1).join("\u0001") : keyOf(track);
     let line = lines.get(key);
@@ -259,7 +286,7 @@ function linesOf(tracks) {
 }
 
 /** How far apart the points of a series are, on average. @param {Track} track */
-export const stepOf = (track) => (track.rows > 1 ? Number(BigInt(track.last) - BigInt(track.first)) / (track.rows - 1) : Infinity);
+export const stepOf = (track) => (track.rows > 1 ? Number(track.last - track.first) / (track.rows - 1) : Infinity);
 
 /** The trees of recordings, and what they were made of. @type {Map<string, {own: Track[], root: any}>} */
 const trees = new Map();
@@ -291,7 +318,8 @@ function addTree(/** @type {Track[]} */ own, /** @type {string} */ base, /** @ty
       }
       const only = child.children.size === 1 && !child.track ? [...child.children.values()][0] : null;
       if (only && only.track && !only.children.size && !child.part.startsWith("archive")) {
-        addTrack(only.track, depth, "", only.part === "value" ? child.part : `${child.part} ${only.part}`);
+        const own = leafName(only.track);
+        addTrack(only.track, depth, "", only.part === "value" ? child.part : own === only.part ? `${child.part} ${only.part}` : own);
         continue;
       }
       const open = !view.folded.has(child.key);
@@ -318,7 +346,7 @@ export function bounds() {
   let { begin, end } = scene;
   if (isShifted) for (const row of rows) {
     if (!row.track || !row.shift) continue;
-    const [first, last] = [BigInt(row.track.first) + row.shift, BigInt(row.track.last) + row.shift];
+    const [first, last] = [row.track.first + row.shift, row.track.last + row.shift];
     if (first < begin) begin = first;
     if (last > end) end = last;
   }
@@ -398,16 +426,14 @@ export function read(text) {
 /** @type {string[]} */ let past = [];
 /** @type {string[]} */ let future = [];
 let present = "";
-/** @type {any} */ let timer = 0;
 
 /** Puts the view into the address, and what it was before among what can be undone, when it has stood for a while. */
-export function remember() {
-  clearTimeout(timer);
-  timer = setTimeout(settle, 250);
-}
+export const remember = () => settling.ask();
+
+const settling = new Delayed(250, settle);
 
 function settle() {
-  clearTimeout(timer);
+  settling.cancel();
   const text = write();
   if (text === present) return;
   if (present) past.push(present);

@@ -1,9 +1,10 @@
 // The event table: rows come as one scrolls; it follows the view and leads it.
 
 import { actions } from "./actions.js";
+import { Delayed } from "./busy.js";
 import { viewEnd } from "./canvas.js";
 import { button, copyTable, dialogs, make, nameOf, panel, panels, readLine, summary, words } from "./panels.js";
-import { keyOf, onChange, remember, scene, view } from "./state.js";
+import { keyOf, onChange, remember, scene, shorten, view } from "./state.js";
 import { lens } from "./lens.js";
 import { eventAt, page } from "./moves.js";
 import { format } from "./time.js";
@@ -16,8 +17,19 @@ const BASE = ["time", "recording", "event", "track", "fields"];
 let run = 0;
 let onlyHits = false;
 /** @type {any[]} */ let lines = [];
-/** When the table has moved the view last, so that it does not follow itself. */
-let led = 0;
+/** Where the table was scrolled to and what the view was when this module has moved them: it does not follow itself. */
+const own = { top: -1, view: "" };
+const viewKey = () => `${view.begin} ${view.span}`;
+/** Scrolls the table. @param {number} top */
+function scrollTo(top) {
+  panel.scrollTop = top;
+  own.top = panel.scrollTop;
+}
+/** Shows a time. @param {bigint} time */
+function leadTo(time) {
+  actions.reveal(time);
+  own.view = viewKey();
+}
 
 /** The columns that are shown: fields after the usual ones, of which some may be off (`-`). */
 const columns = () => [...BASE.filter((name) => !view.columns.includes(`-${name}`)), ...view.columns.filter((name) => !name.startsWith("-"))];
@@ -41,7 +53,7 @@ function trackOf(/** @type {any} */ line) {
 
 /** The table from the view's beginning, or the selected event, on. @param {any} selected the line that is selected */
 export async function showTable(selected, fromView = false) {
-  const own = ++run;
+  const number = ++run;
   const from = { at: (fromView ? null : eventAt()) ?? view.begin, group: -1, skip: 0 };
   const body = make("tbody");
   const filter = () => (onlyHits && view.search ? { text: view.search, mode: view.mode, case: view.exact } : lens.condition ? { text: lens.condition, mode: "where" } : {});
@@ -59,7 +71,7 @@ export async function showTable(selected, fromView = false) {
       if (title === "time") return make("td", format(line.place.at, view.zone, scene.begin));
       if (title === "recording") return make("td", scene.info.recordings[line.recording].path.split("/").at(-1), { class: "soft" });
       if (title === "event") return make("td", nameOf(event), { dir: "auto" });
-      if (title === "track") return make("td", event.track_name ?? event.stream ?? "", { class: "soft", dir: "auto" });
+      if (title === "track") return make("td", shorten(trackOf(line)?.name ?? event.track_name ?? event.stream ?? ""), { class: "soft", dir: "auto" });
       if (title === "fields") return make("td", summary(event), { dir: "auto" });
       const value = valueOf(event, title);
       return make("td", value === undefined ? "" : words(value), { class: typeof value === "number" ? "number" : "", dir: "auto" });
@@ -70,9 +82,8 @@ export async function showTable(selected, fromView = false) {
       row.setAttribute("aria-selected", "true");
       const track = trackOf(line);
       view.event = { track: track ? keyOf(track) : "", time: BigInt(line.time), nth: 0 };
-      led = Date.now();
       panels.take(line, track);
-      actions.reveal(line.place.at);
+      leadTo(line.place.at);
       remember();
     });
     row.addEventListener("keydown", (key) => {
@@ -96,7 +107,7 @@ export async function showTable(selected, fromView = false) {
   try {
     const before = await load(from, true);
     const after = await load(from, false);
-    if (own !== run || view.tab !== "events") return;
+    if (number !== run || view.tab !== "events") return;
     lines = [...before, ...after];
     body.append(...lines.map(makeRow));
     panel.replaceChildren(
@@ -110,16 +121,16 @@ export async function showTable(selected, fromView = false) {
     );
     if (!lines.length) note.textContent = "No events here";
     const target = /** @type {HTMLElement|undefined} */ (body.children[before.length]);
-    led = Date.now();
-    if (target) panel.scrollTop = Math.max(0, target.offsetTop - (fromView ? 60 : panel.clientHeight / 3));
+    if (target) scrollTo(Math.max(0, target.offsetTop - (fromView ? 60 : panel.clientHeight / 3)));
   } catch (error) {
     panel.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
     return;
   }
   let isBusy = false;
   panel.onscroll = async () => {
-    if (run !== own || view.tab !== "events" || !lines.length) return;
-    if (Date.now() - led > 400 && view.tableFollows) lead(body);
+    if (run !== number || view.tab !== "events" || !lines.length) return;
+    if (panel.scrollTop !== own.top && view.tableFollows) lead(body);
+    own.top = -1;
     if (isBusy) return;
     const isTop = panel.scrollTop < 60;
     const isBottom = panel.scrollTop + panel.clientHeight > panel.scrollHeight - 60;
@@ -127,7 +138,7 @@ export async function showTable(selected, fromView = false) {
     isBusy = true;
     const edge = isBottom ? lines.at(-1) : lines[0];
     const more = await load(edge.place, !isBottom).catch(() => []);
-    if (run === own && more.length) {
+    if (run === number && more.length) {
       const height = panel.scrollHeight;
       if (isBottom) {
         lines.push(...more);
@@ -135,13 +146,13 @@ export async function showTable(selected, fromView = false) {
         while (lines.length > MOST) {
           lines.shift();
           const first = /** @type {HTMLElement} */ (body.firstElementChild);
-          panel.scrollTop -= first.offsetHeight;
+          scrollTo(panel.scrollTop - first.offsetHeight);
           first.remove();
         }
       } else {
         lines.unshift(...more);
         body.prepend(...more.map(makeRow));
-        panel.scrollTop += panel.scrollHeight - height;
+        scrollTo(panel.scrollTop + panel.scrollHeight - height);
         while (lines.length > MOST) {
           lines.pop();
           body.lastElementChild?.remove();
@@ -165,27 +176,26 @@ function lead(body) {
   if (!line) return;
   const time = line.place.at;
   if (time >= view.begin && time <= viewEnd()) return;
-  led = Date.now();
-  actions.reveal(time);
+  leadTo(time);
 }
 
-/** @type {any} */ let timer = 0;
 let seen = "";
+const following = new Delayed(250, () => {
+  const body = panel.querySelector("tbody");
+  if (view.tab !== "events" || !(body instanceof HTMLElement)) return;
+  const time = topLine(body)?.place.at;
+  if (!isOtherLens && time && time >= view.begin && time <= viewEnd()) return;
+  showTable(null, true);
+});
+let isOtherLens = false;
 onChange(() => {
   const key = `${view.begin} ${view.span} ${lens.key}`;
   if (view.tab !== "events" || key === seen) return;
   const wasLens = seen.endsWith(` ${lens.key}`);
   seen = key;
-  if (!view.tableFollows && wasLens) return;
-  clearTimeout(timer);
-  timer = setTimeout(() => {
-    const body = panel.querySelector("tbody");
-    if (view.tab !== "events" || !(body instanceof HTMLElement) || Date.now() - led < 600) return;
-    const line = topLine(body);
-    const time = line?.place.at;
-    if (wasLens && time && time >= view.begin && time <= viewEnd()) return;
-    showTable(null, true);
-  }, 250);
+  if (wasLens && (!view.tableFollows || own.view === viewKey())) return;
+  isOtherLens = !wasLens;
+  following.ask();
 });
 
 /** Lets a person choose the columns. @param {any} selected */

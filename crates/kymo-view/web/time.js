@@ -6,6 +6,7 @@ const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 /** A duration as people read it. @param {number} ns @returns {string} */
 export function duration(ns) {
   const size = Math.abs(ns);
+  if (size >= 365.25 * 86400e9 * 2) return `${trim(ns / (365.25 * 86400e9))} y`;
   if (size >= 86400e9 * 2) return `${trim(ns / 86400e9)} d`;
   if (size >= 3600e9 * 2) return `${trim(ns / 3600e9)} h`;
   if (size >= 120e9) return `${trim(ns / 60e9)} min`;

@@ -2,8 +2,11 @@
 
 export const TILE = 512;
 
+/** Values of a bin: the least, the greatest, the mean. */
+export const VALUES = 3;
+
 /**
- * A track's bins: positions count from where the answer begins, four values belong to each bin.
+ * A track's bins: positions count from where the answer begins, `VALUES` values belong to each bin.
  * @typedef {{track: number, estimate: boolean, phase: number, position: number[], count: number[], kind: number[], offset: number[],
  *   known: number[], values: number[]}} TrackBins
  * @typedef {{generation: number, shift: number, begin: bigint, spans: number, tracks: TrackBins[]}} Tiles
@@ -44,11 +47,14 @@ export function decode(buffer) {
       of.kind.push(data.getUint8(at++));
       of.offset.push(isSingle && shift > 0 ? varint() : 0);
       if (flags & 2) {
-        of.known.push(varint());
-        for (let value = 0; value < 4; value++, at += 8) of.values.push(data.getFloat64(at, true));
+        of.known.push(isSingle ? 1 : varint());
+        for (let value = 0; value < VALUES; value++) {
+          of.values.push(data.getFloat64(at, true));
+          if (!isSingle || value === VALUES - 1) at += 8;
+        }
       } else {
         of.known.push(0);
-        of.values.push(NaN, NaN, NaN, NaN);
+        of.values.push(NaN, NaN, NaN);
       }
     }
     tracks.push(of);

@@ -36,8 +36,11 @@ pub(super) struct FileFormat {
     /// Opens the content of a file.
     pub(super) open: fn(&Path, Bytes, &Options) -> Opened,
     /// Opens a file itself, where others may change it meanwhile.
-    pub(super) open_file: Option<fn(&Path, &Options) -> Opened>,
+    pub(super) open_file: Option<OpenFile>,
 }
+
+/// Opens a file of a format.
+pub(super) type OpenFile = fn(&Path, &Options) -> Opened;
 
 /// All of them. Of formats that are equally sure the first one is taken.
 pub(super) static FORMATS: [FileFormat; 4] = [

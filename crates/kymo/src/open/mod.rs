@@ -32,13 +32,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use kymo_collectd::network::Keys;
 use kymo_collectd::recording::OpenError as MetricsError;
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::recording::OpenError as LogError;
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
-use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree};
+use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree, in_threads};
 use kymo_machine::Machine;
 use kymo_model::{Recording as _, Shift};
 use kymo_rrd::recording::OpenError as DatabaseError;
@@ -46,12 +47,15 @@ use kymo_rrd::recording::OpenError as DatabaseError;
 pub use align::{
     AlignError, Alignment, Duration, apart, are_relative, open_aligned, parse_aligned,
 };
-use files::{FileFormat, UNSURE};
+use files::{FileFormat, OpenFile, UNSURE};
 
 pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
 use crate::AnyRecording;
+
+/// Fewer files are opened by one thread.
+const FEW_FILES: usize = 64;
 
 /// How recordings are opened.
 #[derive(Clone, Debug, Default)]
@@ -197,19 +201,14 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
     } = search;
     let mut recordings = Vec::new();
     let mut inputs = Vec::new();
-    for Finding { input, found } in found {
-        let recording = match found {
-            Found::Other(recording) => *recording,
-            Found::Trace(group) => match group.open() {
-                Ok(trace) => AnyRecording::Ctf(trace),
-                Err(error) => {
-                    errors.push(Error::Trace(error));
-                    continue;
-                }
-            },
-        };
-        recordings.push(recording);
-        inputs.push(input);
+    for (input, opened) in open_found(found, options) {
+        match opened {
+            Ok(recording) => {
+                recordings.push(recording);
+                inputs.push(input);
+            }
+            Err(error) => errors.push(error),
+        }
     }
     put_elogs_together(&mut recordings);
     if options.shift != Shift::default() {
@@ -234,6 +233,27 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
         shifts: vec![Shift::default(); paths.len()],
         warnings: Vec::new(),
     }
+}
+
+/// Opens what a search has found, in its order: many files in several threads.
+fn open_found(found: Vec<Finding>, options: &Options) -> Vec<(usize, Result<AnyRecording, Error>)> {
+    let is_file = |of: &&Finding| matches!(of.found, Found::File(..));
+    let threads = match found.iter().filter(is_file).count() {
+        0..FEW_FILES => 1,
+        _ => std::thread::available_parallelism().map_or(1, |threads| threads.get()),
+    };
+    let found: Vec<Mutex<Option<Finding>>> =
+        found.into_iter().map(|of| Mutex::new(Some(of))).collect();
+    let parts = in_threads(found.len(), threads, Vec::new, |part, at| {
+        let mut taken = found[at].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Finding { input, found }) = taken.take() {
+            part.push((at, (input, found.open(options))));
+        }
+        true
+    });
+    let mut opened: Vec<_> = parts.into_iter().flatten().collect();
+    opened.sort_by_key(|(at, _)| *at);
+    opened.into_iter().map(|(_, opened)| opened).collect()
 }
 
 /// What has appeared at or below paths.
@@ -270,7 +290,10 @@ pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecordi
     let mut appeared = Appeared::default();
     for Finding { input, found } in search.found {
         match found {
-            Found::Other(recording) => appeared.recordings.push((*recording, input)),
+            found @ (Found::Other(_) | Found::File(..)) => {
+                let opened = found.open(options).ok();
+                appeared.recordings.extend(opened.map(|of| (of, input)));
+            }
             Found::Trace(group) => {
                 let is_part = |of: &AnyRecording| {
                     let first = group.directories.first();
@@ -330,7 +353,19 @@ struct Finding {
 #[derive(Debug)]
 enum Found {
     Trace(Group),
+    /// A file that is opened when all are found.
+    File(OpenFile, PathBuf),
     Other(Box<AnyRecording>),
+}
+
+impl Found {
+    fn open(self, options: &Options) -> Result<AnyRecording, Error> {
+        match self {
+            Self::Other(recording) => Ok(*recording),
+            Self::File(open, path) => open(&path, options),
+            Self::Trace(group) => group.open().map(AnyRecording::Ctf).map_err(Error::Trace),
+        }
+    }
 }
 
 /// Directories that are one trace.
@@ -520,7 +555,10 @@ impl Search {
         }
         let is_plain = matches!(self.tree, Tree::Disk) && !Tree::is_wrapped(path).unwrap_or(false);
         let opened = match (format.open_file, content) {
-            (Some(open), _) if is_plain => open(path, &self.options),
+            (Some(open), _) if is_plain => {
+                self.add_found(Found::File(open, path.to_path_buf()));
+                return;
+            }
             (_, Some(bytes)) => (format.open)(path, bytes, &self.options),
             (_, None) => self
                 .content(path)

@@ -92,7 +92,7 @@ use crate::pipeline::{self, Window};
 use crate::tracks::TrackPlan;
 
 pub(crate) use self::fill::Filler;
-pub use self::index::{IndexOptions, IndexState, KnownCounts, TimelineIndex};
+pub use self::index::{IndexOptions, IndexState, KnownCounts, Overview, TimelineIndex};
 pub(crate) use self::plan::{RowPlan, named_fields};
 pub use self::refresh::{Changes, InUse, Watched};
 pub use self::rows::Rows;

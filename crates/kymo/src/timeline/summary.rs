@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use kymo_index::{Bin, Grid, Row};
-use kymo_model::{Track, TrackPath};
+use kymo_model::{Recording, StreamInfo, Track, TrackPath, TrackRule};
 use kymo_time::Timestamp;
 
 use super::Timeline;
 use super::contributions::{ContributionSink, Contributions, own_begin};
 use super::pass::run;
+use crate::AnyRecording;
 use crate::pipeline::{Everything, Select, Window};
 
 /// A track and its bins.
@@ -143,6 +144,35 @@ pub(super) fn is_wanted(
     })
 }
 
+/// The first chunks of streams that are wanted: of a recording of series, streams without a wanted track are left out.
+fn unwanted_streams(
+    of: &AnyRecording,
+    recording: usize,
+    tracks: Option<&[(usize, TrackPath)]>,
+) -> Vec<usize> {
+    let is_wanted = |class: usize| match of.track_rule(class) {
+        TrackRule::Series { first, values } => {
+            let own = of.tracks().get(first..first + values.len());
+            own.is_none_or(|own| {
+                own.iter()
+                    .any(|track| is_wanted(tracks, recording, &track.path))
+            })
+        }
+        _ => true,
+    };
+    let classes = of.event_classes();
+    let is_unwanted = |stream: &StreamInfo| {
+        let mut own = (0..classes.len()).filter(|&at| classes[at].stream_class == stream.class);
+        !own.any(is_wanted)
+    };
+    match tracks {
+        None => Vec::new(),
+        Some(_) => (of.streams().iter().map(is_unwanted))
+            .map(|is_unwanted| if is_unwanted { usize::MAX } else { 0 })
+            .collect(),
+    }
+}
+
 /// Counts.
 struct Counter<'g> {
     grid: &'g Grid,
@@ -172,23 +202,37 @@ impl Timeline {
         tracks: Option<&[(usize, TrackPath)]>,
         width: usize,
     ) -> Summary {
-        self.summarize(range, width, |grid, summary| {
+        let recordings = self.recordings_of(tracks);
+        self.summarize(range, &recordings, width, |grid, summary| {
             self.count_rows(grid, tracks, summary);
         })
     }
 
-    /// Puts the summaries of all recordings together.
+    /// The recordings that have tracks which are asked for, in order.
+    pub(super) fn recordings_of(&self, tracks: Option<&[(usize, TrackPath)]>) -> Vec<usize> {
+        let all = 0..self.recordings().len();
+        let Some(tracks) = tracks else {
+            return all.collect();
+        };
+        let asked = tracks.iter().map(|(recording, _)| *recording);
+        let mut recordings: Vec<usize> = asked.filter(|of| all.contains(of)).collect();
+        recordings.sort_unstable();
+        recordings.dedup();
+        recordings
+    }
+
+    /// Puts the summaries of some recordings together.
     pub(super) fn summarize(
         &self,
         range: Window,
+        recordings: &[usize],
         width: usize,
         mut one: impl FnMut(&OwnGrid, &mut Summary),
     ) -> Summary {
-        let ranges: Vec<(i64, i64, i64)> = self
-            .recordings()
+        let ranges: Vec<(i64, i64, i64)> = recordings
             .iter()
-            .map(|of| {
-                let own_begin = own_begin(of);
+            .map(|&recording| {
+                let own_begin = own_begin(&self.recordings()[recording]);
                 let own = |time: Timestamp| time.as_nanos().saturating_sub(own_begin);
                 (own_begin, own(range.begin), own(range.end))
             })
@@ -200,7 +244,7 @@ impl Timeline {
             tracks: Vec::new(),
             untimed: 0,
         };
-        for (recording, (own_begin, begin, end)) in ranges.into_iter().enumerate() {
+        for (&recording, (own_begin, begin, end)) in recordings.iter().zip(ranges) {
             let grid = OwnGrid {
                 recording,
                 own_begin,
@@ -232,7 +276,7 @@ impl Timeline {
         };
         let within = Within {
             window: grid.window(begin, grid.spans.end()),
-            first_chunks: Vec::new(),
+            first_chunks: unwanted_streams(of, grid.recording, tracks),
         };
         run(of, &mut contributions, &within, &mut counter);
         summary.untimed += contributions.untimed;

@@ -34,8 +34,12 @@ impl Shared {
     }
 
     pub(super) fn work(&self) {
-        for of in self.timeline.recordings.iter() {
-            let Some(done) = self.prepare(of) else {
+        for (of, is_unindexed) in self.timeline.recordings.iter().zip(&self.is_unindexed) {
+            let done = match is_unindexed {
+                true => Some(Done::default()),
+                false => self.prepare(of),
+            };
+            let Some(done) = done else {
                 return;
             };
             self.lock().push(Arc::new(done));

@@ -4,6 +4,7 @@ mod answer;
 mod build;
 mod cached;
 mod estimate;
+mod series;
 #[cfg(test)]
 mod tests;
 
@@ -14,11 +15,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kymo_index::{Cache, Index};
-use kymo_model::{FaultReport, TrackPath};
+use kymo_index::{Bin, Cache, Index};
+use kymo_model::{FaultReport, Track, TrackPath};
 use kymo_time::Timestamp;
 
-use super::summary::Summary;
+use super::summary::{OwnGrid, Summary};
 use super::{Direction, Timeline};
 use crate::pipeline::Window;
 
@@ -32,6 +33,21 @@ pub struct IndexOptions {
     pub cache: Option<Cache>,
     /// How the recordings were [opened](crate::open::Options::index_key).
     pub opened: Vec<u8>,
+    /// A recording of series alone that has at most this number of bytes gets no index: its rows are read when they
+    /// are asked for. There may be tens of thousands of such recordings.
+    pub unindexed_bytes: u64,
+}
+
+/// What is known of all rows of a recording.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Overview {
+    /// Its tracks, a bin for each. Of a recording without an index, bins have no values.
+    pub tracks: Vec<(Track, Bin)>,
+    /// Rows without a time.
+    pub untimed: u64,
+    /// Whether this is guessed from the sizes of chunks.
+    pub is_estimate: bool,
 }
 
 /// What became of the index of a recording.
@@ -67,6 +83,8 @@ pub struct TimelineIndex {
 struct Shared {
     timeline: Timeline,
     options: IndexOptions,
+    /// By recording, whether its rows are read when they are asked for.
+    is_unindexed: Vec<bool>,
     /// By recording; in order.
     done: Mutex<Vec<Arc<Done>>>,
     changed: Condvar,
@@ -77,7 +95,7 @@ struct Shared {
 }
 
 /// A recording that was gone through.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Done {
     /// `None` where it has no index: then its rows are counted.
     index: Option<Index>,
@@ -96,6 +114,11 @@ impl Timeline {
                 watched: None,
                 index: Arc::default(),
             },
+            is_unindexed: self
+                .recordings()
+                .iter()
+                .map(|of| series::is_small(of, options.unindexed_bytes))
+                .collect(),
             options,
             done: Mutex::default(),
             changed: Condvar::new(),
@@ -190,28 +213,67 @@ impl TimelineIndex {
         tracks: Option<&[(usize, TrackPath)]>,
         width: usize,
     ) -> Summary {
+        let timeline = &self.shared.timeline;
+        let recordings = timeline.recordings_of(tracks);
+        timeline.summarize(range, &recordings, width, |grid, summary| {
+            self.summarize_one(grid, tracks, summary);
+        })
+    }
+
+    /// Adds what is known of a recording.
+    fn summarize_one(
+        &self,
+        grid: &OwnGrid,
+        tracks: Option<&[(usize, TrackPath)]>,
+        summary: &mut Summary,
+    ) {
         let shared = &*self.shared;
         let timeline = &shared.timeline;
-        let done = shared.lock().clone();
-        timeline.summarize(range, width, |grid, summary| {
-            let recording = grid.recording;
-            let Some(done) = done.get(recording) else {
-                return match self.is_ended() {
-                    true => timeline.count_rows(grid, tracks, summary),
-                    false => shared.estimate(grid, tracks, summary),
-                };
+        let recording = grid.recording;
+        if shared.is_unindexed[recording] {
+            return timeline.count_rows(grid, tracks, summary);
+        }
+        let done = shared.lock().get(recording).cloned();
+        let Some(done) = done else {
+            return match self.is_ended() {
+                true => timeline.count_rows(grid, tracks, summary),
+                false => shared.estimate(grid, tracks, summary),
             };
-            let of = &timeline.recordings[recording];
-            let known = answer::answer(done, of, tracks, grid);
-            let Some((found, index)) = known.zip(done.index.as_ref()) else {
-                // It has no index, or a block was damaged later, which is found only now.
-                return timeline.count_rows(grid, tracks, summary);
-            };
-            for (track, bins) in found {
-                summary.add(grid, track, bins, false);
-            }
-            summary.untimed += index.meta().untimed;
-        })
+        };
+        let of = &timeline.recordings[recording];
+        let known = answer::answer(&done, of, tracks, grid);
+        let Some((found, index)) = known.zip(done.index.as_ref()) else {
+            // It has no index, or a block was damaged later, which is found only now.
+            return timeline.count_rows(grid, tracks, summary);
+        };
+        for (track, bins) in found {
+            summary.add(grid, track, bins, false);
+        }
+        summary.untimed += index.meta().untimed;
+    }
+
+    /// What is known of all rows of a recording, at once. It does not change any more when it is no estimate.
+    pub fn overview(&self, recording: usize) -> Overview {
+        let shared = &*self.shared;
+        let Some(of) = shared.timeline.recordings.get(recording) else {
+            return Overview::default();
+        };
+        if shared.is_unindexed[recording] {
+            return series::overview(of);
+        }
+        let is_estimate = shared.lock().len() <= recording && !self.is_ended();
+        let one = |grid: &OwnGrid, summary: &mut Summary| self.summarize_one(grid, None, summary);
+        let summary = shared.timeline.summarize(Window::ALL, &[recording], 1, one);
+        let tracks = summary.tracks.into_iter().map(|of| {
+            let mut all = Bin::default();
+            of.bins.iter().for_each(|(_, bin)| all.add(bin));
+            (of.track, all)
+        });
+        Overview {
+            tracks: tracks.collect(),
+            untimed: summary.untimed,
+            is_estimate,
+        }
     }
 }
 

@@ -674,15 +674,21 @@ fn estimates_are_marked_and_end() {
     let shared = Shared {
         timeline: timeline.clone(),
         options: IndexOptions::default(),
+        is_unindexed: vec![false; 1],
         done: Mutex::default(),
         changed: Condvar::new(),
         stop: AtomicBool::new(false),
         rows: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
     };
-    let summary = timeline.summarize(Window::ALL, 1, |grid, summary| {
-        shared.estimate(grid, None, summary);
-    });
+    let summary = timeline.summarize(
+        Window::ALL,
+        &timeline.recordings_of(None),
+        1,
+        |grid, summary| {
+            shared.estimate(grid, None, summary);
+        },
+    );
     assert!(!summary.is_exact());
     assert_eq!(summary.tracks.len(), 2);
     let exact = timeline.summary(Window::ALL, None, 1);
@@ -692,5 +698,57 @@ fn estimates_are_marked_and_end() {
         assert_eq!(guess.track.kind, EntryKind::Event);
         let (guess, exact) = (guess.bins[0].1.count, exact.bins[0].1.count);
         assert!(exact / 3 < guess && guess < exact * 3, "{guess} {exact}");
+    }
+}
+
+#[test]
+fn small_databases_need_no_index() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let database = root.join("../kymo-rrd/tests/data/dump/holt-winters.amd64.rrd");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.rrd", "b.rrd"] {
+        std::fs::copy(&database, folder.path().join(name)).unwrap();
+    }
+    let timeline = open(folder.path());
+    let mut options = IndexOptions::default();
+    options.unindexed_bytes = 1 << 20;
+    let index = timeline.index(options);
+    assert!(index.wait().iter().all(|state| state.rows == 0));
+    let all = timeline.summary_of_rows(Window::ALL, None, 1);
+    for recording in 0..2 {
+        let overview = index.overview(recording);
+        assert!(!overview.is_estimate);
+        let own = all.tracks.iter().filter(|of| of.recording == recording);
+        let own: Vec<_> = own.collect();
+        assert_eq!(overview.tracks.len(), own.len());
+        for (track, bin) in &overview.tracks {
+            let of = own.iter().find(|of| of.track == *track).unwrap();
+            let expected = &of.bins[0].1;
+            assert_eq!(
+                (bin.count, bin.first, bin.last, bin.classes),
+                (
+                    expected.count,
+                    expected.first,
+                    expected.last,
+                    expected.classes
+                )
+            );
+        }
+    }
+    let paths: Vec<_> = all
+        .tracks
+        .iter()
+        .map(|of| (of.recording, of.track.path.clone()))
+        .collect();
+    let end = all.tracks.iter().map(|of| of.bins[0].1.last).max().unwrap();
+    for range in [Window::ALL, window(end - 1_000_000_000_000, end)] {
+        for asked in [&paths[..], &paths[..1], &paths[paths.len() - 2..]] {
+            let found = index.summary(range, Some(asked), 100);
+            let mut expected = timeline.summary_of_rows(range, None, 100);
+            expected
+                .tracks
+                .retain(|of| asked.contains(&(of.recording, of.track.path.clone())));
+            assert_same(found, expected);
+        }
     }
 }
