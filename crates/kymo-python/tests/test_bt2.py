@@ -1,0 +1,53 @@
+"""babeltrace2's interface: a script prints the same with both modules."""
+
+import pathlib
+import subprocess
+import sys
+
+import kymo
+import kymo.bt2 as bt2
+import pytest
+from conftest import CORPORA, EXAMPLES, debian, printed
+
+DUMP = pathlib.Path(__file__).with_name("bt2_dump.py")
+#: Traces that babeltrace2 reads as a whole; those that it refuses, kymo may read.
+TRACES = [EXAMPLES / name for name in ("lttng-small", "bitfield-le", "bitfield-be", "lttng-discarded")]
+if CORPORA.is_dir():
+    found = sorted(path.parent for path in (CORPORA / "ctf" / "babeltrace").rglob("metadata"))
+    TRACES += [path for path in found if "succeed" in str(path)]
+    TRACES += [CORPORA / "ctf" / "own" / name for name in ("rand-le-0", "rand-be-0", "lttng-ust")]
+
+
+def dump(python, module, path):
+    done = subprocess.run([python, DUMP, module, path], capture_output=True, text=True, check=False, timeout=120)
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
+def test_scripts_print_the_same(path):
+    python = debian()
+    if python is None:
+        pytest.skip("the system's Python has no bt2")
+    theirs, problems = dump(python, "bt2", path)
+    if "Traceback" in problems or theirs.startswith("error"):
+        pytest.skip("babeltrace2 does not read it")
+    ours, problems = dump(sys.executable, "kymo.bt2", path)
+    assert not problems
+    assert ours.splitlines() == theirs.splitlines()
+
+
+def test_selections(trace):
+    all = printed(trace)
+    begin = all[len(all) // 2]["timestamp"]
+    spec = bt2.ComponentSpec.from_named_plugin_and_component_class("ctf", "fs", {"inputs": [str(trace)]})
+    messages = bt2.TraceCollectionMessageIterator([spec], begin=begin / 1e9)
+    events = [msg for msg in messages if isinstance(msg, bt2._EventMessageConst)]
+    assert abs(len(events) - sum(row["timestamp"] >= begin for row in all)) <= 2
+    auto = bt2.AutoSourceComponentSpec(str(trace))
+    assert next(bt2.TraceCollectionMessageIterator(auto)) is not None
+
+
+def test_errors(tmp_path):
+    with pytest.raises(bt2._Error):
+        bt2.TraceCollectionMessageIterator(str(tmp_path))
+    assert issubclass(bt2._Error, kymo.Error)
