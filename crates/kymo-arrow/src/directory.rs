@@ -261,7 +261,7 @@ impl Files<'_> {
             }
         }
         let (path, parts) = self.names.entry(table.clone()).or_default();
-        let path = match parts {
+        let path = match *parts {
             0 => path.clone(),
             // `part-0.parquet` goes on as `part-0-1.parquet`.
             more => {
@@ -272,7 +272,9 @@ impl Files<'_> {
         *parts += 1;
         let file = begin(self.root, path, &first.schema())?;
         self.open.insert(table.clone(), file);
-        batches.iter().try_for_each(|batch| self.write(table, batch))
+        batches
+            .iter()
+            .try_for_each(|batch| self.write(table, batch))
     }
 
     fn write(&mut self, table: &Table, batch: &RecordBatch) -> Result<(), Error> {

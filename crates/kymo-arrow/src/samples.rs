@@ -189,7 +189,12 @@ struct Series {
 }
 
 impl Samples {
-    pub(crate) fn push(&mut self, time: Option<i64>, (recording, track): (usize, u32), value: Option<f64>) {
+    pub(crate) fn push(
+        &mut self,
+        time: Option<i64>,
+        (recording, track): (usize, u32),
+        value: Option<f64>,
+    ) {
         let next = self.series.len() as u32;
         let key = *self.by_track.entry((recording, track)).or_insert(next);
         if key == next {

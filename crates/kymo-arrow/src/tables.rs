@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, RecordBatch, StringArray, TimestampNanosecondArray,
-    UInt32Array, UInt64Array,
+    ArrayRef, DictionaryArray, RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array,
+    UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use kymo::AnyRecording;

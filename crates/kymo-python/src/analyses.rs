@@ -97,7 +97,9 @@ pub(crate) fn run(
         }
         "states" => {
             let Some(state) = &of.state else {
-                return Err(PyValueError::new_err("states need the event that begins them"));
+                return Err(PyValueError::new_err(
+                    "states need the event that begins them",
+                ));
             };
             let query = StatesQuery {
                 state: pattern(state),
@@ -136,21 +138,29 @@ pub(crate) fn run(
             })?;
             made.map_err(failed)
         }
-        "check" => interruptible(py, || (), || {
-            let options = report::Options {
-                threads,
-                strict: false,
-                progress: None,
-            };
-            Check::new(recordings, &options).to_json()
-        }),
-        _ => interruptible(py, || (), || {
-            let options = report::Options {
-                threads,
-                strict: false,
-                progress: None,
-            };
-            Stats::new(recordings, filter, &options).to_json()
-        }),
+        "check" => interruptible(
+            py,
+            || (),
+            || {
+                let options = report::Options {
+                    threads,
+                    strict: false,
+                    progress: None,
+                };
+                Check::new(recordings, &options).to_json()
+            },
+        ),
+        _ => interruptible(
+            py,
+            || (),
+            || {
+                let options = report::Options {
+                    threads,
+                    strict: false,
+                    progress: None,
+                };
+                Stats::new(recordings, filter, &options).to_json()
+            },
+        ),
     }
 }

@@ -16,7 +16,12 @@ create_exception!(
     Error,
     "A condition, a name or a time that is wrong: the message shows the place."
 );
-create_exception!(kymo, RrdError, Error, "What a command of rrdtool could not do.");
+create_exception!(
+    kymo,
+    RrdError,
+    Error,
+    "What a command of rrdtool could not do."
+);
 create_exception!(
     kymo,
     DamageWarning,

@@ -73,7 +73,9 @@ impl<T: Send + 'static> Ahead<T> {
     /// The next one; `None` at the end. Ctrl-C interrupts the wait.
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<T>> {
         let worker = self.0.get().ok_or_else(|| {
-            PyRuntimeError::new_err("this iterator was made before the process was forked: make it anew")
+            PyRuntimeError::new_err(
+                "this iterator was made before the process was forked: make it anew",
+            )
         })?;
         loop {
             let Some(made) = &mut worker.made else {

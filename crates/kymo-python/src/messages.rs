@@ -30,7 +30,12 @@ const SCOPES: [Scope; 3] = [Scope::Payload, Scope::SpecificContext, Scope::Commo
 struct ValueRenderer;
 
 impl Renderer for ValueRenderer {
-    fn chunk(&mut self, _recording: usize, _of: &AnyRecording, _chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        _recording: usize,
+        _of: &AnyRecording,
+        _chunk: &Chunk,
+    ) -> Result<(), Fault> {
         Ok(())
     }
 
@@ -78,6 +83,9 @@ impl Sink for Frames {
         out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) {
+        if !self.has_structure && message.kind != MessageKind::Event {
+            return;
+        }
         let mut told = None;
         out.push_byte(match message.kind {
             MessageKind::Event => kind::EVENT,
@@ -94,7 +102,12 @@ impl Sink for Frames {
                 kind::LOST_CHUNKS
             }
         });
-        for number in [message.recording, message.stream, message.chunk, message.class] {
+        for number in [
+            message.recording,
+            message.stream,
+            message.chunk,
+            message.class,
+        ] {
             out.push(&(number as u64).to_le_bytes());
         }
         let time = message.time.map(|time| time.as_nanos() as u64);
@@ -215,7 +228,13 @@ impl Messages {
             let mut frames = Frames { has_structure };
             let select = Stoppable::new(&filter, &stopped);
             // Nobody takes what comes then.
-            let _ = pipeline::run(timeline.recordings(), &select, &options, &mut frames, &mut sender);
+            let _ = pipeline::run(
+                timeline.recordings(),
+                &select,
+                &options,
+                &mut frames,
+                &mut sender,
+            );
         })?;
         Ok(Self {
             shared,
@@ -415,7 +434,9 @@ impl Message {
         };
         let epoch = PyDict::new(py);
         epoch.set_item("tzinfo", zone)?;
-        let epoch = datetime.getattr("datetime")?.call((1970, 1, 1), Some(&epoch))?;
+        let epoch = datetime
+            .getattr("datetime")?
+            .call((1970, 1, 1), Some(&epoch))?;
         let since = PyDict::new(py);
         since.set_item("microseconds", nanos.div_euclid(1000))?;
         let since = datetime.getattr("timedelta")?.call((), Some(&since))?;
@@ -526,7 +547,11 @@ impl Message {
         })
     }
 
-    fn __getitem__<'p>(&self, py: Python<'p>, name: Bound<'p, PyAny>) -> PyResult<Bound<'p, PyAny>> {
+    fn __getitem__<'p>(
+        &self,
+        py: Python<'p>,
+        name: Bound<'p, PyAny>,
+    ) -> PyResult<Bound<'p, PyAny>> {
         match self.all(py)?.get_item(&name)? {
             Some(value) => Ok(value),
             None => Err(PyKeyError::new_err(name.unbind())),
@@ -573,7 +598,10 @@ impl Message {
         let name = class.name.to_str(py)?;
         let fields = self.all(py)?.repr()?;
         let time = self.time.map_or("None".to_owned(), |time| time.to_string());
-        Ok(format!("<kymo.Event {name} timestamp={time} {}>", fields.to_str()?))
+        Ok(format!(
+            "<kymo.Event {name} timestamp={time} {}>",
+            fields.to_str()?
+        ))
     }
 }
 

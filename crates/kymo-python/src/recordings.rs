@@ -65,9 +65,11 @@ pub(crate) fn open(
         ..Options::default()
     };
     // A thread that opens cannot be stopped: it goes on until it is done.
-    let opened = interruptible(py, || (), || {
-        open_aligned(&paths, &options, &alignment, utc)
-    })?
+    let opened = interruptible(
+        py,
+        || (),
+        || open_aligned(&paths, &options, &alignment, utc),
+    )?
     .map_err(|error| OpenError::new_err(error.to_string()))?;
     let text = |error: &OpeningError| match error {
         OpeningError::Trace(kymo::open::OpenError::Metadata { error, .. }) => {
@@ -102,7 +104,12 @@ impl Recordings {
         told.unwrap_or(self.threads).max(1)
     }
 
-    fn query(&self, timeline: &Timeline, of: &Selection, threads: Option<usize>) -> PyResult<Query> {
+    fn query(
+        &self,
+        timeline: &Timeline,
+        of: &Selection,
+        threads: Option<usize>,
+    ) -> PyResult<Query> {
         let mut query = Query::default();
         query.filter = of.query();
         query.range = of.range(timeline.recordings(), self.gmt)?;
@@ -115,7 +122,10 @@ impl Recordings {
 impl Recordings {
     /// Forgets the recordings. What is being read goes on.
     fn close(&self) {
-        let mut timeline = self.timeline.write().unwrap_or_else(PoisonError::into_inner);
+        let mut timeline = self
+            .timeline
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         *timeline = None;
     }
 
@@ -142,14 +152,32 @@ impl Recordings {
     #[allow(clippy::type_complexity)]
     fn _classes(
         &self,
-    ) -> PyResult<Vec<(usize, usize, Option<String>, u64, u64, Option<i64>, Option<String>)>> {
+    ) -> PyResult<
+        Vec<(
+            usize,
+            usize,
+            Option<String>,
+            u64,
+            u64,
+            Option<i64>,
+            Option<String>,
+        )>,
+    > {
         let timeline = self.timeline()?;
         let mut all = Vec::new();
         for (recording, of) in timeline.recordings().iter().enumerate() {
             for (class, info) in of.event_classes().iter().enumerate() {
                 let name = info.name.as_deref().map(str::to_owned);
                 let uri = info.emf_uri.as_deref().map(str::to_owned);
-                all.push((recording, class, name, info.id, info.stream_class, info.log_level, uri));
+                all.push((
+                    recording,
+                    class,
+                    name,
+                    info.id,
+                    info.stream_class,
+                    info.log_level,
+                    uri,
+                ));
             }
         }
         Ok(all)
@@ -164,13 +192,17 @@ impl Recordings {
         scope: &str,
     ) -> PyResult<Option<Bound<'p, PyDict>>> {
         let timeline = self.timeline()?;
-        let classes = timeline.recordings().get(recording).map(Recording::event_classes);
+        let classes = timeline
+            .recordings()
+            .get(recording)
+            .map(Recording::event_classes);
         let Some(info) = classes.and_then(|classes| classes.get(class)) else {
             return Ok(None);
         };
         let scope = Scope::ALL.into_iter().find(|of| of.name() == scope);
         let root = scope.and_then(|scope| info.schema.root(scope));
-        root.map(|root| describe(py, &info.schema, root)).transpose()
+        root.map(|root| describe(py, &info.schema, root))
+            .transpose()
     }
 
     /// The fields of the packets of a stream.
@@ -224,7 +256,12 @@ impl Recordings {
         for (recording, of) in timeline.recordings().iter().enumerate() {
             for track in of.tracks() {
                 let unit = track.unit.as_deref().map(str::to_owned);
-                all.push((recording, track.path.to_string(), track.name.to_string(), unit));
+                all.push((
+                    recording,
+                    track.path.to_string(),
+                    track.name.to_string(),
+                    unit,
+                ));
             }
         }
         Ok(all)
@@ -317,7 +354,13 @@ impl Recordings {
             intersection,
         };
         let filter = selection.filter(timeline.recordings(), self.gmt)?;
-        Messages::new(timeline, filter, self.threads(threads), limit, (structure, strict))
+        Messages::new(
+            timeline,
+            filter,
+            self.threads(threads),
+            limit,
+            (structure, strict),
+        )
     }
 
     /// What happened on tracks in spans of time.
@@ -336,9 +379,11 @@ impl Recordings {
             ..Selection::default()
         };
         let range = selection.range(timeline.recordings(), self.gmt)?;
-        let summary = interruptible(py, || (), || {
-            timeline.summary_of_rows(range, None, width.clamp(1, 1 << 16))
-        })?;
+        let summary = interruptible(
+            py,
+            || (),
+            || timeline.summary_of_rows(range, None, width.clamp(1, 1 << 16)),
+        )?;
         let dict = PyDict::new(py);
         dict.set_item("span", summary.span)?;
         dict.set_item("untimed", summary.untimed)?;
@@ -408,16 +453,21 @@ impl Recordings {
             is_dark: false,
             zone: Zone::new(self.gmt),
         };
-        let drawn = interruptible(py, || (), || {
-            let panels = panels(&timeline, &choice, &mut |_| ()).map_err(|error| error.to_string())?;
-            let fonts = Fonts::new();
-            let picture = page(&panels, &look, &fonts).map_err(|error| error.to_string())?;
-            let options = RenderOptions {
-                svg_text: true,
-                ..RenderOptions::default()
-            };
-            kymo_draw::svg(&picture, &fonts, &options).map_err(|error| error.to_string())
-        })?;
+        let drawn = interruptible(
+            py,
+            || (),
+            || {
+                let panels =
+                    panels(&timeline, &choice, &mut |_| ()).map_err(|error| error.to_string())?;
+                let fonts = Fonts::new();
+                let picture = page(&panels, &look, &fonts).map_err(|error| error.to_string())?;
+                let options = RenderOptions {
+                    svg_text: true,
+                    ..RenderOptions::default()
+                };
+                kymo_draw::svg(&picture, &fonts, &options).map_err(|error| error.to_string())
+            },
+        )?;
         let svg = drawn.map_err(Error::new_err)?;
         let svg = String::from_utf8_lossy(&svg);
         // A declaration of XML is only for files of their own.

@@ -20,16 +20,21 @@ pub(crate) fn rrd_run<'p>(
     }
     let mut out = Vec::new();
     let mut warnings = Vec::new();
-    let done = interruptible(py, || (), || {
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let mut session = Session::new(&mut out, &mut warnings, defaults(&name)?);
-        session.exact = true;
-        if let Some(mode) = variable("RRD_LOCKING") {
-            session.locking = locking_named(mode.as_bytes()).map_err(|error| error.to_string())?;
-        }
-        let done = run(&mut session, &words).unwrap_or(Ok(()));
-        done.map_err(|error| error.to_string())
-    })?;
+    let done = interruptible(
+        py,
+        || (),
+        || {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let mut session = Session::new(&mut out, &mut warnings, defaults(&name)?);
+            session.exact = true;
+            if let Some(mode) = variable("RRD_LOCKING") {
+                session.locking =
+                    locking_named(mode.as_bytes()).map_err(|error| error.to_string())?;
+            }
+            let done = run(&mut session, &words).unwrap_or(Ok(()));
+            done.map_err(|error| error.to_string())
+        },
+    )?;
     match done {
         Ok(()) => {
             let warnings = String::from_utf8_lossy(&warnings).into_owned();
@@ -53,8 +58,8 @@ fn defaults(name: &[u8]) -> Result<Defaults, String> {
     if makes_databases(name)
         && let Some(format) = variable("KYMO_RRD_FORMAT")
     {
-        defaults.format = target(format.as_bytes())
-            .map_err(|error| format!("KYMO_RRD_FORMAT: {error}"))?;
+        defaults.format =
+            target(format.as_bytes()).map_err(|error| format!("KYMO_RRD_FORMAT: {error}"))?;
     }
     Ok(defaults)
 }

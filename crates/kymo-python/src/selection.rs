@@ -69,11 +69,9 @@ impl Selection {
     pub(crate) fn range(&self, recordings: &[AnyRecording], gmt: bool) -> PyResult<Window> {
         let windows = self.windows(recordings, gmt)?;
         match windows.split_first() {
-            Some((first, rest)) if rest.iter().any(|of| of != first) => {
-                Err(QueryError::new_err(
-                    "times without a date mean different days in these recordings: give the date too",
-                ))
-            }
+            Some((first, rest)) if rest.iter().any(|of| of != first) => Err(QueryError::new_err(
+                "times without a date mean different days in these recordings: give the date too",
+            )),
             Some((first, _)) => Ok(*first),
             None => Ok(Window::ALL),
         }

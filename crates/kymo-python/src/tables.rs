@@ -148,7 +148,14 @@ impl EventTable {
     fn _numpy<'p>(
         &self,
         py: Python<'p>,
-    ) -> PyResult<Vec<(String, String, Bound<'p, PyAny>, Option<Bound<'p, PyByteArray>>)>> {
+    ) -> PyResult<
+        Vec<(
+            String,
+            String,
+            Bound<'p, PyAny>,
+            Option<Bound<'p, PyByteArray>>,
+        )>,
+    > {
         let reader = self.reader()?;
         let stopped = std::sync::atomic::AtomicBool::new(false);
         let stop = || stopped.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -257,8 +264,17 @@ fn object<'p>(py: Python<'p>, of: &dyn Array, row: usize) -> PyResult<Bound<'p, 
         DataType::Timestamp(..) => TimestampNanosecondType;
     }
     Ok(match of.data_type() {
-        DataType::Boolean => of.as_boolean().value(row).into_pyobject(py)?.to_owned().into_any(),
-        DataType::Utf8 => of.as_string::<i32>().value(row).into_pyobject(py)?.into_any(),
+        DataType::Boolean => of
+            .as_boolean()
+            .value(row)
+            .into_pyobject(py)?
+            .to_owned()
+            .into_any(),
+        DataType::Utf8 => of
+            .as_string::<i32>()
+            .value(row)
+            .into_pyobject(py)?
+            .into_any(),
         DataType::Binary => PyBytes::new(py, of.as_binary::<i32>().value(row)).into_any(),
         DataType::FixedSizeBinary(_) => {
             PyBytes::new(py, of.as_fixed_size_binary().value(row)).into_any()
@@ -379,7 +395,9 @@ impl SeriesTable {
             arrays.push(Arc::new(arrow_array::Float64Array::from(values)));
         }
         let schema = Arc::new(arrow_schema::Schema::new(fields));
-        RecordBatch::try_new(schema, arrays).map(Self).map_err(arrow)
+        RecordBatch::try_new(schema, arrays)
+            .map(Self)
+            .map_err(arrow)
     }
 
     #[pyo3(signature = (requested_schema=None))]

@@ -169,7 +169,9 @@ impl Names {
         let name = |name: &str| PyString::intern(py, name).unbind();
         let fields = schema.fields().iter();
         Self {
-            names: fields.map(|field| field.name.as_deref().map(name)).collect(),
+            names: fields
+                .map(|field| field.name.as_deref().map(name))
+                .collect(),
             schema: schema.clone(),
         }
     }
@@ -242,7 +244,7 @@ impl<'b> Decoder<'b> {
             tag::SINT => PyInt::new(py, self.u64()? as i64).into_any(),
             tag::FLOAT => PyFloat::new(py, f64::from_bits(self.u64()?)).into_any(),
             tag::BOOL => PyBool::new(py, self.byte()? != 0).to_owned().into_any(),
-            tag::TEXT => text(py, self.sized()?),
+            tag::TEXT => text(py, self.sized()?)?,
             tag::BLOB => PyBytes::new(py, self.sized()?).into_any(),
             tag::WIDE => {
                 let bytes = PyBytes::new(py, self.sized()?);
@@ -265,7 +267,9 @@ impl<'b> Decoder<'b> {
                     }
                 }
                 if self.byte()? != tag::END {
-                    return Err(PyValueError::new_err("the members of a structure are not those of its class"));
+                    return Err(PyValueError::new_err(
+                        "the members of a structure are not those of its class",
+                    ));
                 }
                 dict.into_any()
             }
@@ -328,9 +332,12 @@ fn child(children: &[FieldId], position: u64) -> PyResult<FieldId> {
         .ok_or_else(|| PyValueError::new_err("a value is of no part of its class"))
 }
 
-/// A text; what is not UTF-8 in it is U+FFFD.
-fn text<'p>(py: Python<'p>, bytes: &[u8]) -> Bound<'p, PyAny> {
-    PyString::new(py, &String::from_utf8_lossy(bytes)).into_any()
+/// A text; bytes that are not UTF-8 are lone surrogates, as in JSON.
+fn text<'p>(py: Python<'p>, bytes: &[u8]) -> PyResult<Bound<'p, PyAny>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(PyString::new(py, text).into_any()),
+        Err(_) => PyBytes::new(py, bytes).call_method1("decode", ("utf-8", "surrogateescape")),
+    }
 }
 
 /// What a field is, for those who make objects of classes.

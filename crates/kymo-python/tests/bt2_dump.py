@@ -8,7 +8,8 @@ bt2 = importlib.import_module(sys.argv[1])
 
 
 def show_class(cls, indent):
-    kind = type(cls).__name__.replace("WithLengthFieldField", "")
+    # Whether a class is constant, and how a length or an option is selected, is told by names in bt2.
+    kind = type(cls).__name__.replace("WithLengthField", "").replace("Const", "")
     kind = kind.replace("WithUnsignedIntegerSelector", "").replace("WithSignedIntegerSelector", "")
     facts = []
     for name in ("field_value_range", "preferred_display_base", "length"):
@@ -49,7 +50,7 @@ def behaves(field):
     if isinstance(field, bt2._RealFieldConst):
         return [field * 2, float(field), "%.3f" % field, field == float(field)]
     if isinstance(field, bt2._StringFieldConst):
-        return [str(field), field == str(field), len(field), field[:2], bool(field)]
+        return [str(field), field == str(field), len(field), field[:2]]
     if isinstance(field, bt2._StructureFieldConst):
         return [len(field), list(field), bool(field)] + [behaves(field[name]) for name in field]
     if isinstance(field, bt2._ArrayFieldConst):

@@ -74,6 +74,9 @@ def test_calls_return_what_rrdtool_returns(tmp_path):
         if our[0] in ("info", "updatev", "graphv"):
             # Unknown floating point numbers are None there, others are missing.
             for key, value in without_floats(their[2]).items():
+                # In a new file, where an archive begins is random.
+                if key.endswith("cur_row"):
+                    continue
                 assert our[2][key] == value, (our[:2], key)
             assert set(without_floats(our[2])) == set(without_floats(their[2]))
         else:

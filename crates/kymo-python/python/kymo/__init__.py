@@ -386,6 +386,11 @@ class Recordings:
         `span` is their length in nanoseconds. `tracks` have `bins`, of each that has rows its `begin`, their `count`,
         and of series `min`, `max`, `mean` and `last`.
         """
+        spans = [(of["begin"], of["end"]) for of in self.info()["recordings"] if of["begin"] is not None]
+        if begin is None and spans:
+            begin = min(begin for begin, _ in spans)
+        if end is None and spans:
+            end = max(end for _, end in spans)
         return self._source._summary(_nanos(begin), _nanos(end), width)
 
     def svg(

@@ -52,9 +52,8 @@ impl RowPlan {
             is_mixed: query.shape == Shape::Mixed,
             ..Self::default()
         };
-        let is_wanted = |of: &AnyRecording, class: usize| {
-            query.filter.names_class(&of.event_classes()[class])
-        };
+        let is_wanted =
+            |of: &AnyRecording, class: usize| query.filter.names_class(&of.event_classes()[class]);
         if let Columns::Named(names) = &query.columns {
             let wish = Wish {
                 names,

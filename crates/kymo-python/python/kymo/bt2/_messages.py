@@ -63,9 +63,11 @@ class _TraceConst(collections.abc.Mapping):  # type: ignore[type-arg]
 
     def __init__(self, collection: _Collection, position: int, of: dict[str, Any]) -> None:
         self.cls = _TraceClassConst()
-        self.name = of["name"]
         self.uuid = _uuid(of["uid"])
         self.environment = of.get("environment") or {}
+        # As babeltrace2 calls traces that are opened by a path.
+        hostname = self.environment.get("hostname", "")
+        self.name = hostname if of["format"] == "ctf" and isinstance(hostname, str) else of["name"]
         self.user_attributes: dict[str, Any] = {}
         clocks = [_ClockClassConst(clock) for clock in of.get("clocks", ())]
         by_name = {clock.name: clock for clock in clocks}
