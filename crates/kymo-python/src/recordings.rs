@@ -231,6 +231,12 @@ impl Recordings {
             }
         }
         described.set_item("children", children)?;
+        let has = |name: &str| {
+            let mut fields = info.packet_schema.field(root).children.iter();
+            fields.any(|&child| info.packet_schema.field(child).name.as_deref() == Some(name))
+        };
+        described.set_item("has_begin", has("timestamp_begin"))?;
+        described.set_item("has_end", has("timestamp_end"))?;
         Ok(Some(described))
     }
 

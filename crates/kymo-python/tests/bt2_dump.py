@@ -108,7 +108,11 @@ try:
                 assert error.args == ("no such field",)
         elif isinstance(msg, (bt2._PacketBeginningMessageConst, bt2._PacketEndMessageConst)):
             context = msg.packet.context_field
-            print(kind, msg.packet.stream.id, snapshot(lambda: msg.default_clock_snapshot), repr(context))
+            cls = msg.packet.stream.cls
+            is_begin = isinstance(msg, bt2._PacketBeginningMessageConst)
+            has = cls.packets_have_beginning_default_clock_snapshot if is_begin else cls.packets_have_end_default_clock_snapshot
+            time = snapshot(lambda: msg.default_clock_snapshot) if has else "no snapshot"
+            print(kind, msg.packet.stream.id, time, repr(context))
         elif isinstance(msg, (bt2._DiscardedEventsMessageConst, bt2._DiscardedPacketsMessageConst)):
             begin = snapshot(lambda: msg.beginning_default_clock_snapshot)
             print(kind, msg.count, begin, snapshot(lambda: msg.end_default_clock_snapshot))

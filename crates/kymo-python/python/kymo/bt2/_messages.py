@@ -111,6 +111,10 @@ class _StreamConst:
         self._context = None if context is None or not context["children"] else make(context)
         if cls is not None:
             cls.packet_context_field_class = self._context
+            has_clock = cls.default_clock_class is not None
+            facts = context or {}
+            cls.packets_have_beginning_default_clock_snapshot = has_clock and facts.get("has_begin", False)
+            cls.packets_have_end_default_clock_snapshot = has_clock and facts.get("has_end", False)
         #: The packet that was asked for last.
         self._packet: _PacketConst | None = None
 
@@ -296,8 +300,17 @@ class _StreamEndMessageConst(_StreamMessageConst):
     __slots__ = ()
 
 
-class _PacketMessageConst(_SnapshotMixin, _MessageConst):
+class _PacketMessageConst(_MessageConst):
     __slots__ = ()
+
+    @property
+    def default_clock_snapshot(self) -> _ClockSnapshotConst:
+        """What the default clock showed."""
+        of = self._of
+        clock = self._clock()
+        if of.ticks is None:
+            raise ValueError("cannot get default clock snapshot: packets of this stream class have none")
+        return _ClockSnapshotConst(clock, of.ticks, of.timestamp)
 
     @property
     def packet(self) -> _PacketConst:
