@@ -82,6 +82,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       Measures kymo-tracing beside LTTng-UST: an event with three integers, processor time and
       instructions; needs gcc, liblttng-ust-dev and valgrind.
       --events N    events of a run (2000000)
+  bench columns [--tool SCRIPT] [--events N] [--runs N] [--python PYTHON]
+      Measures Parquet, NumPy, iteration in Python and DuckDB beside babeltrace2 on a trace of N events (10000000).
+      --python PYTHON  has a release wheel of crates/kymo-python (target/python/bin/python)
   bench rows [--tool SCRIPT] [--events N] [--runs N]
       Measures rows with columns beside babeltrace2 on a trace of N events (10000000).
   bench view [--events N] [--rrds N] [--keep]

@@ -61,6 +61,9 @@ pub struct Session<'a> {
     /// What commands do about programs that write the same file, unless `--locking` or `--wait` says it:
     /// fail, as rrdtool does.
     pub locking: Locking,
+    /// Whether numbers in the JSON of `xport` have as many digits as distinguish them from their neighbours, where
+    /// rrdtool writes 11.
+    pub exact: bool,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
@@ -82,6 +85,7 @@ impl<'a> Session<'a> {
             durable: false,
             place: None,
             locking: Locking::Try,
+            exact: false,
             daemon: None,
             files: Files::new(1),
             operands: Vec::new(),

@@ -160,6 +160,14 @@ impl Batch {
         }
     }
 
+    /// Rows that are one after the other in a chunk, and what identifies the first of them.
+    pub fn runs(&self) -> impl Iterator<Item = (Range<usize>, RowId)> {
+        let ends = self.ids.iter().skip(1).map(|&(first, _)| first);
+        let ends = ends.chain([self.len()]);
+        let runs = self.ids.iter().zip(ends);
+        runs.map(|(&(first, id), end)| (first..end, id))
+    }
+
     /// The position of each row's event class in its recording.
     pub fn classes(&self) -> &[u32] {
         &self.classes

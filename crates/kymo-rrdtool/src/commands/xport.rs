@@ -99,6 +99,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         times: words.has("showtime"),
         numbered: words.has("enumds"),
         notes: None,
+        exact: session.exact,
     };
     if table.columns.is_empty() {
         return Err(Failure::new("no XPORT found, nothing to do"));

@@ -296,6 +296,7 @@ impl Graph {
             times,
             numbered,
             notes: Some(notes),
+            exact: false,
         }
     }
 

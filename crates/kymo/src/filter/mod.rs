@@ -91,6 +91,12 @@ pub struct Query {
 }
 
 impl Query {
+    /// Whether the name of a class is one of those that are asked for.
+    pub fn names_class(&self, class: &EventClass) -> bool {
+        let name = name_of(class).as_bytes();
+        self.events.is_empty() || self.events.iter().any(|glob| glob.matches(name))
+    }
+
     /// The patterns that match no event class of these recordings, each with the name
     /// that may have been meant.
     pub fn idle_patterns<'a, R: Recording>(
@@ -162,10 +168,7 @@ impl Filter {
         let condition = parser::parse(source)?;
         let mut binder = Binder::new(source);
         let mut plans = Vec::with_capacity(recordings.len());
-        let chosen = |class: &EventClass| {
-            let name = name_of(class).as_bytes();
-            query.events.is_empty() || query.events.iter().any(|glob| glob.matches(name))
-        };
+        let chosen = |class: &EventClass| query.names_class(class);
         for (position, recording) in recordings.iter().enumerate() {
             let (packets, classes) = Packets::of_classes(recording, |_, of, picks| {
                 if !chosen(of.class) {
