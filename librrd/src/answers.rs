@@ -34,7 +34,8 @@ impl RowsTo {
                 self.names.write(strings(fetched.names.iter()));
             }
             if !self.values.is_null() {
-                self.values.write(numbers(&fetched.values));
+                self.values
+                    .write(numbers(&fetched.values, fetched.names.len()));
             }
         }
     }

@@ -130,9 +130,11 @@ pub(crate) fn strings<T: AsRef<[u8]>>(texts: impl ExactSizeIterator<Item = T>) -
     list
 }
 
-/// A copy of numbers in memory of `malloc`.
-pub(crate) fn numbers(numbers: &[f64]) -> *mut f64 {
-    let copy: *mut f64 = allocate(size_of_val(numbers).max(1)).cast();
+/// A copy of numbers in memory of `malloc`, with zeros for a row of so many columns behind: ruby-rrd reads one
+/// row too many.
+pub(crate) fn numbers(numbers: &[f64], columns: usize) -> *mut f64 {
+    let row = columns.saturating_mul(size_of::<f64>());
+    let copy: *mut f64 = allocate(size_of_val(numbers).saturating_add(row)).cast();
     // SAFETY: there is room for them, aligned as all memory of `malloc`.
     unsafe { copy.copy_from_nonoverlapping(numbers.as_ptr(), numbers.len()) };
     copy

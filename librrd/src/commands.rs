@@ -179,7 +179,8 @@ unsafe extern "C" fn rrd_fetch(
 }
 
 /// `int rrd_xport(int argc, char **argv, int *xsize, time_t *start, time_t *end, unsigned long *step,
-/// unsigned long *col_cnt, char ***legend_v, rrd_value_t **data)`. `xsize` is 0.
+/// unsigned long *col_cnt, char ***legend_v, rrd_value_t **data)`. `xsize` is 0; if it is NULL,
+/// the table is printed, too.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_xport(
     argc: c_int,
@@ -203,7 +204,9 @@ unsafe extern "C" fn rrd_xport(
     status(|| {
         // SAFETY: the caller's.
         unsafe {
-            let mut table = answer(argc, argv, answers::xport)?;
+            let mut table = answer(argc, argv, |session, words| {
+                answers::xport(session, words, xsize.is_null())
+            })?;
             name_unknown(&mut table.values);
             to.give(&table);
             give(xsize, 0);

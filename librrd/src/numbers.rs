@@ -269,7 +269,7 @@ unsafe extern "C" fn rrd_reduce_data(
         *step = fetched.step as c_ulong;
         // SAFETY: they are of `malloc`, says the caller.
         unsafe { libc::free((*data).cast()) };
-        *data = copied(&fetched.values);
+        *data = copied(&fetched.values, count);
         Ok(1)
     })
 }

@@ -164,14 +164,17 @@ impl Rows for Collect {
     }
 }
 
-/// The table that `xport` prints.
+/// The table that `xport` prints, and prints it too if asked for.
 ///
 /// # Errors
 ///
 /// Those of the command.
-pub fn xport(session: &mut Session<'_>, words: &[&[u8]]) -> Result<Fetched, Failure> {
+pub fn xport(session: &mut Session<'_>, words: &[&[u8]], print: bool) -> Result<Fetched, Failure> {
     with_words(session, &xport::COMMAND, words, |session, words| {
-        xport::with_table(session, words, |_, table, grid| {
+        xport::with_table(session, words, |session, table, grid| {
+            if print {
+                xport::print(session, words, table, grid)?;
+            }
             let mut values = Vec::new();
             for time in grid.rows() {
                 let row = table.columns.iter();
@@ -261,4 +264,39 @@ pub fn lastupdate(session: &mut Session<'_>, words: &[&[u8]]) -> Result<LastUpda
 /// Those of the command.
 pub fn list(session: &mut Session<'_>, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
     with_words(session, &list::COMMAND, words, list::names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_longer_ones() {
+        let unknown = f64::NAN;
+        let mut fetched = Fetched {
+            start: 999_999_900,
+            end: 1_000_001_400,
+            step: 300,
+            names: vec![b"a".to_vec(), b"b".to_vec()],
+            values: vec![unknown, unknown, 1.0, unknown, 2.0, 1.0, 3.0, 2.0, 9.0, 4.0],
+        };
+        let all = fetched.clone();
+        fetched.reduce("AVERAGE", 100).unwrap();
+        assert_eq!(fetched.start, all.start);
+        fetched.reduce("AVERAGE", 800).unwrap();
+        assert_eq!(
+            (fetched.start, fetched.end, fetched.step),
+            (999_999_900, 1_000_001_700, 900)
+        );
+        let rows: Vec<_> = fetched.rows().collect();
+        assert_eq!(rows[0], (1_000_000_800, [1.5, 1.0].as_slice()));
+        // A part of it is not there.
+        assert!(rows[1].1.iter().all(|value| value.is_nan()));
+        let mut greatest = all.clone();
+        greatest.reduce("MAX", 600).unwrap();
+        assert_eq!(greatest.start, 999_999_600);
+        assert_eq!(greatest.values[2..4], [2.0, 1.0]);
+        assert!(all.clone().reduce("LAST", u64::MAX).is_err());
+        assert!(Fetched::default().reduce("LAST", 1).is_err());
+    }
 }

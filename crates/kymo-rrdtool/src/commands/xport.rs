@@ -50,12 +50,22 @@ const ROWS: i64 = 400;
 
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     with_table(session, words, |session, table, grid| {
-        let mut write = |text: &[u8]| session.write(text);
-        match words.has("json") {
-            true => table.json(grid, &mut write),
-            false => table.xml(grid, &mut write),
-        }
+        print(session, words, table, grid)
     })
+}
+
+/// Prints the table.
+pub(crate) fn print(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    table: &Table<'_>,
+    grid: Grid,
+) -> Result<(), Failure> {
+    let mut write = |text: &[u8]| session.write(text);
+    match words.has("json") {
+        true => table.json(grid, &mut write),
+        false => table.xml(grid, &mut write),
+    }
 }
 
 /// Makes the table.
