@@ -77,7 +77,9 @@ impl Creation<'_> {
         let mut line = vec![b"create".as_slice()];
         line.extend(words.iter().map(Vec::as_slice));
         let _turn = turn(self.file);
-        with_session(Use::Files, |session| run(session, &line).unwrap_or(Ok(())))
+        with_session(Use::NewFiles, |session| {
+            run(session, &line).unwrap_or(Ok(()))
+        })
     }
 }
 

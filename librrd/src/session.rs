@@ -25,8 +25,10 @@ thread_local! {
 pub(crate) enum Use {
     /// The daemon that the environment names.
     Daemon,
-    /// Files alone.
+    /// Files that are there alone.
     Files,
+    /// Files alone, and new ones of the form that the environment names.
+    NewFiles,
 }
 
 /// Works in a session that writes to standard output.
@@ -79,6 +81,9 @@ pub(crate) fn daemon() -> std::sync::MutexGuard<'static, Option<DaemonClient>> {
 
 fn defaults(what: Use) -> Result<Defaults, Failure> {
     let mut defaults = Defaults::default();
+    if what == Use::Files {
+        return Ok(defaults);
+    }
     if let Some(format) = variable("KYMO_RRD_FORMAT") {
         defaults.format = target(format.as_bytes())?;
     }

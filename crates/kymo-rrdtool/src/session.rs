@@ -48,7 +48,7 @@ pub(crate) fn is_of_program(name: &[u8]) -> bool {
 }
 
 /// What a session keeps for the next: a connection to a daemon, and what files have in common that
-/// were open.
+/// were open. No file stays open.
 #[derive(Debug)]
 pub struct Kept {
     /// The connection.
@@ -60,7 +60,7 @@ impl Default for Kept {
     fn default() -> Self {
         Self {
             daemon: None,
-            files: Files::new(1),
+            files: Files::closed(),
         }
     }
 }
@@ -124,13 +124,11 @@ impl<'a> Session<'a> {
         self.files = kept.files;
     }
 
-    /// Gives what the next session goes on with. All files are closed.
+    /// Gives what the next session goes on with.
     pub fn keep(&mut self) -> Kept {
-        let mut files = std::mem::replace(&mut self.files, Files::new(1));
-        files.clear();
         Kept {
             daemon: self.daemon.take(),
-            files,
+            files: std::mem::replace(&mut self.files, Files::closed()),
         }
     }
 
