@@ -2,6 +2,7 @@
 
 mod create;
 mod dump;
+mod export;
 pub(crate) mod fetch;
 mod flushcached;
 pub(crate) mod graph;
@@ -34,6 +35,7 @@ use crate::{Failure, Session};
 pub const COMMANDS: &[Command] = &[
     create::COMMAND,
     dump::COMMAND,
+    export::COMMAND,
     fetch::COMMAND,
     last::FIRST,
     flushcached::COMMAND,
