@@ -38,7 +38,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// The beginnings of the rows.
-    fn rows(self) -> impl Iterator<Item = i64> {
+    pub(crate) fn rows(self) -> impl Iterator<Item = i64> {
         let starts =
             std::iter::successors(Some(self.start), move |time| time.checked_add(self.step));
         starts.take_while(move |time| *time < self.end)
