@@ -7,6 +7,7 @@
 //! order, and writes.
 
 pub(crate) mod color;
+pub mod context;
 pub mod cpeldump;
 pub mod csv;
 pub mod details;
@@ -17,6 +18,7 @@ pub(crate) mod labels;
 mod lost;
 pub(crate) mod packet;
 pub mod pretty;
+pub mod grid;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod testing;
