@@ -41,14 +41,17 @@ pub(crate) fn states(
         true => states.to_json(),
         false => states.to_text(&style(&inputs)),
     });
-    finish_analysis(terminal, &inputs, report, &states.coverage, args.common.work.strict)
+    finish_analysis(
+        terminal,
+        &inputs,
+        report,
+        &states.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// Time in states that events bring things to, or the critical path of one of them.
-fn transitions(
-    args: &args::analysis::States,
-    terminal: &Terminal,
-) -> Result<Outcome, Failure> {
+fn transitions(args: &args::analysis::States, terminal: &Terminal) -> Result<Outcome, Failure> {
     let query = TransitionsQuery {
         transitions: args.transition.clone(),
         tracks: args.common.tracks.by(),
@@ -65,7 +68,13 @@ fn transitions(
         true => states.to_json(),
         false => states.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, Some(report), &states.coverage, args.common.work.strict)
+    finish_analysis(
+        terminal,
+        &inputs,
+        Some(report),
+        &states.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// Latencies.
@@ -90,7 +99,13 @@ pub(crate) fn latency(
         true => latency.to_json(),
         false => latency.to_text(&style(&inputs)),
     });
-    finish_analysis(terminal, &inputs, report, &latency.coverage, args.common.work.strict)
+    finish_analysis(
+        terminal,
+        &inputs,
+        report,
+        &latency.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// A profile.
@@ -115,7 +130,13 @@ pub(crate) fn profile(
         true => profile.to_json(),
         false => profile.to_text(&style(&inputs)),
     });
-    finish_analysis(terminal, &inputs, report, &profile.coverage, args.common.work.strict)
+    finish_analysis(
+        terminal,
+        &inputs,
+        report,
+        &profile.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// Values of a field.
@@ -136,7 +157,13 @@ pub(crate) fn values(args: &args::values::Values, terminal: &Terminal) -> Result
         true => values.to_json(),
         false => values.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, Some(report), &values.coverage, args.common.work.strict)
+    finish_analysis(
+        terminal,
+        &inputs,
+        Some(report),
+        &values.coverage,
+        args.common.work.strict,
+    )
 }
 
 /// Leaves only the groups with the longest time.
@@ -197,7 +224,13 @@ pub(crate) fn by_track(args: &args::Stats, terminal: &Terminal) -> Result<Outcom
         true => stats.to_json(),
         false => stats.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, Some(text), &stats.coverage, args.work.strict)
+    finish_analysis(
+        terminal,
+        &inputs,
+        Some(text),
+        &stats.coverage,
+        args.work.strict,
+    )
 }
 
 /// Opens recordings and makes an analysis of the events that are wanted.
@@ -263,7 +296,10 @@ fn finish_analysis(
     strict: bool,
 ) -> Result<Outcome, Failure> {
     if report.is_none() {
-        coverage.faults.iter().for_each(|fault| terminal.fault(fault));
+        coverage
+            .faults
+            .iter()
+            .for_each(|fault| terminal.fault(fault));
     }
     let is_lost = strict && !coverage.discarded.is_empty();
     let is_good = coverage.is_good() && !is_lost;

@@ -433,7 +433,12 @@ pub(crate) struct Print {
     pub(crate) limit: Option<u64>,
 
     /// Print only the last N events, without reading all of those before them.
-    #[arg(long, visible_alias = "tail", value_name = "N", help_heading = "Filters")]
+    #[arg(
+        long,
+        visible_alias = "tail",
+        value_name = "N",
+        help_heading = "Filters"
+    )]
     pub(crate) last: Option<u64>,
 
     /// Print N more events before each that the filters select. (pretty, json, csv)

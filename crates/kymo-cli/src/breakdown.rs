@@ -85,7 +85,9 @@ impl<'a> BreakdownArgs<'a> {
         path: Option<&Path>,
         mut write: Write<'w>,
     ) -> Result<Breakdown<'w>, Failure> {
-        let ending = path.and_then(|path| path.extension()?.to_str()).unwrap_or_default();
+        let ending = path
+            .and_then(|path| path.extension()?.to_str())
+            .unwrap_or_default();
         let lines = match (ending, self.json) {
             ("json" | "jsonl", _) | (_, true) => LineFormat::Json,
             _ => LineFormat::Csv,
@@ -97,7 +99,9 @@ impl<'a> BreakdownArgs<'a> {
             "pftrace" | "perfetto-trace" => Box::new(PerfettoSeries::new(self.counts, write)),
             "rrd" => {
                 const SECOND: u64 = 1_000_000_000;
-                let seconds = u32::try_from(step / SECOND).ok().filter(|_| step.is_multiple_of(SECOND));
+                let seconds = u32::try_from(step / SECOND)
+                    .ok()
+                    .filter(|_| step.is_multiple_of(SECOND));
                 let Some(seconds) = seconds else {
                     let problem = "error: a round-robin database has steps of whole seconds: \
                                    --every is not a multiple of 1s";
@@ -109,10 +113,14 @@ impl<'a> BreakdownArgs<'a> {
                         .map_err(|error| Failure::Usage(format!("error: {error}")))?,
                 };
                 let database = SeriesDatabase::new(seconds, None, target);
-                Box::new(RrdSeries::new(self.counts, database, move |made| match made {
-                    Ok(made) => write(&made.bytes),
-                    Err(error) => Err(io::Error::other(error.to_string())),
-                }))
+                Box::new(RrdSeries::new(
+                    self.counts,
+                    database,
+                    move |made| match made {
+                        Ok(made) => write(&made.bytes),
+                        Err(error) => Err(io::Error::other(error.to_string())),
+                    },
+                ))
             }
             _ => Box::new(LineSeries::new(lines, self.counts, write)),
         };

@@ -33,7 +33,10 @@ fn expand_to(words: Vec<OsString>, deepest: u32) -> Result<Vec<OsString>, String
                 let path = words.next();
                 path.ok_or_else(|| format!("{OPTION} needs the path of a file"))?
             }
-            Some(text) => match text.strip_prefix(OPTION).and_then(|rest| rest.strip_prefix('=')) {
+            Some(text) => match text
+                .strip_prefix(OPTION)
+                .and_then(|rest| rest.strip_prefix('='))
+            {
                 Some(path) => OsString::from(path),
                 None => {
                     all.push(word);
@@ -47,7 +50,8 @@ fn expand_to(words: Vec<OsString>, deepest: u32) -> Result<Vec<OsString>, String
         };
         let shown = Path::new(&path).display();
         let deeper = deepest.checked_sub(1);
-        let deeper = deeper.ok_or_else(|| format!("'{shown}': more than {DEEPEST} files in files"))?;
+        let deeper =
+            deeper.ok_or_else(|| format!("'{shown}': more than {DEEPEST} files in files"))?;
         let text = std::fs::read_to_string(&path).map_err(|error| format!("'{shown}': {error}"))?;
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -63,20 +67,46 @@ mod tests {
     #[test]
     fn lines_are_words() {
         let directory = tempfile::tempdir().unwrap();
-        let (outer, inner) = (directory.path().join("outer"), directory.path().join("inner"));
+        let (outer, inner) = (
+            directory.path().join("outer"),
+            directory.path().join("inner"),
+        );
         std::fs::write(&inner, "--event=b c\n").unwrap();
-        let text = format!("# comment\n\n  --event=a  \n--from-file={}\n", inner.display());
+        let text = format!(
+            "# comment\n\n  --event=a  \n--from-file={}\n",
+            inner.display()
+        );
         std::fs::write(&outer, text).unwrap();
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let outer = outer.to_str().unwrap();
-        let found = expand(words(&["kymo", "print", "--from-file", outer, "x", "--", "--from-file"]));
-        let all = ["kymo", "print", "--event=a", "--event=b c", "x", "--", "--from-file"];
+        let found = expand(words(&[
+            "kymo",
+            "print",
+            "--from-file",
+            outer,
+            "x",
+            "--",
+            "--from-file",
+        ]));
+        let all = [
+            "kymo",
+            "print",
+            "--event=a",
+            "--event=b c",
+            "x",
+            "--",
+            "--from-file",
+        ];
         assert_eq!(found.unwrap(), words(&all));
         let rrd = words(&["kymo", "rrd", "--from-file"]);
         assert_eq!(expand(rrd.clone()).unwrap(), rrd);
         assert!(expand(words(&["kymo", "print", "--from-file"])).is_err());
         assert!(expand(words(&["kymo", "print", "--from-file", "/nowhere/x"])).is_err());
         std::fs::write(&inner, format!("--from-file={}", inner.display())).unwrap();
-        assert!(expand(words(&["kymo", "--from-file", outer])).unwrap_err().contains("more than"));
+        assert!(
+            expand(words(&["kymo", "--from-file", outer]))
+                .unwrap_err()
+                .contains("more than")
+        );
     }
 }

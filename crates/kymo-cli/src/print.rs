@@ -137,7 +137,11 @@ fn show_in<A: Sink>(
     let options = options(args, args.limit);
     let mut output = Console::new(args, terminal);
     if args.before > 0 || args.after > 0 {
-        let separator = if args.format == Format::Pretty { "--\n" } else { "" };
+        let separator = if args.format == Format::Pretty {
+            "--\n"
+        } else {
+            ""
+        };
         let (before, after) = (args.before as usize, args.after as usize);
         let around = Filter::new(&Query::default(), &wanted.windows(recordings)?, recordings)
             .map_err(|error| Failure::Usage(error.render("--where", terminal.color())))?;

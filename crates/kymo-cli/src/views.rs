@@ -35,7 +35,9 @@ pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     read(OWN, &mut views)?;
     let given = file(&words);
     // The user's own file counts more than that for everybody, and one that is given more than both.
-    let mut files: Vec<(PathBuf, bool)> = config::paths("views.toml").map(|path| (path, false)).collect();
+    let mut files: Vec<(PathBuf, bool)> = config::paths("views.toml")
+        .map(|path| (path, false))
+        .collect();
     files.reverse();
     files.extend(given.map(|path| (path, true)));
     for (path, is_given) in files {
@@ -70,10 +72,14 @@ fn file(words: &[OsString]) -> Option<PathBuf> {
 
 /// Reads views: tables `[COMMAND.NAME]` of options by their long names.
 fn read(text: &str, views: &mut Views) -> Result<(), String> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| error.to_string())?;
     for (command, names) in table {
         let toml::Value::Table(names) = names else {
-            return Err(format!("found `{command}`, expected a table `[COMMAND.NAME]`"));
+            return Err(format!(
+                "found `{command}`, expected a table `[COMMAND.NAME]`"
+            ));
         };
         if !COMMANDS.contains(&command.as_str()) {
             let known = COMMANDS.join(", ");
@@ -142,10 +148,22 @@ mod tests {
         options.sort_unstable();
         assert_eq!(
             options,
-            ["--end=b", "--event=c", "--event=d", "--json", "--start=a", "--worst=3"]
+            [
+                "--end=b",
+                "--event=c",
+                "--event=d",
+                "--json",
+                "--start=a",
+                "--worst=3"
+            ]
         );
         assert_eq!(found.last(), Some(&"trace"));
-        for other in ["kymo latency ./mine", "kymo print mine", "kymo latency --json mine", "kymo"] {
+        for other in [
+            "kymo latency ./mine",
+            "kymo print mine",
+            "kymo latency --json mine",
+            "kymo",
+        ] {
             assert_eq!(expand(words(other)).unwrap(), words(other));
         }
     }

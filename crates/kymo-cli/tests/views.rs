@@ -33,7 +33,9 @@ fn json(args: &[&str], trace: &Path) -> Value {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_string)
 }
 
 /// The groups of a report by some of the values they have in common.
@@ -50,14 +52,17 @@ fn groups(report: &Value, by: &[&str]) -> BTreeMap<Vec<String>, Sum> {
     sums
 }
 
-fn expected<'k>(truth: impl IntoIterator<Item = (&'k String, &'k Sum)>) -> BTreeMap<Vec<String>, Sum> {
+fn expected<'k>(
+    truth: impl IntoIterator<Item = (&'k String, &'k Sum)>,
+) -> BTreeMap<Vec<String>, Sum> {
     let one = |(key, sum): (&String, &Sum)| (vec![key.clone()], *sum);
     truth.into_iter().map(one).collect()
 }
 
 fn pairs(truth: &BTreeMap<(String, String), Sum>) -> BTreeMap<Vec<String>, Sum> {
     let all = truth.iter();
-    all.map(|((a, b), sum)| (vec![a.clone(), b.clone()], *sum)).collect()
+    all.map(|((a, b), sum)| (vec![a.clone(), b.clone()], *sum))
+        .collect()
 }
 
 fn check(seed: u64) {
@@ -68,12 +73,35 @@ fn check(seed: u64) {
         let args = [args, &["--json"]].concat();
         groups(&json(&args, &trace), by)
     };
-    assert_eq!(of(&["latency", "syscalls"], &["name"]), expected(&truth.calls), "seed {seed}");
-    assert_eq!(of(&["latency", "sched"], &["tid"]), expected(&truth.wakeups), "seed {seed}");
-    assert_eq!(of(&["latency", "irqs"], &["irq"]), expected(&truth.irqs), "seed {seed}");
-    assert_eq!(of(&["latency", "disk"], &["dev"]), expected(&truth.disk), "seed {seed}");
-    let io = truth.calls.iter().filter(|(name, _)| ["read", "write", "openat"].contains(&name.as_str()));
-    assert_eq!(of(&["latency", "io"], &["name"]), expected(io), "seed {seed}");
+    assert_eq!(
+        of(&["latency", "syscalls"], &["name"]),
+        expected(&truth.calls),
+        "seed {seed}"
+    );
+    assert_eq!(
+        of(&["latency", "sched"], &["tid"]),
+        expected(&truth.wakeups),
+        "seed {seed}"
+    );
+    assert_eq!(
+        of(&["latency", "irqs"], &["irq"]),
+        expected(&truth.irqs),
+        "seed {seed}"
+    );
+    assert_eq!(
+        of(&["latency", "disk"], &["dev"]),
+        expected(&truth.disk),
+        "seed {seed}"
+    );
+    let io = truth
+        .calls
+        .iter()
+        .filter(|(name, _)| ["read", "write", "openat"].contains(&name.as_str()));
+    assert_eq!(
+        of(&["latency", "io"], &["name"]),
+        expected(io),
+        "seed {seed}"
+    );
     let states = of(&["states", "threads"], &["prev_tid", "state"]);
     assert_eq!(states, pairs(&truth.states), "seed {seed}");
     let cpus = of(&["states", "cpus"], &["cpu_id", "next_tid"]);
@@ -94,7 +122,9 @@ fn check(seed: u64) {
         let thread = piece["by"]["prev_tid"].as_u64().expect("a thread");
         let state = text(&piece["by"]["state"]);
         let did = truth.timeline[&thread].iter();
-        let is_so = did.clone().any(|of| of.0 <= begin && end <= of.1 && of.2 == state);
+        let is_so = did
+            .clone()
+            .any(|of| of.0 <= begin && end <= of.1 && of.2 == state);
         assert!(is_so, "seed {seed}: {piece}");
         others += u32::from(thread != FIRST_TID);
         at = end;
@@ -123,8 +153,14 @@ fn a_file_adds_views_and_options_replace_those_of_a_view() {
     let views = file.to_str().expect("UTF-8");
     let mine = json(&["latency", "reads", "--views", views, "--json"], &trace);
     let reads = truth.calls["read"];
-    assert_eq!(groups(&mine, &["fd"]), BTreeMap::from([(vec!["3".to_string()], reads)]));
-    let by_track = json(&["latency", "syscalls", "--by", "track,name", "--json"], &trace);
+    assert_eq!(
+        groups(&mine, &["fd"]),
+        BTreeMap::from([(vec!["3".to_string()], reads)])
+    );
+    let by_track = json(
+        &["latency", "syscalls", "--by", "track,name", "--json"],
+        &trace,
+    );
     let sums = groups(&by_track, &["name"]);
     assert_eq!(sums[&vec!["read".to_string()]], reads);
     assert!(by_track["groups"].as_array().expect("groups").len() > sums.len());
@@ -153,43 +189,72 @@ fn single_durations_and_series_add_up() {
     let column = |text: &str, name: &str| -> Vec<u64> {
         let mut lines = text.lines();
         let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
-        let at = header.iter().position(|title| *title == name).expect("a column");
-        let cell = |line: &str| line.split(',').nth(at).expect("a cell").parse().expect("a number");
+        let at = header
+            .iter()
+            .position(|title| *title == name)
+            .expect("a column");
+        let cell = |line: &str| {
+            line.split(',')
+                .nth(at)
+                .expect("a cell")
+                .parse()
+                .expect("a number")
+        };
         lines.map(cell).collect()
     };
     let all = good(&["latency", "syscalls", "--all"]);
     let durations = column(&all, "duration");
-    assert_eq!((durations.len() as u64, durations.iter().sum::<u64>()), (count, total));
+    assert_eq!(
+        (durations.len() as u64, durations.iter().sum::<u64>()),
+        (count, total)
+    );
     let lines = good(&["latency", "syscalls", "--all", "--json"]);
     assert_eq!(lines.lines().count() as u64, count);
     let first: Value = serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
-    assert_eq!(first["end"].as_u64().unwrap() - first["begin"].as_u64().unwrap(), first["duration"].as_u64().unwrap());
+    assert_eq!(
+        first["end"].as_u64().unwrap() - first["begin"].as_u64().unwrap(),
+        first["duration"].as_u64().unwrap()
+    );
 
     let series = good(&["latency", "syscalls", "--every", "1ms"]);
     assert_eq!(column(&series, "total").iter().sum::<u64>(), total);
     assert!(column(&series, "begin").is_sorted());
-    assert!(column(&series, "begin").iter().all(|begin| begin % 1_000_000 == 0));
+    assert!(
+        column(&series, "begin")
+            .iter()
+            .all(|begin| begin % 1_000_000 == 0)
+    );
     let counts = good(&["stats", "--by", "name", "--every", "1ms"]);
-    let events: Value = serde_json::from_str(&good(&["stats", "--by", "cpu_id", "--json"])).expect("JSON");
-    assert_eq!(column(&counts, "count").iter().sum::<u64>(), events["events"].as_u64().unwrap());
+    let events: Value =
+        serde_json::from_str(&good(&["stats", "--by", "cpu_id", "--json"])).expect("JSON");
+    assert_eq!(
+        column(&counts, "count").iter().sum::<u64>(),
+        events["events"].as_u64().unwrap()
+    );
 
     let at = |name: &str| directory.path().join(name);
     for name in ["s.rrd", "s.pftrace", "s.jsonl", "s.csv"] {
         let path = at(name);
         let path = path.to_str().expect("UTF-8");
         let step = if name == "s.rrd" { "1s" } else { "1ms" };
-        assert_eq!(good(&["latency", "syscalls", "--every", step, "-o", path]), "");
+        assert_eq!(
+            good(&["latency", "syscalls", "--every", step, "-o", path]),
+            ""
+        );
     }
     assert_eq!(std::fs::read_to_string(at("s.csv")).expect("there"), series);
     let (code, info, err) = run(&["info"], &at("s.rrd"));
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(info.contains("read.p99"), "{info}");
+    assert!(info.contains("read_p99"), "{info}");
     // A counter event for each of six figures of each row.
     let (code, stats, err) = run(&["stats", "--json"], &at("s.pftrace"));
     assert_eq!((code, err.as_str()), (0, ""));
     let stats: Value = serde_json::from_str(&stats).expect("JSON");
     let rows = series.lines().count() as u64 - 1;
     assert_eq!(stats["events"].as_u64(), Some(6 * rows));
-    let (code, _, err) = run(&["latency", "syscalls", "--every", "1ms", "-o", "x.rrd"], &trace);
+    let (code, _, err) = run(
+        &["latency", "syscalls", "--every", "1ms", "-o", "x.rrd"],
+        &trace,
+    );
     assert_eq!(code, 2, "{err}");
 }

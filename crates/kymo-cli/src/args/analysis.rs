@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use kymo::analysis::{
-    EventPattern, PairBy, Sort, Switch, SwitchError, TrackBy, Transition, 
-};
+use kymo::analysis::{EventPattern, PairBy, Sort, Switch, SwitchError, TrackBy, Transition};
 use kymo::filter::{FieldNames, FilterError, Glob};
 
 use super::group::Grouping;

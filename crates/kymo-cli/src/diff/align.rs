@@ -1,8 +1,8 @@
 //! Aligns two sequences in bounded memory.
 //!
 //! As long as both are alike, nothing is kept. Where they differ, up to [`WINDOW`] elements of each are looked at for
-//! the nearest places from which on both are alike again for a few elements; what is before these is different. If
-//! there are no such places, all of the windows is different.
+//! the nearest places from which on both are alike again: for a few elements, or for one that is there only once in
+//! each. What is before these is different. If there are no such places, all of the windows is different.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -46,7 +46,10 @@ impl<T, I: Iterator<Item = (u64, T)>> Ahead<T, I> {
 
     fn take(&mut self, count: usize) -> Vec<T> {
         self.taken += count as u64;
-        self.buffer.drain(..count).map(|(_, element)| element).collect()
+        self.buffer
+            .drain(..count)
+            .map(|(_, element)| element)
+            .collect()
     }
 }
 
@@ -81,7 +84,8 @@ pub(super) fn align<T>(
     }
 }
 
-/// The places nearest to the beginnings from which on both are alike: for [`ALIKE`] elements, or until both end.
+/// The places nearest to the beginnings from which on both are alike: for [`ALIKE`] elements, until one ends, or for an
+/// element that is there once in each.
 fn nearest(a: &[u64], b: &[u64]) -> Option<(usize, usize)> {
     /// Places of an element that are looked at.
     const MOST_PLACES: usize = 64;
@@ -92,18 +96,27 @@ fn nearest(a: &[u64], b: &[u64]) -> Option<(usize, usize)> {
             known.push(at);
         }
     }
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    a.iter()
+        .for_each(|hash| *counts.entry(*hash).or_default() += 1);
     let mut best: Option<(usize, usize)> = None;
     for (left, hash) in a.iter().enumerate() {
         if best.is_some_and(|(x, y)| left >= x + y) {
             break;
         }
-        for &right in places.get(hash).into_iter().flatten() {
+        let here = places.get(hash).map_or(&[][..], |here| here);
+        let is_unique = here.len() == 1 && counts[hash] == 1;
+        for &right in here {
             if best.is_some_and(|(x, y)| left + right >= x + y) {
                 break;
             }
-            let same = a[left..].iter().zip(&b[right..]).take(ALIKE).take_while(|(a, b)| a == b);
+            let same = a[left..]
+                .iter()
+                .zip(&b[right..])
+                .take(ALIKE)
+                .take_while(|(a, b)| a == b);
             let rest = (a.len() - left).min(b.len() - right).min(ALIKE);
-            if same.count() == rest {
+            if is_unique || same.count() == rest {
                 best = Some((left, right));
                 break;
             }
@@ -119,11 +132,15 @@ mod tests {
     fn differences(a: &str, b: &str) -> (Vec<(u64, u64, String, String)>, u64) {
         let elements = |text: &str| text.chars().map(|c| (u64::from(c), c)).collect::<Vec<_>>();
         let mut all = Vec::new();
-        let alike = align(elements(a).into_iter(), elements(b).into_iter(), |difference| {
-            let [left, right] = difference.only.map(|only| only.into_iter().collect());
-            all.push((difference.at[0], difference.at[1], left, right));
-            true
-        });
+        let alike = align(
+            elements(a).into_iter(),
+            elements(b).into_iter(),
+            |difference| {
+                let [left, right] = difference.only.map(|only| only.into_iter().collect());
+                all.push((difference.at[0], difference.at[1], left, right));
+                true
+            },
+        );
         (all, alike)
     }
 
@@ -135,11 +152,25 @@ mod tests {
     fn both_go_on_where_they_are_alike() {
         assert_eq!(differences("", ""), (vec![], 0));
         assert_eq!(differences("abcdef", "abcdef"), (vec![], 6));
-        assert_eq!(differences("abcdef", "abXcdef"), (vec![one(2, 2, "", "X")], 6));
-        assert_eq!(differences("abcdef", "adef"), (vec![one(1, 1, "bc", "")], 4));
-        assert_eq!(differences("abcdef", "abXYdef"), (vec![one(2, 2, "c", "XY")], 5));
+        assert_eq!(
+            differences("abcdef", "abXcdef"),
+            (vec![one(2, 2, "", "X")], 6)
+        );
+        assert_eq!(
+            differences("abcdef", "adef"),
+            (vec![one(1, 1, "bc", "")], 4)
+        );
+        assert_eq!(
+            differences("abcdef", "abXYdef"),
+            (vec![one(2, 2, "c", "XY")], 5)
+        );
         assert_eq!(differences("abc", ""), (vec![one(0, 0, "abc", "")], 0));
         assert_eq!(differences("abcdefghi", "abXdefgYhi").0.len(), 2);
+        assert_eq!(
+            differences("abcdefg", "abcXdeg"),
+            (vec![one(3, 3, "", "X"), one(5, 6, "f", "")], 6)
+        );
+        assert_eq!(differences("xxxxa", "xxxa").1, 4);
         assert_eq!(differences("abc", "abcd"), (vec![one(3, 3, "", "d")], 3));
     }
 
@@ -147,7 +178,9 @@ mod tests {
     fn long_differences_need_no_more_than_the_windows() {
         let number = |from: u64, count: u64| (from..from + count).map(|n| (n, n));
         let many = WINDOW as u64 * 3;
-        let a = number(0, 10).chain(number(1_000_000, many)).chain(number(10, 10));
+        let a = number(0, 10)
+            .chain(number(1_000_000, many))
+            .chain(number(10, 10));
         let b = number(0, 20);
         let mut only = [0, 0];
         align(a, b, |difference| {

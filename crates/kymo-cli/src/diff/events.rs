@@ -60,7 +60,9 @@ fn without(value: &mut Value, ignored: &[String]) {
     match value {
         Value::Object(members) => {
             members.retain(|name, _| !ignored.contains(name));
-            members.values_mut().for_each(|member| without(member, ignored));
+            members
+                .values_mut()
+                .for_each(|member| without(member, ignored));
         }
         Value::Array(elements) => elements.iter_mut().for_each(|it| without(it, ignored)),
         _ => {}
@@ -230,7 +232,13 @@ fn sequence(
         ..pipeline::Options::default()
     };
     // It fails only if nobody takes the events any more.
-    let _ = pipeline::run(&source.inputs.recordings, &filter, &options, &mut sink, &mut output);
+    let _ = pipeline::run(
+        &source.inputs.recordings,
+        &filter,
+        &options,
+        &mut sink,
+        &mut output,
+    );
     sink.send();
     output.all
 }
@@ -244,9 +252,9 @@ fn shown(args: &Diff, difference: &Difference<Event>, styles: &[Style; 2]) -> St
     let [left, right] = &difference.only;
     if args.json {
         let list = |events: &[Event]| {
-            let all = events.iter().map(|event| {
-                json!({"time": event.time.map(Timestamp::as_nanos), "event": event.value})
-            });
+            let all = events.iter().map(
+                |event| json!({"time": event.time.map(Timestamp::as_nanos), "event": event.value}),
+            );
             all.collect::<Vec<Value>>()
         };
         let line = json!({"at": {"a": a, "b": b}, "a": list(left), "b": list(right)});
@@ -255,7 +263,9 @@ fn shown(args: &Diff, difference: &Difference<Event>, styles: &[Style; 2]) -> St
     let mut text = format!("@@ -{a},{} +{b},{} @@\n", left.len(), right.len());
     for (sign, events, style) in [('-', left, &styles[0]), ('+', right, &styles[1])] {
         for event in events {
-            let time = event.time.map_or_else(|| "-".to_string(), |time| style.time(time));
+            let time = event
+                .time
+                .map_or_else(|| "-".to_string(), |time| style.time(time));
             text += &format!("{sign} [{time}] {}\n", event.value);
         }
     }

@@ -45,7 +45,9 @@ impl Limit {
     /// Something else stands there.
     pub(crate) fn parse(source: &str) -> Result<Self, String> {
         let form = || {
-            format!("`{source}` is not FIGURE(KIND.GROUP) > LIMIT, such as `p99(latency.read) > +10 %`")
+            format!(
+                "`{source}` is not FIGURE(KIND.GROUP) > LIMIT, such as `p99(latency.read) > +10 %`"
+            )
         };
         let (figure, rest) = source.split_once('(').ok_or_else(form)?;
         let (of, rest) = rest.rsplit_once(')').ok_or_else(form)?;
@@ -72,7 +74,8 @@ impl Limit {
                 (kind.to_string(), group)
             }
         };
-        let is_known = matches!(kind.as_str(), "events" | "latency" | "self") || kind.starts_with("values.");
+        let is_known =
+            matches!(kind.as_str(), "events" | "latency" | "self") || kind.starts_with("values.");
         let is_of_events = matches!(figure, Figure::Count | Figure::Rate);
         if !is_known || (kind == "events" && !is_of_events) {
             return Err(form());
@@ -115,9 +118,9 @@ impl Limit {
 
     /// The figures that cross it, as messages; `None` if there is no such group.
     pub(crate) fn crossed(&self, changes: &[Change], a: &Side, b: &Side) -> Option<Vec<String>> {
-        let meant = changes
-            .iter()
-            .filter(|change| change.kind == self.kind && self.group.matches(change.group.as_bytes()));
+        let meant = changes.iter().filter(|change| {
+            change.kind == self.kind && self.group.matches(change.group.as_bytes())
+        });
         let mut is_any = false;
         let mut crossed = Vec::new();
         for change in meant {
@@ -169,18 +172,32 @@ mod tests {
     #[test]
     fn limits_have_a_figure_a_group_and_a_bound() {
         let limit = Limit::parse("p99(latency.read) > +10 %").unwrap();
-        assert_eq!((limit.figure, limit.kind.as_str()), (Figure::Percentile(990), "latency"));
+        assert_eq!(
+            (limit.figure, limit.kind.as_str()),
+            (Figure::Percentile(990), "latency")
+        );
         assert_eq!((limit.above, limit.bound), (true, Bound::Share(0.1)));
         assert!(limit.group.matches(b"read"));
         let limit = Limit::parse("rate(events.a.b*)<5").unwrap();
         assert_eq!((limit.above, limit.bound), (false, Bound::Value(5.0)));
         assert!(limit.group.matches(b"a.bc"));
         let limit = Limit::parse("mean(values.size) > -2.5").unwrap();
-        assert_eq!((limit.kind.as_str(), limit.bound), ("values.size", Bound::Change(-2.5)));
+        assert_eq!(
+            (limit.kind.as_str(), limit.bound),
+            ("values.size", Bound::Change(-2.5))
+        );
         let limit = Limit::parse("max(self.f(x)) > 2ms").unwrap();
         assert_eq!(limit.bound, Bound::Value(2e6));
         assert!(limit.group.matches(b"f(x)"));
-        for wrong in ["", "p99", "p98(latency.x) > 1", "p99(events.x) > 1", "p99(x.y) > 1", "count(events.x) = 1", "count(events.x) > x"] {
+        for wrong in [
+            "",
+            "p99",
+            "p98(latency.x) > 1",
+            "p99(events.x) > 1",
+            "p99(x.y) > 1",
+            "count(events.x) = 1",
+            "count(events.x) > x",
+        ] {
             assert!(Limit::parse(wrong).is_err(), "{wrong}");
         }
     }

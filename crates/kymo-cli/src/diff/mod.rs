@@ -63,7 +63,10 @@ pub(crate) fn run(args: &Diff, terminal: &Terminal) -> Result<Outcome, Failure> 
         false => Outcome::Damage,
     };
     for (source, coverage) in [(&a, of_first), (&b, of_second)] {
-        coverage.faults.iter().for_each(|fault| terminal.fault(fault));
+        coverage
+            .faults
+            .iter()
+            .for_each(|fault| terminal.fault(fault));
         let is_lost = args.work.strict && !coverage.discarded.is_empty();
         if source.inputs.outcome != Outcome::Good || !coverage.is_good() || is_lost {
             outcome = Outcome::Damage;
@@ -106,13 +109,10 @@ fn split_range(path: &Path) -> Option<(PathBuf, Range)> {
     Some((PathBuf::from(of), range))
 }
 
-fn measure(
-    args: &Diff,
-    source: &Source,
-    terminal: &Terminal,
-) -> Result<(Side, Coverage), Failure> {
+fn measure(args: &Diff, source: &Source, terminal: &Terminal) -> Result<(Side, Coverage), Failure> {
     let recordings = &source.inputs.recordings;
-    let both = |begin: &Option<EventPattern>, end: &Option<EventPattern>| begin.clone().zip(end.clone());
+    let both =
+        |begin: &Option<EventPattern>, end: &Option<EventPattern>| begin.clone().zip(end.clone());
     let (latency, profile) = (both(&args.start, &args.end), both(&args.enter, &args.exit));
     // Slices that recordings have of their own are measured both ways.
     let own = latency.is_none() && profile.is_none() && has_slices(recordings);
@@ -201,10 +201,16 @@ fn to_json(changes: &[Change], sides: [&Side; 2], crossed: &[String]) -> String 
 /// A number with its unit.
 fn shown(kind: &str, value: f64) -> String {
     if kind.starts_with("values.") {
-        return format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_string();
+        return format!("{value:.6}")
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_string();
     }
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let (unit, size) = units.into_iter().rfind(|(_, size)| value.abs() >= *size).unwrap_or(units[0]);
+    let (unit, size) = units
+        .into_iter()
+        .rfind(|(_, size)| value.abs() >= *size)
+        .unwrap_or(units[0]);
     format!("{:.3} {unit}", value / size)
 }
 
@@ -234,7 +240,16 @@ fn to_text(args: &Diff, changes: &[Change], sides: [&Side; 2]) -> String {
             continue;
         }
         let header = match kind {
-            "events" => ["events", "", "rate (1/s)", "", "change", "", "chance", "group"],
+            "events" => [
+                "events",
+                "",
+                "rate (1/s)",
+                "",
+                "change",
+                "",
+                "chance",
+                "group",
+            ],
             _ => ["count", "", "p50", "", "change", "p99", "chance", "group"],
         };
         rows.insert(0, header.map(str::to_string).to_vec());
@@ -251,7 +266,9 @@ fn row(change: &Change, sides: [&Side; 2]) -> Vec<String> {
     };
     let figure = |measured: &Option<Measured>, side: &Side| match measured {
         None => "-".to_string(),
-        Some(Measured::Events(rate)) => format!("{:.3}", rate.count() as f64 / side.seconds().max(1e-9)),
+        Some(Measured::Events(rate)) => {
+            format!("{:.3}", rate.count() as f64 / side.seconds().max(1e-9))
+        }
         Some(Measured::Numbers(sample)) => shown(&change.kind, sample.percentile(500)),
     };
     let (median, tail) = match (&change.a, &change.b) {
@@ -263,7 +280,10 @@ fn row(change: &Change, sides: [&Side; 2]) -> Vec<String> {
         ),
         (Some(Measured::Events(a)), Some(Measured::Events(b))) => {
             let rate = |of: u64, side: &Side| of as f64 / side.seconds().max(1e-9);
-            (share(rate(a.count(), sides[0]), rate(b.count(), sides[1])), String::new())
+            (
+                share(rate(a.count(), sides[0]), rate(b.count(), sides[1])),
+                String::new(),
+            )
         }
         _ => (String::new(), String::new()),
     };
@@ -288,7 +308,12 @@ fn row(change: &Change, sides: [&Side; 2]) -> Vec<String> {
 /// Rows of cells, all but the last to the right.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for row in rows {

@@ -12,16 +12,16 @@ use kymo_machine::ByteOrder;
 const CPUS: usize = 2;
 const THREADS: usize = 6;
 /// System calls: those with a file descriptor have a count.
-pub const CALLS: [&str; 5] = ["read", "write", "openat", "futex", "getpid"];
+pub(crate) const CALLS: [&str; 5] = ["read", "write", "openat", "futex", "getpid"];
 /// Threads are numbered from here on.
-pub const FIRST_TID: u64 = 4700;
+pub(crate) const FIRST_TID: u64 = 4700;
 
 /// Number, total and longest of some durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
-    pub count: u64,
-    pub total: u64,
-    pub max: u64,
+pub(crate) struct Sum {
+    pub(crate) count: u64,
+    pub(crate) total: u64,
+    pub(crate) max: u64,
 }
 
 impl Sum {
@@ -34,21 +34,21 @@ impl Sum {
 
 /// What the kernel did, of all that ended.
 #[derive(Debug, Default)]
-pub struct Truth {
+pub(crate) struct Truth {
     /// By name.
-    pub calls: BTreeMap<String, Sum>,
+    pub(crate) calls: BTreeMap<String, Sum>,
     /// By thread, from wakeup to running.
-    pub wakeups: BTreeMap<String, Sum>,
+    pub(crate) wakeups: BTreeMap<String, Sum>,
     /// By number.
-    pub irqs: BTreeMap<String, Sum>,
+    pub(crate) irqs: BTreeMap<String, Sum>,
     /// By device.
-    pub disk: BTreeMap<String, Sum>,
+    pub(crate) disk: BTreeMap<String, Sum>,
     /// By thread and state.
-    pub states: BTreeMap<(String, String), Sum>,
+    pub(crate) states: BTreeMap<(String, String), Sum>,
     /// By processor and thread, from one switch to the next.
-    pub cpus: BTreeMap<(String, String), Sum>,
+    pub(crate) cpus: BTreeMap<(String, String), Sum>,
     /// Of each thread when it was in which state.
-    pub timeline: BTreeMap<u64, Vec<(u64, u64, &'static str)>>,
+    pub(crate) timeline: BTreeMap<u64, Vec<(u64, u64, &'static str)>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,40 +96,72 @@ fn description() -> Description {
     let mut all = Description::new(ByteOrder::Little)
         .packet_context(|fields| fields.unsigned("cpu_id", 32))
         .event("sched_switch", |fields| {
-            let fields = fields.text("prev_comm").signed("prev_tid", 32).signed("prev_prio", 32);
+            let fields = fields
+                .text("prev_comm")
+                .signed("prev_tid", 32)
+                .signed("prev_prio", 32);
             let fields = fields.signed("prev_state", 64).text("next_comm");
             fields.signed("next_tid", 32).signed("next_prio", 32)
         })
         .event("sched_wakeup", |fields| {
-            fields.text("comm").signed("tid", 32).signed("prio", 32).signed("target_cpu", 32)
+            fields
+                .text("comm")
+                .signed("tid", 32)
+                .signed("prio", 32)
+                .signed("target_cpu", 32)
         })
-        .event("irq_handler_entry", |fields| fields.signed("irq", 32).text("name"))
-        .event("irq_handler_exit", |fields| fields.signed("irq", 32).signed("ret", 32))
+        .event("irq_handler_entry", |fields| {
+            fields.signed("irq", 32).text("name")
+        })
+        .event("irq_handler_exit", |fields| {
+            fields.signed("irq", 32).signed("ret", 32)
+        })
         .event("block_rq_issue", |fields| {
-            let fields = fields.unsigned("dev", 32).unsigned("sector", 64).unsigned("nr_sector", 32);
-            fields.unsigned("bytes", 32).signed("tid", 32).unsigned("rwbs", 32).text("comm")
+            let fields = fields
+                .unsigned("dev", 32)
+                .unsigned("sector", 64)
+                .unsigned("nr_sector", 32);
+            fields
+                .unsigned("bytes", 32)
+                .signed("tid", 32)
+                .unsigned("rwbs", 32)
+                .text("comm")
         })
         .event("block_rq_complete", |fields| {
             let fields = fields.unsigned("dev", 32).unsigned("sector", 64);
-            fields.unsigned("nr_sector", 32).signed("error", 32).unsigned("rwbs", 32)
+            fields
+                .unsigned("nr_sector", 32)
+                .signed("error", 32)
+                .unsigned("rwbs", 32)
         });
     for call in CALLS {
         all = all
             .event(&format!("syscall_entry_{call}"), |fields| match call {
                 "read" | "write" => fields.unsigned("fd", 32).unsigned("count", 64),
-                "openat" => fields.signed("dfd", 32).text("filename").signed("flags", 32),
-                "futex" => fields.unsigned("uaddr", 64).signed("op", 32).unsigned("val", 32),
+                "openat" => fields
+                    .signed("dfd", 32)
+                    .text("filename")
+                    .signed("flags", 32),
+                "futex" => fields
+                    .unsigned("uaddr", 64)
+                    .signed("op", 32)
+                    .unsigned("val", 32),
                 _ => fields,
             })
-            .event(&format!("syscall_exit_{call}"), |fields| fields.signed("ret", 64));
+            .event(&format!("syscall_exit_{call}"), |fields| {
+                fields.signed("ret", 64)
+            });
     }
     all
 }
 
 /// Traces a kernel for a number of steps.
-pub fn trace(path: &Path, seed: u64, steps: usize) -> Truth {
-    let class = description().class(Dialect::Ctf18).expect("it can be described");
-    let mut writer = TraceWriter::create(path, &class, TraceOptions { index: true }).expect("created");
+pub(crate) fn trace(path: &Path, seed: u64, steps: usize) -> Truth {
+    let class = description()
+        .class(Dialect::Ctf18)
+        .expect("it can be described");
+    let mut writer =
+        TraceWriter::create(path, &class, TraceOptions { index: true }).expect("created");
     let mut events = BTreeMap::new();
     for event in &class.streams[0].events {
         let name = event.name.as_deref().expect("a name");
@@ -140,8 +172,12 @@ pub fn trace(path: &Path, seed: u64, steps: usize) -> Truth {
             stream_id: Some(cpu as u64),
             ..StreamOptions::default()
         };
-        let mut stream = writer.stream(0, &format!("channel0_{cpu}"), options).expect("a stream");
-        stream.packet_members().set("cpu_id", Token::Uint(cpu as u64));
+        let mut stream = writer
+            .stream(0, &format!("channel0_{cpu}"), options)
+            .expect("a stream");
+        stream
+            .packet_members()
+            .set("cpu_id", Token::Uint(cpu as u64));
         stream
     });
     let mut kernel = Kernel {
@@ -186,9 +222,16 @@ impl Kernel {
         (x ^ (x >> 31)) % most
     }
 
-    fn write(&mut self, cpu: usize, name: &str, fields: impl FnMut(&mut kymo_ctf::write::Fields<'_, '_>)) {
+    fn write(
+        &mut self,
+        cpu: usize,
+        name: &str,
+        fields: impl FnMut(&mut kymo_ctf::write::Fields<'_, '_>),
+    ) {
         let event = self.events[name];
-        self.streams[cpu].event(event, self.now, fields).expect("written");
+        self.streams[cpu]
+            .event(event, self.now, fields)
+            .expect("written");
     }
 
     /// Brings a thread to a state, as the trace tells it.
@@ -198,7 +241,11 @@ impl Kernel {
         if of.is_known {
             let tid = FIRST_TID + thread as u64;
             let key = (tid.to_string(), of.state.name().to_string());
-            self.truth.states.entry(key).or_default().add(now - of.since);
+            self.truth
+                .states
+                .entry(key)
+                .or_default()
+                .add(now - of.since);
             let timeline = self.truth.timeline.entry(tid).or_default();
             timeline.push((of.since, now, of.state.name()));
         }
@@ -213,11 +260,22 @@ impl Kernel {
         };
         let previous = self.current[cpu];
         self.write(cpu, "sched_switch", |fields| {
-            fields.text(&comm(previous)).sint(tid(previous)).sint(20).sint(prev_state);
+            fields
+                .text(&comm(previous))
+                .sint(tid(previous))
+                .sint(20)
+                .sint(prev_state);
             fields.text(&comm(next)).sint(tid(next)).sint(20);
         });
         if let Some(thread) = previous {
-            self.enter(thread, if prev_state == 0 { State::Ready } else { State::Blocked });
+            self.enter(
+                thread,
+                if prev_state == 0 {
+                    State::Ready
+                } else {
+                    State::Blocked
+                },
+            );
         }
         if let Some(thread) = next {
             self.enter(thread, State::Running);
@@ -234,7 +292,9 @@ impl Kernel {
     }
 
     fn any(&mut self, state: State) -> Option<usize> {
-        let all: Vec<usize> = (0..THREADS).filter(|&at| self.threads[at].state == state).collect();
+        let all: Vec<usize> = (0..THREADS)
+            .filter(|&at| self.threads[at].state == state)
+            .collect();
         match all.len() {
             0 => None,
             len => Some(all[self.below(len as u64) as usize]),
@@ -250,7 +310,11 @@ impl Kernel {
                 // Whoever runs here wakes somebody.
                 if let Some(thread) = self.any(State::Blocked) {
                     self.write(cpu, "sched_wakeup", |fields| {
-                        fields.text(&format!("worker{thread}")).sint(tid(Some(thread))).sint(20).sint(0);
+                        fields
+                            .text(&format!("worker{thread}"))
+                            .sint(tid(Some(thread)))
+                            .sint(20)
+                            .sint(0);
                     });
                     self.enter(thread, State::Ready);
                     self.threads[thread].woken = Some(self.now);
@@ -284,7 +348,11 @@ impl Kernel {
             self.write(cpu, &format!("syscall_exit_{name}"), |fields| {
                 fields.sint(-2);
             });
-            self.truth.calls.entry(name.to_string()).or_default().add(now - begin);
+            self.truth
+                .calls
+                .entry(name.to_string())
+                .or_default()
+                .add(now - begin);
             return;
         }
         let call = self.below(CALLS.len() as u64) as usize;
@@ -326,12 +394,23 @@ impl Kernel {
             self.write(cpu, "block_rq_complete", |fields| {
                 fields.uint(dev).uint(sector).uint(8).sint(0).uint(0);
             });
-            self.truth.disk.entry(dev.to_string()).or_default().add(self.now - begin);
+            self.truth
+                .disk
+                .entry(dev.to_string())
+                .or_default()
+                .add(self.now - begin);
             return;
         }
         let (dev, sector) = (0x0080_0010 + self.below(2), self.now % 1_000_003);
         self.write(cpu, "block_rq_issue", |fields| {
-            fields.uint(dev).uint(sector).uint(8).uint(4096).sint(1).uint(0).text("x");
+            fields
+                .uint(dev)
+                .uint(sector)
+                .uint(8)
+                .uint(4096)
+                .sint(1)
+                .uint(0)
+                .text("x");
         });
         self.disk.push((dev, sector, self.now));
     }

@@ -107,7 +107,9 @@ pub struct Breakdown<'w> {
 
 impl std::fmt::Debug for Breakdown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Breakdown").field("by", &self.by).finish_non_exhaustive()
+        f.debug_struct("Breakdown")
+            .field("by", &self.by)
+            .finish_non_exhaustive()
     }
 }
 
@@ -240,7 +242,10 @@ impl<'w> Breakdown<'w> {
     /// All durations, where they are kept by group.
     pub(super) fn sum(&self) -> Distribution {
         let mut sum = Distribution::default();
-        self.of.iter().chain([&self.others]).for_each(|of| sum.merge(of));
+        self.of
+            .iter()
+            .chain([&self.others])
+            .for_each(|of| sum.merge(of));
         sum
     }
 
@@ -250,7 +255,10 @@ impl<'w> Breakdown<'w> {
         tracks: &TrackTable,
         recordings: &[AnyRecording],
     ) -> Option<GroupTable> {
-        let groups = self.groups.as_ref().filter(|_| matches!(self.mode, Mode::Table))?;
+        let groups = self
+            .groups
+            .as_ref()
+            .filter(|_| matches!(self.mode, Mode::Table))?;
         let own = (0..).zip(&self.of).chain([(OTHERS, &self.others)]);
         let rows = own.filter(|(_, of)| of.times.count() > 0);
         let rows = rows.map(|(number, of)| (groups.values(number, tracks, recordings), of.clone()));
@@ -287,9 +295,14 @@ impl Records<'_> {
             let values = groups.values(span.group, tracks, recordings);
             match self.format {
                 LineFormat::Csv => {
-                    let numbers = [span.begin.to_string(), span.end.to_string(), span.nanos.to_string()];
+                    let numbers = [
+                        span.begin.to_string(),
+                        span.end.to_string(),
+                        span.nanos.to_string(),
+                    ];
                     let cells = numbers.into_iter().chain([track]);
-                    let cells: Vec<String> = cells.chain(values.iter().map(GroupValue::text)).collect();
+                    let cells: Vec<String> =
+                        cells.chain(values.iter().map(GroupValue::text)).collect();
                     csv_line(cells.iter().map(String::as_str), &mut self.line);
                 }
                 LineFormat::Json => {
@@ -357,7 +370,9 @@ impl GroupTable {
         let mut rows: Vec<GroupRow> = rows.collect();
         rows.sort_by(|a, b| {
             let longest = |row: &GroupRow| Reverse(row.of.times.total());
-            longest(a).cmp(&longest(b)).then_with(|| a.values.cmp(&b.values))
+            longest(a)
+                .cmp(&longest(b))
+                .then_with(|| a.values.cmp(&b.values))
         });
         let title = match titles.is_empty() {
             true => "all".to_string(),

@@ -29,7 +29,12 @@ impl Sample {
         let buckets = of.histogram.buckets();
         Self {
             values: buckets
-                .map(|bucket| ((bucket.from + (bucket.to - bucket.from) / 2) as f64, bucket.count))
+                .map(|bucket| {
+                    (
+                        (bucket.from + (bucket.to - bucket.from) / 2) as f64,
+                        bucket.count,
+                    )
+                })
                 .collect(),
             count: of.times.count(),
             total: of.times.mean().unwrap_or_default() * of.times.count() as f64,
@@ -107,8 +112,12 @@ pub fn ranks(a: &Sample, b: &Sample) -> Option<Verdict> {
             (Some(one), None) | (None, Some(one)) => one.0,
             (None, None) => break,
         };
-        let of_a = left.next_if(|value| value.0 == next).map_or(0.0, |value| value.1 as f64);
-        let of_b = right.next_if(|value| value.0 == next).map_or(0.0, |value| value.1 as f64);
+        let of_a = left
+            .next_if(|value| value.0 == next)
+            .map_or(0.0, |value| value.1 as f64);
+        let of_b = right
+            .next_if(|value| value.0 == next)
+            .map_or(0.0, |value| value.1 as f64);
         // Of each of the second, those of the first that are less, and half of the equal ones.
         larger += of_b * (before + of_a / 2.0);
         before += of_a;
@@ -143,12 +152,15 @@ impl Rate {
         if self.counts.is_empty() {
             (self.first, self.width) = (time, 1_000);
         }
-        let at = |first: i64, width: i64| usize::try_from(time.saturating_sub(first).max(0) / width);
+        let at =
+            |first: i64, width: i64| usize::try_from(time.saturating_sub(first).max(0) / width);
         let mut place = at(self.first, self.width).unwrap_or(usize::MAX);
         while place >= INTERVALS {
             // Two become one.
             let pairs = self.counts.chunks(2);
-            self.counts = pairs.map(|pair| pair.iter().copied().fold(0, u32::saturating_add)).collect();
+            self.counts = pairs
+                .map(|pair| pair.iter().copied().fold(0, u32::saturating_add))
+                .collect();
             self.width = self.width.saturating_mul(2);
             place = at(self.first, self.width).unwrap_or(usize::MAX);
         }
@@ -175,7 +187,11 @@ impl Rate {
             return 1.0;
         }
         let mean = self.total as f64 / n;
-        let squares: f64 = self.counts.iter().map(|&count| (f64::from(count) - mean).powi(2)).sum();
+        let squares: f64 = self
+            .counts
+            .iter()
+            .map(|&count| (f64::from(count) - mean).powi(2))
+            .sum();
         let squares = squares + (n - self.counts.len() as f64) * mean * mean;
         (squares / (n - 1.0) / mean).max(1.0)
     }
@@ -257,7 +273,8 @@ pub struct Side {
 impl Side {
     /// How long it is, in seconds.
     pub fn seconds(&self) -> f64 {
-        self.span.map_or(0.0, |(first, last)| last.abs_diff(first) as f64 / 1e9)
+        self.span
+            .map_or(0.0, |(first, last)| last.abs_diff(first) as f64 / 1e9)
     }
 }
 
@@ -287,21 +304,29 @@ pub struct Change {
 /// matter most come first.
 pub fn compare(a: &Side, b: &Side, alpha: f64, least: f64) -> Vec<Change> {
     let keys: std::collections::BTreeSet<_> = a.groups.keys().chain(b.groups.keys()).collect();
-    let mut changes: Vec<Change> = keys
-        .into_iter()
-        .map(|key| change(key, a, b))
+    let mut changes: Vec<Change> = keys.into_iter().map(|key| change(key, a, b)).collect();
+    let tested: Vec<usize> = (0..changes.len())
+        .filter(|&at| changes[at].verdict.is_some())
         .collect();
-    let tested: Vec<usize> = (0..changes.len()).filter(|&at| changes[at].verdict.is_some()).collect();
-    let p: Vec<f64> = tested.iter().filter_map(|&at| Some(changes[at].verdict?.p)).collect();
+    let p: Vec<f64> = tested
+        .iter()
+        .filter_map(|&at| Some(changes[at].verdict?.p))
+        .collect();
     for (&at, q) in tested.iter().zip(false_shares(&p)) {
         let change = &mut changes[at];
         change.q = q;
-        change.is_change = q <= alpha && change.relative(500).is_none_or(|share| share.abs() >= least);
+        change.is_change = q <= alpha
+            && change
+                .relative(500)
+                .is_none_or(|share| share.abs() >= least);
     }
     changes.sort_by(|a, b| {
         let rank = |change: &Change| (change.kind.clone(), !change.is_change);
         let heaviest = || b.weight.abs().total_cmp(&a.weight.abs());
-        rank(a).cmp(&rank(b)).then_with(heaviest).then_with(|| a.group.cmp(&b.group))
+        rank(a)
+            .cmp(&rank(b))
+            .then_with(heaviest)
+            .then_with(|| a.group.cmp(&b.group))
     });
     changes
 }
@@ -391,7 +416,8 @@ mod tests {
                 };
                 let mut of = Distribution::default();
                 for _ in 0..count {
-                    let nanos = 1000.0 * f64::from(group + 1) * factor * (0.3 * random.normal()).exp();
+                    let nanos =
+                        1000.0 * f64::from(group + 1) * factor * (0.3 * random.normal()).exp();
                     of.add(nanos as u64, 0);
                 }
                 let key = ("latency".to_string(), format!("{group:03}"));
@@ -415,7 +441,11 @@ mod tests {
             let planted = found.iter().filter(|group| *group % 10 == 0).count();
             assert_eq!(planted, 20, "seed {seed}");
             let others = found.len() - planted;
-            assert!(others * 20 <= found.len(), "seed {seed}: {others} of {}", found.len());
+            assert!(
+                others * 20 <= found.len(),
+                "seed {seed}: {others} of {}",
+                found.len()
+            );
             for change in changes.iter().filter(|change| change.is_change) {
                 let share = change.relative(500).unwrap().abs();
                 assert!((0.02..0.08).contains(&share), "{} {share}", change.group);
@@ -483,7 +513,11 @@ mod tests {
             }
             rate
         };
-        let of = |a: &Rate, b: &Rate| rates((a, 0, 1_000_000_000), (b, 0, 1_000_000_000)).unwrap().p;
+        let of = |a: &Rate, b: &Rate| {
+            rates((a, 0, 1_000_000_000), (b, 0, 1_000_000_000))
+                .unwrap()
+                .p
+        };
         // One burst of 300 events more.
         assert!(of(&rate(300, 5), &rate(300, 6)) > 0.1);
         assert!(of(&rate(1, 1000), &rate(1, 2000)) < 1e-9);

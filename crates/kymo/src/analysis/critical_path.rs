@@ -51,7 +51,10 @@ impl<F: Fn(u32) -> Option<u32>> Walk<'_, F> {
     fn go(&self, thing: u32, (from, to): (i64, i64), depth: usize, pieces: &mut Vec<Piece>) {
         let own = self.intervals[thing as usize];
         let first = own.partition_point(|interval| interval.end <= from);
-        for interval in own[first..].iter().take_while(|interval| interval.begin < to) {
+        for interval in own[first..]
+            .iter()
+            .take_while(|interval| interval.begin < to)
+        {
             let (begin, end) = (interval.begin.max(from), interval.end.min(to));
             let piece = Piece {
                 thing,
@@ -60,7 +63,9 @@ impl<F: Fn(u32) -> Option<u32>> Walk<'_, F> {
                 end,
             };
             // Who ended it after the range has nothing to do with it.
-            let by = interval.by.filter(|_| interval.end <= to && depth < DEEPEST);
+            let by = interval
+                .by
+                .filter(|_| interval.end <= to && depth < DEEPEST);
             let by = by.and_then(self.thing_of).filter(|by| *by != thing);
             let Some(by) = by else {
                 pieces.push(piece);
@@ -74,7 +79,13 @@ impl<F: Fn(u32) -> Option<u32>> Walk<'_, F> {
                 all => (all[0].begin, all[all.len() - 1].end),
             };
             if covered.0 > begin {
-                pieces.insert(before, Piece { end: covered.0, ..piece });
+                pieces.insert(
+                    before,
+                    Piece {
+                        end: covered.0,
+                        ..piece
+                    },
+                );
             }
             if covered.1 < end {
                 pieces.push(Piece {
@@ -113,7 +124,10 @@ mod tests {
             &[interval(20, 40, 0, None)],
         ];
         let found = path(&all, 0, |track| track.checked_sub(100));
-        let found: Vec<_> = found.iter().map(|of| (of.thing, of.state, of.begin, of.end)).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|of| (of.thing, of.state, of.begin, of.end))
+            .collect();
         assert_eq!(
             found,
             [

@@ -178,7 +178,13 @@ mod tests {
         let short = |pattern| EventPattern::new(pattern).short_name("syscall_entry_read");
         assert_eq!(short("syscall_entry_*"), "read");
         assert_eq!(short("*_read"), "syscall_entry");
-        for whole in ["syscall_entry_read", "*_*", "syscall_entry_read*", "[s]yscall_*", "x*"] {
+        for whole in [
+            "syscall_entry_read",
+            "*_*",
+            "syscall_entry_read*",
+            "[s]yscall_*",
+            "x*",
+        ] {
             assert_eq!(short(whole), "syscall_entry_read");
         }
         assert_eq!(find("").unwrap_err().meant, Some("1".to_string()));

@@ -217,7 +217,11 @@ impl GroupValue {
 pub(super) fn joined(values: &[GroupValue]) -> String {
     match values.is_empty() {
         true => "all".to_string(),
-        false => values.iter().map(GroupValue::text).collect::<Vec<_>>().join(", "),
+        false => values
+            .iter()
+            .map(GroupValue::text)
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 

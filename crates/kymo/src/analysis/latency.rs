@@ -350,7 +350,13 @@ impl Latency {
         query: &LatencyQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::with_breakdown(recordings, select, query, options, &mut Breakdown::default())
+        Self::with_breakdown(
+            recordings,
+            select,
+            query,
+            options,
+            &mut Breakdown::default(),
+        )
     }
 
     /// The same, by group.

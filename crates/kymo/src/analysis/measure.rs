@@ -84,7 +84,8 @@ impl Side {
         let rates = (0..).zip(work.rates).chain([(OTHERS, work.others)]);
         for (number, rate) in rates.filter(|(_, rate)| rate.count() > 0) {
             let group = joined(&work.groups.values(number, &known, recordings));
-            side.groups.insert(("events".to_string(), group), Measured::Events(rate));
+            side.groups
+                .insert(("events".to_string(), group), Measured::Events(rate));
         }
         if let Some(latency) = &query.latency {
             let mut breakdown = Breakdown::table(query.by.clone());
@@ -109,9 +110,16 @@ impl Side {
             };
             let found = FieldValues::new(recordings, select, &values, options)?;
             let kind = format!("values.{field}");
-            for group in found.groups.iter().filter(|group| group.numbers.count() > 0) {
+            for group in found
+                .groups
+                .iter()
+                .filter(|group| group.numbers.count() > 0)
+            {
                 let sample = Sample::of_numbers(&group.numbers);
-                side.groups.insert((kind.clone(), joined(&group.values)), Measured::Numbers(sample));
+                side.groups.insert(
+                    (kind.clone(), joined(&group.values)),
+                    Measured::Numbers(sample),
+                );
             }
         }
         Ok((side, coverage))

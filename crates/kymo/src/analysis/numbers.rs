@@ -119,7 +119,11 @@ impl Numbers {
             few.sort_by(|a, b| a.0.total_cmp(&b.0));
             return few;
         }
-        let mut buckets: Vec<(i64, u64)> = self.buckets.iter().map(|(&at, &count)| (at, count)).collect();
+        let mut buckets: Vec<(i64, u64)> = self
+            .buckets
+            .iter()
+            .map(|(&at, &count)| (at, count))
+            .collect();
         buckets.sort_unstable();
         let whole = !self.has_fractions;
         let numbers = buckets.into_iter();
@@ -130,12 +134,17 @@ impl Numbers {
 
     /// The middle of each bucket and how many numbers it has, in order; no matter how few they are.
     pub(super) fn buckets(&self) -> Vec<(f64, u64)> {
-        let mut buckets: BTreeMap<i64, u64> = self.buckets.iter().map(|(&at, &count)| (at, count)).collect();
+        let mut buckets: BTreeMap<i64, u64> = self
+            .buckets
+            .iter()
+            .map(|(&at, &count)| (at, count))
+            .collect();
         for &value in &self.few {
             *buckets.entry(bucket_of(value)).or_default() += 1;
         }
         let all = buckets.into_iter();
-        all.map(|(bucket, count)| (middle(bucket, false), count)).collect()
+        all.map(|(bucket, count)| (middle(bucket, false), count))
+            .collect()
     }
 
     /// The number that `thousandths` of all do not exceed, to within 0.4 %.
@@ -162,7 +171,8 @@ impl Numbers {
         }
         let step = round_step((self.max - self.min) / RANGES, self.has_fractions);
         let first = (self.min / step).floor();
-        let number = |value: f64| ((value / step).floor() - first).clamp(0.0, 2.0 * RANGES) as usize;
+        let number =
+            |value: f64| ((value / step).floor() - first).clamp(0.0, 2.0 * RANGES) as usize;
         let ranges = 0..=number(self.max);
         let mut ranges: Vec<NumberRange> = ranges
             .map(|at| NumberRange {
@@ -182,13 +192,20 @@ impl Numbers {
 
 /// 1, 2 or 5 times a power of ten that is not less than a width.
 fn round_step(width: f64, has_fractions: bool) -> f64 {
-    let least = if has_fractions { f64::MIN_POSITIVE } else { 1.0 };
+    let least = if has_fractions {
+        f64::MIN_POSITIVE
+    } else {
+        1.0
+    };
     if !(width > least && width.is_finite()) {
         return if width.is_finite() { 1.0 } else { 1e307 };
     }
     let power = 10f64.powf(width.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
-    steps.into_iter().find(|step| *step >= width).unwrap_or(width)
+    steps
+        .into_iter()
+        .find(|step| *step >= width)
+        .unwrap_or(width)
 }
 
 #[cfg(test)]

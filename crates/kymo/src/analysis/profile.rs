@@ -350,7 +350,13 @@ impl Profile {
         query: &ProfileQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::with_breakdown(recordings, select, query, options, &mut Breakdown::default())
+        Self::with_breakdown(
+            recordings,
+            select,
+            query,
+            options,
+            &mut Breakdown::default(),
+        )
     }
 
     /// The same, by group: that of a call is the group of the event that enters it.

@@ -23,7 +23,8 @@ use crate::report::MOST_FAULTS;
 use crate::show::{Message, MessageKind, Sink};
 use crate::timeline::Filler;
 use crate::tracks::{
-    FieldColumns, ClassQuery, ClassTracks, Edge, Fields, RowKey, SliceKeys, TrackPlan, TrackQuery, TrackTable,
+    ClassQuery, ClassTracks, Edge, FieldColumns, Fields, RowKey, SliceKeys, TrackPlan, TrackQuery,
+    TrackTable,
 };
 
 /// How an analysis is made.
@@ -187,7 +188,10 @@ impl Question<'_> {
         let nothing = FieldNames::default();
         let mut flows = vec![
             fields("by", extra.by.unwrap_or(&nothing)),
-            fields("switch", switch.map_or(&nothing, |switch| &switch.processor)),
+            fields(
+                "switch",
+                switch.map_or(&nothing, |switch| &switch.processor),
+            ),
             fields("switch", switch.map_or(&nothing, |switch| &switch.thread)),
         ];
         flows.extend(extra.more.iter().map(|&names| fields("transition", names)));
@@ -198,7 +202,11 @@ impl Question<'_> {
             },
             without_own: switch.is_some(),
             slices: vec![self.keys],
-            counters: extra.value.map(|names| fields("field", names)).into_iter().collect(),
+            counters: extra
+                .value
+                .map(|names| fields("field", names))
+                .into_iter()
+                .collect(),
             flows,
         };
         let asked = |recording: usize, class: usize| {
@@ -273,7 +281,9 @@ pub(super) fn run_with<S: Select>(
     for (recording, of) in recordings.iter().enumerate() {
         let classes = roles[recording].iter_mut().enumerate();
         let classes = classes.map(|(class, role)| {
-            let is_switch = running.as_ref().is_some_and(|it| it.is_switch(recording, class));
+            let is_switch = running
+                .as_ref()
+                .is_some_and(|it| it.is_switch(recording, class));
             let is_forced = is_switch && !select.wants_class(recording, of, class);
             if is_forced {
                 *role = None;
@@ -297,10 +307,12 @@ pub(super) fn run_with<S: Select>(
         }
     }
     let extras = (0..recordings.len()).map(|recording| {
-        let classes = plan.classes(recording).iter().zip(&question.roles[recording]);
-        let extras = classes.map(|(class, role)| {
-            Some(ClassExtra::new(extra, class.as_ref()?, (*role)?))
-        });
+        let classes = plan
+            .classes(recording)
+            .iter()
+            .zip(&question.roles[recording]);
+        let extras =
+            classes.map(|(class, role)| Some(ClassExtra::new(extra, class.as_ref()?, (*role)?)));
         extras.collect()
     });
     let extras: Vec<Vec<_>> = extras.collect();
@@ -471,7 +483,9 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
                     let mut tracks = self.tracks.of_stream(recording, stream);
                     tracks.number(&meaning.track, values)
                 }
-                Some(running) => running.track((recording, stream), class, values, &mut self.tracks),
+                Some(running) => {
+                    running.track((recording, stream), class, values, &mut self.tracks)
+                }
             };
             let Some(extra) = &extras[class] else {
                 continue;

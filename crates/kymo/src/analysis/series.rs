@@ -8,11 +8,13 @@ use foldhash::fast::RandomState;
 use kymo_perfetto::{CounterValue, Names, NewTrack, PerfettoWriter, TrackContent};
 use kymo_text::Line;
 
-use super::breakdown::{Distribution, LineFormat, PERCENTILES, Span, Write, csv_line, distribution_json};
+use super::breakdown::{
+    Distribution, LineFormat, PERCENTILES, Span, Write, csv_line, distribution_json,
+};
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
 use super::text::number_json;
 use crate::AnyRecording;
-use crate::convert::rrd::{MakeError, Made, SeriesDatabase};
+use crate::convert::rrd::{Made, MakeError, SeriesDatabase};
 use crate::report::Json;
 use crate::tracks::TrackTable;
 
@@ -107,7 +109,10 @@ impl<'w> Series<'w> {
         }
         let interval = self.open.entry(number).or_default();
         let before = interval.len();
-        interval.entry(span.group).or_default().add(span.nanos, span.begin);
+        interval
+            .entry(span.group)
+            .or_default()
+            .add(span.nanos, span.begin);
         self.count += interval.len() - before;
     }
 
@@ -132,7 +137,12 @@ impl<'w> Series<'w> {
             let mut rows: Vec<_> = interval.iter().map(of_group).collect();
             rows.sort_by(|a, b| a.0.cmp(&b.0));
             let begin = number.saturating_mul(self.step);
-            let rows = rows.iter().map(|(values, of)| SeriesRow { begin, by, values, of });
+            let rows = rows.iter().map(|(values, of)| SeriesRow {
+                begin,
+                by,
+                values,
+                of,
+            });
             self.sink.interval(&rows.collect::<Vec<_>>())?;
         }
         Ok(())
@@ -155,7 +165,9 @@ pub struct LineSeries<'w> {
 
 impl std::fmt::Debug for LineSeries<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LineSeries").field("format", &self.format).finish_non_exhaustive()
+        f.debug_struct("LineSeries")
+            .field("format", &self.format)
+            .finish_non_exhaustive()
     }
 }
 
@@ -172,7 +184,16 @@ impl<'w> LineSeries<'w> {
     }
 
     fn header(&mut self, by: &GroupBy) {
-        let durations = ["total", "mean", "deviation", "min", "p50", "p95", "p99", "max"];
+        let durations = [
+            "total",
+            "mean",
+            "deviation",
+            "min",
+            "p50",
+            "p95",
+            "p99",
+            "max",
+        ];
         let durations = durations.into_iter().filter(|_| !self.counts);
         let columns = ["begin"].into_iter().chain(by.titles()).chain(["count"]);
         let columns: Vec<&str> = columns.chain(durations).collect();
@@ -185,8 +206,13 @@ impl<'w> LineSeries<'w> {
         cells.extend(row.values.iter().map(GroupValue::text));
         cells.push(times.count().to_string());
         if !self.counts {
-            let float = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-            cells.extend([times.total().to_string(), float(times.mean()), float(times.deviation())]);
+            let float =
+                |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+            cells.extend([
+                times.total().to_string(),
+                float(times.mean()),
+                float(times.deviation()),
+            ]);
             cells.push(times.min().to_string());
             for (_, thousandths) in PERCENTILES {
                 let nanos = row.of.histogram.percentile(thousandths);
@@ -237,7 +263,10 @@ fn statistics(of: &Distribution, counts: bool) -> Vec<(&'static str, u64)> {
     if !counts {
         all.push(("mean", of.times.mean().unwrap_or_default().round() as u64));
         for (name, thousandths) in PERCENTILES {
-            all.push((name, of.histogram.percentile(thousandths).unwrap_or_default()));
+            all.push((
+                name,
+                of.histogram.percentile(thousandths).unwrap_or_default(),
+            ));
         }
         all.push(("max", of.times.max()));
     }

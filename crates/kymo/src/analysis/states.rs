@@ -149,7 +149,13 @@ impl States {
         query: &StatesQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::with_breakdown(recordings, select, query, options, &mut Breakdown::default())
+        Self::with_breakdown(
+            recordings,
+            select,
+            query,
+            options,
+            &mut Breakdown::default(),
+        )
     }
 
     /// The same, by group: that of a state is the group of the event that begins it.

@@ -50,9 +50,15 @@ impl Switch {
     pub fn parse(text: &str) -> Result<Self, SwitchError> {
         // Names of events may have colons, those of fields have none.
         let mut parts = text.rsplitn(3, ':');
-        let mut part = || parts.next().filter(|part| !part.is_empty()).ok_or(SwitchError::Parts);
+        let mut part = || {
+            parts
+                .next()
+                .filter(|part| !part.is_empty())
+                .ok_or(SwitchError::Parts)
+        };
         let (thread, processor, event) = (part()?, part()?, part()?);
-        let fields = |list| FieldNames::parse(list).map_err(|error| SwitchError::Fields(Box::new(error)));
+        let fields =
+            |list| FieldNames::parse(list).map_err(|error| SwitchError::Fields(Box::new(error)));
         Ok(Self {
             event: EventPattern::new(event),
             processor: fields(processor)?,
@@ -95,7 +101,9 @@ impl Running {
     /// Takes the columns of a plan, in which the processor is flow 1 and the thread flow 2.
     pub(super) fn bind(&mut self, plan: &TrackPlan, recordings: &[AnyRecording]) {
         let of_class = |recording: usize, class: usize| {
-            let flows = plan.classes(recording)[class].as_ref().map_or(&[][..], |of| &of.flows);
+            let flows = plan.classes(recording)[class]
+                .as_ref()
+                .map_or(&[][..], |of| &of.flows);
             let columns = |flow: usize| {
                 let found = flows.iter().find(|(position, _)| *position == flow);
                 found.map(|(_, columns)| TrackSource::Fields(columns.clone()))

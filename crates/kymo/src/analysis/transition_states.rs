@@ -251,9 +251,14 @@ impl TransitionStates {
             };
             let classes = transition.event.classes(recordings).map_err(Error::Event)?;
             for (steps, classes) in steps.iter_mut().zip(classes) {
-                let meant = steps.iter_mut().zip(classes).filter(|(_, is_meant)| *is_meant);
+                let meant = steps
+                    .iter_mut()
+                    .zip(classes)
+                    .filter(|(_, is_meant)| *is_meant);
                 for (steps, _) in meant {
-                    let same = steps.iter_mut().find(|of: &&mut Vec<Step>| of[0].thing == step.thing);
+                    let same = steps
+                        .iter_mut()
+                        .find(|of: &&mut Vec<Step>| of[0].thing == step.thing);
                     match same {
                         Some(alternatives) => alternatives.push(step.clone()),
                         None => steps.push(vec![step.clone()]),
@@ -263,7 +268,10 @@ impl TransitionStates {
         }
         let role = |steps: &Vec<Vec<Step>>| -> Option<Role> { (!steps.is_empty()).then_some(SEEN) };
         let question = Question {
-            roles: steps.iter().map(|of| of.iter().map(role).collect()).collect(),
+            roles: steps
+                .iter()
+                .map(|of| of.iter().map(role).collect())
+                .collect(),
             tracks: &query.tracks,
             keys: SliceKeys::default(),
         };
@@ -294,18 +302,27 @@ impl TransitionStates {
             let filter = query.filter.as_ref();
             filter.is_none_or(|glob| glob.matches(thing.name.text().as_bytes()))
         };
-        let open = work.things.iter().filter(|thing| thing.state.is_some()).count() as u64;
+        let open = work
+            .things
+            .iter()
+            .filter(|thing| thing.state.is_some())
+            .count() as u64;
         let mut pieces = None;
         let rows: Vec<(Vec<GroupValue>, Distribution)> = match &query.path_of {
             None => {
-                let rows = work.times.iter().map(|(&(thing, state), of)| {
-                    (&work.things[thing as usize], state, of)
-                });
+                let rows = work
+                    .times
+                    .iter()
+                    .map(|(&(thing, state), of)| (&work.things[thing as usize], state, of));
                 let rows = rows.filter(|(thing, ..)| is_wanted(thing));
-                rows.map(|(thing, state, of)| (titles(thing, state), of.clone())).collect()
+                rows.map(|(thing, state, of)| (titles(thing, state), of.clone()))
+                    .collect()
             }
             Some(text) => {
-                let start = work.things.iter().position(|thing| thing.key.text() == *text);
+                let start = work
+                    .things
+                    .iter()
+                    .position(|thing| thing.key.text() == *text);
                 let start = start.ok_or_else(|| Error::NoThing { text: text.clone() })?;
                 let thing_of = |track: u32| match known.key(track) {
                     Some(TrackKey::Fields(key)) => {
@@ -314,9 +331,11 @@ impl TransitionStates {
                     }
                     _ => None,
                 };
-                let all: Vec<&[Interval]> = work.things.iter().map(|of| &of.intervals[..]).collect();
+                let all: Vec<&[Interval]> =
+                    work.things.iter().map(|of| &of.intervals[..]).collect();
                 let found = path(&all, start as u32, thing_of);
-                let values = |piece: &Piece| titles(&work.things[piece.thing as usize], piece.state);
+                let values =
+                    |piece: &Piece| titles(&work.things[piece.thing as usize], piece.state);
                 let mut times: BTreeMap<(u32, u16), Distribution> = BTreeMap::new();
                 for piece in &found {
                     let of = times.entry((piece.thing, piece.state)).or_default();
@@ -334,7 +353,11 @@ impl TransitionStates {
             }
         };
         let first = query.transitions.first().map(|of| of.thing.to_string());
-        let titles = [first.unwrap_or_default(), "name".to_string(), "state".to_string()];
+        let titles = [
+            first.unwrap_or_default(),
+            "name".to_string(),
+            "state".to_string(),
+        ];
         Ok(Self {
             table: GroupTable::new(titles.to_vec(), rows),
             path: pieces,

@@ -73,8 +73,12 @@ impl Transition {
             _ => (text, None),
         };
         let mut parts = head.rsplitn(3, ':');
-        let mut part =
-            || parts.next().filter(|part| !part.is_empty()).ok_or(TransitionError::Form);
+        let mut part = || {
+            parts
+                .next()
+                .filter(|part| !part.is_empty())
+                .ok_or(TransitionError::Form)
+        };
         let (state, thing, event) = (part()?, part()?, part()?);
         let (from, state) = match state.split_once('>') {
             Some((from, state)) => (Some(from.to_string()), state),
@@ -94,7 +98,9 @@ impl Transition {
             let values = values.split(',').map(|value| value.trim().parse());
             Ok(TransitionCondition {
                 field: field(name)?,
-                values: values.collect::<Result<_, _>>().map_err(|_| TransitionError::Form)?,
+                values: values
+                    .collect::<Result<_, _>>()
+                    .map_err(|_| TransitionError::Form)?,
                 is_negated,
             })
         });
@@ -129,7 +135,15 @@ mod tests {
         assert_eq!(second.values, [0, -256]);
         let short = Transition::parse("wake:tid:ready").unwrap();
         assert_eq!((short.from, short.conditions.len()), (None, 0));
-        for wrong in ["", "a:b", "a:b:c:d=x", "a::c", "a:b.3:c", "a:b:c:=1", "a:b:c:d==1"] {
+        for wrong in [
+            "",
+            "a:b",
+            "a:b:c:d=x",
+            "a::c",
+            "a:b.3:c",
+            "a:b:c:=1",
+            "a:b:c:d==1",
+        ] {
             assert!(Transition::parse(wrong).is_err(), "{wrong}");
         }
     }

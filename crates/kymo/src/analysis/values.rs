@@ -169,7 +169,9 @@ impl Eq for Candidate {}
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let far = |of: &Self| of.deviations.abs();
-        far(self).total_cmp(&far(other)).then_with(|| self.time.cmp(&other.time))
+        far(self)
+            .total_cmp(&far(other))
+            .then_with(|| self.time.cmp(&other.time))
     }
 }
 
@@ -269,7 +271,12 @@ impl FieldValues {
         let limits = limits.collect();
         let counted = (0..).zip(all).chain([(OTHERS, others)]);
         numbers.extend(counted.filter(|(_, of)| of.count() > 0));
-        let mut all: Vec<u32> = numbers.keys().chain(texts.keys()).chain(work.rest.keys()).copied().collect();
+        let mut all: Vec<u32> = numbers
+            .keys()
+            .chain(texts.keys())
+            .chain(work.rest.keys())
+            .copied()
+            .collect();
         all.sort_unstable();
         all.dedup();
         let of_group = |group: u32| {
@@ -419,12 +426,19 @@ impl FieldValues {
         row("values", style.count(count));
         row("groups", style.count(self.groups.len() as u64));
         if let Some(limit) = self.limit {
-            let text = format!("{} (beyond {limit} deviations)", style.count(self.outlier_count));
+            let text = format!(
+                "{} (beyond {limit} deviations)",
+                style.count(self.outlier_count)
+            );
             row("outliers", text);
         }
         self.coverage.rows(style, &mut row);
         let mut text = summary.align(&[false, false]);
-        let numeric: Vec<&ValueGroup> = self.groups.iter().filter(|of| of.numbers.count() > 0).collect();
+        let numeric: Vec<&ValueGroup> = self
+            .groups
+            .iter()
+            .filter(|of| of.numbers.count() > 0)
+            .collect();
         if !numeric.is_empty() {
             text.push('\n');
             text += &self.numbers_text(&numeric, style);
@@ -449,7 +463,15 @@ impl FieldValues {
         let mut table = Table::default();
         let title = self.by.title();
         table.header(&[
-            "count", "min", "mean", "deviation", "p50", "p95", "p99", "max", &*title,
+            "count",
+            "min",
+            "mean",
+            "deviation",
+            "p50",
+            "p95",
+            "p99",
+            "max",
+            &*title,
         ]);
         for group in groups {
             let of = &group.numbers;

@@ -69,7 +69,9 @@ impl Bound<'_> {
                 Type::Integer(None)
             }
             (Function::Lower, Type::Text) => Type::Text,
-            (Function::Hex, Type::Integer(_) | Type::Bits(_) | Type::Text | Type::Blob) => Type::Text,
+            (Function::Hex, Type::Integer(_) | Type::Bits(_) | Type::Text | Type::Blob) => {
+                Type::Text
+            }
             _ => Type::NotFor(function),
         };
         Self {
@@ -353,7 +355,9 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
         (Ask::Contains(flag), Type::Bits(flags)) if !flags.is_empty() => {
             Question::Bits(flag_mask(flags, flag)?)
         }
-        (Ask::Like(_) | Ask::Matches(_), kind @ Type::Bits([_, ..])) => return Err(mismatch(kind, FLAGS_HELP)),
+        (Ask::Like(_) | Ask::Matches(_), kind @ Type::Bits([_, ..])) => {
+            return Err(mismatch(kind, FLAGS_HELP));
+        }
         (Ask::Like(_) | Ask::Matches(_) | Ask::Contains(_), kind) => {
             return Err(mismatch(
                 kind,

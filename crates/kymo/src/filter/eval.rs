@@ -202,7 +202,9 @@ impl Test {
             Question::Among(set) => set.contains(value) == Some(true),
             Question::Outside(set) => set.contains(value) == Some(false),
             Question::Like(glob) => self::text(value).is_some_and(|text| glob.matches(text)),
-            Question::Matches(pattern) => self::text(value).is_some_and(|text| pattern.0.is_match(text)),
+            Question::Matches(pattern) => {
+                self::text(value).is_some_and(|text| pattern.0.is_match(text))
+            }
             Question::Contains(part) => self::text(value).is_some_and(|text| contains(text, part)),
             Question::Bits(mask) => matches!(value, Value::Bits(bits) if bits & mask != 0),
         }
@@ -218,7 +220,9 @@ impl Function {
             bytes.iter().for_each(|byte| _ = write!(text, "{byte:02x}"));
         };
         match (self, value) {
-            (Self::Len, Value::Text(bytes) | Value::Blob(bytes)) => return Value::Uint(bytes.len() as u64),
+            (Self::Len, Value::Text(bytes) | Value::Blob(bytes)) => {
+                return Value::Uint(bytes.len() as u64);
+            }
             (Self::Len, Value::Array(length)) => return Value::Uint(length),
             (Self::Lower, Value::Text(bytes)) => match std::str::from_utf8(bytes) {
                 Ok(valid) => text.extend_from_slice(valid.to_lowercase().as_bytes()),

@@ -81,8 +81,11 @@ pub(super) enum Function {
 }
 
 impl Function {
-    const ALL: [(&'static str, Self); 3] =
-        [("len", Self::Len), ("lower", Self::Lower), ("hex", Self::Hex)];
+    const ALL: [(&'static str, Self); 3] = [
+        ("len", Self::Len),
+        ("lower", Self::Lower),
+        ("hex", Self::Hex),
+    ];
 }
 
 /// A comparison.
@@ -518,14 +521,26 @@ impl Parser<'_> {
         let range = self.range();
         let text = self.text()?;
         let wrong = |label: &str| {
-            let error = FilterError::new(self.source, range.clone(), "this is not a regular expression");
+            let error = FilterError::new(
+                self.source,
+                range.clone(),
+                "this is not a regular expression",
+            );
             error.label(label)
         };
         let text = std::str::from_utf8(&text).map_err(|_| wrong("it is not UTF-8"))?;
-        let built = regex::bytes::RegexBuilder::new(text).size_limit(MOST_BYTES).build();
+        let built = regex::bytes::RegexBuilder::new(text)
+            .size_limit(MOST_BYTES)
+            .build();
         built.map(Pattern).map_err(|error| {
             let error = error.to_string();
-            wrong(error.lines().last().unwrap_or_default().trim_start_matches("error: "))
+            wrong(
+                error
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: "),
+            )
         })
     }
 

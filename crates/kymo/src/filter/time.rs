@@ -71,7 +71,10 @@ impl Form {
         if let Some(after) = source.strip_prefix('+') {
             // The sign is there only once.
             let after = Some(after).filter(|after| !after.starts_with(['+', '-']))?;
-            return after.parse().ok().map(|after: Duration| Self::After(after.nanos));
+            return after
+                .parse()
+                .ok()
+                .map(|after: Duration| Self::After(after.nanos));
         }
         let Some((date, rest)) = split_date(source)? else {
             return match source.contains(':') {
@@ -189,9 +192,13 @@ impl Moment {
             Form::After(nanos) => {
                 let first = first.ok_or_else(|| {
                     let source = &self.source;
-                    TimeError(format!("`{source}` needs a first event: no recording has a time"))
+                    TimeError(format!(
+                        "`{source}` needs a first event: no recording has a time"
+                    ))
                 })?;
-                return Ok(Timestamp::from_nanos(first.as_nanos().saturating_add(nanos)));
+                return Ok(Timestamp::from_nanos(
+                    first.as_nanos().saturating_add(nanos),
+                ));
             }
             Form::Local(local) => local,
             Form::Time(time) => first
@@ -273,7 +280,9 @@ impl TimeQuery {
         let dated = recordings.iter().filter(|it| has_origin(*it) == Some(true));
         // Dates are those of packets, but durations count from events.
         let is_after = |moment: &Option<Moment>| {
-            moment.as_ref().is_some_and(|moment| matches!(moment.form, Form::After(_)))
+            moment
+                .as_ref()
+                .is_some_and(|moment| matches!(moment.form, Form::After(_)))
         };
         let first_of = match is_after(&self.begin) || is_after(&self.end) {
             true => first_event_time,

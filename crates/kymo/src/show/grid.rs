@@ -61,7 +61,6 @@ impl GridPlan {
         Ok(Self {
             columns: cells,
             rows: rows.map_err(|(_, error)| error)?,
-
         })
     }
 }
@@ -160,7 +159,12 @@ impl<'p> Sink for Grid<'p> {
         _of: &[AnyRecording],
         write: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
-        let titles: Vec<String> = self.plan.columns.iter().map(|(_, title)| title.clone()).collect();
+        let titles: Vec<String> = self
+            .plan
+            .columns
+            .iter()
+            .map(|(_, title)| title.clone())
+            .collect();
         let mut line = Line::new();
         self.line(&titles, &mut line);
         write(line.as_bytes())

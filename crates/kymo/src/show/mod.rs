@@ -13,12 +13,12 @@ pub mod csv;
 pub mod details;
 pub mod elog_dump;
 mod facts;
+pub mod grid;
 pub mod json;
 pub(crate) mod labels;
 mod lost;
 pub(crate) mod packet;
 pub mod pretty;
-pub mod grid;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod testing;

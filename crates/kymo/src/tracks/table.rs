@@ -65,8 +65,7 @@ impl TrackTable {
     /// The track of what runs on a processor of which no switch is known yet.
     pub(crate) fn unknown(&mut self, processor: RowKey<'_>) -> u32 {
         let hash = processor.hash(u64::MAX - 1, self.known.hasher());
-        let is_it =
-            |known: &TrackKey| matches!(known, TrackKey::Unknown(key) if processor.is(key));
+        let is_it = |known: &TrackKey| matches!(known, TrackKey::Unknown(key) if processor.is(key));
         self.known.number(hash, is_it, || {
             let key = processor.key();
             let bytes = 9 + key.byte_size();

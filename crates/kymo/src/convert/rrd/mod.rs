@@ -226,7 +226,8 @@ impl SeriesDatabase {
                 next
             }
         };
-        self.cells.add(second / u64::from(self.options.step), source, value);
+        self.cells
+            .add(second / u64::from(self.options.step), source, value);
     }
 
     /// Makes the file.
