@@ -3,6 +3,7 @@
 pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod ctf;
+pub(crate) mod cut;
 pub(crate) mod diff;
 pub(crate) mod graph;
 pub(crate) mod group;
@@ -42,8 +43,8 @@ others write them, the event logs of VPP (CPEL, elog, Gist), datagrams of collec
 databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
---from-file FILE stands for the words of a file, one a line; empty lines and those that begin with # are
-left out.
+Arguments from a file:
+  --from-file FILE stands for the words of FILE, one a line; # begins a comment
 
 Exit status:
   0  all is good
@@ -123,6 +124,7 @@ pub(crate) enum Command {
     View(Box<view::View>),
     Graph(Box<graph::Graph>),
     Convert(Box<convert::Convert>),
+    Cut(Box<cut::Cut>),
     Repair(Box<ctf::Repair>),
     Index(Box<ctf::Index>),
     Send(Box<send::Send>),
@@ -589,6 +591,10 @@ pub(crate) struct Stats {
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// A file with views, as of `kymo latency`.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) views: Option<PathBuf>,
 
     /// Directory with the summaries of `kymo index --summary` [default: `kymo/index` in XDG_CACHE_HOME or ~/.cache].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with = "no_cache")]

@@ -9,6 +9,7 @@ mod breakdown;
 mod config;
 mod convert;
 mod ctf;
+mod cut;
 mod diff;
 mod directory;
 mod docs;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Command::View(args) => view::run(&args, &terminal),
         Command::Graph(args) => graph::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
+        Command::Cut(args) => cut::run(*args, &terminal),
         Command::Repair(args) => ctf::repair(&args, &terminal),
         Command::Index(args) => ctf::index(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),

@@ -329,3 +329,58 @@ fn conditions_have_regular_expressions_and_functions() {
         assert!(err.contains("--where"), "{wrong}: {err}");
     }
 }
+
+#[test]
+fn a_part_of_a_recording_stays_as_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| {
+        directory
+            .path()
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_string()
+    };
+    let events = |path: &str, options: &[&str]| -> Vec<Value> {
+        let out = good(&[&["print", "--format", "json"], options, &[path]].concat());
+        let lines = out
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let without_path = lines.map(|mut event| {
+            let members = event.as_object_mut().expect("an object");
+            members.remove("recording");
+            members.remove("trace");
+            event
+        });
+        without_path.collect()
+    };
+    for (trace, name, part) in [
+        (
+            "examples/lttng-small",
+            "trace",
+            &["--begin", "+5ms", "--end", "+9ms"][..],
+        ),
+        ("examples/lttng-small", "cpu", &["--where", "cpu_id == 1"]),
+        (
+            "crates/kymo-cpel/tests/data/be_basic.cpel",
+            "log.cpel",
+            &["--where", "track == 1"],
+        ),
+        (
+            "crates/kymo-cpel/tests/data/le_basic.cpel",
+            "log2.cpel",
+            &["--event", "*"],
+        ),
+    ] {
+        let output = at(name);
+        good(&[&["cut", trace, "-o", &output], part].concat());
+        let expected = events(trace, part);
+        assert!(!expected.is_empty(), "{trace}");
+        assert_eq!(events(&output, &[]), expected, "{trace}");
+    }
+    let path = at("x.json");
+    slices(Path::new(&path), 1, 1, &[], 1.0, "");
+    let (code, _, err) = all(&["cut", &path, "-o", &at("y")]);
+    assert_eq!(code, 2);
+    assert!(err.contains("cannot cut"), "{err}");
+}

@@ -35,5 +35,9 @@ pub fn queries(data: &[u8]) {
     if let Err(error) = Transition::parse(&text) {
         assert!(!error.to_string().is_empty());
     }
-    let _ = (text.parse::<Moment>(), parse_range(&text), EventPattern::new(&text));
+    let _ = (
+        text.parse::<Moment>(),
+        parse_range(&text),
+        EventPattern::new(&text),
+    );
 }

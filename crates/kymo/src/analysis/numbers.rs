@@ -245,10 +245,9 @@ mod tests {
     fn small_integers_are_exact() {
         let mut numbers = Numbers::default();
         (0..1000).for_each(|value| numbers.add(f64::from(value % 500) - 200.0));
-        for thousandths in [1, 250, 500, 999] {
-            let place = 500 * thousandths / 1000;
-            let exact = (500 * thousandths).div_ceil(1000) as f64 - 201.0;
-            assert_eq!(numbers.percentile(thousandths), Some(exact), "{place}");
+        for thousandths in [1_u32, 250, 500, 999] {
+            let exact = f64::from((500 * thousandths).div_ceil(1000)) - 201.0;
+            assert_eq!(numbers.percentile(thousandths), Some(exact));
         }
         assert_eq!(Numbers::default().percentile(500), None);
         let mut one = Numbers::default();

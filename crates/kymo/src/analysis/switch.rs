@@ -109,7 +109,8 @@ impl Running {
                 found.map(|(_, columns)| TrackSource::Fields(columns.clone()))
             };
             ClassSwitch {
-                processor: columns(1).unwrap_or(TrackSource::Fields(Box::new([0..0]))),
+                processor: columns(1)
+                    .unwrap_or_else(|| TrackSource::Fields(std::iter::once(0..0).collect())),
                 thread: columns(2),
             }
         };
