@@ -6,11 +6,15 @@
 
 mod analysis;
 mod args;
+mod breakdown;
 mod config;
 mod convert;
 mod ctf;
+mod cut;
+mod diff;
 mod directory;
 mod docs;
+mod files;
 mod follow;
 mod formats;
 mod graph;
@@ -31,6 +35,7 @@ mod signals;
 mod terminal;
 mod time;
 mod view;
+mod views;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -53,6 +58,13 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     }
     let words = args::machine::with_negative_values(words.into_iter());
     let words: Vec<_> = words.collect();
+    let words = match files::expand(words).and_then(views::expand) {
+        Ok(words) => words,
+        Err(problem) => {
+            let _ = writeln!(std::io::stderr(), "error: {problem}");
+            return ExitCode::from(Outcome::Usage as u8);
+        }
+    };
     let matches = args::command_for(&words).try_get_matches_from(words);
     let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
@@ -68,6 +80,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::View(args) => view::run(&args, &terminal),
         Command::Graph(args) => graph::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
+        Command::Cut(args) => cut::run(*args, &terminal),
         Command::Repair(args) => ctf::repair(&args, &terminal),
         Command::Index(args) => ctf::index(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),
@@ -78,6 +91,8 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::States(args) => analysis::states(&args, &terminal),
         Command::Latency(args) => analysis::latency(&args, &terminal),
         Command::Profile(args) => analysis::profile(&args, &terminal),
+        Command::Values(args) => analysis::values(&args, &terminal),
+        Command::Diff(args) => diff::run(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
         Command::Time(args) => time::run(&args, &terminal),
         #[cfg(unix)]
