@@ -70,7 +70,9 @@ def show_trace(trace):
             offset = clock.offset
             print(" ", clock.name, clock.uuid, clock.frequency, offset.seconds, offset.cycles, clock.precision)
             print(" ", clock.description, clock.origin_is_unix_epoch, clock.cycles_to_ns_from_origin(12345))
-        if cls.packet_context_field_class is not None:
+        # kymo.bt2 knows the packets of streams that there are.
+        has_stream = any(stream.cls.id == id for stream in trace.values())
+        if has_stream and cls.packet_context_field_class is not None:
             show_class(cls.packet_context_field_class, 3)
         for number in sorted(cls):
             event = cls[number]
