@@ -33,11 +33,11 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
+  interop [--only analyses|ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
           [--databases DIR]
           [--rounds N] [--seed N] [--graphs N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
-      Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
+      Compares kymo's analyses with their definitions; kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
       databases that it makes now and on those of other machines, converted to this one; its
       engine with rrdtool on databases and updates that are made up; its command lines with
       rrdtool's on those that are made up; what it makes for Perfetto with Perfetto's schema;

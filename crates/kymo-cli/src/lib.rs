@@ -6,11 +6,15 @@
 
 mod analysis;
 mod args;
+mod breakdown;
 mod config;
 mod convert;
 mod ctf;
+mod cut;
+mod diff;
 mod directory;
 mod docs;
+mod files;
 mod follow;
 mod formats;
 mod graph;
@@ -32,6 +36,7 @@ mod signals;
 mod terminal;
 mod time;
 mod view;
+mod views;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -53,7 +58,14 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         return done;
     }
     let words = args::machine::with_negative_values(words.into_iter());
-    let words: Vec<_> = words.collect();
+    let words = match files::expand(words.collect()).and_then(views::expand) {
+        Ok(words) => words,
+        Err(problem) => {
+            // If nobody listens, there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "error: {problem}");
+            return ExitCode::from(Outcome::Usage as u8);
+        }
+    };
     let matches = args::command_for(&words).try_get_matches_from(words);
     let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
@@ -69,6 +81,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::View(args) => view::run(&args, &terminal),
         Command::Graph(args) => graph::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
+        Command::Cut(args) => cut::run(*args, &terminal),
         Command::Repair(args) => ctf::repair(&args, &terminal),
         Command::Index(args) => ctf::index(&args, &terminal),
         Command::Info(args) => report::info(&args, &terminal),
@@ -79,6 +92,8 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::States(args) => analysis::states(&args, &terminal),
         Command::Latency(args) => analysis::latency(&args, &terminal),
         Command::Profile(args) => analysis::profile(&args, &terminal),
+        Command::Values(args) => analysis::values(&args, &terminal),
+        Command::Diff(args) => diff::run(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
         Command::Time(args) => time::run(&args, &terminal),
         #[cfg(unix)]
