@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kymo::AnyRecording;
 use kymo::analysis::{
     CallTree, CallTreeQuery, Error, EventPattern, Latency, LatencyQuery, Options, PairBy, Sort,
     States, StatesQuery, Track, TrackBy,
