@@ -710,8 +710,10 @@ fn small_databases_need_no_index() {
         std::fs::copy(&database, folder.path().join(name)).unwrap();
     }
     let timeline = open(folder.path());
-    let mut options = IndexOptions::default();
-    options.unindexed_bytes = 1 << 20;
+    let options = IndexOptions {
+        unindexed_bytes: 1 << 20,
+        ..IndexOptions::default()
+    };
     let index = timeline.index(options);
     assert!(index.wait().iter().all(|state| state.rows == 0));
     let all = timeline.summary_of_rows(Window::ALL, None, 1);
