@@ -57,17 +57,15 @@ impl Shared {
     ///
     /// Those of opening; `Unsupported` where there is no regular file, but a pipe or a device.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut shared = Self::opened(path)?;
-        let metadata = shared.file.metadata()?;
-        shared.identify(&metadata)?;
-        Ok(shared)
-    }
-
-    /// Opens a file of which nothing is known yet.
-    fn opened(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            let error = io::Error::new(io::ErrorKind::Unsupported, "not a regular file");
+            return Err(error);
+        }
         Ok(Self {
-            file: OpenOptions::new().read(true).write(true).open(path)?,
-            identity: None,
+            identity: identity(&metadata),
+            file,
             locked: false,
             again: false,
             length: None,
@@ -82,39 +80,22 @@ impl Shared {
         })
     }
 
-    /// Keeps in mind which file it is.
-    fn identify(&mut self, metadata: &Metadata) -> io::Result<()> {
-        if !metadata.is_file() {
-            let error = io::Error::new(io::ErrorKind::Unsupported, "not a regular file");
-            return Err(error);
-        }
-        self.identity = identity(metadata);
-        Ok(())
-    }
-
-    /// Opens the file at a path and locks it: the one that is there when there is the lock, or one that has
-    /// been moved since it was opened.
+    /// Opens the file at a path and locks it: the one that is there when there is the lock.
     ///
     /// # Errors
     ///
     /// Those of opening, and of [`lock()`].
     pub fn open_locked(path: &Path, how: Locking) -> io::Result<Self> {
         loop {
-            let mut shared = Self::opened(path)?;
-            let again = shared.take(how)?;
-            let now = shared.file.metadata()?;
-            shared.identify(&now)?;
-            // A file that was replaced or removed has lost its name. A system that cannot tell files apart is
-            // believed.
-            let is_there = || {
-                let there = std::fs::metadata(path);
-                there.is_ok_and(|there| identity(&there) == shared.identity)
-            };
-            if shared.identity.is_none() || has_one_name(&now) || is_there() {
-                shared.see(&now, again);
+            let mut shared = Self::open(path)?;
+            // A system that cannot tell files apart is believed.
+            if shared.identity.is_none() {
+                shared.lock(how)?;
                 return Ok(shared);
             }
-            shared.unlock()?;
+            if shared.lock_at(path, how)? {
+                return Ok(shared);
+            }
         }
     }
 
@@ -267,18 +248,6 @@ impl Shared {
 fn second() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
-}
-
-/// Whether a file has exactly one name in its file system.
-#[cfg(unix)]
-fn has_one_name(file: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    file.nlink() == 1
-}
-
-#[cfg(not(unix))]
-fn has_one_name(_file: &Metadata) -> bool {
-    false
 }
 
 #[cfg(unix)]

@@ -1,7 +1,6 @@
 //! kymo beside the programs whose files it reads and whose texts it prints, on files that
 //! these make now.
 
-mod analyses;
 mod collectd;
 mod commands;
 mod ctf;
@@ -23,9 +22,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 11] = [
-    "analyses", "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve",
-    "collectd", "soak",
+const PARTS: [&str; 10] = [
+    "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve", "collectd",
+    "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -55,12 +54,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             counts.add(ctf::run(&kymo, tool, events)?);
         }
         if wanted("perfetto") {
-            let python = perfetto::python(python.clone())?;
+            let python = perfetto::python(python)?;
             counts.add(perfetto::run(&kymo, &python, tool, events, &databases)?);
         }
-    }
-    if wanted("analyses") {
-        counts.add(analyses::run(&kymo, python.as_deref(), seed)?);
     }
     if wanted("tracing") {
         counts.add(tracing::run(&kymo)?);

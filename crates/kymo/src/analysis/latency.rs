@@ -6,20 +6,19 @@ use std::collections::BinaryHeap;
 use kymo_model::Recording;
 use kymo_time::Timestamp;
 
-use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
 use super::histogram::Histogram;
 use super::moments::Moments;
 use super::pending::Pending;
 use super::profile::MOST_DEPTH;
-use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run_with};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run};
 use super::text::{bar, bound, duration, float_json, number_json, percent, track_json, unit_of};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys, TrackTable};
+use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys};
 
 /// Starts that may wait for their ends at the same time.
 const MOST_OPEN: usize = 1 << 20;
@@ -95,8 +94,6 @@ pub struct Latency {
     pub histogram: Histogram,
     /// The longest ones, longest first; of equal ones the earlier first.
     pub worst: Vec<Slow>,
-    /// The latencies by group, where that was asked for.
-    pub groups: Option<GroupTable>,
     /// What was seen.
     pub coverage: Coverage,
     title: String,
@@ -160,17 +157,14 @@ pub(super) struct Candidate {
 struct Start {
     time: i64,
     track: u32,
-    group: u32,
     class: (usize, usize),
 }
 
 impl Start {
-    #[inline]
-    fn of(event: &Occurrence<'_>, group: u32) -> Self {
+    fn of(event: &Occurrence<'_>) -> Self {
         Self {
             time: event.time,
             track: event.track,
-            group,
             class: (event.recording, event.class),
         }
     }
@@ -180,9 +174,8 @@ impl Start {
 type Shared = (u32, Key);
 
 /// The latencies so far.
-pub(super) struct Work<'w> {
+pub(super) struct Work {
     by_track: bool,
-    breakdown: Breakdown<'w>,
     most_worst: usize,
     open: Pending<Shared, Start>,
     /// The same of slices that nest, where recordings say what begins and ends them.
@@ -200,11 +193,10 @@ pub(super) struct Work<'w> {
     pub(super) worst: BinaryHeap<Reverse<Candidate>>,
 }
 
-impl<'w> Work<'w> {
+impl Work {
     pub(super) fn new(by_track: bool, worst: usize, most_open: usize) -> Self {
         Self {
             by_track,
-            breakdown: Breakdown::default(),
             most_worst: worst,
             open: Pending::new(most_open),
             slices: None,
@@ -262,19 +254,8 @@ impl<'w> Work<'w> {
         }
         let nanos = end.abs_diff(start.time);
         self.pairs += 1;
-        match self.breakdown.is_on() {
-            true => self.breakdown.add(Span {
-                group: start.group,
-                nanos,
-                begin: start.time,
-                end,
-                track: start.track,
-            }),
-            false => {
-                self.times.add(nanos);
-                self.histogram.add(nanos);
-            }
-        }
+        self.times.add(nanos);
+        self.histogram.add(nanos);
         // Where a clock goes back, what ends later may have started before.
         let rank = (nanos, Reverse(start.time));
         let least = self
@@ -298,22 +279,20 @@ impl<'w> Work<'w> {
 
     fn start(&mut self, event: &Occurrence<'_>) {
         self.starts += 1;
-        let start = Start::of(event, self.breakdown.group(event));
         if let Some(slices) = &mut self.slices {
-            let is_kept = slices.begin(event.track, start);
+            let is_kept = slices.begin(event.track, Start::of(event));
             self.dropped += u64::from(!is_kept);
             return;
         }
         let shared = self.shared(event, event.begin_key);
-        let replaced = self.open.insert(shared, start);
+        let replaced = self.open.insert(shared, Start::of(event));
         self.replaced += u64::from(replaced.is_some());
     }
 }
 
-impl Analysis for Work<'_> {
+impl Analysis for Work {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
-        self.breakdown.now(event.time);
         // What is both ends what began before it.
         if event.role & ENDS != 0 {
             self.end(event);
@@ -324,13 +303,8 @@ impl Analysis for Work<'_> {
         if let Some(nanos) = event.duration {
             (self.starts, self.ends) = (self.starts + 1, self.ends + 1);
             let end = event.time.saturating_add_unsigned(nanos);
-            let start = Start::of(event, self.breakdown.group(event));
-            self.pair(start, end, event.track, Key::None);
+            self.pair(Start::of(event), end, event.track, Key::None);
         }
-    }
-
-    fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
-        self.breakdown.after(tracks, recordings)
     }
 }
 
@@ -349,27 +323,6 @@ impl Latency {
         select: &S,
         query: &LatencyQuery,
         options: &Options,
-    ) -> Result<Self, Error> {
-        Self::with_breakdown(
-            recordings,
-            select,
-            query,
-            options,
-            &mut Breakdown::default(),
-        )
-    }
-
-    /// The same, by group.
-    ///
-    /// # Errors
-    ///
-    /// No recording has such events or such fields.
-    pub fn with_breakdown<'w, S: Select>(
-        recordings: &[AnyRecording],
-        select: &S,
-        query: &LatencyQuery,
-        options: &Options,
-        breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
         let roles = match &query.events {
             Some((start, end)) => {
@@ -395,19 +348,7 @@ impl Latency {
         let mut work = Work::new(query.pair_by.track, query.worst, MOST_OPEN);
         let is_nested = query.events.is_none() && fields.is_none();
         work.slices = is_nested.then(|| OpenSlices::new(MOST_OPEN, MOST_DEPTH));
-        let by = breakdown.by().clone();
-        let extra = Breakdown::extra(&by);
-        breakdown.begin(recordings, query.events.as_ref().map(|(start, _)| start));
-        work.breakdown = std::mem::take(breakdown);
-        let run = run_with(recordings, select, &question, &extra, options, &mut work);
-        let (coverage, known) = run?;
-        work.breakdown.end(&known, recordings);
-        let groups = work.breakdown.rows(&known, recordings);
-        if groups.is_some() {
-            let sum = work.breakdown.sum();
-            (work.times, work.histogram) = (sum.times, sum.histogram);
-        }
-        *breakdown = std::mem::take(&mut work.breakdown);
+        let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
         let unmatched = work.unmatched();
         let worst = work.worst.into_sorted_vec().into_iter();
         let worst = worst.map(|Reverse(slow)| Slow {
@@ -431,7 +372,6 @@ impl Latency {
             times: work.times,
             worst: worst.collect(),
             histogram: work.histogram,
-            groups,
             coverage,
             title: query.tracks.title(),
             several: recordings.len() > 1,
@@ -512,9 +452,6 @@ impl Latency {
             json.end_object();
         }
         json.end_array();
-        if let Some(groups) = &self.groups {
-            groups.to_json(&mut json);
-        }
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -555,16 +492,9 @@ impl Latency {
         }
         self.coverage.rows(style, &mut row);
         let mut text = summary.align(&[false, true]);
-        match &self.groups {
-            Some(groups) if !groups.rows.is_empty() => {
-                text.push('\n');
-                text += &groups.to_text(self.times.total(), style);
-            }
-            None if self.times.count() > 0 => {
-                text.push('\n');
-                text += &self.histogram_text(style);
-            }
-            _ => {}
+        if self.times.count() > 0 {
+            text.push('\n');
+            text += &self.histogram_text(style);
         }
         if !self.worst.is_empty() {
             text.push('\n');

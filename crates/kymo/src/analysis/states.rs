@@ -2,11 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, Question, run_with};
+use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, Question, run};
 use super::text::{
     duration, float_json, in_unit, number_json, percent, some_in_unit, track_json, unit_of,
 };
@@ -15,7 +14,7 @@ use crate::AnyRecording;
 use crate::filter::{FieldNames, Glob};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Fields, Key, SliceKeys, TrackTable};
+use crate::tracks::{Fields, Key, SliceKeys};
 
 /// States that may last at the same time, with [`StatesQuery::per`].
 const MOST_OPEN: usize = 1 << 20;
@@ -61,8 +60,6 @@ pub struct States {
     pub dropped: u64,
     /// States that are not counted, since they end before they begin.
     pub backwards: u64,
-    /// The states of all tracks by group, where that was asked for.
-    pub groups: Option<GroupTable>,
     /// What was seen.
     pub coverage: Coverage,
     title: String,
@@ -79,23 +76,21 @@ pub struct StateTrack {
 }
 
 /// The states so far.
-pub(super) struct Work<'w> {
-    breakdown: Breakdown<'w>,
+pub(super) struct Work {
     /// By track.
     pub(super) times: Vec<Moments>,
-    /// When the last event was, on which track and in which group, by what states are apart.
-    pub(super) open: Pending<Key, (i64, u32, u32)>,
+    /// When the last event was and on which track, by what states are apart.
+    pub(super) open: Pending<Key, (i64, u32)>,
     /// The same where they are not apart.
-    pub(super) only: Option<(i64, u32, u32)>,
+    pub(super) only: Option<(i64, u32)>,
     /// The times of tracks beyond those that are told apart.
     others: Moments,
     pub(super) backwards: u64,
 }
 
-impl<'w> Work<'w> {
+impl Work {
     pub(super) fn new(most_open: usize) -> Self {
         Self {
-            breakdown: Breakdown::default(),
             times: Vec::new(),
             open: Pending::new(most_open),
             only: None,
@@ -105,35 +100,23 @@ impl<'w> Work<'w> {
     }
 }
 
-impl Analysis for Work<'_> {
+impl Analysis for Work {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
-        self.breakdown.now(event.time);
-        let now = (event.time, event.track, self.breakdown.group(event));
+        let now = (event.time, event.track);
         let before = match event.begin_key.is_empty() {
             true => self.only.replace(now),
             false => self.open.insert(event.begin_key.key(), now),
         };
-        let Some((begin, track, group)) = before else {
+        let Some((begin, track)) = before else {
             return;
         };
         if event.time < begin {
             self.backwards += 1;
             return;
         }
-        let nanos = event.time.abs_diff(begin);
-        super::slot(&mut self.times, &mut self.others, track).add(nanos);
-        self.breakdown.add(Span {
-            group,
-            nanos,
-            begin,
-            end: event.time,
-            track,
-        });
-    }
-
-    fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
-        self.breakdown.after(tracks, recordings)
+        let times = super::slot(&mut self.times, &mut self.others, track);
+        times.add(event.time.abs_diff(begin));
     }
 }
 
@@ -148,27 +131,6 @@ impl States {
         select: &S,
         query: &StatesQuery,
         options: &Options,
-    ) -> Result<Self, Error> {
-        Self::with_breakdown(
-            recordings,
-            select,
-            query,
-            options,
-            &mut Breakdown::default(),
-        )
-    }
-
-    /// The same, by group: that of a state is the group of the event that begins it.
-    ///
-    /// # Errors
-    ///
-    /// No recording has such an event or such fields.
-    pub fn with_breakdown<'w, S: Select>(
-        recordings: &[AnyRecording],
-        select: &S,
-        query: &StatesQuery,
-        options: &Options,
-        breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
         let classes = query.state.classes(recordings).map_err(Error::Event)?;
         let role = |meant: bool| meant.then_some(BEGINS);
@@ -188,15 +150,7 @@ impl States {
             },
         };
         let mut work = Work::new(MOST_OPEN);
-        let by = breakdown.by().clone();
-        let extra = Breakdown::extra(&by);
-        breakdown.begin(recordings, Some(&query.state));
-        work.breakdown = std::mem::take(breakdown);
-        let run = run_with(recordings, select, &question, &extra, options, &mut work);
-        let (coverage, known) = run?;
-        work.breakdown.end(&known, recordings);
-        let groups = work.breakdown.rows(&known, recordings);
-        *breakdown = std::mem::take(&mut work.breakdown);
+        let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
         let mut tracks: Vec<StateTrack> = super::slots(work.times, work.others)
             .filter(|(_, times)| times.count() > 0)
             .map(|(number, times)| StateTrack {
@@ -214,7 +168,6 @@ impl States {
             open: work.open.len() + u64::from(work.only.is_some()),
             dropped: work.open.dropped(),
             backwards: work.backwards,
-            groups,
             coverage,
             title: query.tracks.title(),
             several: recordings.len() > 1,
@@ -266,9 +219,6 @@ impl States {
             json.end_object();
         }
         json.end_array();
-        if let Some(groups) = &self.groups {
-            groups.to_json(&mut json);
-        }
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -291,11 +241,7 @@ impl States {
         }
         self.coverage.rows(style, &mut row);
         let mut text = summary.align(&[false, true]);
-        if let Some(groups) = &self.groups {
-            let total = groups.rows.iter().map(|row| row.of.times.total());
-            text.push('\n');
-            text += &groups.to_text(total.fold(0, u64::saturating_add), style);
-        } else if !self.tracks.is_empty() {
+        if !self.tracks.is_empty() {
             let means = self.tracks.iter().filter_map(|of| of.times.mean());
             let unit = unit_of(means.fold(0.0, f64::max));
             let total = self.total() as f64;

@@ -97,8 +97,7 @@ impl<'e> Binder<'e> {
                 .collect::<Vec<_>>(),
         };
         let blamed = match (&test.subject, &test.check) {
-            (Operand::Field(name) | Operand::Call(_, name), _)
-            | (_, Check::Compare(_, Operand::Field(name))) => &name.range,
+            (Operand::Field(name), _) | (_, Check::Compare(_, Operand::Field(name))) => &name.range,
             _ => &test.range,
         };
         let (start, range) = (test.range.start, blamed.clone());
@@ -136,11 +135,6 @@ impl<'e> Binder<'e> {
     ) -> Vec<Bound<'a>> {
         match operand {
             Operand::Literal(literal, _) => vec![constant(literal)],
-            Operand::Call(function, name) => {
-                let field = Operand::Field(name.clone());
-                let found = self.operand(&field, of, picks).into_iter();
-                found.map(|bound| bound.call(*function)).collect()
-            }
             Operand::Field(name) => {
                 let mut array = None;
                 let found = values(name, of, picks, &mut array);

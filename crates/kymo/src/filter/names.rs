@@ -209,7 +209,6 @@ fn property<'a>(name: &FieldName, of: Surroundings<'_>) -> Option<Vec<Option<Bou
         kind,
         limits: None,
         is_literal: false,
-        function: None,
     })])
 }
 
@@ -261,7 +260,6 @@ fn fields<'a>(
                     kind,
                     limits: limits_of(schema, field),
                     is_literal: false,
-                    function: None,
                 })
             })
             .collect();

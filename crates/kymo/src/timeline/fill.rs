@@ -106,8 +106,8 @@ pub struct Filler<'a> {
     block_classes: Table<ClassColumns<'a>>,
     /// Whether the rows are taken in a block.
     in_block: bool,
-    /// By class, the rows of a block, and the classes of which there are any.
-    rows_of: Vec<Vec<u32>>,
+    /// By class, where the fields of the rows of a block begin, and the classes of which there are any.
+    bases: Vec<Vec<usize>>,
     classes_in_block: Vec<usize>,
     surround: Surround,
     recording: usize,
@@ -120,8 +120,6 @@ pub struct Filler<'a> {
     bytes: usize,
     text_bytes: usize,
     raw_texts: bool,
-    /// Positions in the chunk of the rows that did not come in a block.
-    numbers: Vec<u64>,
 }
 
 impl<'a> Filler<'a> {
@@ -132,7 +130,7 @@ impl<'a> Filler<'a> {
             block_plans: Table::default(),
             block_classes: Table::default(),
             in_block: false,
-            rows_of: Vec::new(),
+            bases: Vec::new(),
             classes_in_block: Vec::new(),
             surround: Surround::default(),
             recording: 0,
@@ -142,7 +140,6 @@ impl<'a> Filler<'a> {
             bytes: 0,
             text_bytes: 0,
             raw_texts: false,
-            numbers: Vec::new(),
         }
     }
 
@@ -301,8 +298,8 @@ impl<'a> Filler<'a> {
         let walked = cursor.walk_block(&query, most, block, &mut visitor);
         let block_rows = BlockRows {
             bytes: cursor.bytes(),
-            block,
-            first: rows,
+            bases: &block.bases,
+            classes: &block.classes[rows..],
         };
         let mut plan = std::mem::take(self.block_plans.get(recording, 0, BlockPlan::default));
         plan.interests = interests;
@@ -313,29 +310,34 @@ impl<'a> Filler<'a> {
 
     /// Appends the rows of a block to the columns that events do not fill.
     fn gather(&mut self, of: &AnyRecording, plan: &BlockPlan, rows: BlockRows<'_>) {
-        let Some(&first) = rows.classes().first() else {
+        let Some(&first) = rows.classes.first() else {
             return;
         };
         if plan.is_mixed() {
-            self.gather_class(of, plan, first as usize, rows, &[]);
+            self.gather_class(of, plan, first as usize, rows);
             return;
         }
-        self.rows_of.resize_with(of.event_classes().len(), Vec::new);
-        for (&class, row) in rows.classes().iter().zip(0..) {
-            let of_class = &mut self.rows_of[class as usize];
+        let classes = of.event_classes().len();
+        self.bases.resize_with(classes, Vec::new);
+        for (&class, &base) in rows.classes.iter().zip(rows.bases) {
+            let of_class = &mut self.bases[class as usize];
             if of_class.is_empty() {
                 self.classes_in_block.push(class as usize);
             }
-            of_class.push(row);
+            of_class.push(base);
         }
-        let mut classes = std::mem::take(&mut self.classes_in_block);
-        for class in classes.drain(..) {
-            let mut of_class = std::mem::take(&mut self.rows_of[class]);
-            self.gather_class(of, plan, class, rows, &of_class);
-            of_class.clear();
-            self.rows_of[class] = of_class;
+        for class in std::mem::take(&mut self.classes_in_block) {
+            let mut bases = std::mem::take(&mut self.bases[class]);
+            let classes = vec![class as u32; bases.len()];
+            let rows = BlockRows {
+                bases: &bases,
+                classes: &classes,
+                ..rows
+            };
+            self.gather_class(of, plan, class, rows);
+            bases.clear();
+            self.bases[class] = bases;
         }
-        self.classes_in_block = classes;
     }
 
     fn gather_class(
@@ -344,11 +346,10 @@ impl<'a> Filler<'a> {
         block: &BlockPlan,
         class: usize,
         rows: BlockRows<'_>,
-        of_class: &[u32],
     ) {
         let (recording, is_mixed, raw_texts) = (self.recording, self.plan.is_mixed, self.raw_texts);
         let plan = &self.plan.classes[recording][class];
-        let filled = self.block_classes.get(recording, class, || {
+        let of_class = self.block_classes.get(recording, class, || {
             let schema = &of.event_classes()[class].schema;
             ClassColumns::new(
                 plan,
@@ -358,23 +359,18 @@ impl<'a> Filler<'a> {
                 raw_texts,
             )
         });
-        if filled.is_empty {
+        if of_class.is_empty {
             return;
         }
-        let columns = &mut filled.columns;
+        let columns = &mut of_class.columns;
         if is_mixed {
             columns.swap_rows(&mut self.mixed);
         }
         if columns.rows() == 0 {
             self.met.push(class);
         }
-        let before = columns.byte_size();
-        block.gather(class, columns, rows, of_class);
-        let after = columns.byte_size();
-        self.bytes = match is_mixed {
-            true => self.bytes.max(after),
-            false => self.bytes + (after - before),
-        };
+        block.gather(class, columns, rows);
+        self.bytes = self.bytes.max(columns.byte_size());
         if is_mixed {
             columns.swap_rows(&mut self.mixed);
         }
@@ -383,11 +379,7 @@ impl<'a> Filler<'a> {
     /// Hands out the columns of the rows since it was last asked.
     pub(crate) fn take(&mut self) -> RowBuffers {
         let is_mixed = self.plan.is_mixed;
-        let room = Vec::with_capacity(self.numbers.len());
-        let mut rows = RowBuffers {
-            numbers: std::mem::replace(&mut self.numbers, room),
-            ..RowBuffers::default()
-        };
+        let mut rows = RowBuffers::default();
         for class in self.met.drain(..) {
             let classes = match self.in_block {
                 true => &mut self.block_classes,
@@ -417,7 +409,7 @@ impl<'a> Filler<'a> {
     /// About the bytes of the columns.
     #[inline]
     pub(crate) fn byte_size(&self) -> usize {
-        self.bytes.max(self.text_bytes) + size_of_val(&self.numbers[..])
+        self.bytes.max(self.text_bytes)
     }
 }
 
@@ -443,9 +435,7 @@ impl Renderer for Filler<'_> {
 
     #[inline]
     fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
-        self.event(event)?;
-        self.numbers.push(event.number());
-        Ok(())
+        self.event(event)
     }
 
     fn takes_blocks(&self) -> bool {

@@ -9,7 +9,7 @@ use kymo_model::batch::{
 };
 use kymo_model::{EventClass, FieldId, Pick, Recording, Schema};
 
-use super::{Columns, Query, Shape};
+use super::{Columns, Shape};
 use crate::AnyRecording;
 use crate::filter::{Fields, FilterError, Source, Wish};
 
@@ -45,33 +45,32 @@ pub(crate) struct RowPlan {
 }
 
 impl RowPlan {
-    /// The columns that a query asks for. Classes whose names it leaves out have none, and no say in the types of
-    /// others.
-    pub(super) fn new(recordings: &[AnyRecording], query: &Query) -> Result<Self, FilterError> {
+    pub(super) fn new(
+        recordings: &[AnyRecording],
+        columns: &Columns,
+        shape: Shape,
+    ) -> Result<Self, FilterError> {
         let mut plan = Self {
-            is_mixed: query.shape == Shape::Mixed,
+            is_mixed: shape == Shape::Mixed,
             ..Self::default()
         };
-        let is_wanted =
-            |of: &AnyRecording, class: usize| query.filter.names_class(&of.event_classes()[class]);
-        if let Columns::Named(names) = &query.columns {
+        if let Columns::Named(names) = columns {
             let wish = Wish {
                 names,
                 required: true,
             };
-            let asked = |recording: usize, class: usize| {
-                is_wanted(&recordings[recording], class).then(|| vec![0])
-            };
-            plan.add_named(recordings, &[wish], asked, false)
+            plan.add_named(recordings, &[wish], |_, _| Some(vec![0]), false)
                 .map_err(|(_, error)| error)?;
         } else {
-            let has_all = matches!(query.columns, Columns::All);
-            let classes = |of: &AnyRecording| {
-                let plan = |class| match has_all && is_wanted(of, class) {
-                    true => ClassPlan::all(of, class),
-                    false => ClassPlan::default(),
-                };
-                (0..of.event_classes().len()).map(plan).collect()
+            let classes = |of: &AnyRecording| match columns {
+                Columns::All => (0..of.event_classes().len())
+                    .map(|class| ClassPlan::all(of, class))
+                    .collect(),
+                _ => of
+                    .event_classes()
+                    .iter()
+                    .map(|_| ClassPlan::default())
+                    .collect(),
             };
             plan.classes = recordings.iter().map(classes).collect();
         }
