@@ -5,6 +5,7 @@
 //! is only used to compare kymo's own threads.
 
 mod collectd;
+mod columns;
 mod commands;
 mod engine;
 mod index;
@@ -51,13 +52,14 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("rows") => return rows::run(args),
         Some("rrd") => return rrd::run(args),
         Some("collectd") => return collectd::run(args),
+        Some("columns") => return columns::run(args),
         Some("commands") => return commands::run(args),
         Some("serve") => return serve::run(args),
         Some("tracing") => return tracing::run(args),
         Some("view") => return view::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `collectd`, `commands`, `engine`, `index`, `logs`, `machine`, `rows`, \
+                "what to measure: `bench ctf`, `collectd`, `columns`, `commands`, `engine`, `index`, `logs`, `machine`, `rows`, \
                  `rrd`, `serve`, `tracing` or `view`"
                     .into(),
             );

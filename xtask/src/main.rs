@@ -33,11 +33,11 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
+  interop [--only analyses|ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
           [--databases DIR]
           [--rounds N] [--seed N] [--graphs N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
-      Compares kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
+      Compares kymo's analyses with their definitions; kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
       databases that it makes now and on those of other machines, converted to this one; its
       engine with rrdtool on databases and updates that are made up; its command lines with
       rrdtool's on those that are made up; what it makes for Perfetto with Perfetto's schema;
@@ -82,6 +82,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       Measures kymo-tracing beside LTTng-UST: an event with three integers, processor time and
       instructions; needs gcc, liblttng-ust-dev and valgrind.
       --events N    events of a run (2000000)
+  bench columns [--tool SCRIPT] [--events N] [--runs N] [--python PYTHON]
+      Measures Parquet, NumPy, iteration in Python and DuckDB beside babeltrace2 on a trace of N events (10000000).
+      --python PYTHON  has a release wheel of crates/kymo-python (target/python/bin/python)
   bench rows [--tool SCRIPT] [--events N] [--runs N]
       Measures rows with columns beside babeltrace2 on a trace of N events (10000000).
   bench view [--events N] [--rrds N] [--keep]

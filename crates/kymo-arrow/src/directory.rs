@@ -24,6 +24,12 @@ use crate::{Error, Table};
 const GROUP_ROWS: usize = 1 << 20;
 /// A thread ends its largest row group when all that it has open takes more bytes than this.
 const MAX_OPEN: usize = 128 << 20;
+/// A table gets a file of its own before the end if its rows take more bytes than this.
+const MANY: usize = 1 << 20;
+/// The rows of a thread that wait for a file take so many bytes at most.
+const MOST_WAITING: usize = 48 << 20;
+/// A thread has so many files open at most. A table whose file was ended gets a further one.
+const MOST_OPEN_FILES: usize = 256;
 /// Batches that wait for a thread.
 const WAITING: usize = 4;
 /// A name of a directory has so many bytes at most; file systems take 255.
@@ -164,6 +170,8 @@ struct Open {
     path: PathBuf,
     rows: u64,
     writer: ArrowWriter<Appending>,
+    /// Greater than that of all files that were not written to since.
+    used: u64,
 }
 
 /// A file that is open while it is written to only: there may be more classes than a process can have open files.
@@ -183,44 +191,133 @@ impl io::Write for Appending {
 
 /// The work of one thread.
 fn write_tables(root: &Path, work: &Receiver<Work>) -> Result<Vec<Written>, Error> {
-    let mut paths: HashMap<Table, PathBuf> = HashMap::new();
-    let mut open: HashMap<Table, Open> = HashMap::new();
+    let mut files = Files {
+        root,
+        names: HashMap::new(),
+        waiting: HashMap::new(),
+        waiting_bytes: 0,
+        open: HashMap::new(),
+        uses: 0,
+        written: Vec::new(),
+    };
     while let Ok(work) = work.recv() {
         match work {
             Work::Begin(table, path) => {
-                paths.insert(table, path);
+                files.names.insert(table, (path, 0));
             }
-            Work::Rows(table, batch) => {
-                let file = match open.entry(table) {
-                    std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-                    std::collections::hash_map::Entry::Vacant(entry) => {
-                        let path = paths.remove(entry.key()).unwrap_or_default();
-                        entry.insert(begin(root, path, &batch.schema())?)
-                    }
-                };
-                file.rows += batch.num_rows() as u64;
-                file.writer.write(&batch)?;
-                let is_full = file.writer.in_progress_rows() >= GROUP_ROWS;
-                if is_full {
-                    file.writer.flush()?;
-                } else if open.values().map(Open::held).sum::<usize>() > MAX_OPEN
-                    && let Some(largest) = open.values_mut().max_by_key(|file| file.held())
-                {
-                    largest.writer.flush()?;
-                }
-            }
+            Work::Rows(table, batch) => files.take(table, batch)?,
         }
     }
-    let mut written = Vec::with_capacity(open.len());
-    for mut file in open.into_values() {
-        file.writer.finish()?;
-        written.push(Written {
-            bytes: file.writer.bytes_written() as u64,
-            path: file.path,
-            rows: file.rows,
-        });
+    files.finish()
+}
+
+/// The files of one thread. An open file takes memory whatever is in it, so rows wait until there are many of them.
+struct Files<'p> {
+    root: &'p Path,
+    /// The path of each table's first file, and how many it has.
+    names: HashMap<Table, (PathBuf, u32)>,
+    /// Rows of tables that have no open file, and their bytes.
+    waiting: HashMap<Table, (Vec<RecordBatch>, usize)>,
+    waiting_bytes: usize,
+    open: HashMap<Table, Open>,
+    uses: u64,
+    written: Vec<Written>,
+}
+
+impl Files<'_> {
+    fn take(&mut self, table: Table, batch: RecordBatch) -> Result<(), Error> {
+        if self.open.contains_key(&table) {
+            return self.write(&table, &batch);
+        }
+        let bytes = batch.get_array_memory_size();
+        let (batches, held) = self.waiting.entry(table.clone()).or_default();
+        batches.push(batch);
+        *held += bytes;
+        self.waiting_bytes += bytes;
+        if *held > MANY {
+            return self.open(&table);
+        }
+        while self.waiting_bytes > MOST_WAITING {
+            let largest = self.waiting.iter().max_by_key(|(_, (_, held))| *held);
+            let Some(table) = largest.map(|(table, _)| table.clone()) else {
+                break;
+            };
+            self.open(&table)?;
+        }
+        Ok(())
     }
-    Ok(written)
+
+    /// Writes the rows of a table that wait into a file of their own, which stays open.
+    fn open(&mut self, table: &Table) -> Result<(), Error> {
+        let (batches, held) = self.waiting.remove(table).unwrap_or_default();
+        self.waiting_bytes -= held;
+        let Some(first) = batches.first() else {
+            return Ok(());
+        };
+        if self.open.len() >= MOST_OPEN_FILES {
+            let oldest = self.open.iter().min_by_key(|(_, file)| file.used);
+            if let Some(oldest) = oldest.map(|(table, _)| table.clone()) {
+                self.end(&oldest)?;
+            }
+        }
+        let (path, parts) = self.names.entry(table.clone()).or_default();
+        let path = match *parts {
+            0 => path.clone(),
+            // `part-0.parquet` goes on as `part-0-1.parquet`.
+            more => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                path.with_file_name(format!("{stem}-{more}.parquet"))
+            }
+        };
+        *parts += 1;
+        let file = begin(self.root, path, &first.schema())?;
+        self.open.insert(table.clone(), file);
+        batches
+            .iter()
+            .try_for_each(|batch| self.write(table, batch))
+    }
+
+    fn write(&mut self, table: &Table, batch: &RecordBatch) -> Result<(), Error> {
+        let Some(file) = self.open.get_mut(table) else {
+            return Ok(());
+        };
+        self.uses += 1;
+        file.used = self.uses;
+        file.rows += batch.num_rows() as u64;
+        file.writer.write(batch)?;
+        if file.writer.in_progress_rows() >= GROUP_ROWS {
+            file.writer.flush()?;
+        } else if self.open.values().map(Open::held).sum::<usize>() > MAX_OPEN
+            && let Some(largest) = self.open.values_mut().max_by_key(|file| file.held())
+        {
+            largest.writer.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file of a table.
+    fn end(&mut self, table: &Table) -> Result<(), Error> {
+        if let Some(mut file) = self.open.remove(table) {
+            file.writer.finish()?;
+            self.written.push(Written {
+                bytes: file.writer.bytes_written() as u64,
+                path: file.path,
+                rows: file.rows,
+            });
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Written>, Error> {
+        for table in self.open.keys().cloned().collect::<Vec<_>>() {
+            self.end(&table)?;
+        }
+        for table in self.waiting.keys().cloned().collect::<Vec<_>>() {
+            self.open(&table)?;
+            self.end(&table)?;
+        }
+        Ok(self.written)
+    }
 }
 
 impl Open {
@@ -245,6 +342,7 @@ fn begin(root: &Path, path: PathBuf, schema: &Schema) -> Result<Open, Error> {
         path,
         rows: 0,
         writer,
+        used: 0,
     })
 }
 

@@ -23,11 +23,15 @@
 mod array;
 mod directory;
 mod error;
+mod events;
+mod samples;
 mod stream;
 mod tables;
 
 pub use self::array::{array, data_type, record_batch};
 pub use self::directory::{Directory, Written};
 pub use self::error::Error;
+pub use self::events::{EventReader, EventTable, OwnColumn};
+pub use self::samples::{SampleReader, samples_schema};
 pub use self::stream::write_stream;
 pub use self::tables::{Table, class_schema, tables};

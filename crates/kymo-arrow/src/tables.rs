@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
-    UInt32Array, UInt64Array,
+    ArrayRef, DictionaryArray, RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array,
+    UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use kymo::AnyRecording;
 use kymo::timeline::{Batch, Columns, Notice, NoticeKind, Query, RowTracks, Timeline, TrackEntry};
 use kymo_model::batch::{ColumnType, all_columns};
-use kymo_model::{Chunk, EntryKind, EventClass, Lost, Recording, Track, TrackPart};
-use kymo_rrd::model::SourceKind;
+use kymo_model::{Chunk, EntryKind, EventClass, Lost, Recording};
 use kymo_time::{Origin, Timestamp};
 
 use crate::array::{dictionary, field};
+use crate::samples::Samples;
 use crate::{Error, array, record_batch};
 
 /// Batches of tables that are no batches of rows have so many rows at most.
-const ROWS: usize = 1 << 14;
+pub(crate) const ROWS: usize = 1 << 14;
 
 /// A table of recordings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ pub enum Table {
 }
 
 /// The type of times: nanoseconds since 1970 in UTC if all of these clocks say so, else since an origin of their own.
-fn time_type<'a>(recordings: impl IntoIterator<Item = &'a AnyRecording>) -> DataType {
+pub(crate) fn time_type<'a>(recordings: impl IntoIterator<Item = &'a AnyRecording>) -> DataType {
     let is_dated = |of: &AnyRecording| {
         let mut clocks = of.streams().iter().filter_map(|of| of.clock.as_ref());
         clocks.all(|clock| clock.origin == Origin::UnixEpoch)
@@ -66,7 +66,7 @@ pub(crate) fn class_name(class: &EventClass) -> Arc<str> {
 }
 
 /// A schema of kymo's own columns and those of fields. A column of kymo's begins with `_` if a field has its name.
-fn schema(own: &[(&str, DataType)], columns: &[ColumnType]) -> SchemaRef {
+pub(crate) fn schema(own: &[(&str, DataType)], columns: &[ColumnType]) -> SchemaRef {
     let own = own.iter().map(|(name, data_type)| {
         let mut name = (*name).to_owned();
         while columns.iter().any(|of| *of.name == *name) {
@@ -91,18 +91,6 @@ pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
         ("recording", dictionary()),
     ];
     schema(&own, &columns)
-}
-
-/// The schema of the events of all classes.
-pub(crate) fn mixed_schema(timeline: &Timeline, columns: &[ColumnType]) -> SchemaRef {
-    let own = [
-        ("timestamp", time_type(timeline.recordings())),
-        ("ticks", DataType::UInt64),
-        ("stream", DataType::UInt32),
-        ("recording", dictionary()),
-        ("event", DataType::Utf8),
-    ];
-    schema(&own, columns)
 }
 
 /// Texts by their positions in `names`, of which those are kept that are used: there may be many more than rows.
@@ -223,7 +211,7 @@ impl<'t, 'f> Maker<'t, 'f> {
         let known = tracks.tracks(recording);
         if is_sample {
             self.samples.name(of, known);
-            return match self.samples.times.len() >= ROWS {
+            return match self.samples.len() >= ROWS {
                 true => self.end_samples(),
                 false => Ok(()),
             };
@@ -338,7 +326,7 @@ pub(crate) fn paths(timeline: &Timeline) -> Vec<String> {
 }
 
 /// Times as an array of a type of times.
-fn times(times: impl Iterator<Item = Option<Timestamp>>, of: &DataType) -> ArrayRef {
+pub(crate) fn times(times: impl Iterator<Item = Option<Timestamp>>, of: &DataType) -> ArrayRef {
     let nanos = times.map(|time| time.map(Timestamp::as_nanos));
     let array: TimestampNanosecondArray = nanos.collect();
     let zone = match of {
@@ -346,138 +334,6 @@ fn times(times: impl Iterator<Item = Option<Timestamp>>, of: &DataType) -> Array
         _ => None,
     };
     Arc::new(array.with_timezone_opt(zone))
-}
-
-/// Values of series.
-#[derive(Default)]
-struct Samples {
-    times: Vec<Option<Timestamp>>,
-    recordings: Vec<u32>,
-    /// Positions in `series`.
-    keys: Vec<u32>,
-    values: Vec<Option<f64>>,
-    /// The number of the series of each track of each recording.
-    by_track: HashMap<(usize, u32), u32>,
-    series: Vec<Series>,
-    /// Tracks of the series that have no name yet, which are the last ones.
-    unnamed: Vec<u32>,
-}
-
-/// What is known of a series.
-#[derive(Clone, Default)]
-struct Series {
-    name: String,
-    unit: Option<String>,
-    /// Of archives: how they consolidate, the seconds between rows, and after how many a value is unknown.
-    function: Option<&'static str>,
-    step: Option<u64>,
-    heartbeat: Option<u64>,
-}
-
-impl Samples {
-    fn push(&mut self, time: Option<i64>, (recording, track): (usize, u32), value: Option<f64>) {
-        let next = self.series.len() as u32;
-        let key = *self.by_track.entry((recording, track)).or_insert(next);
-        if key == next {
-            self.series.push(Series::default());
-            self.unnamed.push(track);
-        }
-        self.times.push(time.map(Timestamp::from_nanos));
-        self.recordings.push(recording as u32);
-        self.keys.push(key);
-        self.values.push(value.filter(|value| !value.is_nan()));
-    }
-
-    /// Names the series that are new, all of one recording.
-    fn name(&mut self, of: &AnyRecording, tracks: &[Track]) {
-        let first = self.series.len() - self.unnamed.len();
-        for (series, track) in self.series[first..].iter_mut().zip(self.unnamed.drain(..)) {
-            *series = Series::new(of, &tracks[track as usize]);
-        }
-    }
-
-    fn batch(
-        &mut self,
-        timeline: &Timeline,
-        paths: &[String],
-    ) -> Result<Option<RecordBatch>, Error> {
-        if self.times.is_empty() {
-            return Ok(None);
-        }
-        let time = time_type(timeline.recordings());
-        let own = [
-            ("timestamp", time.clone()),
-            ("recording", dictionary()),
-            ("series", dictionary()),
-            ("unit", dictionary()),
-            ("function", dictionary()),
-            ("step", DataType::UInt64),
-            ("heartbeat", DataType::UInt64),
-            ("value", DataType::Float64),
-        ];
-        let keys = std::mem::take(&mut self.keys);
-        let recordings = std::mem::take(&mut self.recordings);
-        let of_series = |value: &dyn Fn(&Series) -> Option<String>| -> Result<ArrayRef, Error> {
-            let all: Vec<_> = self.series.iter().map(value).collect();
-            let names: Vec<String> = all
-                .iter()
-                .map(|text| text.clone().unwrap_or_default())
-                .collect();
-            let keys = keys
-                .iter()
-                .map(|&key| all[key as usize].as_ref().map(|_| key));
-            texts(keys.collect(), &names)
-        };
-        let numbers = |value: &dyn Fn(&Series) -> Option<u64>| -> ArrayRef {
-            let values = keys.iter().map(|&key| value(&self.series[key as usize]));
-            Arc::new(values.collect::<UInt64Array>())
-        };
-        let columns: Vec<ArrayRef> = vec![
-            times(std::mem::take(&mut self.times).into_iter(), &time),
-            texts(recordings.into_iter().map(Some).collect(), paths)?,
-            of_series(&|of| Some(of.name.clone()))?,
-            of_series(&|of| of.unit.clone())?,
-            of_series(&|of| of.function.map(str::to_owned))?,
-            numbers(&|of| of.step),
-            numbers(&|of| of.heartbeat),
-            Arc::new(Float64Array::from(std::mem::take(&mut self.values))),
-        ];
-        Ok(Some(RecordBatch::try_new(schema(&own, &[]), columns)?))
-    }
-}
-
-impl Series {
-    fn new(of: &AnyRecording, track: &Track) -> Self {
-        let mut series = Self {
-            name: track.path.to_string(),
-            unit: track.unit.as_deref().map(str::to_owned),
-            ..Self::default()
-        };
-        let AnyRecording::Rrd(of) = of else {
-            return series;
-        };
-        let database = of.database();
-        for part in track.path.parts() {
-            match part {
-                TrackPart::Archive(archive) => {
-                    if let Some(archive) = database.archives.get(*archive as usize) {
-                        series.function = Some(archive.kind.name());
-                        series.step = database.step.checked_mul(archive.points_per_row);
-                    }
-                }
-                TrackPart::Source(name) => {
-                    let mut sources = database.sources.iter();
-                    let source = sources.find(|of| of.name.to_string() == **name);
-                    if let Some(SourceKind::Measured { heartbeat, .. }) = source.map(|of| &of.kind)
-                    {
-                        series.heartbeat = Some(*heartbeat);
-                    }
-                }
-                _ => {}
-            }
-        }
-        series
-    }
 }
 
 /// What was lost, and damage.

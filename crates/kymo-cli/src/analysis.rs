@@ -1,16 +1,18 @@
-//! `kymo states`, `kymo latency`, `kymo profile`, and `kymo stats --by-track`.
+//! `kymo states`, `latency`, `profile`, `values`, and `stats --by` and `--by-track`.
 
 use kymo::AnyRecording;
 use kymo::analysis::{
-    Coverage, Error, Latency, LatencyQuery, Options, Profile, ProfileQuery, States, StatesQuery,
-    TrackStats,
+    Coverage, Error, FieldValues, GroupStats, GroupTable, Latency, LatencyQuery, Options, Profile,
+    ProfileQuery, States, StatesQuery, TrackStats, TransitionStates, TransitionsQuery, ValuesQuery,
 };
+use kymo::filter::Filter;
+use kymo::pipeline::Watched;
 use kymo::report::Style;
 
 use crate::args;
 use crate::args::analysis::Analysis;
+use crate::breakdown::BreakdownArgs;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes};
-use crate::progress::Progressing;
 use crate::report::finish;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -19,24 +21,58 @@ pub(crate) fn states(
     args: &args::analysis::States,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
+    let Some(state) = &args.state_event else {
+        return transitions(args, terminal);
+    };
     let query = StatesQuery {
-        state: args.state_event.clone(),
+        state: state.clone(),
         per: args.per.clone(),
         tracks: args.common.tracks.by(),
         filter: args.filter.clone(),
         sort: args.sort.into(),
     };
-    let (inputs, states) = analyse(&args.common, terminal, |of, select, options| {
-        States::new(of, select, &query, options)
+    let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
+    let (inputs, mut states) = breakdown.run(|breakdown| {
+        analyse(&args.common, terminal, |of, select, options| {
+            States::with_breakdown(of, select, &query, options, breakdown)
+        })
     })?;
-    let text = match args.common.json {
+    keep_top(&mut states.groups, args.grouping.top);
+    let report = (!breakdown.writes()).then(|| match args.common.json {
+        true => states.to_json(),
+        false => states.to_text(&style(&inputs)),
+    });
+    finish_analysis(
+        terminal,
+        &inputs,
+        report,
+        &states.coverage,
+        args.common.work.strict,
+    )
+}
+
+/// Time in states that events bring things to, or the critical path of one of them.
+fn transitions(args: &args::analysis::States, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let query = TransitionsQuery {
+        transitions: args.transition.clone(),
+        tracks: args.common.tracks.by(),
+        filter: args.filter.clone(),
+        path_of: args.critical_path.clone(),
+    };
+    let (inputs, mut states) = analyse(&args.common, terminal, |of, select, options| {
+        TransitionStates::new(of, select, &query, options)
+    })?;
+    if let Some(top) = args.grouping.top {
+        states.table.keep_top(top);
+    }
+    let report = match args.common.json {
         true => states.to_json(),
         false => states.to_text(&style(&inputs)),
     };
     finish_analysis(
         terminal,
         &inputs,
-        &text,
+        Some(report),
         &states.coverage,
         args.common.work.strict,
     )
@@ -53,17 +89,21 @@ pub(crate) fn latency(
         tracks: args.common.tracks.by(),
         worst: args.worst as usize,
     };
-    let (inputs, latency) = analyse(&args.common, terminal, |of, select, options| {
-        Latency::new(of, select, &query, options)
+    let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
+    let (inputs, mut latency) = breakdown.run(|breakdown| {
+        analyse(&args.common, terminal, |of, select, options| {
+            Latency::with_breakdown(of, select, &query, options, breakdown)
+        })
     })?;
-    let text = match args.common.json {
+    keep_top(&mut latency.groups, args.grouping.top);
+    let report = (!breakdown.writes()).then(|| match args.common.json {
         true => latency.to_json(),
         false => latency.to_text(&style(&inputs)),
-    };
+    });
     finish_analysis(
         terminal,
         &inputs,
-        &text,
+        report,
         &latency.coverage,
         args.common.work.strict,
     )
@@ -80,20 +120,90 @@ pub(crate) fn profile(
         tracks: args.common.tracks.by(),
         running: args.running,
     };
-    let (inputs, profile) = analyse(&args.common, terminal, |of, select, options| {
-        Profile::new(of, select, &query, options)
+    let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
+    let (inputs, mut profile) = breakdown.run(|breakdown| {
+        analyse(&args.common, terminal, |of, select, options| {
+            Profile::with_breakdown(of, select, &query, options, breakdown)
+        })
     })?;
-    let text = match args.common.json {
+    keep_top(&mut profile.groups, args.grouping.top);
+    let report = (!breakdown.writes()).then(|| match args.common.json {
         true => profile.to_json(),
         false => profile.to_text(&style(&inputs)),
+    });
+    finish_analysis(
+        terminal,
+        &inputs,
+        report,
+        &profile.coverage,
+        args.common.work.strict,
+    )
+}
+
+/// Values of a field.
+pub(crate) fn values(args: &args::values::Values, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let query = ValuesQuery {
+        field: args.field.clone(),
+        by: args.by.clone().unwrap_or_default(),
+        tracks: args.common.tracks.by(),
+        outliers: args.outliers,
+        worst: args.worst as usize,
+        top: args.top,
+    };
+    let (inputs, mut values) = analyse(&args.common, terminal, |of, select, options| {
+        FieldValues::new(of, select, &query, options)
+    })?;
+    values.keep_top(args.top);
+    let report = match args.common.json {
+        true => values.to_json(),
+        false => values.to_text(&style(&inputs)),
     };
     finish_analysis(
         terminal,
         &inputs,
-        &text,
-        &profile.coverage,
+        Some(report),
+        &values.coverage,
         args.common.work.strict,
     )
+}
+
+/// Leaves only the groups with the longest time.
+fn keep_top(groups: &mut Option<GroupTable>, top: Option<usize>) {
+    if let (Some(groups), Some(top)) = (groups, top) {
+        groups.keep_top(top);
+    }
+}
+
+/// Events by group, and over time.
+pub(crate) fn by_group(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let breakdown = BreakdownArgs {
+        series: &args.series,
+        all: false,
+        json: args.json,
+        counts: true,
+    };
+    let by = args.series.by.clone().unwrap_or_default();
+    let tracks = args.tracks.by();
+    let (inputs, mut stats) = breakdown.run(|series| {
+        let inputs = inputs(&args.input, args.work.strict, terminal)?;
+        let options = Options {
+            threads: threads(&args.work),
+            strict: args.work.strict,
+            ..Options::default()
+        };
+        let stats = selected(&inputs, &args.selection, terminal, |select| {
+            GroupStats::new(&inputs.recordings, select, &tracks, &by, &options, series)
+        })?;
+        Ok((inputs, stats))
+    })?;
+    if let Some(top) = args.top {
+        stats.keep_top(top);
+    }
+    let report = (!breakdown.writes()).then(|| match args.json {
+        true => stats.to_json(),
+        false => stats.to_text(&style(&inputs)),
+    });
+    finish_analysis(terminal, &inputs, report, &stats.coverage, args.work.strict)
 }
 
 /// Events by track.
@@ -115,14 +225,23 @@ pub(crate) fn by_track(args: &args::Stats, terminal: &Terminal) -> Result<Outcom
         true => stats.to_json(),
         false => stats.to_text(&style(&inputs)),
     };
-    finish_analysis(terminal, &inputs, &text, &stats.coverage, args.work.strict)
+    finish_analysis(
+        terminal,
+        &inputs,
+        Some(text),
+        &stats.coverage,
+        args.work.strict,
+    )
 }
+
+/// The events that are wanted.
+type Selected<'f> = &'f Watched<'f, &'f Filter>;
 
 /// Opens recordings and makes an analysis of the events that are wanted.
 fn analyse<T>(
     args: &Analysis,
     terminal: &Terminal,
-    run: impl FnOnce(&[AnyRecording], &&Progressing<'_>, &Options) -> Result<T, Error>,
+    run: impl FnOnce(&[AnyRecording], &Selected<'_>, &Options) -> Result<T, Error>,
 ) -> Result<(Inputs, T), Failure> {
     let inputs = inputs(&args.input, args.work.strict, terminal)?;
     let options = Options {
@@ -137,17 +256,19 @@ fn analyse<T>(
 }
 
 /// Does something with the events that are wanted, and shows how far it is.
-fn selected<T>(
+pub(crate) fn selected<T>(
     inputs: &Inputs,
     selection: &args::Selection,
     terminal: &Terminal,
-    run: impl FnOnce(&&Progressing<'_>) -> Result<T, Error>,
+    run: impl FnOnce(&Selected<'_>) -> Result<T, Error>,
 ) -> Result<T, Failure> {
     let wanted = Wanted::new(selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(inputs, &filter, terminal);
     terminal.begin_progress(total_bytes(&inputs.recordings));
-    let select = Progressing::new(&filter, terminal, &inputs.recordings);
+    let progress = |bytes| terminal.advance(bytes);
+    let select = &&filter;
+    let select = Watched::new(&inputs.recordings, select, &progress, None);
     let result = run(&&select);
     terminal.end_progress();
     result.map_err(|error| {
@@ -171,14 +292,22 @@ fn style(inputs: &Inputs) -> Style {
     inputs.style().with_width(width)
 }
 
-/// Writes a report, and tells how the program ends.
+/// Writes a report, and tells how the program ends. Without a report, lines were written, and damage is reported
+/// beside them.
 fn finish_analysis(
     terminal: &Terminal,
     inputs: &Inputs,
-    text: &[u8],
+    report: Option<Vec<u8>>,
     coverage: &Coverage,
     strict: bool,
 ) -> Result<Outcome, Failure> {
+    if report.is_none() {
+        coverage
+            .faults
+            .iter()
+            .for_each(|fault| terminal.fault(fault));
+    }
     let is_lost = strict && !coverage.discarded.is_empty();
-    finish(terminal, inputs, text, coverage.is_good() && !is_lost)
+    let is_good = coverage.is_good() && !is_lost;
+    finish(terminal, inputs, &report.unwrap_or_default(), is_good)
 }

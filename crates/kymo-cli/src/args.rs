@@ -3,7 +3,10 @@
 pub(crate) mod analysis;
 pub(crate) mod convert;
 pub(crate) mod ctf;
+pub(crate) mod cut;
+pub(crate) mod diff;
 pub(crate) mod graph;
+pub(crate) mod group;
 pub(crate) mod key;
 pub(crate) mod machine;
 pub(crate) mod receive;
@@ -13,13 +16,14 @@ pub(crate) mod send;
 pub(crate) mod serve;
 mod size;
 pub(crate) mod time;
+pub(crate) mod values;
 pub(crate) mod view;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use kymo::filter::{Glob, Moment, parse_range};
+use kymo::filter::{FieldNames, FilterError, Glob, Moment, parse_range};
 use kymo::open::{ClockChoice, Duration, parse_aligned};
 use kymo::show::pretty;
 use kymo_collectd::network::Keys;
@@ -39,6 +43,9 @@ others write them, the event logs of VPP (CPEL, elog, Gist), datagrams of collec
 databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
+Arguments from a file:
+  --from-file FILE stands for the words of FILE, one a line; # begins a comment
+
 Exit status:
   0  all is good
   1  damage was found, or one of several recordings could not be opened, and everything
@@ -93,6 +100,9 @@ pub(crate) fn command() -> clap::Command {
                 analysis::with_end_events(analysis::Latency::augment_args(latency))
             })
         })
+        .mut_subcommand("diff", |diff| {
+            diff.defer(|diff| analysis::with_end_events(diff::Diff::augment_args(diff)))
+        })
 }
 
 /// The parser of a command line. If its first word is not a command, it may ask for help, which lists all of them.
@@ -114,6 +124,7 @@ pub(crate) enum Command {
     View(Box<view::View>),
     Graph(Box<graph::Graph>),
     Convert(Box<convert::Convert>),
+    Cut(Box<cut::Cut>),
     Repair(Box<ctf::Repair>),
     Index(Box<ctf::Index>),
     Send(Box<send::Send>),
@@ -124,6 +135,8 @@ pub(crate) enum Command {
     States(analysis::States),
     Latency(analysis::Latency),
     Profile(analysis::Profile),
+    Values(values::Values),
+    Diff(Box<diff::Diff>),
     Machine(machine::Machine),
     Time(time::Time),
     Rrd(rrd::Rrd),
@@ -258,11 +271,12 @@ pub(crate) struct Selection {
     /// Only events of which a condition holds, such as 'len > 64 and name ~ "eth*"'.
     ///
     /// Tests: FIELD alone (true, or not 0), == != < <= > >=, ~ "PATTERN" and !~ (patterns as of
-    /// --event), contains "TEXT", in [1, 4..7, "x"] and not in. They are joined by not, and, or
+    /// --event), =~ "REGULAR EXPRESSION", contains "TEXT", in [1, 4..7, "x"] and not in. They are joined by not, and, or
     /// (! && ||) and parentheses. Values: 12 -3 0xff 0o17 0b101 2.5 "text" 'text' true false.
     /// Enumerations compare as numbers and as labels, bit maps as numbers; contains "FLAG" asks
     /// whether a flag is set. BLOBs compare as their bytes, "\x00\xff". What an optional or a
-    /// variant holds goes by its name.
+    /// variant holds goes by its name. len(FIELD), lower(FIELD) and hex(FIELD) stand for the length of a
+    /// text, BLOB or array, a text in lower case, and a number or bytes in hexadecimal digits.
     ///
     /// `a.b[2]` is element 2 (from 0) of member b of field a. A name is looked for in the
     /// payload, the specific context, the common context, the packet context and the packet
@@ -282,6 +296,7 @@ pub(crate) struct Selection {
     ///
     /// [YYYY-MM-DD ]HH:MM[:SS[.NANO]] in local time (in UTC with --clock-gmt), on the day of
     /// the first event that has a date where none is given; [-]SEC[.NANO] since the origin of the clocks;
+    /// +DURATION since the first event, such as +2ms;
     /// or as in RFC 3339, 2026-01-31T12:00:00Z.
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) begin: Option<Moment>,
@@ -323,6 +338,8 @@ Examples:
   kymo print --format csv --event sched_switch trace/ > switches.csv
   kymo print --format cpeldump vpp.cpel
   kymo print --last 20 trace/
+  kymo print --where 'ret < 0' --before 5 --after 2 trace/
+  kymo print --relative --begin +2ms --columns time,name,ret trace/
   kymo print --follow --where 'ret < 0' /var/log/trace/")]
 pub(crate) struct Print {
     #[command(flatten)]
@@ -418,8 +435,55 @@ pub(crate) struct Print {
     pub(crate) limit: Option<u64>,
 
     /// Print only the last N events, without reading all of those before them.
-    #[arg(long, value_name = "N", help_heading = "Filters")]
+    #[arg(
+        long,
+        visible_alias = "tail",
+        value_name = "N",
+        help_heading = "Filters"
+    )]
     pub(crate) last: Option<u64>,
+
+    /// Print N more events before each that the filters select. (pretty, json, csv)
+    ///
+    /// They are of the same time range, and need not match --event and --where.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(..=1_000_000),
+        conflicts_with_all = ["last", "limit", "follow"],
+        help_heading = "Filters"
+    )]
+    pub(crate) before: u32,
+
+    /// Print N more events after each that the filters select. (pretty, json, csv)
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        conflicts_with_all = ["last", "limit", "follow"],
+        help_heading = "Filters"
+    )]
+    pub(crate) after: u32,
+
+    /// Show times since the first event of all recordings, in seconds; times of filters count from
+    /// it, too.
+    #[arg(long, conflicts_with = "follow", help_heading = "Clocks")]
+    pub(crate) relative: bool,
+
+    /// Print a table with a column for each of these: `time`, `name`, or a field, named as in --where.
+    ///
+    /// Columns grow with what they hold; texts are cut at 40 characters.
+    #[arg(
+        long,
+        value_name = "time|name|FIELD[,...]",
+        value_parser = parse_columns,
+        conflicts_with_all = ["format", "before", "after", "follow", "names", "fields", "clock_cycles", "no_delta"],
+        help_heading = "Output"
+    )]
+    pub(crate) columns: Option<FieldNames>,
 
     /// Go on as the recordings grow, until interrupted.
     ///
@@ -506,12 +570,13 @@ Examples:
   kymo stats trace/
   kymo stats --top 5 --begin 10:15 --end 10:16 trace/
   kymo stats --by-track --track cpu_id trace/
+  kymo stats --by name,cpu_id --every 1s trace/ > counts.csv
   kymo stats --json --where 'ret < 0' trace/ | jq .events")]
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Show only the N event classes (with --by-track, tracks) with the most events.
+    /// Show only the N event classes (with --by-track, tracks; with --by, groups) with the most events.
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<usize>,
 
@@ -527,6 +592,10 @@ pub(crate) struct Stats {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// A file with views, as of `kymo latency`.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) views: Option<PathBuf>,
+
     /// Directory with the summaries of `kymo index --summary` [default: `kymo/index` in XDG_CACHE_HOME or ~/.cache].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with = "no_cache")]
     pub(crate) cache: Option<PathBuf>,
@@ -541,6 +610,9 @@ pub(crate) struct Stats {
 
     #[command(flatten)]
     pub(crate) work: Work,
+
+    #[command(flatten)]
+    pub(crate) series: group::SeriesArgs,
 }
 
 /// Decode everything, and tell of all damage
@@ -652,6 +724,10 @@ fn parse_keys(path: &str) -> Result<Keys, String> {
 
 fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {
     Ok(Glob::new(pattern))
+}
+
+fn parse_columns(list: &str) -> Result<FieldNames, FilterError> {
+    FieldNames::parse(list)
 }
 
 fn parse_names(list: &str) -> Result<pretty::Names, pretty::UnknownItem> {

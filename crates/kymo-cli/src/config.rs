@@ -9,8 +9,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The file for everybody on this machine.
-const SHARED: &str = "/etc/kymo/config.toml";
+/// The directory for everybody on this machine.
+const SHARED: &str = "/etc/kymo";
 
 /// The form of new databases, and the file that says so.
 ///
@@ -18,7 +18,7 @@ const SHARED: &str = "/etc/kymo/config.toml";
 ///
 /// A file that cannot be read, or that says what is not known, as a message.
 pub(crate) fn rrd_format() -> Result<Option<(String, String)>, String> {
-    for path in paths() {
+    for path in paths("config.toml") {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if is_none(&path, error.kind()) => continue,
@@ -34,22 +34,23 @@ pub(crate) fn rrd_format() -> Result<Option<(String, String)>, String> {
 
 /// Whether there is no such file, or it is another user's: a program that serves may have `/dev/null`
 /// for its home, or the home of whoever started it.
-fn is_none(path: &Path, error: ErrorKind) -> bool {
+pub(crate) fn is_none(path: &Path, error: ErrorKind) -> bool {
     match error {
         ErrorKind::NotFound | ErrorKind::NotADirectory => true,
-        ErrorKind::PermissionDenied => path != Path::new(SHARED),
+        ErrorKind::PermissionDenied => !path.starts_with(SHARED),
         _ => false,
     }
 }
 
-/// The user's file, and the one for everybody.
-fn paths() -> impl Iterator<Item = PathBuf> {
+/// The user's file of a name, and the one for everybody.
+pub(crate) fn paths(name: &str) -> impl Iterator<Item = PathBuf> + use<'_> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let own = set("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))
-        .map(|directory| directory.join("kymo/config.toml"));
-    own.into_iter().chain([PathBuf::from(SHARED)])
+        .map(|directory| directory.join("kymo"));
+    let directories = own.into_iter().chain([PathBuf::from(SHARED)]);
+    directories.map(move |directory| directory.join(name))
 }
 
 /// What a file says of new databases.

@@ -19,7 +19,7 @@ use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
 use kymo::convert::{Losses, TrackBinding, TrackOptions, UnknownField};
 use kymo::filter::{Filter, Query};
-use kymo::pipeline::{self, Output, Summary};
+use kymo::pipeline::{self, Output, Summary, Watched};
 use kymo::show::{Sink, WallOptions};
 use kymo::{AnyRecording, Discarded};
 use kymo_cpel::write;
@@ -37,7 +37,6 @@ use crate::open::{
     Inputs, Wanted, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns, whole_inputs,
 };
 use crate::print::csv;
-use crate::progress::Progressing;
 use crate::rrd::rrdtool;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -322,7 +321,8 @@ impl Job<'_> {
             true => terminal.begin_progress(bytes),
             false => terminal.show_progress(bytes),
         }
-        let select = Progressing::new(filter, terminal, &inputs.recordings);
+        let progress = |bytes| terminal.advance(bytes);
+        let select = Watched::new(&inputs.recordings, filter, &progress, None);
         let options = pipeline::Options {
             threads: threads(&args.work),
             ..pipeline::Options::default()

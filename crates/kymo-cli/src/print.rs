@@ -5,27 +5,35 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
-use kymo::filter::Glob;
-use kymo::pipeline::{self, Output, Span, Tail};
+use kymo::filter::{Filter, Glob, Query, first_event_time};
+use kymo::pipeline::{self, Output, Span, Summary, Tail, Watched};
+use kymo::show::context::Context;
 use kymo::show::cpeldump::CpelDump;
 use kymo::show::csv::Csv;
 use kymo::show::details::Details;
 use kymo::show::elog_dump::ElogDump;
+use kymo::show::grid::{Grid, GridPlan};
 use kymo::show::json::Json;
 use kymo::show::{Palette, Sink, Times, WallOptions, pretty};
 use kymo_io::Tree;
-use kymo_model::{FaultReport, Recording};
+use kymo_model::{FaultReport, Recording, Shift};
 use kymo_text::visible;
 
 use crate::args::{self, Color, Format, Print};
 use crate::follow;
 use crate::formats::refuse_foreign;
-use crate::open::{Wanted, inputs, tell_opening_faults, threads, total_bytes};
-use crate::progress::Progressing;
+use crate::open::{Inputs, Wanted, inputs, tell_opening_faults, threads, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Shows events.
 pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if let Some(columns) = &args.columns {
+        let (inputs, wall) = opened(args, terminal)?;
+        let plan = GridPlan::new(columns, &inputs.recordings)
+            .map_err(|error| Failure::Usage(error.render("--columns", terminal.color())))?;
+        let sink = Grid::new(&plan, wall);
+        return show_in(args, terminal, inputs, sink);
+    }
     match args.format {
         Format::Pretty => {
             let options = pretty::Options {
@@ -68,16 +76,53 @@ fn show<A: Sink>(
     terminal: &Terminal,
     sink: impl FnOnce(&[AnyRecording], WallOptions) -> A,
 ) -> Result<Outcome, Failure> {
+    let (inputs, wall) = opened(args, terminal)?;
+    let sink = sink(&inputs.recordings, wall);
+    show_in(args, terminal, inputs, sink)
+}
+
+/// Opens recordings, and decides how times are shown.
+fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Failure> {
     refuse_options_of_others(args)?;
-    let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let mut inputs = inputs(&args.input, args.work.strict, terminal)?;
     refuse_recordings(args, &inputs.recordings)?;
-    let wanted = Wanted::new(&args.selection, inputs.gmt);
+    if args.relative {
+        count_from_first(&mut inputs.recordings)?;
+    }
     let wall = WallOptions {
         date: args.clock_date,
         gmt: inputs.gmt,
-        seconds: args.clock_seconds,
+        seconds: args.clock_seconds || args.relative,
     };
-    let mut sink = sink(&inputs.recordings, wall);
+    Ok((inputs, wall))
+}
+
+/// Lets times count from the first event of all recordings.
+fn count_from_first(recordings: &mut [AnyRecording]) -> Result<(), Failure> {
+    let Some(first) = recordings.iter().filter_map(first_event_time).min() else {
+        return Ok(());
+    };
+    let shift = Shift {
+        nanos: -i128::from(first.as_nanos()),
+        from_unix_epoch: false,
+    };
+    for recording in recordings {
+        recording.shift(shift).map_err(|_| {
+            let path = recording.path().display();
+            Failure::Usage(format!("error: `{path}` is too far from the first event"))
+        })?;
+    }
+    Ok(())
+}
+
+/// Shows recordings that are open.
+fn show_in<A: Sink>(
+    args: &Print,
+    terminal: &Terminal,
+    inputs: Inputs,
+    mut sink: A,
+) -> Result<Outcome, Failure> {
+    let wanted = Wanted::new(&args.selection, inputs.gmt);
     if args.follow {
         return follow::run(args, &wanted, inputs, &mut sink, terminal);
     }
@@ -90,6 +135,23 @@ fn show<A: Sink>(
     let recordings = &inputs.recordings;
     let options = options(args, args.limit);
     let mut output = Console::new(args, terminal);
+    if args.before > 0 || args.after > 0 {
+        let separator = if args.format == Format::Pretty {
+            "--\n"
+        } else {
+            ""
+        };
+        let (before, after) = (args.before as usize, args.after as usize);
+        let around = Filter::new(&Query::default(), &wanted.windows(recordings)?, recordings)
+            .map_err(|error| Failure::Usage(error.render("--where", terminal.color())))?;
+        let mut context = Context::new(sink, &filter, before, after, separator);
+        terminal.begin_progress(total_bytes(recordings));
+        let progress = |bytes| terminal.advance(bytes);
+        let select = &&around;
+        let select = Watched::new(recordings, select, &progress, None);
+        let summary = pipeline::run(recordings, &&select, &options, &mut context, &mut output)?;
+        return ended(args, terminal, &summary, outcome);
+    }
     let summary = match args.last {
         Some(last) => {
             let select = &&filter;
@@ -104,10 +166,22 @@ fn show<A: Sink>(
         }
         None => {
             terminal.begin_progress(total_bytes(recordings));
-            let select = Progressing::new(&filter, terminal, recordings);
+            let progress = |bytes| terminal.advance(bytes);
+            let select = &&filter;
+            let select = Watched::new(recordings, select, &progress, None);
             pipeline::run(recordings, &&select, &options, &mut sink, &mut output)?
         }
     };
+    ended(args, terminal, &summary, outcome)
+}
+
+/// How the program ends when all is shown.
+fn ended(
+    args: &Print,
+    terminal: &Terminal,
+    summary: &Summary,
+    outcome: Outcome,
+) -> Result<Outcome, Failure> {
     io::stdout().flush()?;
     terminal.end_progress();
     let is_lost = args.work.strict && !summary.discarded.is_empty();
@@ -146,6 +220,9 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         // Scripts that want no colours say so whatever they print.
         ("--color", args.color == Color::Always, &[Pretty]),
         ("--tag", !args.tag.is_empty(), &[ElogDump]),
+        ("--before", args.before > 0, with_warnings),
+        ("--after", args.after > 0, with_warnings),
+        ("--relative", args.relative, with_warnings),
     ];
     refuse_foreign(options, &args.format)?;
     let is_wrapped = |path: &&PathBuf| Tree::is_wrapped(path).unwrap_or(false);

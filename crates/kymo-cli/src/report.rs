@@ -22,6 +22,9 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
 
 /// Counts events.
 pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if args.series.by.is_some() || args.series.every.is_some() || args.series.output.is_some() {
+        return analysis::by_group(args, terminal);
+    }
     if args.by_track || args.tracks.is_given() {
         return analysis::by_track(args, terminal);
     }

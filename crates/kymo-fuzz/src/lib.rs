@@ -13,6 +13,7 @@ mod font;
 mod index_cache;
 mod logs;
 mod portable_rrd;
+mod queries;
 mod rrd;
 mod rrd_words;
 mod secured;
@@ -36,6 +37,7 @@ use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use font::font;
 pub use portable_rrd::portable_rrd;
+pub use queries::queries;
 pub use view::view_request;
 
 /// What separates the parts of an input that has several.
@@ -62,6 +64,7 @@ pub const CHECKS: &[Check] = &[
     ("rrd_xml", rrd_xml),
     ("rrd_words", rrd_words),
     ("view_request", view_request),
+    ("queries", queries),
     ("tar", tar),
     ("font", font),
     ("compressed", compressed),

@@ -57,15 +57,17 @@ impl Shared {
     ///
     /// Those of opening; `Unsupported` where there is no regular file, but a pipe or a device.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            let error = io::Error::new(io::ErrorKind::Unsupported, "not a regular file");
-            return Err(error);
-        }
+        let mut shared = Self::opened(path)?;
+        let metadata = shared.file.metadata()?;
+        shared.identify(&metadata)?;
+        Ok(shared)
+    }
+
+    /// Opens a file of which nothing is known yet.
+    fn opened(path: &Path) -> io::Result<Self> {
         Ok(Self {
-            identity: identity(&metadata),
-            file,
+            file: OpenOptions::new().read(true).write(true).open(path)?,
+            identity: None,
             locked: false,
             again: false,
             length: None,
@@ -80,22 +82,39 @@ impl Shared {
         })
     }
 
-    /// Opens the file at a path and locks it: the one that is there when there is the lock.
+    /// Keeps in mind which file it is.
+    fn identify(&mut self, metadata: &Metadata) -> io::Result<()> {
+        if !metadata.is_file() {
+            let error = io::Error::new(io::ErrorKind::Unsupported, "not a regular file");
+            return Err(error);
+        }
+        self.identity = identity(metadata);
+        Ok(())
+    }
+
+    /// Opens the file at a path and locks it: the one that is there when there is the lock, or one that has
+    /// been moved since it was opened.
     ///
     /// # Errors
     ///
     /// Those of opening, and of [`lock()`].
     pub fn open_locked(path: &Path, how: Locking) -> io::Result<Self> {
         loop {
-            let mut shared = Self::open(path)?;
-            // A system that cannot tell files apart is believed.
-            if shared.identity.is_none() {
-                shared.lock(how)?;
+            let mut shared = Self::opened(path)?;
+            let again = shared.take(how)?;
+            let now = shared.file.metadata()?;
+            shared.identify(&now)?;
+            // A file that was replaced or removed has lost its name. A system that cannot tell files apart is
+            // believed.
+            let is_there = || {
+                let there = std::fs::metadata(path);
+                there.is_ok_and(|there| identity(&there) == shared.identity)
+            };
+            if shared.identity.is_none() || has_one_name(&now) || is_there() {
+                shared.see(&now, again);
                 return Ok(shared);
             }
-            if shared.lock_at(path, how)? {
-                return Ok(shared);
-            }
+            shared.unlock()?;
         }
     }
 
@@ -248,6 +267,18 @@ impl Shared {
 fn second() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
+}
+
+/// Whether a file has exactly one name in its file system.
+#[cfg(unix)]
+fn has_one_name(file: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.nlink() == 1
+}
+
+#[cfg(not(unix))]
+fn has_one_name(_file: &Metadata) -> bool {
+    false
 }
 
 #[cfg(unix)]

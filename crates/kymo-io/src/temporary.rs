@@ -79,6 +79,9 @@ fn remove(path: &Path) -> io::Result<()> {
     if !path.symlink_metadata()?.is_dir() {
         return std::fs::remove_file(path);
     }
+    // Threads that go on to write find nothing at its name.
+    let away = away(path).filter(|away| std::fs::rename(path, away).is_ok());
+    let path = away.as_deref().unwrap_or(path);
     // A file may appear in a directory that was just emptied.
     for _ in 1..MAX_ATTEMPTS {
         if std::fs::remove_dir_all(path).is_ok() {
@@ -86,4 +89,12 @@ fn remove(path: &Path) -> io::Result<()> {
         }
     }
     std::fs::remove_dir_all(path)
+}
+
+/// Another name for a directory `.NAME.NUMBER.new`, which is removed as one that was left behind, too.
+fn away(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let (name, _) = name.strip_suffix(".new")?.rsplit_once('.')?;
+    let number = (1_u64 << 32) + u64::from(std::process::id());
+    Some(path.with_file_name(format!("{name}.{number}.new")))
 }

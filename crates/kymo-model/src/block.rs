@@ -15,6 +15,8 @@ pub struct Interest {
     pub is_decoded: bool,
     /// Whether events are handed to the [visitor](EventVisitor), which decodes them.
     pub is_visited: bool,
+    /// Whether places are asked for that count from the [end](EventBlock::ends) of a field.
+    pub wants_ends: bool,
 }
 
 /// Which events a block takes.
@@ -96,6 +98,35 @@ impl EventOrder {
     }
 }
 
+/// What the events of a chunk amount to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EventCounts {
+    /// Events that were decoded.
+    pub events: u64,
+    /// Their [values](Event::count_values), those before a fault included.
+    pub values: u64,
+    /// Of all events that were met.
+    pub order: EventOrder,
+    /// Number and class of the event in whose fields a fault was found.
+    pub at: Option<(u64, usize)>,
+}
+
+impl EventCounts {
+    /// Decodes the next event and adds it.
+    ///
+    /// # Errors
+    ///
+    /// The fault at which decoding stopped.
+    pub fn add<E: Event>(&mut self, event: &E) -> Result<(), Fault> {
+        self.order.add(event);
+        self.at = Some((event.number(), event.class_index()));
+        event.count_values(&mut self.values)?;
+        self.at = None;
+        self.events += 1;
+        Ok(())
+    }
+}
+
 /// The wanted events that a cursor has walked over, as columns of the same length.
 #[derive(Debug, Default)]
 pub struct EventBlock {
@@ -107,12 +138,17 @@ pub struct EventBlock {
     pub classes: Vec<u32>,
     /// Their positions in the chunk.
     pub numbers: Vec<u64>,
-    /// For the events of the last walk alone: the byte of the chunk at which their fields begin, to which
-    /// the [`Place`](crate::batch::Place) of a field is relative.
+    /// For the events of the last walk alone: the byte of the chunk at which their fields begin, which
+    /// the [`Place`](crate::batch::Place) of a field counts from.
     pub bases: Vec<usize>,
+    /// For the same events of classes that want them: the bytes of the chunk at which the fields end whose size varies,
+    /// one event after the other. `first_ends` has, for each event of the walk, the position of its first one.
+    pub ends: Vec<usize>,
+    /// See [`ends`](Self::ends).
+    pub first_ends: Vec<usize>,
     /// Of all events that were met, wanted or not.
     pub order: EventOrder,
-    /// Number and class of the event in hand, if a fault was found in its fields.
+    /// Number and class of the event in whose fields the fault was found that ended the last walk.
     pub at: Option<(u64, usize)>,
 }
 
@@ -131,24 +167,33 @@ impl EventBlock {
         self.times.is_empty()
     }
 
+    /// The last walk begins: nothing is kept of the one before but its rows.
+    pub fn begin_walk(&mut self) {
+        self.bases.clear();
+        self.ends.clear();
+        self.first_ends.clear();
+        self.at = None;
+    }
+
     /// Adds a wanted event.
     #[inline]
-    pub fn push(&mut self, time: i64, ticks: u64, class: u32, number: u64, base: usize) {
+    fn push(&mut self, time: i64, ticks: u64, class: u32, number: u64) {
         self.times.push(time);
         self.ticks.push(ticks);
         self.classes.push(class);
         self.numbers.push(number);
-        self.bases.push(base);
+        self.bases.push(0);
     }
 
-    /// Removes the last event, in whose fields a fault was found.
-    #[cold]
-    pub fn pop(&mut self) {
-        self.times.pop();
-        self.ticks.pop();
-        self.classes.pop();
-        self.numbers.pop();
-        self.bases.pop();
+    /// Makes the columns so long, for those who write rows in their places; the rows of the last walk begin at
+    /// `walked`.
+    pub fn resize(&mut self, len: usize, walked: usize) {
+        self.times.resize(len, Self::NO_TIME);
+        self.ticks.resize(len, 0);
+        self.classes.resize(len, 0);
+        self.numbers.resize(len, 0);
+        self.bases.resize(len - walked, 0);
+        self.first_ends.resize(len - walked, 0);
     }
 }
 
@@ -170,10 +215,9 @@ pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
     block: &mut EventBlock,
     visitor: &mut V,
 ) -> Result<bool, Fault> {
-    block.bases.clear();
+    block.begin_walk();
     let (begin, end) = query.window;
     while block.bases.len() < most {
-        block.at = None;
         let Some(event) = cursor.next_event()? else {
             return Ok(false);
         };
@@ -188,15 +232,14 @@ pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
         {
             continue;
         }
-        block.at = (interest.is_decoded || interest.is_visited).then_some((number, class));
-        let mut goes_on = true;
-        if interest.is_visited {
-            goes_on = visitor.event(&event)?;
-        } else if interest.is_decoded {
-            event.visit(&mut Nothing)?;
-        }
+        let done = match interest.is_visited {
+            true => visitor.event(&event),
+            false if interest.is_decoded => event.visit(&mut Nothing).map(|()| true),
+            false => Ok(true),
+        };
+        let goes_on = done.inspect_err(|_| block.at = Some((number, class)))?;
         let time = time.map_or(EventBlock::NO_TIME, Timestamp::as_nanos);
-        block.push(time, ticks.unwrap_or(0), class as u32, number, 0);
+        block.push(time, ticks.unwrap_or(0), class as u32, number);
         if !goes_on {
             break;
         }

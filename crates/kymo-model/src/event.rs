@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kymo_time::Timestamp;
 
-use crate::block::{BlockQuery, EventBlock, EventVisitor, walk_events};
+use crate::block::{BlockQuery, EventBlock, EventCounts, EventVisitor, walk_events};
 use crate::{Fault, FieldId, Schema, Visitor, Wide};
 
 /// Counts values, wherever they lie.
@@ -142,6 +142,24 @@ pub trait Cursor {
         Self: Sized,
     {
         walk_events(self, query, most, block, visitor)
+    }
+
+    /// Decodes all events that are left, and counts them and their values.
+    ///
+    /// # Errors
+    ///
+    /// The fault that ends the chunk.
+    fn count_events(&mut self, counts: &mut EventCounts) -> Result<(), Fault>
+    where
+        Self: Sized,
+    {
+        loop {
+            counts.at = None;
+            let Some(event) = self.next_event()? else {
+                return Ok(());
+            };
+            counts.add(&event)?;
+        }
     }
 
     /// The bytes of the chunk in which fields have [places](crate::Recording::place); none if no field has one.

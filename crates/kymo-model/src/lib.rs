@@ -26,7 +26,9 @@ mod visit;
 mod wide;
 
 pub use batch::{Batch, Column, ColumnData, ColumnType, Columns, DataType};
-pub use block::{BlockQuery, EventBlock, EventMark, EventOrder, EventVisitor, Interest};
+pub use block::{
+    BlockQuery, EventBlock, EventCounts, EventMark, EventOrder, EventVisitor, Interest,
+};
 pub use event::{Cursor, Event, EventClass, ValueCounter, Walk};
 pub use fault::{Fault, FaultCode, FaultReport};
 pub use recording::{
@@ -34,7 +36,7 @@ pub use recording::{
 };
 pub use refresh::{Change, RefreshError, Refreshed, RowPlace, StreamChange};
 pub use schema::{Base, Field, FieldId, Flag, Kind, Labels, Mapping, Schema, Scope};
-pub use select::{Pick, Selection, Value};
+pub use select::{Pick, Selection, Value, narrow_float128};
 pub use track::{EntryKind, Roles, SliceRole, Track, TrackPart, TrackPath, TrackRule};
 pub use visit::{Both, Nothing, Visitor};
 pub use wide::Wide;

@@ -311,7 +311,7 @@ impl Visitor for Selection {
 
 /// The double nearest to a floating point number of 128 bits (IEEE 754 binary128), ties
 /// to even.
-pub(crate) fn narrow_float128(bits: u128) -> f64 {
+pub fn narrow_float128(bits: u128) -> f64 {
     const FRACTION: u32 = 112;
     let sign = ((bits >> 127) as u64) << 63;
     let exponent = ((bits >> FRACTION) & 0x7fff) as i32;

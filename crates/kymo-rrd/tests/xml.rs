@@ -94,7 +94,8 @@ fn infos_are_those_of_rrdtool() {
         let header = File::open(case.file, None).unwrap().header;
         let mut line = kymo_text::Line::new();
         let size = header.layout.header_end() as u64;
-        info::info(&header.database, case.name.as_bytes(), size, &mut line);
+        let facts = info::info(&header.database, case.name.as_bytes(), size);
+        facts.iter().for_each(|fact| fact.print(&mut line));
         let text = std::str::from_utf8(line.as_bytes()).unwrap();
         assert_eq!(text, case.info, "{}", case.name);
     }

@@ -9,12 +9,14 @@
 //! * `open`: files that are read; `files`: those that stay open for updates;
 //! * `daemon`: a client of daemons that hold updates back;
 //! * `graph`: series of values from files and expressions;
-//! * `commands`: a module for each command.
+//! * `commands`: a module for each command;
+//! * [`answers`]: what commands answer, as values instead of text.
 //!
 //! [`pipe()`] does what many command lines ask, one after the other.
 //!
 //! What a command computes is in `kymo-rrd`; here are its words.
 
+pub mod answers;
 mod commands;
 mod csv;
 mod daemon;
@@ -30,10 +32,10 @@ mod usage;
 mod zone;
 
 pub use commands::{COMMANDS, find, knows, locking_named, makes_databases, run, target};
-pub use daemon::PORT as DAEMON_PORT;
+pub use daemon::{Client as DaemonClient, PORT as DAEMON_PORT};
 pub use failure::Failure;
 use kymo_io::path;
 pub use pipe::pipe;
-pub use session::{Defaults, Place, Session};
+pub use session::{Defaults, Fetcher, Kept, Place, Session};
 pub use usage::usage;
 pub use zone::LocalZone;

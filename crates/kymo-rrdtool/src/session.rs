@@ -8,6 +8,7 @@ use kymo_machine::Machine;
 use kymo_rrd::engine::Files;
 use kymo_rrd::file::convert::Target;
 
+use crate::answers::{Fetched, Wanted};
 use crate::daemon::Client;
 use crate::times::Clock;
 use crate::{Failure, LocalZone};
@@ -38,6 +39,32 @@ impl Default for Defaults {
 /// [Gives](NewFile::put) a file its name, and does what belongs to it.
 pub type Place<'a> = dyn Fn(NewFile) -> io::Result<()> + 'a;
 
+/// Asks the program around for rows.
+pub type Fetcher<'a> = dyn Fn(&Wanted<'_>) -> Result<Fetched, Failure> + 'a;
+
+/// Whether a name is that of something that only the program around knows.
+pub(crate) fn is_of_program(name: &[u8]) -> bool {
+    name.starts_with(b"cb//")
+}
+
+/// What a session keeps for the next: a connection to a daemon, and what files have in common that
+/// were open. No file stays open.
+#[derive(Debug)]
+pub struct Kept {
+    /// The connection.
+    pub daemon: Option<Client>,
+    files: Files,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            daemon: None,
+            files: Files::closed(),
+        }
+    }
+}
+
 /// Where commands work.
 pub struct Session<'a> {
     /// Where data goes.
@@ -61,6 +88,11 @@ pub struct Session<'a> {
     /// What commands do about programs that write the same file, unless `--locking` or `--wait` says it:
     /// fail, as rrdtool does.
     pub locking: Locking,
+    /// Whether numbers in the JSON of `xport` have as many digits as distinguish them from their neighbours, where
+    /// rrdtool writes 11.
+    pub exact: bool,
+    /// What the program around has values for, beside files.
+    pub fetcher: Option<&'a Fetcher<'a>>,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
@@ -82,10 +114,37 @@ impl<'a> Session<'a> {
             durable: false,
             place: None,
             locking: Locking::Try,
+            exact: false,
+            fetcher: None,
             daemon: None,
             files: Files::new(1),
             operands: Vec::new(),
         }
+    }
+
+    /// Goes on with what another session has kept.
+    pub fn resume(&mut self, kept: Kept) {
+        self.daemon = kept.daemon;
+        self.files = kept.files;
+    }
+
+    /// Gives what the next session goes on with.
+    pub fn keep(&mut self) -> Kept {
+        Kept {
+            daemon: self.daemon.take(),
+            files: std::mem::replace(&mut self.files, Files::closed()),
+        }
+    }
+
+    /// Whether the program around has the rows of a name.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.fetcher.is_some() && is_of_program(name)
+    }
+
+    /// The rows of what is not a file, if the program around has them.
+    pub(crate) fn fetched(&self, wanted: &Wanted<'_>) -> Option<Result<Fetched, Failure>> {
+        let fetcher = self.fetcher.filter(|_| self.has(wanted.name))?;
+        Some(fetcher(wanted))
     }
 
     /// Seconds since 1970.

@@ -9,12 +9,28 @@ use kymo_rrd::text::xml::{LocalTime, Zone};
 /// The zone that the environment names: that of `TZ`, or else of the system. It is looked up when
 /// it is needed, since most commands do without.
 #[derive(Clone, Debug, Default)]
-pub struct LocalZone(OnceLock<TimeZone>);
+pub struct LocalZone {
+    zone: OnceLock<TimeZone>,
+    /// Whether `TZ` is read anew.
+    anew: bool,
+}
 
 impl LocalZone {
     /// The zone that the environment names.
     pub const fn new() -> Self {
-        Self(OnceLock::new())
+        Self {
+            zone: OnceLock::new(),
+            anew: false,
+        }
+    }
+
+    /// The zone that the environment names now. [`LocalZone::new`] takes one that was looked up some
+    /// minutes ago.
+    pub const fn of_environment() -> Self {
+        Self {
+            zone: OnceLock::new(),
+            anew: true,
+        }
     }
 
     /// The zone of a rule as POSIX has them, such as `CET-1CEST,M3.5.0,M10.5.0/3`; `None` where the
@@ -24,7 +40,10 @@ impl LocalZone {
     }
 
     fn zone(&self) -> &TimeZone {
-        self.0.get_or_init(TimeZone::system)
+        self.zone.get_or_init(|| {
+            let named = self.anew.then(named).flatten();
+            named.unwrap_or_else(TimeZone::system)
+        })
     }
 
     /// A moment in local time; the nearest one that calendars know.
@@ -46,7 +65,19 @@ impl LocalZone {
 
 impl From<TimeZone> for LocalZone {
     fn from(zone: TimeZone) -> Self {
-        Self(OnceLock::from(zone))
+        Self {
+            zone: OnceLock::from(zone),
+            anew: false,
+        }
+    }
+}
+
+/// The zone that `TZ` names: one of the database, or a rule. `None` if it is unset or a path.
+fn named() -> Option<TimeZone> {
+    let name = std::env::var("TZ").ok()?;
+    match name.strip_prefix(':').unwrap_or(&name) {
+        "" => Some(TimeZone::UTC),
+        name => TimeZone::get(name).or_else(|_| TimeZone::posix(name)).ok(),
     }
 }
 

@@ -523,6 +523,44 @@ fn last_values_are_exposed() {
     assert_eq!(warnings.lines().count(), 2, "{warnings}");
 }
 
+#[test]
+fn whole_histories() {
+    let place = Place::new();
+    place.ok(
+        "create @a.rrd -b 1600000000 -s 100 DS:a:GAUGE:200:U:U DS:b:GAUGE:200:U:U RRA:LAST:0.5:1:4 \
+         RRA:LAST:0.5:1:9 RRA:MAX:0.5:2:9",
+    );
+    place.ok("update @a.rrd 1600000100:1.5:U 1600000200:U:U 1600000300:inf:3 1600000400:4:-1e300");
+    std::fs::rename(place.path("a.rrd"), place.path("a,b.rrd")).unwrap();
+    std::fs::write(place.path("notes"), "no database").unwrap();
+    let formats = ["openmetrics", "prometheus", "influx"];
+    let texts = formats.map(|format| place.ok(&format!("export --to {format} @")));
+    insta::assert_snapshot!("histories", texts.join("\n"));
+    let part = place.ok("export --to influx --function LAST -s 1600000300 -e start+1s @");
+    assert_eq!(
+        part,
+        "rrd,file=@a\\,b.rrd,cf=LAST,step=100 b=3.0 1600000300000000000\n"
+    );
+    for (words, problem) in [
+        (
+            "@",
+            "--to is missing: expected openmetrics, prometheus or influx",
+        ),
+        (
+            "--to parquet @",
+            "`kymo convert --to parquet` writes Parquet files",
+        ),
+        (
+            "--to csv @",
+            "found format 'csv', expected openmetrics, prometheus or influx",
+        ),
+        ("--to influx @no", "1 of the inputs cannot be read"),
+    ] {
+        let (done, _) = place.run(&format!("export {words}"));
+        assert_eq!(done, Err(problem.to_owned()));
+    }
+}
+
 /// As rrdtool prints them.
 #[test]
 fn times_before_2001_have_as_many_places() {

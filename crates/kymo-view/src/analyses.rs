@@ -1,16 +1,14 @@
 //! Latencies, states and call trees of a range of time, which [`kymo::analysis`] makes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use kymo::AnyRecording;
 use kymo::analysis::{
     CallTree, CallTreeQuery, Error, EventPattern, Latency, LatencyQuery, Options, PairBy, Sort,
     States, StatesQuery, Track, TrackBy,
 };
-use kymo::filter::{FieldNames, Filter, FilterError, Worker};
-use kymo::pipeline::{Predicate, Select, Window};
-use kymo_model::{Chunk, Event, Fault, FieldId};
+use kymo::filter::{FieldNames, Filter, FilterError};
+use kymo::pipeline::{Watched, Window};
 use kymo_time::Timestamp;
 use serde_json::{Value, json};
 
@@ -127,11 +125,12 @@ impl AnalysisQuery {
         let query = scene.query(None);
         let filter = Filter::new(&query.filter, &windows, scene.recordings())
             .map_err(|error| error.render("filter", false))?;
-        let select = Stoppable {
-            filter: &filter,
-            stop: &job.stop,
-            bytes: &job.bytes,
+        let progress = |bytes| {
+            job.bytes.fetch_add(bytes, Ordering::Relaxed);
         };
+        let select = &&filter;
+        let watched = Watched::new(scene.recordings(), select, &progress, Some(&job.stop));
+        let select = &watched;
         let options = Options {
             threads: query.threads,
             ..Options::default()
@@ -217,54 +216,6 @@ fn shown(error: Error) -> String {
         }
         Error::Field { purpose, error } => error.render(purpose, false),
         error => error.to_string(),
-    }
-}
-
-/// A filter that wants nothing any more when its job is stopped.
-struct Stoppable<'a> {
-    filter: &'a Filter,
-    stop: &'a AtomicBool,
-    bytes: &'a AtomicU64,
-}
-
-struct StoppableWorker<'a> {
-    worker: Worker<'a>,
-    stop: &'a AtomicBool,
-    bytes: &'a AtomicU64,
-}
-
-impl<'a> Select for Stoppable<'a> {
-    type Predicate = StoppableWorker<'a>;
-
-    fn predicate(&self) -> Self::Predicate {
-        StoppableWorker {
-            worker: self.filter.predicate(),
-            stop: self.stop,
-            bytes: self.bytes,
-        }
-    }
-
-    fn window(&self, recording: usize) -> Window {
-        self.filter.window(recording)
-    }
-
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.filter.wants_class(recording, of, class)
-    }
-
-    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
-        self.filter.looks_at(recording, class, field)
-    }
-}
-
-impl Predicate for StoppableWorker<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.bytes.fetch_add(chunk.bytes, Ordering::Relaxed);
-        self.worker.chunk(recording, of, chunk)
-    }
-
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        Ok(!self.stop.load(Ordering::Relaxed) && self.worker.wants(event)?)
     }
 }
 

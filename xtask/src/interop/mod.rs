@@ -1,6 +1,7 @@
 //! kymo beside the programs whose files it reads and whose texts it prints, on files that
 //! these make now.
 
+mod analyses;
 mod collectd;
 mod commands;
 mod ctf;
@@ -22,9 +23,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 10] = [
-    "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve", "collectd",
-    "soak",
+const PARTS: [&str; 11] = [
+    "analyses", "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve",
+    "collectd", "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -54,9 +55,12 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             counts.add(ctf::run(&kymo, tool, events)?);
         }
         if wanted("perfetto") {
-            let python = perfetto::python(python)?;
+            let python = perfetto::python(python.clone())?;
             counts.add(perfetto::run(&kymo, &python, tool, events, &databases)?);
         }
+    }
+    if wanted("analyses") {
+        counts.add(analyses::run(&kymo, python.as_deref(), seed)?);
     }
     if wanted("tracing") {
         counts.add(tracing::run(&kymo)?);

@@ -1,9 +1,12 @@
 //! What can be written after `kymo states`, `latency` and `profile`, and `stats --by-track`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
-use kymo::analysis::{EventPattern, PairBy, Sort, TrackBy};
+use kymo::analysis::{EventPattern, PairBy, Sort, Switch, SwitchError, TrackBy, Transition};
 use kymo::filter::{FieldNames, FilterError, Glob};
 
+use super::group::Grouping;
 use super::{Input, Selection, Work, parse_glob};
 
 /// What a track is.
@@ -16,17 +19,28 @@ pub(crate) struct Tracks {
     /// track is, whatever the recording.
     #[arg(long = "track", value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
     track: Option<FieldNames>,
+
+    /// Take the threads that run for the tracks, as the scheduler's events tell them, such as
+    /// `sched_switch:cpu_id:next_tid,next_comm`.
+    ///
+    /// EVENT switches the processor with this value of PROCESSOR to the thread with these values of
+    /// THREAD. Events that happen on a processor are on the track of the thread that runs there; the
+    /// switch itself is on that of the thread before. Filters must leave these events in.
+    #[arg(long, value_name = "EVENT:PROCESSOR:THREAD[,...]", value_parser = parse_switch, conflicts_with = "track")]
+    switch: Option<Switch>,
 }
 
 impl Tracks {
     pub(crate) fn by(&self) -> TrackBy {
-        self.track
-            .clone()
-            .map_or(TrackBy::Recording, TrackBy::Fields)
+        match (&self.track, &self.switch) {
+            (Some(names), _) => TrackBy::Fields(names.clone()),
+            (None, Some(switch)) => TrackBy::Running(switch.clone()),
+            (None, None) => TrackBy::Recording,
+        }
     }
 
     pub(crate) fn is_given(&self) -> bool {
-        self.track.is_some()
+        self.track.is_some() || self.switch.is_some()
     }
 }
 
@@ -45,6 +59,14 @@ pub(crate) struct Analysis {
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// A file with views, which add to those of kymo and replace those of the same name.
+    ///
+    /// A view is a list of options with a name, which is written behind the command: `kymo latency syscalls
+    /// trace/`. Views are also read from kymo/views.toml in XDG_CONFIG_HOME or ~/.config, and from
+    /// /etc/kymo/views.toml.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) views: Option<PathBuf>,
 
     // Behind these, options would be under their headings.
     #[command(flatten)]
@@ -70,12 +92,33 @@ pub(crate) struct Analysis {
 Examples:
   kymo states --state-event THREAD/THRUNNING log.cpel
   kymo states --state-event 1 --sort mean --filter 'worker *' log.cpel
-  kymo states --state-event sched_switch --per cpu_id --track next_comm trace/")]
+  kymo states --state-event sched_switch --per cpu_id --track next_comm trace/
+  kymo states threads trace/             the view of this name (docs/analysis.md)
+  kymo states threads --critical-path 4711 trace/")]
 pub(crate) struct States {
     /// The events that begin a state and end the one before: a name, a pattern as of --event, or
     /// the number of an event class.
-    #[arg(long, value_name = "EVENT", value_parser = parse_event)]
-    pub(crate) state_event: EventPattern,
+    #[arg(long, value_name = "EVENT", value_parser = parse_event, required_unless_present = "transition")]
+    pub(crate) state_event: Option<EventPattern>,
+
+    /// An event that brings what a field names to a state, such as `sched_switch:next_tid:running`;
+    /// can be given several times.
+    ///
+    /// FIELD/NAME has the field of a name as well. A condition is FIELD=VALUE[,VALUE]... or
+    /// FIELD!=VALUE[,VALUE]..., several have `&` between them. Of several transitions of an event with the
+    /// same FIELD, the first one counts whose condition holds.
+    #[arg(
+        long,
+        value_name = "EVENT:FIELD:STATE[:CONDITION]",
+        value_parser = Transition::parse,
+        conflicts_with_all = ["state_event", "per", "by", "every", "all"]
+    )]
+    pub(crate) transition: Vec<Transition>,
+
+    /// Show the critical path of one of the things with --transition: what it did, and what those did
+    /// that it waited for, as wakeups tell. Needs --switch.
+    #[arg(long, value_name = "VALUE", requires = "transition")]
+    pub(crate) critical_path: Option<String>,
 
     /// An event ends only the state of the last event that had the same values of these fields.
     #[arg(long, value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
@@ -91,6 +134,9 @@ pub(crate) struct States {
 
     #[command(flatten)]
     pub(crate) common: Analysis,
+
+    #[command(flatten)]
+    pub(crate) grouping: Grouping,
 }
 
 /// Measure latencies: from a start to its end
@@ -105,6 +151,8 @@ Examples:
   kymo latency --start 'syscall_entry_*' --end 'syscall_exit_*' --pair-by vtid trace/
   kymo latency --start sched_wakeup --end sched_switch --pair-by tid=next_tid trace/
   kymo latency --start tick --end tick --worst 3 trace/
+  kymo latency syscalls --top 10 trace/  the view of this name (docs/analysis.md)
+  kymo latency syscalls --every 1s -o calls.rrd trace/
   kymo latency trace.json.gz")]
 pub(crate) struct Latency {
     /// The events that start something: a name, a pattern as of --event, or the number of an
@@ -141,6 +189,9 @@ pub(crate) struct Latency {
 
     #[command(flatten)]
     pub(crate) common: Analysis,
+
+    #[command(flatten)]
+    pub(crate) grouping: Grouping,
 }
 
 /// Where `--end` names events, the end of the time is called otherwise.
@@ -191,6 +242,9 @@ pub(crate) struct Profile {
 
     #[command(flatten)]
     pub(crate) common: Analysis,
+
+    #[command(flatten)]
+    pub(crate) grouping: Grouping,
 }
 
 /// The order of tracks.
@@ -238,14 +292,18 @@ impl Resolution {
     }
 }
 
-fn parse_event(text: &str) -> Result<EventPattern, std::convert::Infallible> {
+pub(crate) fn parse_event(text: &str) -> Result<EventPattern, std::convert::Infallible> {
     Ok(EventPattern::new(text))
 }
 
-fn parse_fields(list: &str) -> Result<FieldNames, FilterError> {
+fn parse_switch(text: &str) -> Result<Switch, SwitchError> {
+    Switch::parse(text)
+}
+
+pub(crate) fn parse_fields(list: &str) -> Result<FieldNames, FilterError> {
     FieldNames::parse(list)
 }
 
-fn parse_pair_by(list: &str) -> Result<PairBy, FilterError> {
+pub(crate) fn parse_pair_by(list: &str) -> Result<PairBy, FilterError> {
     PairBy::parse(list)
 }

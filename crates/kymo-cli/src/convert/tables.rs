@@ -72,11 +72,18 @@ pub(super) fn run(
                 modified: false,
                 ..Replace::NEW
             };
-            ended(replace(output, how, |file| {
+            let written = replace(output, how, |file| {
                 let mut out = BufWriter::with_capacity(1 << 18, file);
                 let outcome = job.stream(&mut out)?;
                 out.flush()?;
                 Ok(outcome)
+            });
+            ended(written.map_err(|stop| match stop {
+                Stop::Failure(Failure::Output(error)) => {
+                    let told = format!("{}: {error}", output.display());
+                    io::Error::new(error.kind(), told).into()
+                }
+                stop => stop,
             }))
         }
     }

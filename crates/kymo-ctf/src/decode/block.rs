@@ -1,16 +1,128 @@
 //! Walks over many events of a packet in one loop.
 
-use kymo_model::{
-    BlockQuery, Event, EventBlock, EventMark, EventVisitor, Fault, FaultCode, Nothing,
-};
-use kymo_time::Timestamp;
+use std::ops::ControlFlow;
 
-use super::cursor::{PacketCursor, PacketEvent, UNKNOWN};
+use kymo_model::{
+    BlockQuery, Cursor, Event, EventBlock, EventCounts, EventMark, EventOrder, EventVisitor, Fault,
+    Interest, Nothing,
+};
+use kymo_time::{TickConverter, Ticks, Timestamp};
+
+use super::EventDecoder;
+use super::cursor::{PacketCursor, UNKNOWN};
 use super::end::Extent;
+use super::header::{HeaderReader, Packed};
+
+/// The rows for which there is room at a time: making room costs more than one of them.
+const ROOM: usize = 64;
+
+/// An event of which header and end are known without running a program.
+struct SimpleEvent<'e> {
+    decoder: &'e EventDecoder,
+    number: u64,
+    /// Where it begins, in bits.
+    begin: u64,
+    /// The clock at it.
+    clock: Ticks,
+    /// Where its header ends and its fields begin, in bits.
+    fields: u64,
+}
+
+/// Gets simple events, one after the other.
+trait SimpleVisitor {
+    /// What it wants of the events of a class.
+    fn interest(&self, class: usize) -> Interest;
+
+    /// Where the ends of fields go, if they are wanted.
+    fn ends(&mut self) -> &mut Vec<usize>;
+
+    /// The next event, and the number of its values. `false` ends the walk behind it.
+    fn event(&mut self, event: &SimpleEvent<'_>, interest: Interest, values: u64) -> bool;
+}
 
 impl PacketCursor<'_> {
-    /// What [`walk_block`](kymo_model::Cursor::walk_block) does, which is ended by a fault, and by the end of the
-    /// packet.
+    /// Walks on until an event is not simple, or is to be visited.
+    fn walk_simple(&mut self, visitor: &mut impl SimpleVisitor) {
+        // A loop for each of the usual headers.
+        match &self.stream.fast_header {
+            Some(header) if header.is_packed() && header.is_compact() => {
+                self.walk_headers(&Packed::<5, 27>(header), visitor);
+            }
+            Some(header) if header.is_packed() => {
+                self.walk_headers(&Packed::<16, 32>(header), visitor);
+            }
+            Some(header) => self.walk_headers(header, visitor),
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn walk_headers(&mut self, reader: &impl HeaderReader, visitor: &mut impl SimpleVisitor) {
+        let stream = self.stream;
+        let bytes = self.data.bytes().get(..self.whole_bytes);
+        let content = Extent {
+            bytes: bytes.unwrap_or_default(),
+            bits: self.end,
+        };
+        if self.next.get() == UNKNOWN {
+            let current = self.current;
+            let end = current.and_then(|event| event.find_end(content, &self.slots, self.fields));
+            let Some((end, _)) = end else {
+                return;
+            };
+            self.next.set(end);
+            self.next_order.set(self.fields_order);
+        }
+        let mut next = self.next.get();
+        let (mut clock, mut number) = (self.clock, self.number);
+        let mut last = None;
+        while next < self.events_end {
+            let Some(header) = reader.read(content.bytes, next, clock) else {
+                break;
+            };
+            let position = stream.by_id.get(header.event_class);
+            let Some(decoder) = position.and_then(|position| stream.events.get(position)) else {
+                break;
+            };
+            let interest = visitor.interest(decoder.class);
+            if interest.is_visited {
+                break;
+            }
+            let end = match interest.wants_ends {
+                false => decoder.find_end(content, &self.slots, header.end),
+                true => decoder.find_all_ends(content, &self.slots, header.end, visitor.ends()),
+            };
+            let Some((end, values)) = end else {
+                break;
+            };
+            clock = header.clock;
+            last = Some((decoder, next, header.end));
+            let event = SimpleEvent {
+                decoder,
+                number,
+                begin: next,
+                clock,
+                fields: header.end,
+            };
+            next = end;
+            number += 1;
+            if !visitor.event(&event, interest, values) {
+                break;
+            }
+        }
+        if let Some((decoder, begin, fields)) = last {
+            self.current = Some(decoder);
+            self.begin = begin;
+            self.fields = fields;
+            self.fields_order = None;
+            self.clock = clock;
+            self.number = number;
+            self.next.set(next);
+            self.next_order.set(None);
+        }
+    }
+
+    /// What [`walk_block`](Cursor::walk_block) does.
     pub(super) fn walk_events<V: EventVisitor>(
         &mut self,
         query: &BlockQuery<'_>,
@@ -18,113 +130,221 @@ impl PacketCursor<'_> {
         block: &mut EventBlock,
         visitor: &mut V,
     ) -> Result<bool, Fault> {
-        block.bases.clear();
-        let converter = self.stream.clock.as_ref().map(|clock| clock.converter());
-        let (begin_time, end_time) = query.window;
-        let content = Extent {
-            bytes: self
-                .data
-                .bytes()
-                .get(..self.whole_bytes)
-                .unwrap_or_default(),
-            bits: self.end,
-        };
-        let fast_header = self.stream.fast_header.as_ref();
-        while block.bases.len() < most {
-            block.at = None;
-            if self.next.get() == UNKNOWN
-                && let Some(event) = self.current
-            {
-                match event.find_end(content, &self.slots, self.fields) {
-                    Some((end, _)) => {
-                        self.next.set(end);
-                        self.next_order.set(self.fields_order);
-                    }
-                    None => self.visit(&event.short, &mut Nothing)?,
-                }
+        block.begin_walk();
+        let clock = self.stream.clock.as_ref().map(|clock| clock.converter());
+        let before = block.len();
+        let is_all =
+            query.numbers == (0..u64::MAX) && query.window == (Timestamp::MIN, Timestamp::MAX);
+        loop {
+            let filled = block.len();
+            let room = ROOM.min(before + most - filled);
+            if room == 0 {
+                return Ok(true);
             }
-            let begin = self.next.get();
-            if begin >= self.events_end {
-                return Ok(false);
-            }
-            if begin == self.begin {
-                return Err(Fault::new(FaultCode::EmptyEvent, begin, self.number - 1));
-            }
-            let fast = fast_header.and_then(|fast| fast.read(content.bytes, begin, self.clock));
-            let (header, order) = match fast {
-                Some(header) => (header, None),
-                None => self.slow_header(begin, self.next_order.get(), self.clock)?,
+            block.resize(filled + room, before);
+            let mut rows = BlockRows {
+                query,
+                clock,
+                is_all,
+                order: &mut block.order,
+                times: &mut block.times[filled..],
+                ticks: &mut block.ticks[filled..],
+                classes: &mut block.classes[filled..],
+                numbers: &mut block.numbers[filled..],
+                bases: &mut block.bases[filled - before..],
+                first_ends: &mut block.first_ends[filled - before..],
+                ends: &mut block.ends,
+                begin_ends: 0,
+                filled: 0,
+                at: None,
             };
-            let id = header.event_class;
-            let position = self.stream.by_id.get(id);
-            let Some(event) = position.and_then(|position| self.stream.events.get(position)) else {
-                return Err(Fault::new(FaultCode::UnknownEventClass, begin, id));
+            let walked = loop {
+                self.walk_simple(&mut rows);
+                if rows.filled == room {
+                    break None;
+                }
+                match self.walk_event(&mut rows, visitor) {
+                    Ok(ControlFlow::Continue(())) if rows.filled == room => break None,
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(is_more)) => break Some(Ok(is_more)),
+                    Err(fault) => break Some(Err(fault)),
+                }
             };
-            let (number, class) = (self.number, event.class);
-            self.clock = header.clock;
-            self.begin = begin;
-            self.fields = header.end;
-            self.fields_order = order;
-            self.current = Some(event);
-            self.next.set(UNKNOWN);
-            self.number += 1;
-
-            let mut ticks = 0;
-            let mut time = EventBlock::NO_TIME;
-            if let Some(converter) = &converter {
-                ticks = header.clock.0;
-                block.order.meet(ticks, || EventMark {
-                    ticks,
-                    number,
-                    class,
-                    bit: begin,
-                });
-                if let Some(at) = converter.timestamp(ticks) {
-                    if at < begin_time || end_time < at {
-                        continue;
-                    }
-                    time = Timestamp::as_nanos(at);
-                }
-            }
-            let Some(interest) = query.interests.get(class).filter(|of| of.is_wanted) else {
-                continue;
-            };
-            if !query.numbers.contains(&number) {
-                continue;
-            }
-            let base = (header.end.saturating_add(event.places.mask) & !event.places.mask) / 8;
-            block.push(time, ticks, class as u32, number, base as usize);
-            if interest.is_visited {
-                block.at = Some((number, class));
-                let visited = visitor.event(&PacketEvent {
-                    cursor: self,
-                    class: event,
-                });
-                match visited {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(true),
-                    Err(fault) => {
-                        block.pop();
-                        return Err(fault);
-                    }
-                }
-            } else if interest.is_decoded {
-                if let Some((end, _)) = event.find_end(content, &self.slots, header.end) {
-                    self.next.set(end);
-                    self.next_order.set(order);
-                    continue;
-                }
-                block.at = Some((number, class));
-                let event = PacketEvent {
-                    cursor: self,
-                    class: event,
-                };
-                if let Err(fault) = event.visit(&mut Nothing) {
-                    block.pop();
-                    return Err(fault);
-                }
+            let (now, at) = (rows.filled, rows.at);
+            block.resize(filled + now, before);
+            block.at = at;
+            if let Some(walked) = walked {
+                return walked;
             }
         }
-        Ok(true)
+    }
+
+    /// Goes to the next event, whatever it is, and adds it if it is wanted. Breaks if the walk ends, with whether there
+    /// may be more.
+    fn walk_event<V: EventVisitor>(
+        &mut self,
+        rows: &mut BlockRows<'_>,
+        visitor: &mut V,
+    ) -> Result<ControlFlow<bool>, Fault> {
+        let Some(event) = self.next_event()? else {
+            return Ok(ControlFlow::Break(false));
+        };
+        let interest = rows.interest(event.class_index());
+        rows.begin_ends = rows.ends.len();
+        if interest.wants_ends {
+            event.find_all_ends(rows.ends);
+        }
+        let simple = SimpleEvent {
+            decoder: event.class,
+            number: event.number(),
+            begin: event.begin_bit(),
+            clock: event.cursor.clock,
+            fields: event.cursor.fields,
+        };
+        let done = match rows.add(&simple, interest) {
+            true if interest.is_visited => visitor.event(&event),
+            true if interest.is_decoded => event.visit(&mut Nothing).map(|()| true),
+            _ => Ok(true),
+        };
+        match done {
+            Ok(true) => Ok(ControlFlow::Continue(())),
+            Ok(false) => Ok(ControlFlow::Break(true)),
+            Err(fault) => {
+                rows.filled -= 1;
+                rows.at = Some((event.number(), event.class_index()));
+                Err(fault)
+            }
+        }
+    }
+
+    /// What [`count_events`](Cursor::count_events) does.
+    pub(super) fn count(&mut self, counts: &mut EventCounts) -> Result<(), Fault> {
+        loop {
+            let mut simple = Counter {
+                counts,
+                has_clock: self.stream.clock.is_some(),
+            };
+            self.walk_simple(&mut simple);
+            counts.at = None;
+            let Some(event) = self.next_event()? else {
+                return Ok(());
+            };
+            counts.add(&event)?;
+        }
+    }
+}
+
+/// The rows of a block that is being filled: there is room for all that it may get.
+struct BlockRows<'b> {
+    query: &'b BlockQuery<'b>,
+    clock: Option<TickConverter>,
+    /// Whether all numbers and times are wanted.
+    is_all: bool,
+    order: &'b mut EventOrder,
+    times: &'b mut [i64],
+    ticks: &'b mut [u64],
+    classes: &'b mut [u32],
+    numbers: &'b mut [u64],
+    bases: &'b mut [usize],
+    first_ends: &'b mut [usize],
+    ends: &'b mut Vec<usize>,
+    /// Where the ends begin that were added for the event in hand.
+    begin_ends: usize,
+    filled: usize,
+    /// The event in whose fields a fault was found.
+    at: Option<(u64, usize)>,
+}
+
+impl BlockRows<'_> {
+    /// Adds an event if it is wanted.
+    #[inline(always)]
+    fn add(&mut self, event: &SimpleEvent<'_>, interest: Interest) -> bool {
+        let (class, number) = (event.decoder.class, event.number);
+        let (mut ticks, mut time) = (0, EventBlock::NO_TIME);
+        let mut is_wanted = interest.is_wanted;
+        if let Some(clock) = &self.clock {
+            ticks = event.clock.0;
+            self.order.meet(ticks, || EventMark {
+                ticks,
+                number,
+                class,
+                bit: event.begin,
+            });
+            if let Some(at) = clock.timestamp(ticks) {
+                let (begin, end) = self.query.window;
+                is_wanted &= self.is_all || begin <= at && at <= end;
+                time = Timestamp::as_nanos(at);
+            }
+        }
+        is_wanted &= self.is_all || self.query.numbers.contains(&number);
+        if !is_wanted {
+            if interest.wants_ends {
+                self.ends.truncate(self.begin_ends);
+            }
+            return false;
+        }
+        let mask = event.decoder.places.mask;
+        let base = (event.fields.saturating_add(mask) & !mask) / 8;
+        let row = self.filled;
+        self.times[row] = time;
+        self.ticks[row] = ticks;
+        self.classes[row] = class as u32;
+        self.numbers[row] = number;
+        self.bases[row] = base as usize;
+        self.first_ends[row] = self.begin_ends;
+        self.filled += 1;
+        true
+    }
+}
+
+impl SimpleVisitor for BlockRows<'_> {
+    #[inline(always)]
+    fn interest(&self, class: usize) -> Interest {
+        let interest = self.query.interests.get(class);
+        interest.copied().unwrap_or_default()
+    }
+
+    fn ends(&mut self) -> &mut Vec<usize> {
+        self.begin_ends = self.ends.len();
+        self.ends
+    }
+
+    #[inline(always)]
+    fn event(&mut self, event: &SimpleEvent<'_>, interest: Interest, _: u64) -> bool {
+        self.add(event, interest);
+        self.filled < self.times.len()
+    }
+}
+
+/// Counts events and their values.
+struct Counter<'c> {
+    counts: &'c mut EventCounts,
+    has_clock: bool,
+}
+
+impl SimpleVisitor for Counter<'_> {
+    #[inline(always)]
+    fn interest(&self, _: usize) -> Interest {
+        Interest::default()
+    }
+
+    fn ends(&mut self) -> &mut Vec<usize> {
+        unreachable!("nobody wants them")
+    }
+
+    #[inline(always)]
+    fn event(&mut self, event: &SimpleEvent<'_>, _: Interest, values: u64) -> bool {
+        if self.has_clock {
+            let ticks = event.clock.0;
+            self.counts.order.meet(ticks, || EventMark {
+                ticks,
+                number: event.number,
+                class: event.decoder.class,
+                bit: event.begin,
+            });
+        }
+        self.counts.events += 1;
+        self.counts.values += values;
+        true
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
 use kymo_model::{
-    BlockQuery, Cursor, Event, EventBlock, EventClass, EventVisitor, Fault, FaultCode, Nothing,
-    ValueCounter, Visitor,
+    BlockQuery, Cursor, Event, EventBlock, EventClass, EventCounts, EventVisitor, Fault, FaultCode,
+    Nothing, ValueCounter, Visitor,
 };
 use kymo_time::{Ticks, Timestamp};
 
@@ -191,15 +191,18 @@ impl<'a> PacketCursor<'a> {
         result
     }
 
+    fn extent(&self) -> Extent<'_> {
+        Extent {
+            bytes: self.content().bytes,
+            bits: self.end,
+        }
+    }
+
     /// Finds where the event lent last ends, if that takes no program and is within the content; gives the number of
     /// its values.
     #[inline]
     fn end(&self, event: &EventDecoder) -> Option<u64> {
-        let content = Extent {
-            bytes: self.content().bytes,
-            bits: self.end,
-        };
-        let (end, values) = event.find_end(content, &self.slots, self.fields)?;
+        let (end, values) = event.find_end(self.extent(), &self.slots, self.fields)?;
         self.next.set(end);
         self.next_order.set(self.fields_order);
         Some(values)
@@ -330,6 +333,12 @@ impl<'a> Cursor for PacketCursor<'a> {
         walked
     }
 
+    fn count_events(&mut self, counts: &mut EventCounts) -> Result<(), Fault> {
+        let counted = self.count(counts);
+        self.stop();
+        counted
+    }
+
     fn bytes(&self) -> &[u8] {
         self.data.bytes()
     }
@@ -383,6 +392,16 @@ impl PacketEvent<'_> {
 }
 
 impl PacketEvent<'_> {
+    /// Adds the bytes at which its fields end whose size varies.
+    pub(super) fn find_all_ends(&self, ends: &mut Vec<usize>) {
+        let cursor = self.cursor;
+        let content = cursor.extent();
+        // What is wrong with it is found when it is decoded.
+        let _ = self
+            .class
+            .find_all_ends(content, &cursor.slots, cursor.fields, ends);
+    }
+
     /// Counts its values by running the program, which reports what is wrong with it.
     #[inline(never)]
     fn count_all(&self, count: &mut u64) -> Result<(), Fault> {

@@ -3,15 +3,20 @@
 use std::cell::Cell;
 
 use kymo_model::FieldId;
-use kymo_model::batch::{Number, Place};
+use kymo_model::batch::{Layout, Number, Place};
 
 use super::op::{BytesOp, Count, Op, Program, Shown};
 use super::skip::{Fixed, fixed};
 use super::text;
+use crate::class::Encoding;
 
 /// Finds the end of an event whose fields are numbers of whole bytes, texts, and arrays of such numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
+    /// The fields that all events begin with: what the first one is aligned to, and their size.
+    mask: u64,
+    bits: u64,
+    /// What follows them.
     steps: Box<[Step]>,
     /// The values of every event, beside the elements of arrays whose length varies.
     values: u64,
@@ -150,10 +155,33 @@ impl End {
             };
             steps.push(step);
         }
-        of_elements.next().is_none().then(|| Self {
+        if of_elements.next().is_some() {
+            return None;
+        }
+        let (mask, bits) = match steps.first() {
+            Some(&Step::Skip { mask, bits }) => {
+                steps.remove(0);
+                (mask, bits)
+            }
+            _ => (0, 0),
+        };
+        Some(Self {
+            mask,
+            bits,
             steps: steps.into(),
             values,
         })
+    }
+
+    /// The number of fields whose size varies.
+    fn varying(&self) -> usize {
+        let is_one = |step: &&Step| {
+            matches!(
+                step,
+                Step::Elements { .. } | Step::Bytes { .. } | Step::Text { .. }
+            )
+        };
+        self.steps.iter().filter(is_one).count()
     }
 
     /// The end of the event whose fields begin at a bit, and the number of its values. `None` if that is beyond the
@@ -163,7 +191,40 @@ impl End {
         &self,
         content: Extent<'_>,
         slots: &[Cell<u64>],
+        at: u64,
+    ) -> Option<(u64, u64)> {
+        let end = ((at + self.mask) & !self.mask).checked_add(self.bits)?;
+        if end > content.bits {
+            return None;
+        }
+        match self.steps.is_empty() {
+            true => Some((end, self.values)),
+            false => self.find_behind(content, slots, end, |_| {}),
+        }
+    }
+
+    /// The same, which also adds the bytes at which the fields end whose size varies.
+    pub(super) fn find_all(
+        &self,
+        content: Extent<'_>,
+        slots: &[Cell<u64>],
+        at: u64,
+        ends: &mut Vec<usize>,
+    ) -> Option<(u64, u64)> {
+        let end = ((at + self.mask) & !self.mask).checked_add(self.bits)?;
+        self.find_behind(content, slots, end, |end| {
+            ends.push(end.div_ceil(8) as usize)
+        })
+    }
+
+    /// The same for what is behind the first fields.
+    #[inline(never)]
+    fn find_behind(
+        &self,
+        content: Extent<'_>,
+        slots: &[Cell<u64>],
         mut at: u64,
+        mut end_of_field: impl FnMut(u64),
     ) -> Option<(u64, u64)> {
         let mut values = self.values;
         for step in &self.steps {
@@ -221,12 +282,15 @@ impl End {
             if at > content.bits {
                 return None;
             }
+            if let Step::Elements { .. } | Step::Bytes { .. } | Step::Text { .. } = step {
+                end_of_field(at);
+            }
         }
         Some((at, values))
     }
 }
 
-/// Where the numbers of fields are from where the fields of an event begin, which is aligned by a mask.
+/// Where the values of fields are in the events of a class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// What the first of the fields is aligned to, in bits, less one.
@@ -236,44 +300,130 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The places of the fields that a program decodes, up to the first of which the place varies.
-    pub(super) fn of(program: &Program) -> Self {
+    /// The places of the fields that a program decodes. Without an `end`, those alone that count from where the fields
+    /// begin.
+    pub(super) fn of(program: &Program, end: Option<&End>) -> Self {
         let mut places = Self::default();
-        let mut bits = 0u64;
-        for (position, op) in program.ops.iter().enumerate() {
+        // What is counted from, its alignment if that is known, and the bits from there.
+        let (mut base, mut aligned, mut bits) = (0, None, Some(0u64));
+        let mut ops = &program.ops[..];
+        while let Some((op, rest)) = ops.split_first() {
+            let (body, behind) = rest.split_at(op.body().min(rest.len()));
+            ops = behind;
             if matches!(
                 op,
                 Op::EndStruct { .. } | Op::Save { .. } | Op::Clear { .. }
             ) {
                 continue;
             }
-            let Some(Fixed { align, bits: size }) = fixed(op) else {
-                break;
+            let (layout, size) = match (op, fixed_or_array(op, body)) {
+                (_, Some(fixed)) => (Some(fixed.align), Some(fixed.bits)),
+                (Op::Text(at), None) => (Some(at.align()), None),
+                (
+                    Op::Array {
+                        count: Count::Slot(_),
+                        ..
+                    }
+                    | Op::Blob { .. }
+                    | Op::SizedText { .. },
+                    None,
+                ) => (None, None),
+                _ => break,
             };
-            let mask = mask(align);
-            if position == 0 {
-                places.mask = mask;
+            let mask_of = layout.map(mask);
+            if let (None, Some(of)) = (aligned, mask_of) {
+                aligned = Some(of);
+                if base == 0 {
+                    places.mask = of;
+                }
             }
-            let begin = bits.checked_next_multiple_of(mask + 1);
-            let end = begin.and_then(|begin| begin.checked_add(size));
-            let (Some(begin), Some(end), true) = (begin, end, mask <= places.mask) else {
-                break;
+            let begin = match (mask_of, aligned, bits) {
+                (Some(mask), Some(aligned), Some(bits)) if mask <= aligned => {
+                    bits.checked_next_multiple_of(mask + 1)
+                }
+                _ => None,
             };
-            if let Some((at, number)) = number(op)
+            if let (Some(begin), Some(aligned)) = (begin, aligned)
+                && let Some((field, layout)) = layout_of(op)
                 && let Ok(offset) = usize::try_from(begin / 8)
+                // What is aligned to less than a byte has no place in bytes.
+                && aligned >= 7
             {
-                places.places.push((at.field, Place { offset, number }));
+                let mask = (aligned / 8) as usize;
+                let place = Place {
+                    base,
+                    mask,
+                    offset,
+                    layout,
+                };
+                places.places.push((field, place));
             }
-            bits = end;
+            match size {
+                Some(size) => bits = begin.and_then(|begin| begin.checked_add(size)),
+                None => {
+                    base += 1;
+                    (aligned, bits) = (None, Some(0));
+                }
+            }
+        }
+        if end.is_none_or(|end| end.varying() != base) {
+            places.places.retain(|(_, place)| place.base == 0);
         }
         places
     }
 
     /// The place of a field.
     pub(crate) fn get(&self, field: FieldId) -> Option<Place> {
-        // What is aligned to less than a byte has no place in bytes.
-        let mut places = self.places.iter().filter(|_| self.mask >= 7);
+        let mut places = self.places.iter();
         places.find(|(of, _)| *of == field).map(|&(_, place)| place)
+    }
+}
+
+/// Alignment and size of what an instruction reads, if both are always the same; `body` are those within it.
+fn fixed_or_array(op: &Op, body: &[Op]) -> Option<Fixed> {
+    let &Op::Array {
+        align,
+        count: Count::Static(count),
+        ..
+    } = op
+    else {
+        return fixed(op);
+    };
+    let mut element = Fixed { align: 0, bits: 0 };
+    for (position, op) in body.iter().enumerate() {
+        if matches!(op, Op::EndStruct { .. }) {
+            continue;
+        }
+        let of = fixed(op)?;
+        if position == 0 {
+            element.align = of.align;
+        }
+        if of.align > element.align {
+            return None;
+        }
+        let begin = element.bits.checked_next_multiple_of(1 << of.align)?;
+        element.bits = begin.checked_add(of.bits)?;
+    }
+    let stride = element.bits.checked_next_multiple_of(1 << element.align)?;
+    let bits = match count.checked_sub(1) {
+        None => 0,
+        // The first element may be aligned to more than the array.
+        Some(_) if element.align > align => return None,
+        Some(steps) => steps.checked_mul(stride)?.checked_add(element.bits)?,
+    };
+    Some(Fixed { align, bits })
+}
+
+/// The field of which an instruction reads the value, and how it lies there.
+fn layout_of(op: &Op) -> Option<(FieldId, Layout)> {
+    match *op {
+        Op::Text(at) => Some((at.field, Layout::Text)),
+        Op::SizedText {
+            at,
+            encoding: Encoding::Utf8,
+            length: Count::Static(length),
+        } => Some((at.field, Layout::SizedText(usize::try_from(length).ok()?))),
+        ref op => number(op).map(|(at, number)| (at.field, Layout::Number(number))),
     }
 }
 

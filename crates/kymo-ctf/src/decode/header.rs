@@ -103,6 +103,16 @@ impl FastHeader {
         .filter(|_| fits)
     }
 
+    /// Whether class number and low bits of the time are side by side in one little-endian number.
+    pub(super) fn is_packed(&self) -> bool {
+        self.order == ByteOrder::Little && (self.shape == Shape::Compact || self.time_align <= 7)
+    }
+
+    /// Whether the class number has 5 bits and the time 27.
+    pub(super) fn is_compact(&self) -> bool {
+        self.shape == Shape::Compact
+    }
+
     /// Reads a header at a bit of the content's whole bytes; `None` where there is not
     /// enough, or the position is not on a byte.
     #[inline]
@@ -227,6 +237,41 @@ impl FastHeader {
     }
 }
 
+/// Reads headers.
+pub(super) trait HeaderReader {
+    /// What [`FastHeader::read`] does.
+    fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header>;
+}
+
+impl HeaderReader for FastHeader {
+    #[inline]
+    fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
+        self.read(bytes, at, clock)
+    }
+}
+
+/// Reads [packed](FastHeader::is_packed) headers, which takes a few instructions for those that are not extended.
+pub(super) struct Packed<'h, const ID_BITS: u32, const TIME_BITS: u32>(pub(super) &'h FastHeader);
+
+impl<const ID_BITS: u32, const TIME_BITS: u32> HeaderReader for Packed<'_, ID_BITS, TIME_BITS> {
+    #[inline(always)]
+    fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
+        let begin = align(at, self.0.align);
+        let word = bytes.get((begin / 8) as usize..)?.first_chunk();
+        let word = word.map_or(u64::MAX, |word| u64::from_le_bytes(*word));
+        let event_class = word & ((1 << ID_BITS) - 1);
+        // Also at the end of the packet, where there are fewer bytes than were read.
+        if event_class == self.0.extended || word == u64::MAX {
+            return self.0.read(bytes, at, clock);
+        }
+        Some(Header {
+            event_class,
+            clock: clock.advance(word >> ID_BITS, TIME_BITS),
+            end: begin + u64::from(ID_BITS + TIME_BITS),
+        })
+    }
+}
+
 #[inline]
 fn align(at: u64, mask: u64) -> u64 {
     (at + mask) & !mask
@@ -276,16 +321,30 @@ fn only_extended(compact: &VariantOption, extended: &VariantOption, bits: u32) -
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use kymo_model::{Cursor, Event};
     use proptest::prelude::*;
 
+    use crate::class::TraceClass;
     use crate::decode::Decoder;
     use crate::metadata::{self, ctf2};
 
     /// A decoder for events that are only a header: compact (5 and 27 bits) or large; described
     /// in CTF 1.8 or CTF 2.
     fn decoder(order: &str, large: bool, new: bool) -> Decoder {
+        let class = class(order, large);
+        let class = match new {
+            true => {
+                metadata::parse(ctf2::write(&class).unwrap().as_bytes(), "metadata")
+                    .unwrap()
+                    .class
+            }
+            false => class,
+        };
+        Decoder::new(&class).unwrap()
+    }
+
+    pub(in crate::decode) fn class(order: &str, large: bool) -> TraceClass {
         let (id, time, align, last) = if large {
             (16, 32, 8, 65535)
         } else {
@@ -305,13 +364,7 @@ mod tests {
             event {{ name = a; id = 0; }}; event {{ name = b; id = 1; }}; event {{ name = c; id = 3; }};",
             last - 1
         );
-        let parse = |text: &str| metadata::parse(text.as_bytes(), "metadata").unwrap().class;
-        let class = parse(&text);
-        let class = match new {
-            true => parse(&ctf2::write(&class).unwrap()),
-            false => class,
-        };
-        Decoder::new(&class).unwrap()
+        metadata::parse(text.as_bytes(), "metadata").unwrap().class
     }
 
     proptest! {

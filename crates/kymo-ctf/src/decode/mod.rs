@@ -382,6 +382,17 @@ impl EventDecoder {
     ) -> Option<(u64, u64)> {
         self.end.as_ref()?.find(content, slots, at)
     }
+
+    /// The same, which also adds the bytes at which the fields end whose size varies.
+    fn find_all_ends(
+        &self,
+        content: end::Extent<'_>,
+        slots: &[Cell<u64>],
+        at: u64,
+        ends: &mut Vec<usize>,
+    ) -> Option<(u64, u64)> {
+        self.end.as_ref()?.find_all(content, slots, at, ends)
+    }
 }
 
 impl StreamDecoder {
@@ -472,10 +483,11 @@ impl StreamDecoder {
             let scopes = scopes.iter().map(|(scope, class)| (*scope, class.as_ref()));
             add_scopes(scopes, &slots, &mut schema, &mut fields, budget)?;
             let short = skip::shorten(&fields);
+            let end = End::of(&fields, &short);
             decoder.events.push(EventDecoder {
                 class: classes.len(),
-                end: End::of(&fields, &short),
-                places: Places::of(&fields),
+                places: Places::of(&fields, end.as_ref()),
+                end,
                 fields,
                 short,
             });

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
-use kymo_model::batch::{Column, DataType};
+use kymo_model::batch::{ColumnSource, ColumnType, Columns, DataType, WantedColumn};
 use kymo_model::{
-    BlockQuery, Cursor, Event, EventBlock, EventVisitor, Fault, FaultCode, FieldId, Interest,
-    Scope, Value, ValueCounter, Visitor, Wide,
+    BlockQuery, Cursor, Event, EventBlock, EventCounts, EventVisitor, Fault, FaultCode, FieldId,
+    Interest, Scope, Value, ValueCounter, Visitor, Wide,
 };
 use kymo_time::Timestamp;
 use proptest::prelude::*;
@@ -738,6 +738,16 @@ impl Numbers {
     }
 }
 
+/// The texts of fields.
+#[derive(Default)]
+struct Texts(Vec<(FieldId, Vec<u8>)>);
+
+impl Visitor for Texts {
+    fn text(&mut self, field: FieldId, text: &[u8]) {
+        self.0.push((field, text.to_vec()));
+    }
+}
+
 fn is_wanted_field(wanted: u32, field: FieldId) -> bool {
     wanted >> (field.index() % 32) & 1 == 1
 }
@@ -843,11 +853,23 @@ proptest! {
         cut in 0u64..8,
         [is_wanted, is_decoded, is_visited, is_narrow]: [bool; 4],
         numbers in (0u64..3, 2u64..40),
-        most in 1usize..9,
+        most in prop_oneof![1usize..9, Just(100)],
         wanted: u32,
+        header in prop::option::of(any::<(bool, bool)>()),
+        wants_ends: bool,
     ) {
         let mut class = trace(payload);
         class.streams[0].common_context = Some(structure_of(first, 1));
+        if let Some((is_large, is_big)) = header {
+            let of_lttng = super::header::tests::class(if is_big { "be" } else { "le" }, is_large);
+            class.clocks = of_lttng.clocks.clone();
+            let stream = &mut class.streams[0];
+            let of_lttng = &of_lttng.streams[0];
+            stream.event_header = of_lttng.event_header.clone();
+            let event = stream.events[0].clone();
+            stream.events = (0..3).map(|id| EventRecordClass { id, ..event.clone() }).collect();
+            stream.clock = of_lttng.clock;
+        }
         let decoder = Decoder::new(&class).unwrap();
         let content_bits = (data.len() as u64 * 8).saturating_sub(cut);
         let head = decoder.packet_head(&data).unwrap();
@@ -859,8 +881,11 @@ proptest! {
             cursor
         };
         let query = BlockQuery {
-            interests: &[Interest { is_wanted, is_decoded, is_visited }],
-            numbers: numbers.0..numbers.1,
+            interests: &[
+                Interest { is_wanted, is_decoded, is_visited, wants_ends },
+                Interest { is_wanted: true, is_decoded: true, wants_ends, ..Interest::default() },
+            ],
+            numbers: if is_narrow { 0..u64::MAX } else { numbers.0..numbers.1 },
             window: (Timestamp::MIN, Timestamp::MAX),
         };
         let (mut plain, mut fast) = (OneByOne(cursor()), cursor());
@@ -874,29 +899,53 @@ proptest! {
             prop_assert_eq!((&one.numbers, one.at), (&two.numbers, two.at));
             prop_assert_eq!(two.len() - before, two.bases.len());
             prop_assert_eq!(&of_one.told, &of_two.told);
-            // Numbers are at their places.
-            let rows = two.numbers[before..].iter().zip(&two.bases);
-            for (&number, &base) in rows.filter(|_| is_decoded && !is_narrow) {
+            // Values are at their places.
+            for row in 0..two.bases.len() {
+                let (number, class) = (two.numbers[before + row], two.classes[before + row] as usize);
+                if is_narrow || class == 0 && !is_decoded {
+                    continue;
+                }
                 let mut events = decoder.cursor(&data, &head, content_bits, 0);
                 (0..number).for_each(|_| drop(events.next_event()));
                 let event = events.next_event().unwrap().unwrap();
                 let mut told = Numbers { wanted: u32::MAX, told: Vec::new() };
+                let mut texts = Texts::default();
                 event.visit(&mut told).unwrap();
-                for (field, value) in told.told {
-                    let Some(place) = decoder.place(0, field) else {
-                        continue;
+                event.visit(&mut texts).unwrap();
+                let gather = |field, data_type| {
+                    let place = decoder.place(class, field)?;
+                    let base = match place.base.checked_sub(1) {
+                        None => two.bases[row],
+                        Some(_) if !wants_ends => return None,
+                        Some(end) => {
+                            let end = two.ends[two.first_ends[row] + end];
+                            (end + place.mask) & !place.mask
+                        }
                     };
+                    let schema = &decoder.event_classes()[class].schema;
+                    let wanted = WantedColumn {
+                        column: ColumnType { name: "".into(), data_type },
+                        source: ColumnSource::Gathered,
+                    };
+                    let mut columns = Columns::new(schema, &[wanted]).with_raw_texts();
+                    columns.gather_each(0, fast.bytes(), std::iter::once((base, Some(place))));
+                    Some(columns)
+                };
+                for (field, value) in told.told {
                     let is = |data_type| {
-                        let mut column = Column::new(&data_type);
-                        column.gather_one(fast.bytes(), base, Some(place));
-                        match column.value(0) {
+                        let columns = gather(field, data_type);
+                        columns.is_none_or(|columns| match columns.value(0, 0) {
                             Value::Uint(is) => is == value,
                             Value::Sint(is) => is as u64 == value,
                             Value::Float(is) => is.to_bits() == value || is.is_nan() && value == u64::MAX,
                             _ => false,
-                        }
+                        })
                     };
                     prop_assert!(is(DataType::Uint64) || is(DataType::Int64) || is(DataType::Float64));
+                }
+                for (field, text) in texts.0 {
+                    let columns = gather(field, DataType::Text);
+                    prop_assert!(columns.is_none_or(|columns| columns.value(0, 0) == Value::Text(&text)));
                 }
             }
             if goes_on != Ok(true) {
@@ -904,6 +953,12 @@ proptest! {
             }
         }
         prop_assert_eq!(fast.walk_block(&query, most, &mut two, &mut of_two), Ok(false), "the walk has ended");
+
+        let (mut one, mut two) = (EventCounts::default(), EventCounts::default());
+        prop_assert_eq!(OneByOne(cursor()).count_events(&mut one), cursor().count_events(&mut two));
+        prop_assert_eq!((one.events, one.values, one.at), (two.events, two.values, two.at));
+        prop_assert_eq!(one.order.last_ticks(), two.order.last_ticks());
+        prop_assert_eq!(one.order.backwards(Some(3)), two.order.backwards(Some(3)));
 
         let (mut counting, mut visiting) = (cursor(), cursor());
         while let (Ok(Some(one)), Ok(Some(two))) = (counting.next_event(), visiting.next_event()) {

@@ -1,6 +1,6 @@
 //! Walks the events of a packet that may not be there to be read.
 
-use kymo_model::{BlockQuery, Cursor, EventBlock, EventVisitor, Fault};
+use kymo_model::{BlockQuery, Cursor, EventBlock, EventCounts, EventVisitor, Fault};
 
 use crate::decode::PacketCursor;
 
@@ -52,10 +52,16 @@ impl<'a> Cursor for ChunkCursor<'a> {
         match &mut self.packet {
             Some(packet) => packet.walk_block(query, most, block, visitor),
             None => {
-                block.bases.clear();
-                block.at = None;
+                block.begin_walk();
                 self.fault.take().map_or(Ok(false), Err)
             }
+        }
+    }
+
+    fn count_events(&mut self, counts: &mut EventCounts) -> Result<(), Fault> {
+        match &mut self.packet {
+            Some(packet) => packet.count_events(counts),
+            None => self.fault.take().map_or(Ok(()), Err),
         }
     }
 

@@ -20,7 +20,7 @@ pub enum ColumnSource {
     None,
     /// One value that all rows [share](Columns::share), given before they are taken.
     Shared,
-    /// A number that is always at the same place, which is [gathered](Columns::gather) for many rows at once.
+    /// A value that is always at the same place, which is [gathered](Columns::gather) for many rows at once.
     Gathered,
 }
 
@@ -187,9 +187,9 @@ enum Labeled {
 /// The rows of [`Columns`], which several of them can [fill](Columns::swap_rows) in turn.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
     rows: usize,
-    replaced: u64,
+    pub(super) replaced: u64,
 }
 
 impl Table {
@@ -225,7 +225,7 @@ impl Table {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    table: Box<Table>,
+    pub(super) table: Box<Table>,
     targets: Targets<Target>,
     /// For each field: 0, or 1 above the position of the one column that has its value, at most once in an event,
     /// and nothing else of the event.
@@ -237,7 +237,7 @@ pub struct Columns {
     /// [gathered](Self::gather).
     apart: Vec<bool>,
     /// Whether texts stay as they are.
-    raw: bool,
+    pub(super) raw: bool,
     /// Texts of what is nested deeply, in the making.
     deep: Vec<Text>,
 }
@@ -456,16 +456,6 @@ impl Columns {
         for (column, _) in columns.filter(|(_, is_apart)| !**is_apart) {
             column.push_nulls(rows);
         }
-    }
-
-    /// The rows of a column that is [`Gathered`](ColumnSource::Gathered), to which those are to be appended that
-    /// have ended since.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such column.
-    pub fn gather(&mut self, column: usize) -> &mut Column {
-        &mut self.table.columns[column]
     }
 
     /// Forgets the row in hand, of which an event has given values before it turned out to be

@@ -1,6 +1,7 @@
-//! Numbers that are always at the same place of an event: read where they are, for many events at once.
+//! Numbers and texts that are always at the same place of an event: read where they are, for many events at once.
 
 use super::bitmap::Bitmap;
+use super::build::{Columns, Table};
 use super::column::{Column, ColumnData};
 
 /// How a number lies in the bytes of an event.
@@ -31,13 +32,30 @@ pub enum Number {
     F64Be,
 }
 
-/// Where a number is in all events of a class.
+/// How a value lies in the bytes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Layout {
+    /// A number.
+    Number(Number),
+    /// A text up to a zero byte.
+    Text,
+    /// A text of so many bytes, or up to a zero byte in them.
+    SizedText(usize),
+}
+
+/// Where a value is in all events of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// Bytes from where the fields of the event begin.
+    /// What it is counted from: 0 stands for where the fields of the event begin, and `n` for where the `n`-th of those
+    /// ends whose size varies.
+    pub base: usize,
+    /// What that is aligned to, in bytes, less one.
+    pub mask: usize,
+    /// Bytes from there.
     pub offset: usize,
     /// How it lies there.
-    pub number: Number,
+    pub layout: Layout,
 }
 
 /// How the bits of a number that was read are meant.
@@ -101,16 +119,81 @@ macro_rules! each_number {
     };
 }
 
+/// The text at the beginning of some bytes.
+#[inline]
+fn text(bytes: &[u8], layout: Layout) -> Option<&[u8]> {
+    match layout {
+        Layout::Number(_) => None,
+        Layout::Text => bytes.get(..memchr::memchr(0, bytes)?),
+        Layout::SizedText(size) => {
+            let bytes = bytes.get(..size)?;
+            bytes.get(..memchr::memchr(0, bytes).unwrap_or(size))
+        }
+    }
+}
+
+impl Columns {
+    /// Appends a row for each of some events to a column that is [gathered](super::ColumnSource::Gathered): the value
+    /// at this place. `bases` are the bytes that the place counts from; events that do not have the value get none.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub fn gather(&mut self, column: usize, bytes: &[u8], bases: &[usize], place: Place) {
+        match place.layout {
+            Layout::Number(number) => {
+                let column = &mut self.table.columns[column];
+                column.gather(bytes, bases, place.offset, number);
+            }
+            _ => {
+                let each = bases.iter().map(|&base| (base, Some(place)));
+                self.gather_each(column, bytes, each);
+            }
+        }
+    }
+
+    /// The same for events that have the value at different places, or not at all.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub fn gather_each(
+        &mut self,
+        column: usize,
+        bytes: &[u8],
+        places: impl Iterator<Item = (usize, Option<Place>)>,
+    ) {
+        let Table {
+            columns, replaced, ..
+        } = &mut *self.table;
+        let column = &mut columns[column];
+        for (base, place) in places {
+            let at = place.and_then(|of| Some((bytes.get(base.checked_add(of.offset)?..)?, of)));
+            let Some((bytes, place)) = at else {
+                column.push_null();
+                continue;
+            };
+            match place.layout {
+                Layout::Number(number) => column.push_number(bytes, number),
+                layout => match text(bytes, layout) {
+                    Some(text) if self.raw => column.push_raw_text(text),
+                    Some(text) => *replaced += u64::from(column.push_text(text)),
+                    None => column.push_null(),
+                },
+            }
+        }
+    }
+}
+
 impl Column {
-    /// Appends a row for each of some events: the number at this place. `bases` are the bytes at which the fields of
-    /// the events begin; events that do not have the number get no value.
-    pub fn gather(&mut self, bytes: &[u8], bases: &[usize], place: Place) {
+    /// Appends a row for each of some events: the number so many bytes behind its base. Events that do not have it get
+    /// no value.
+    fn gather(&mut self, bytes: &[u8], bases: &[usize], offset: usize, number: Number) {
         let mut values = [0; 64];
         for bases in bases.chunks(values.len()) {
             let values = &mut values[..bases.len()];
-            let offset = place.offset;
             let mut is_whole = true;
-            each_number!(place.number, read => {
+            each_number!(number, read => {
                 for (value, &base) in values.iter_mut().zip(bases) {
                     match bytes.get(base.wrapping_add(offset)..).and_then(read) {
                         Some(number) => *value = number,
@@ -118,24 +201,21 @@ impl Column {
                     }
                 }
             });
-            if is_whole && self.extend_numbers(values, place.number.kind()) {
+            if is_whole && self.extend_numbers(values, number.kind()) {
                 continue;
             }
             for &base in bases {
-                self.gather_one(bytes, base, Some(place));
+                let bytes = bytes.get(base.wrapping_add(offset)..);
+                self.push_number(bytes.unwrap_or_default(), number);
             }
         }
     }
 
-    /// The same for one event, or for one without a number.
+    /// Appends the number at the beginning of some bytes, or no value.
     #[inline]
-    pub fn gather_one(&mut self, bytes: &[u8], base: usize, place: Option<Place>) {
-        let value = place.and_then(|place| {
-            let bytes = bytes.get(base.wrapping_add(place.offset)..)?;
-            let value = each_number!(place.number, read => read(bytes));
-            Some((value?, place.number.kind()))
-        });
-        match value {
+    fn push_number(&mut self, bytes: &[u8], number: Number) {
+        let value = each_number!(number, read => read(bytes));
+        match value.map(|value| (value, number.kind())) {
             Some((value, Kind::Uint)) => self.push_uint(value),
             Some((value, Kind::Sint)) => self.push_sint(value as i64),
             Some((value, Kind::Float)) => self.push_float(f64::from_bits(value)),
@@ -257,12 +337,11 @@ mod tests {
             }
         };
         for number in numbers {
-            let place = Place { offset: 3, number };
             for data_type in &types {
                 let (mut gathered, mut pushed) = (Column::new(data_type), Column::new(data_type));
-                gathered.gather(&bytes, &bases, place);
-                gathered.gather_one(&bytes, 7, None);
-                gathered.gather(&bytes, &bases[..3], place);
+                gathered.gather(&bytes, &bases, 3, number);
+                gathered.push_null();
+                gathered.gather(&bytes, &bases[..3], 3, number);
                 bases
                     .iter()
                     .for_each(|&base| push(&mut pushed, number, base));
@@ -278,11 +357,7 @@ mod tests {
         }
         // Events that end before the number.
         let mut column = Column::new(&DataType::Uint32);
-        let place = Place {
-            offset: 1,
-            number: Number::U32Le,
-        };
-        column.gather(&bytes, &[0, 195, 196, usize::MAX], place);
+        column.gather(&bytes, &[0, 195, 196, usize::MAX], 1, Number::U32Le);
         let valid: Vec<bool> = (0..4).map(|row| column.is_valid(row)).collect();
         assert_eq!(valid, [true, true, false, true]);
     }

@@ -29,7 +29,7 @@ pub use self::build::{
     ColumnSource, Columns, Table, WantedColumn, all_columns, column_type, labels_type,
 };
 pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
-pub use self::gather::{Number, Place};
+pub use self::gather::{Layout, Number, Place};
 use crate::Lost;
 
 /// What identifies a row, whatever is asked for and with whichever options: stable while the recording is.
@@ -158,6 +158,14 @@ impl Batch {
             number: id.number + (row - first) as u64,
             ..id
         }
+    }
+
+    /// Rows that are one after the other in a chunk, and what identifies the first of them.
+    pub fn runs(&self) -> impl Iterator<Item = (Range<usize>, RowId)> {
+        let ends = self.ids.iter().skip(1).map(|&(first, _)| first);
+        let ends = ends.chain([self.len()]);
+        let runs = self.ids.iter().zip(ends);
+        runs.map(|(&(first, id), end)| (first..end, id))
     }
 
     /// The position of each row's event class in its recording.

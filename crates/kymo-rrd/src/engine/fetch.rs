@@ -191,6 +191,11 @@ impl<'a> Fetched<'a> {
     }
 }
 
+/// One value of those that are known, as an archive of a kind such as `AVERAGE` makes it; NaN of none.
+pub fn combine(function: &str, known: impl Iterator<Item = f64>) -> f64 {
+    Combine::of(function).values(known)
+}
+
 /// How several rows become one.
 #[derive(Clone, Copy)]
 enum Combine {

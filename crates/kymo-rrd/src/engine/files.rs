@@ -44,7 +44,7 @@ pub struct Files {
     files: Vec<Open>,
     /// What files have in common that are or were open.
     kinds: Kinds,
-    /// How many may be open.
+    /// How many may stay open; 0 where none does.
     most: usize,
     random: u64,
 }
@@ -59,6 +59,15 @@ struct Open {
 }
 
 impl Files {
+    /// No files, of which none stays open: for programs that do not own all files of their process. What they
+    /// have in common is kept.
+    pub fn closed() -> Self {
+        Self {
+            most: 0,
+            ..Self::new(1)
+        }
+    }
+
     /// No files, and room for so many, at least one.
     pub fn new(most: usize) -> Self {
         Self {
@@ -103,13 +112,12 @@ impl Files {
         };
         let rrd = &mut self.files[place].rrd;
         let done = work(rrd);
-        match rrd.storage_mut().unlock() {
-            Ok(()) => Ok(done),
-            Err(error) => {
-                self.remove(place);
-                Err(FileError::Unlock(error))
-            }
+        // A process that was forked meanwhile would keep the lock of a file that is only closed.
+        let unlocked = rrd.storage_mut().unlock();
+        if self.most == 0 || unlocked.is_err() {
+            self.remove(place);
         }
+        unlocked.map(|()| done).map_err(FileError::Unlock)
     }
 
     /// Locks a file that is open, and reads what others have changed. Tells whether that is done: not
@@ -140,7 +148,7 @@ impl Files {
         machine: Option<&'static Machine>,
         locking: Locking,
     ) -> Result<usize, FileError> {
-        if self.files.len() >= self.most {
+        if self.files.len() >= self.most.max(1) {
             // Who goes round more files than there is room for needs next what was not needed for
             // the longest time: any other is a better one to close.
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005) + 1;

@@ -53,7 +53,7 @@ pub use create::{Definition, Season, Smoothing, create};
 pub(crate) use define::is_name;
 pub use define::{DefineError, Defined, Origin};
 pub use error::{ReadingProblem, StoreError, UpdateError};
-pub use fetch::{Fetched, Wanted, fetch};
+pub use fetch::{Fetched, Wanted, combine, fetch};
 pub use files::{FileError, Files, no_update};
 pub use kinds::Kinds;
 pub use reading::Measurement;

@@ -1,4 +1,6 @@
 //! What rrdtool's `info` prints: a line for each fact, `key = value`.
+//!
+//! Other commands print facts too: `updatev` and `graphv`.
 
 use kymo_text::Line;
 
@@ -6,21 +8,84 @@ use crate::model::{ArchiveKind, Scratch, Slot, SourceKind};
 use crate::text::xml::history;
 use crate::{Database, Value};
 
-/// Appends what `rrdtool info` prints.
+/// A fact of a list: a key and a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// What it is about, such as `ds[load].type`.
+    pub key: String,
+    /// The value.
+    pub value: FactValue,
+}
+
+/// The value of a fact. Programs get its type with it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FactValue {
+    /// A number; NaN if it is unknown.
+    Number(f64),
+    /// A count or a time.
+    Count(u64),
+    /// A text.
+    Text(Vec<u8>),
+    /// A status.
+    Integer(i32),
+    /// A picture or a table.
+    Blob(Vec<u8>),
+}
+
+impl Fact {
+    /// A fact.
+    pub fn new(key: impl Into<String>, value: FactValue) -> Self {
+        let key = key.into();
+        Self { key, value }
+    }
+
+    /// Appends its line, as `rrdtool info` prints it.
+    pub fn print(&self, out: &mut Line) {
+        out.push(self.key.as_bytes());
+        out.push(b" = ");
+        self.value.print(out);
+    }
+}
+
+impl FactValue {
+    /// A text.
+    pub fn text(text: impl Into<Vec<u8>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    fn print(&self, out: &mut Line) {
+        match self {
+            Self::Number(number) if number.is_nan() => out.push(b"NaN"),
+            Self::Number(number) => out.scientific(*number, 10),
+            Self::Count(count) => out.decimal(*count),
+            Self::Text(text) => {
+                out.push_byte(b'"');
+                out.push(text);
+                out.push_byte(b'"');
+            }
+            Self::Integer(number) => out.signed((*number).into()),
+            Self::Blob(bytes) => {
+                out.push(format!("BLOB_SIZE:{}\n", bytes.len()).as_bytes());
+                return out.push(bytes);
+            }
+        }
+        out.push_byte(b'\n');
+    }
+}
+
+/// The facts that `rrdtool info` prints.
 ///
 /// `file` is the file's name as it was given, `header_size` where the values of the first
 /// archive begin, in bytes.
-pub fn info(database: &Database, file: &[u8], header_size: u64, out: &mut Line) {
+pub fn info(database: &Database, file: &[u8], header_size: u64) -> Vec<Fact> {
     let mut info = Info {
-        out,
+        facts: Vec::new(),
         prefix: String::new(),
     };
     info.text("filename", file);
     info.text("rrd_version", format!("{:04}", database.version).as_bytes());
     info.count("step", database.step);
-    info.fact("last_update", |out| {
-        out.signed(database.state.last_update.seconds());
-    });
+    info.count("last_update", database.state.last_update.seconds() as u64);
     info.count("header_size", header_size);
     for (index, (source, state)) in database
         .sources
@@ -69,40 +134,31 @@ pub fn info(database: &Database, file: &[u8], header_size: u64, out: &mut Line) 
             info.scratch(&archive.kind, scratch);
         }
     }
+    info.facts
 }
 
-struct Info<'o> {
-    out: &'o mut Line,
+struct Info {
+    facts: Vec<Fact>,
     /// What the keys begin with.
     prefix: String,
 }
 
-impl Info<'_> {
-    fn fact(&mut self, key: &str, value: impl FnOnce(&mut Line)) {
-        self.out.push(self.prefix.as_bytes());
-        self.out.push(key.as_bytes());
-        self.out.push(b" = ");
-        value(self.out);
-        self.out.push_byte(b'\n');
+impl Info {
+    fn fact(&mut self, key: &str, value: FactValue) {
+        let key = format!("{}{key}", self.prefix);
+        self.facts.push(Fact { key, value });
     }
 
     fn count(&mut self, key: &str, count: u64) {
-        self.fact(key, |out| out.decimal(count));
+        self.fact(key, FactValue::Count(count));
     }
 
     fn text(&mut self, key: &str, text: &[u8]) {
-        self.fact(key, |out| {
-            out.push_byte(b'"');
-            out.push(text);
-            out.push_byte(b'"');
-        });
+        self.fact(key, FactValue::text(text));
     }
 
     fn value(&mut self, key: &str, value: Value) {
-        self.fact(key, |out| match value.get() {
-            Some(number) => out.scientific(number, 10),
-            None => out.push(b"NaN"),
-        });
+        self.fact(key, FactValue::Number(value.get().unwrap_or(f64::NAN)));
     }
 
     fn parameters(&mut self, kind: &ArchiveKind, version: u8) {

@@ -1,13 +1,14 @@
 //! `fetch`: the rows of a stretch of time.
 
-use kymo_rrd::engine::{Wanted, fetch};
+use kymo_machine::Machine;
+use kymo_rrd::engine::{self, fetch};
 use kymo_rrd::model::ArchiveKind;
 use kymo_rrd::{Form, Source, Value};
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
 use super::{LOCKING, MACHINE, WAIT, machine};
-use crate::daemon::DaemonRows;
+use crate::answers::{Fetched, Wanted};
 use crate::graph::backwards;
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
@@ -15,7 +16,7 @@ use crate::path::shown;
 use crate::times::{EARLIEST, duration};
 use crate::{Failure, Session, daemon};
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "fetch",
     about: "Print the rows of a stretch of time",
     details: "FUNCTION is the kind of archive, such as AVERAGE. Of the archives of that kind that \
@@ -78,9 +79,36 @@ enum Format {
 }
 
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let format = words.value("format").map_or(Ok(Format::Text), format)?;
+    with_rows(session, words, Output { format })
+}
+
+/// What takes rows.
+pub(crate) trait Rows {
+    /// What becomes of them.
+    type Answer;
+
+    /// Takes rows: their times, and the bits of their values by the places of the data sources.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing.
+    fn take<B: Fn(usize) -> u64>(
+        self,
+        session: &mut Session<'_>,
+        head: &Head<'_>,
+        rows: impl Iterator<Item = (i64, B)>,
+    ) -> Result<Self::Answer, Failure>;
+}
+
+/// Finds the rows that a command line asks for.
+pub(crate) fn with_rows<R: Rows>(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    rows: R,
+) -> Result<R::Answer, Failure> {
     let mut span = Span::DAY;
     let mut step = 1;
-    let mut format = Format::Text;
     for (name, value) in words.options() {
         match name {
             "start" => span.set_start(value)?,
@@ -89,7 +117,6 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
                 let told = |error| Failure::new(format!("resolution: {error}"));
                 step = duration(value).map_err(told)?;
             }
-            "format" => format = self::format(value)?,
             _ => {}
         }
     }
@@ -115,21 +142,50 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         Failure::new(format!("unknown consolidation function '{name}'"))
     })?;
     let span = (start, end);
-    if let Some(client) = daemon::connect(session, words)? {
+    if session.has(file) {
+        // No daemon knows it.
+    } else if let Some(client) = daemon::connect(session, words)? {
         if !client.is_local() {
             // It sees other files than this machine does.
             let fetched = client.fetch(file, function, span)?;
-            return of_daemon(session, format, function, &fetched);
+            return take_fetched(session, function, &fetched, rows);
         }
         client.flush(file)?;
     }
     let wanted = Wanted {
+        name: file,
         function,
         start,
         end,
         step,
     };
-    with_source(session, file, machine(words)?, |session, source| {
+    find(session, &wanted, machine(words)?, rows)
+}
+
+/// Finds rows in a file of this machine, or has the program around find them.
+pub(crate) fn find<R: Rows>(
+    session: &mut Session<'_>,
+    wanted: &Wanted<'_>,
+    machine: Option<&'static Machine>,
+    rows: R,
+) -> Result<R::Answer, Failure> {
+    let Wanted {
+        name,
+        function,
+        start,
+        end,
+        step,
+    } = *wanted;
+    if let Some(fetched) = session.fetched(wanted) {
+        return take_fetched(session, function, &fetched?, rows);
+    }
+    let wanted = engine::Wanted {
+        function,
+        start,
+        end,
+        step,
+    };
+    with_source(session, name, machine, |session, source| {
         let fetched = fetch(&source.database, &source.rows, &wanted).ok_or_else(|| {
             Failure::new("the RRD does not contain an RRA matching the chosen CF")
         })?;
@@ -150,22 +206,22 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             names: names.map(|source| source.name.as_bytes()).collect(),
         };
         let unknown = unknown(source);
-        let rows = fetched.iter().map(|(time, row)| {
+        let found = fetched.iter().map(|(time, row)| {
             // Its own NaN, and not the one that stands for all: its sign is shown.
             let bits = move |source| row.and_then(|row| row.bits(source)).unwrap_or(unknown);
             (time, bits)
         });
-        Output::new(session).table(format, &head, rows)
+        rows.take(session, &head, found)
     })
 }
 
-/// Writes the rows that a daemon has told.
-fn of_daemon(
+/// Takes rows that are not of a file of this machine.
+fn take_fetched<R: Rows>(
     session: &mut Session<'_>,
-    format: Format,
     function: &str,
-    fetched: &DaemonRows,
-) -> Result<(), Failure> {
+    fetched: &Fetched,
+    rows: R,
+) -> Result<R::Answer, Failure> {
     let head = Head {
         function,
         start: fetched.start,
@@ -173,15 +229,10 @@ fn of_daemon(
         step: fetched.step,
         names: fetched.names.iter().map(Vec::as_slice).collect(),
     };
-    let rows = fetched.rows.iter().map(|(time, values)| {
-        let bits = |source: usize| {
-            values
-                .get(source)
-                .map_or(f64::NAN.to_bits(), |value| value.to_bits())
-        };
-        (*time, bits)
-    });
-    Output::new(session).table(format, &head, rows)
+    let found = fetched
+        .rows()
+        .map(|(time, values)| (time, |source: usize| values[source].to_bits()));
+    rows.take(session, &head, found)
 }
 
 fn format(name: &[u8]) -> Result<Format, Failure> {
@@ -209,43 +260,48 @@ fn unknown(source: &Source<'_>) -> u64 {
 }
 
 /// What all rows have in common.
-struct Head<'a> {
+pub(crate) struct Head<'a> {
     function: &'a str,
     /// The beginning of the first row.
-    start: i64,
-    end: i64,
-    step: u64,
-    names: Vec<&'a [u8]>,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) step: u64,
+    pub(crate) names: Vec<&'a [u8]>,
+}
+
+/// Writes rows in a format.
+struct Output {
+    format: Format,
+}
+
+impl Rows for Output {
+    type Answer = ();
+
+    fn take<B: Fn(usize) -> u64>(
+        self,
+        session: &mut Session<'_>,
+        head: &Head<'_>,
+        rows: impl Iterator<Item = (i64, B)>,
+    ) -> Result<(), Failure> {
+        let mut writer = Writer {
+            session,
+            line: Line::new(),
+        };
+        match self.format {
+            Format::Text => writer.text(head, rows),
+            Format::Csv => writer.csv(head, rows),
+            Format::Json => writer.json(head, rows),
+        }
+    }
 }
 
 /// Writes rows.
-struct Output<'s, 'a> {
+struct Writer<'s, 'a> {
     session: &'s mut Session<'a>,
     line: Line,
 }
 
-impl<'s, 'a> Output<'s, 'a> {
-    fn new(session: &'s mut Session<'a>) -> Self {
-        Self {
-            session,
-            line: Line::new(),
-        }
-    }
-
-    /// Writes rows: their times, and the bits of their values by the places of the data sources.
-    fn table<B: Fn(usize) -> u64>(
-        &mut self,
-        format: Format,
-        head: &Head<'_>,
-        rows: impl Iterator<Item = (i64, B)>,
-    ) -> Result<(), Failure> {
-        match format {
-            Format::Text => self.text(head, rows),
-            Format::Csv => self.csv(head, rows),
-            Format::Json => self.json(head, rows),
-        }
-    }
-
+impl Writer<'_, '_> {
     fn text<B: Fn(usize) -> u64>(
         &mut self,
         head: &Head<'_>,

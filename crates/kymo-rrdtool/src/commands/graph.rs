@@ -1,11 +1,12 @@
 //! `graph` and `graphv`: pictures of series from files and expressions.
 
+use kymo_rrd::text::info::Fact;
 use kymo_text::Line;
 
 use super::span::{END, START, Span};
-use super::{DAEMON, LOCKING, MACHINE, WAIT, machine};
+use super::{DAEMON, LOCKING, MACHINE, WAIT, machine, print_facts};
 use crate::graph::options::{GraphOptions, ImageFormat};
-use crate::graph::picture::Graph;
+use crate::graph::picture::{Graph, Image};
 use crate::graph::{Bounds, Request};
 use crate::open::cannot_open;
 use crate::options::{Command, Opt, Words};
@@ -17,24 +18,24 @@ const ABOUT: &str = "DEF:NAME=FILE:SOURCE:FUNCTION reads a series, CDEF:NAME=EXP
     COMMENT write below the graph, PRINT to standard output. The language is that of rrdtool 1.9. \
     FILE `-` is standard output.";
 
-pub(super) const GRAPH: Command = Command {
+pub(crate) const GRAPH: Command = Command {
     name: "graph",
     about: "Draw series from files and expressions",
     details: ABOUT,
     operands: "FILE DEF:... [CDEF:...] [VDEF:...] LINE:...",
     options: OPTIONS,
     examples: &["graph load.png -s -1w DEF:load=load.rrd:load:AVERAGE LINE2:load#0000ff:\"load\""],
-    run: |session, words| run(session, words, false),
+    run: graph,
 };
 
-pub(super) const GRAPHV: Command = Command {
+pub(crate) const GRAPHV: Command = Command {
     name: "graphv",
     about: "Draw as `graph` does, and print sizes, limits and texts",
     details: ABOUT,
     operands: "FILE DEF:... [CDEF:...] [VDEF:...] LINE:...",
     options: OPTIONS,
     examples: &["graphv load.png -s -1w DEF:load=load.rrd:load:AVERAGE LINE:load#0000ff"],
-    run: |session, words| run(session, words, true),
+    run: graphv,
 };
 
 const OPTIONS: &[Opt] = &[
@@ -346,8 +347,37 @@ const OPTIONS: &[Opt] = &[
     MACHINE,
 ];
 
-/// Draws; `verbose` is graphv.
-fn run(session: &mut Session<'_>, words: &Words<'_>, verbose: bool) -> Result<(), Failure> {
+fn graph(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let drawn = draw(session, words)?;
+    if let (None, Some(bytes)) = (drawn.file, &drawn.image.bytes) {
+        return session.write(bytes);
+    }
+    let mut out = Line::new();
+    summary(&drawn, &mut out);
+    session.write(out.as_bytes())
+}
+
+fn graphv(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let facts = facts(session, words)?;
+    print_facts(session, &facts)
+}
+
+/// Draws. Gives sizes, limits and texts, and the picture if it has no file.
+pub(crate) fn facts(session: &mut Session<'_>, words: &Words<'_>) -> Result<Vec<Fact>, Failure> {
+    let drawn = draw(session, words)?;
+    Ok(drawn.graph.facts(&drawn.options, &drawn.image, drawn.file))
+}
+
+/// A graph that is drawn.
+struct Drawn<'a> {
+    graph: Graph,
+    options: GraphOptions,
+    image: Image,
+    /// Where it is written; `None` for standard output.
+    file: Option<&'a [u8]>,
+}
+
+fn draw<'a>(session: &mut Session<'_>, words: &Words<'a>) -> Result<Drawn<'a>, Failure> {
     let mut span = Span::DAY;
     for (name, value) in words.options() {
         match name {
@@ -378,26 +408,23 @@ fn run(session: &mut Session<'_>, words: &Words<'_>, verbose: bool) -> Result<()
         // Links and devices are written to, as rrdtool does.
         std::fs::write(path(file), image).map_err(|error| cannot_open(file, &error))?;
     }
-    let mut out = Line::new();
-    match verbose {
-        true => graph.facts(&options, &image, file, &mut out),
-        false => match (file, &image.bytes) {
-            (None, Some(bytes)) => return session.write(bytes),
-            _ => summary(&graph, &options, &image, file, &mut out),
-        },
-    }
-    session.write(out.as_bytes())
+    Ok(Drawn {
+        graph,
+        options,
+        image,
+        file,
+    })
 }
 
 /// What `graph` prints: the size of the picture or what `--imginfo` asks for, and the texts of PRINT.
-fn summary(
-    graph: &Graph,
-    options: &GraphOptions,
-    image: &crate::graph::picture::Image,
-    file: Option<&[u8]>,
-    out: &mut Line,
-) {
-    match image_info(options, image, file) {
+fn summary(drawn: &Drawn<'_>, out: &mut Line) {
+    let Drawn {
+        graph,
+        options,
+        image,
+        file,
+    } = drawn;
+    match image_info(options, image, *file) {
         Some(text) => {
             out.push(text.as_bytes());
             out.push_byte(b'\n');
@@ -417,7 +444,7 @@ fn summary(
 /// What `--imginfo` asks for: the name of the file, and the size of the picture.
 pub(crate) fn image_info(
     options: &GraphOptions,
-    image: &crate::graph::picture::Image,
+    image: &Image,
     file: Option<&[u8]>,
 ) -> Option<String> {
     let format = options.image_info.as_ref()?;

@@ -3,11 +3,12 @@
 use kymo_text::Line;
 
 use super::{DAEMON, LOCKING, MACHINE, WAIT, machine, only};
+use crate::answers::LastUpdate;
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
 use crate::{Failure, Session, daemon};
 
-pub(super) const FIRST: Command = Command {
+pub(crate) const FIRST: Command = Command {
     name: "first",
     about: "Print the time of the oldest row of an archive",
     details: "",
@@ -28,7 +29,7 @@ pub(super) const FIRST: Command = Command {
     run: |session, words| or_minus_one(session, words, first),
 };
 
-pub(super) const LAST: Command = Command {
+pub(crate) const LAST: Command = Command {
     name: "last",
     about: "Print the time of the last update",
     details: "",
@@ -38,7 +39,7 @@ pub(super) const LAST: Command = Command {
     run: |session, words| or_minus_one(session, words, last),
 };
 
-pub(super) const LASTUPDATE: Command = Command {
+pub(crate) const LASTUPDATE: Command = Command {
     name: "lastupdate",
     about: "Print the time and the readings of the last update",
     details: "",
@@ -49,7 +50,7 @@ pub(super) const LASTUPDATE: Command = Command {
 };
 
 /// A time, and why it is not the daemon's, which was asked for and does not answer.
-type Answer = (i64, Option<Failure>);
+pub(crate) type Answer = (i64, Option<Failure>);
 
 /// Prints a time, or -1 if there is none. If the daemon does not answer, the time is the file's, and
 /// the command fails all the same, as with rrdtool.
@@ -67,7 +68,7 @@ fn or_minus_one(
     }
 }
 
-fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure> {
+pub(crate) fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure> {
     let usage = "first [--rraindex number] [--daemon|-d <addr>] <file>";
     let Some(&file) = words.operands.first() else {
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));
@@ -97,7 +98,7 @@ fn first(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure
     Ok((time, silent))
 }
 
-fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure> {
+pub(crate) fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure> {
     let file = only(words, "last [--daemon|-d <addr>] <file>")?;
     let silent = match daemon::connect(session, words) {
         Ok(Some(client)) => {
@@ -114,22 +115,38 @@ fn last(session: &mut Session<'_>, words: &Words<'_>) -> Result<Answer, Failure>
 }
 
 fn lastupdate(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let last = last_update(session, words)?;
+    let mut out = Line::new();
+    for (name, _) in &last.readings {
+        out.push_byte(b' ');
+        out.push(name);
+    }
+    out.push(format!("\n\n{:>10}:", last.time).as_bytes());
+    for (_, reading) in &last.readings {
+        out.push_byte(b' ');
+        out.push(reading);
+    }
+    out.push_byte(b'\n');
+    session.write(out.as_bytes())
+}
+
+/// The last update.
+pub(crate) fn last_update(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+) -> Result<LastUpdate, Failure> {
     let file = only(words, "lastupdate [--daemon|-d <addr>] <file>")?;
     daemon::flush(session, words, file)?;
-    with_source(session, file, machine(words)?, |session, source| {
+    with_source(session, file, machine(words)?, |_, source| {
         let database = &source.database;
-        let mut out = Line::new();
-        for source in &database.sources {
-            out.push_byte(b' ');
-            out.push(source.name.as_bytes());
-        }
-        let seconds = database.state.last_update.seconds();
-        out.push(format!("\n\n{seconds:>10}:").as_bytes());
-        for source in &database.state.sources {
-            out.push_byte(b' ');
-            out.push(source.last_reading.as_bytes());
-        }
-        out.push_byte(b'\n');
-        session.write(out.as_bytes())
+        let readings = database.sources.iter().zip(&database.state.sources);
+        let readings = readings.map(|(source, state)| {
+            let (name, reading) = (source.name.as_bytes(), state.last_reading.as_bytes());
+            (name.to_vec(), reading.to_vec())
+        });
+        Ok(LastUpdate {
+            time: database.state.last_update.seconds(),
+            readings: readings.collect(),
+        })
     })
 }

@@ -11,7 +11,7 @@ use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
 use crate::{Failure, Session, daemon};
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "list",
     about: "List the databases and directories in a directory",
     details: "Files whose names end in .rrd, sorted by name, each on a line. Of a file, its name.",
@@ -34,6 +34,12 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    let out = names(session, words)?;
+    session.write(out)
+}
+
+/// The names, a line each.
+pub(crate) fn names(session: &mut Session<'_>, words: &Words<'_>) -> Result<Vec<u8>, Failure> {
     let [directory] = words.operands[..] else {
         return Err(Failure::new(
             "Usage: rrdtool list [--daemon <addr> [--noflush]] [--recursive] <directory>",
@@ -67,7 +73,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             false => listing.add(&there, b"")?,
         }
     }
-    session.write(out)
+    Ok(out)
 }
 
 /// A list in the making.

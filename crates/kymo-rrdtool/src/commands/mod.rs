@@ -2,20 +2,21 @@
 
 mod create;
 mod dump;
-mod fetch;
+mod export;
+pub(crate) mod fetch;
 mod flushcached;
-mod graph;
+pub(crate) mod graph;
 mod import;
-mod info;
-mod last;
-mod list;
+pub(crate) mod info;
+pub(crate) mod last;
+pub(crate) mod list;
 mod prometheus;
 mod resize;
 mod restore;
 mod span;
 mod tune;
-mod update;
-mod xport;
+pub(crate) mod update;
+pub(crate) mod xport;
 
 pub(crate) use graph::image_info;
 
@@ -23,6 +24,8 @@ use kymo_io::Locking;
 use kymo_machine::Machine;
 use kymo_rrd::engine::{Defined, Definition, Smoothing};
 use kymo_rrd::file::convert::Target;
+use kymo_rrd::text::info::Fact;
+use kymo_text::Line;
 
 use crate::options::{Command, Opt, Words, emptied};
 use crate::path::shown;
@@ -32,6 +35,7 @@ use crate::{Failure, Session};
 pub const COMMANDS: &[Command] = &[
     create::COMMAND,
     dump::COMMAND,
+    export::COMMAND,
     fetch::COMMAND,
     last::FIRST,
     flushcached::COMMAND,
@@ -71,14 +75,42 @@ pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Fail
             return Some(told.and(Err(failure)));
         }
     };
-    let usual = session.locking;
-    let done = told_locking(&words).and_then(|told| {
-        session.locking = told.unwrap_or(usual);
-        (command.run)(session, &words)
-    });
-    session.locking = usual;
+    let done = with_locking(session, &words, |session| (command.run)(session, &words));
     session.operands = emptied(words.operands);
     Some(done)
+}
+
+/// Works with the locking that a command line asks for.
+fn with_locking<T>(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    work: impl FnOnce(&mut Session<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let usual = session.locking;
+    let done = told_locking(words).and_then(|told| {
+        session.locking = told.unwrap_or(usual);
+        work(session)
+    });
+    session.locking = usual;
+    done
+}
+
+/// Reads the words behind the name of a command, and works with them.
+pub(crate) fn with_words<'w, T>(
+    session: &mut Session<'_>,
+    command: &Command,
+    words: &[&'w [u8]],
+    work: impl FnOnce(&mut Session<'_>, &Words<'w>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let words = Words::read(command.options, words)?;
+    with_locking(session, &words, |session| work(session, &words))
+}
+
+/// Prints facts, a line each.
+fn print_facts(session: &mut Session<'_>, facts: &[Fact]) -> Result<(), Failure> {
+    let mut out = Line::new();
+    facts.iter().for_each(|fact| fact.print(&mut out));
+    session.write(out.as_bytes())
 }
 
 /// Whether [`run`] has something to do for a command of this name.

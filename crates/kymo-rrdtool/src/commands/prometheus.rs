@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 
 use kymo_io::{EntryKind, Locking, list};
+use kymo_machine::Machine;
 use kymo_rrd::{Source, is_database};
 use kymo_text::Line;
 
@@ -41,9 +42,32 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));
     }
     let machine = machine(words)?;
+    let mut exposition = Exposition {
+        timestamps: words.has("timestamps"),
+        values: Line::new(),
+        updates: Line::new(),
+    };
+    let done = for_each_database(session, &words.operands, machine, |_, file, source| {
+        exposition.add(file, source);
+        Ok(())
+    });
+    match done {
+        Err(Failure::Output(error)) => Err(Failure::Output(error)),
+        done => exposition.write(session).and(done),
+    }
+}
+
+/// Reads the databases that words name, and all below the directories that they name. What cannot be read is
+/// warned of, and fails in the end.
+pub(super) fn for_each_database(
+    session: &mut Session<'_>,
+    words: &[&[u8]],
+    machine: Option<&'static Machine>,
+    mut work: impl FnMut(&mut Session<'_>, &[u8], &Source<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut failed = 0;
     let mut files = Vec::new();
-    for word in &words.operands {
+    for word in words {
         if let Err(error) = search(word, 0, &mut files) {
             failed += 1;
             session.warn(open::cannot_open(word, &error));
@@ -52,13 +76,8 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     // What is named twice is told once, since samples of the same labels are refused.
     let mut met = HashSet::new();
     files.retain(|file| met.insert(file.word.clone()));
-    let mut exposition = Exposition {
-        timestamps: words.has("timestamps"),
-        values: Line::new(),
-        updates: Line::new(),
-    };
     for file in &files {
-        let read = || -> Result<(), Failure> {
+        let mut read = |session: &mut Session<'_>| -> Result<(), Failure> {
             let bytes = open::locked(&file.word, Locking::Briefly)
                 .map_err(|failure| Failure::new(format!("'{}': {failure}", shown(&file.word))))?;
             if !file.is_named && !is_database(&bytes) {
@@ -66,15 +85,22 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             }
             let told = |error| Failure::new(format!("'{}': {error}", shown(&file.word)));
             let whole = Source::complete(&bytes).map_err(told)?;
-            exposition.add(&file.word, &Source::open(&whole, machine).map_err(told)?);
-            Ok(())
+            work(
+                session,
+                &file.word,
+                &Source::open(&whole, machine).map_err(told)?,
+            )
         };
-        if let Err(failure) = { read }() {
-            failed += 1;
-            session.warn(failure);
+        match read(session) {
+            // What follows cannot be written either.
+            Err(Failure::Output(error)) => return Err(Failure::Output(error)),
+            Err(failure) => {
+                failed += 1;
+                session.warn(failure);
+            }
+            Ok(()) => {}
         }
     }
-    exposition.write(session)?;
     match failed {
         0 => Ok(()),
         _ => Err(Failure::new(format!(
@@ -184,7 +210,7 @@ impl Exposition {
 }
 
 /// A number as Prometheus reads it: as many digits as it needs.
-fn number(value: Option<f64>) -> String {
+pub(super) fn number(value: Option<f64>) -> String {
     match value {
         None => "NaN".to_owned(),
         Some(f64::INFINITY) => "+Inf".to_owned(),
@@ -195,7 +221,7 @@ fn number(value: Option<f64>) -> String {
 
 /// The value of a label. Of what is not UTF-8 each wrong byte NN is `\xNN`, and so is a backslash that
 /// would look like one, so that no two names have the same.
-fn escaped(text: &[u8]) -> String {
+pub(super) fn escaped(text: &[u8]) -> String {
     let mut plain = String::with_capacity(text.len());
     for piece in text.utf8_chunks() {
         let mut rest = piece.valid();

@@ -31,6 +31,12 @@ impl Span {
         end: TimeSpec::NOW,
     };
 
+    /// All times.
+    pub(super) const ALL: Self = Self {
+        start: TimeSpec::at(0),
+        end: TimeSpec::at(i64::MAX),
+    };
+
     /// Takes the value of [`START`].
     pub(super) fn set_start(&mut self, value: &[u8]) -> Result<(), Failure> {
         self.start = TimeSpec::parse(value).map_err(|error| told("start", &error))?;

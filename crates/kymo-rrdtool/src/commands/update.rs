@@ -8,12 +8,12 @@ use kymo_rrd::engine::{
     UpdateOptions, Written,
 };
 use kymo_rrd::file::portable::Durability;
+use kymo_rrd::text::info::{Fact, FactValue};
 use kymo_rrd::text::numbers::{self, NumberError};
 use kymo_rrd::{Database, Time};
-use kymo_text::Line;
 use memchr::memchr;
 
-use super::{LOCKING, MACHINE, WAIT, machine};
+use super::{LOCKING, MACHINE, WAIT, machine, print_facts};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::times::{self, Clock, TimeError};
@@ -54,7 +54,7 @@ const DURABLE: Opt = Opt::flag(
         stops at any moment. A daemon of another machine has then written the file.",
 );
 
-pub(super) const UPDATE: Command = Command {
+pub(crate) const UPDATE: Command = Command {
     name: "update",
     about: "Store readings in a database",
     details: DETAILS,
@@ -68,7 +68,7 @@ pub(super) const UPDATE: Command = Command {
     run: update,
 };
 
-pub(super) const UPDATEV: Command = Command {
+pub(crate) const UPDATEV: Command = Command {
     name: "updatev",
     about: "Store readings in a database, and print the rows that are written",
     details: DETAILS,
@@ -78,7 +78,7 @@ pub(super) const UPDATEV: Command = Command {
     run: updatev,
 };
 
-fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+pub(crate) fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let (file, readings) = operands(words)?;
     if daemon::address(session, words).is_some() {
         return hand_on(session, words, file, readings);
@@ -115,13 +115,23 @@ fn hand_on(
 }
 
 fn updatev(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
-    let (file, readings) = operands(words)?;
-    let mut rows = Line::new();
-    let done = take(session, words, file, readings, Some(&mut rows));
-    let status = if done.is_ok() { 0 } else { -1 };
-    session.write(format!("return_value = {status}\n"))?;
-    session.write(rows.as_bytes())?;
+    let (facts, done) = update_facts(session, words)?;
+    print_facts(session, &facts)?;
     done
+}
+
+/// Stores readings. Gives the status and the rows that were written, and how it went.
+pub(crate) fn update_facts(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+) -> Result<(Vec<Fact>, Result<(), Failure>), Failure> {
+    let (file, readings) = operands(words)?;
+    let mut facts = vec![Fact::new("return_value", FactValue::Integer(0))];
+    let done = take(session, words, file, readings, Some(&mut facts));
+    if done.is_err() {
+        facts[0].value = FactValue::Integer(-1);
+    }
+    Ok((facts, done))
 }
 
 /// The file and the readings.
@@ -138,7 +148,7 @@ fn take(
     words: &Words<'_>,
     file: &[u8],
     readings: &[&[u8]],
-    rows: Option<&mut Line>,
+    rows: Option<&mut Vec<Fact>>,
 ) -> Result<(), Failure> {
     let machine = machine(words)?;
     let locking = session.locking;
@@ -172,7 +182,7 @@ impl UpdateLine<'_> {
         &mut self,
         rrd: &mut Rrd<Shared>,
         readings: &[&[u8]],
-        rows: Option<&mut Line>,
+        rows: Option<&mut Vec<Fact>>,
     ) -> Result<(), Failure> {
         let template = match self.template {
             Some(names) => Some(template(rrd, names)?),
@@ -217,7 +227,7 @@ impl UpdateLine<'_> {
             let written = rrd.take_written();
             written
                 .iter()
-                .for_each(|written| print(rrd.database(), written, rows));
+                .for_each(|written| add_rows(rrd.database(), written, rows));
         }
         let failed = match done {
             Err((_, error)) => Some(told(rrd.database(), &error)),
@@ -460,22 +470,17 @@ fn told(database: &Database, error: &UpdateError) -> String {
     }
 }
 
-/// Appends the rows that were written to an archive, as `updatev` prints them.
-fn print(database: &Database, written: &Written, out: &mut Line) {
+/// Appends the rows that were written to an archive.
+fn add_rows(database: &Database, written: &Written, facts: &mut Vec<Fact>) {
     let Some(archive) = database.archives.get(written.archive) else {
         return;
     };
     let (function, points) = (archive.kind.name(), archive.points_per_row);
     for (time, values) in written.rows(database) {
         for (source, value) in database.sources.iter().zip(values) {
-            out.push(format!("[{time}]RRA[{function}][{points}]DS[").as_bytes());
-            out.push(source.name.as_bytes());
-            out.push(b"] = ");
-            match value.get() {
-                Some(number) => out.scientific(number, 10),
-                None => out.push(b"NaN"),
-            }
-            out.push_byte(b'\n');
+            let key = format!("[{time}]RRA[{function}][{points}]DS[{}]", source.name);
+            let value = value.get().unwrap_or(f64::NAN);
+            facts.push(Fact::new(key, FactValue::Number(value)));
         }
     }
 }

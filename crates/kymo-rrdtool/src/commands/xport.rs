@@ -3,13 +3,13 @@
 use super::span::{END, START, Span};
 use super::{DAEMON, LOCKING, MACHINE, WAIT, machine};
 use crate::graph::elements::{Element, Kind};
-use crate::graph::table::Table;
+use crate::graph::table::{Grid, Table};
 use crate::graph::{Bounds, Request, Script};
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::{Failure, Session, daemon};
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "xport",
     about: "Print series from files and expressions as a table",
     details: "DEF:NAME=FILE:SOURCE:FUNCTION reads a series, CDEF:NAME=EXPRESSION computes one from \
@@ -49,6 +49,31 @@ pub(super) const COMMAND: Command = Command {
 const ROWS: i64 = 400;
 
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    with_table(session, words, |session, table, grid| {
+        print(session, words, table, grid)
+    })
+}
+
+/// Prints the table.
+pub(crate) fn print(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    table: &Table<'_>,
+    grid: Grid,
+) -> Result<(), Failure> {
+    let mut write = |text: &[u8]| session.write(text);
+    match words.has("json") {
+        true => table.json(grid, &mut write),
+        false => table.xml(grid, &mut write),
+    }
+}
+
+/// Makes the table.
+pub(crate) fn with_table<T>(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    work: impl FnOnce(&mut Session<'_>, &Table<'_>, Grid) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let mut span = Span::DAY;
     let (mut rows, mut step) = (ROWS, 0);
     for (name, value) in words.options() {
@@ -99,6 +124,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         times: words.has("showtime"),
         numbered: words.has("enumds"),
         notes: None,
+        exact: session.exact,
     };
     if table.columns.is_empty() {
         return Err(Failure::new("no XPORT found, nothing to do"));
@@ -115,11 +141,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         ));
     }
     let grid = table.grid(&bounds);
-    let mut write = |text: &[u8]| session.write(text);
-    match words.has("json") {
-        true => table.json(grid, &mut write),
-        false => table.xml(grid, &mut write),
-    }
+    work(session, &table, grid)
 }
 
 /// The command of an element that rrdtool writes to its table, and kymo does not.

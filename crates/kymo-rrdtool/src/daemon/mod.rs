@@ -4,6 +4,7 @@
 //! so many lines follow. A negative one is a failure. What the protocol is, the manual page of
 //! rrdcached tells under PROTOCOL.
 
+mod facts;
 mod rows;
 mod stream;
 mod update;
@@ -13,7 +14,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use kymo_io::net::Address;
 use stream::Stream;
 
-pub(crate) use rows::DaemonRows;
 pub(crate) use update::Update;
 
 use crate::failure::reason;
@@ -28,7 +28,7 @@ const LONGEST_LINE: u64 = 1 << 20;
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub struct Client {
     /// None where the connection has ended.
     stream: Option<BufReader<Stream>>,
     /// Whether the daemon has answered on the connection.
@@ -126,8 +126,13 @@ pub(crate) fn forget(
 }
 
 impl Client {
-    /// Connects to an address: `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`.
-    fn connect(name: &str, strip: Option<Vec<u8>>) -> Result<Self, Failure> {
+    /// Connects to an address: `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`. `strip` is cut
+    /// off from the beginning of paths for daemons of other machines.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no daemon at the address.
+    pub fn connect(name: &str, strip: Option<Vec<u8>>) -> Result<Self, Failure> {
         let address = Address::parse(name, Some(PORT)).ok_or_else(|| {
             Failure::new(format!(
                 "Unable to connect to rrdcached: '{name}' is no address: expected unix:PATH, /PATH, \
@@ -144,6 +149,11 @@ impl Client {
         })
     }
 
+    /// The address, as it was written.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether the daemon is on this machine, so that both see the same files.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self.address, Address::Unix(_))
@@ -154,7 +164,7 @@ impl Client {
     /// # Errors
     ///
     /// What the daemon says.
-    pub(crate) fn flush(&mut self, file: &[u8]) -> Result<(), Failure> {
+    pub fn flush(&mut self, file: &[u8]) -> Result<(), Failure> {
         let file = self.path(file)?;
         self.ask(&[b"flush", &file]).map(drop)
     }
@@ -164,7 +174,7 @@ impl Client {
     /// # Errors
     ///
     /// Where it cannot be asked.
-    pub(crate) fn forget(&mut self, file: &[u8]) -> Result<(), Failure> {
+    pub fn forget(&mut self, file: &[u8]) -> Result<(), Failure> {
         let file = self.path(file)?;
         match self.ask(&[b"forget", &file]) {
             Err(Failure::Message(message)) if message.contains("No such file") => Ok(()),
@@ -177,7 +187,7 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`Client::ask`].
-    pub(crate) fn number(&mut self, words: &[&[u8]]) -> Result<i64, Failure> {
+    pub fn number(&mut self, words: &[&[u8]]) -> Result<i64, Failure> {
         let reply = self.ask(words)?;
         reply
             .trim()
@@ -190,7 +200,7 @@ impl Client {
     /// # Errors
     ///
     /// What the daemon says, and those of the connection, which then ends.
-    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Result<String, Failure> {
+    pub fn ask(&mut self, words: &[&[u8]]) -> Result<String, Failure> {
         self.ask_with(words, |_| Ok(()))
     }
 
@@ -199,7 +209,7 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`Client::ask`] and of `each`.
-    pub(crate) fn ask_with(
+    pub fn ask_with(
         &mut self,
         words: &[&[u8]],
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
@@ -288,7 +298,7 @@ impl Client {
     ///
     /// Where it cannot be known which directory this is; for one on another machine, whose paths are
     /// others, where it is absolute.
-    pub(crate) fn path(&self, file: &[u8]) -> Result<Vec<u8>, Failure> {
+    pub fn path(&self, file: &[u8]) -> Result<Vec<u8>, Failure> {
         if !self.is_local() {
             let stripped = self
                 .strip

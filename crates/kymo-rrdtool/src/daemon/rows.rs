@@ -2,19 +2,13 @@
 
 use super::Client;
 use crate::Failure;
+use crate::answers::Fetched;
 use crate::path::shown;
 
 /// Rows that a daemon tells.
 #[derive(Debug, Default)]
-pub(crate) struct DaemonRows {
-    /// The beginning of the first row.
-    pub(crate) start: i64,
-    pub(crate) end: i64,
-    pub(crate) step: u64,
-    /// Of the data sources.
-    pub(crate) names: Vec<Vec<u8>>,
-    /// Times and values.
-    pub(crate) rows: Vec<(i64, Vec<f64>)>,
+struct DaemonRows {
+    fetched: Fetched,
 }
 
 impl DaemonRows {
@@ -28,19 +22,25 @@ impl DaemonRows {
         }
         let (key, rest) = line.split_once(':')?;
         let rest = rest.trim();
+        let fetched = &mut self.fetched;
         match key {
-            "Start" => self.start = rest.parse().ok()?,
-            "End" => self.end = rest.parse().ok()?,
-            "Step" => self.step = rest.parse().ok()?,
+            "Start" => fetched.start = rest.parse().ok()?,
+            "End" => fetched.end = rest.parse().ok()?,
+            "Step" => fetched.step = rest.parse().ok()?,
             "DSName" => {
                 let names = rest.split(' ').map(|name| name.as_bytes().to_vec());
-                self.names = names.collect();
+                fetched.names = names.collect();
             }
             "FlushVersion" | "DSCount" => {}
             time => {
-                let values = rest.split(' ').map(str::parse);
-                let values = values.collect::<Result<_, _>>().ok()?;
-                self.rows.push((time.parse().ok()?, values));
+                let _: i64 = time.parse().ok()?;
+                let row = fetched.values.len();
+                for value in rest.split(' ') {
+                    fetched.values.push(value.parse().ok()?);
+                }
+                if fetched.values.len() - row != fetched.names.len() {
+                    return None;
+                }
             }
         }
         Some(())
@@ -53,12 +53,12 @@ impl Client {
     /// # Errors
     ///
     /// What the daemon says, and what of its answer is not understood.
-    pub(crate) fn fetch(
+    pub fn fetch(
         &mut self,
         file: &[u8],
         function: &str,
         (start, end): (i64, i64),
-    ) -> Result<DaemonRows, Failure> {
+    ) -> Result<Fetched, Failure> {
         let file = self.path(file)?;
         let (start, end) = (start.to_string(), end.to_string());
         let words = [
@@ -77,7 +77,7 @@ impl Client {
                 ))
             })
         })?;
-        Ok(rows)
+        Ok(rows.fetched)
     }
 }
 
@@ -101,17 +101,25 @@ mod tests {
         ] {
             assert_eq!(rows.take(line.as_bytes()), Some(()), "{line}");
         }
+        let fetched = &rows.fetched;
         assert_eq!(
-            (rows.start, rows.end, rows.step),
+            (fetched.start, fetched.end, fetched.step),
             (1_000_000_500, 1_000_001_100, 300)
         );
-        assert_eq!(rows.names, [b"load".as_slice(), b"b"]);
+        assert_eq!(fetched.names, [b"load".as_slice(), b"b"]);
+        let read: Vec<_> = fetched.rows().collect();
         assert_eq!(
-            rows.rows[1],
-            (1_000_001_100, vec![f64::NEG_INFINITY, 1.5e6])
+            read[1],
+            (1_000_001_100, [f64::NEG_INFINITY, 1.5e6].as_slice())
         );
-        assert!(rows.rows[0].1[1].is_sign_negative() && rows.rows[0].1[1].is_nan());
-        for line in ["x", "Step: x", "1000000800: x", "x: 1.0"] {
+        assert!(read[0].1[1].is_sign_negative() && read[0].1[1].is_nan());
+        for line in [
+            "x",
+            "Step: x",
+            "1000000800: x 1",
+            "1000000800: 1",
+            "x: 1.0 1.0",
+        ] {
             assert_eq!(rows.take(line.as_bytes()), None, "{line}");
         }
     }

@@ -10,7 +10,7 @@ use super::script::{Action, Read, Script, Shift};
 use super::{Bounds, Request};
 use crate::open::with_sources;
 use crate::path::shown;
-use crate::{Failure, Session, daemon};
+use crate::{Failure, Session, answers, daemon};
 
 /// What a variable is.
 #[derive(Clone, Debug)]
@@ -58,7 +58,9 @@ impl Script {
         let mut files: Vec<&[u8]> = Vec::new();
         let mut places = HashMap::new();
         for action in &self.actions {
-            if let Action::Read(read) = action {
+            if let Action::Read(read) = action
+                && !session.has(&read.file)
+            {
                 places.entry(&*read.file).or_insert_with(|| {
                     files.push(&read.file);
                     files.len() - 1
@@ -74,12 +76,18 @@ impl Script {
                 .collect();
         }
         // All files are read before anything is computed.
-        let read = with_sources(session, &files, machine, |_, sources| {
+        let read = with_sources(session, &files, machine, |session, sources| {
             let reads = self.actions.iter().filter_map(|action| match action {
                 Action::Read(read) => Some(read),
                 _ => None,
             });
             let series = reads.map(|read| {
+                if session.has(&read.file) {
+                    return match of_program(session, read, bounds) {
+                        Err(_) if request.missing_is_unknown => unknown(read),
+                        series => series,
+                    };
+                }
                 let place = places.get(&*read.file);
                 match place.map(|place| series(read, &sources[*place], bounds)) {
                     Some(Err(_)) | None if request.missing_is_unknown => unknown(read),
@@ -143,6 +151,9 @@ impl Script {
             else {
                 continue;
             };
+            if session.has(file) {
+                continue;
+            }
             let own = own.as_ref().map(|own| shown(own).into_owned());
             let address = own.or_else(|| daemon.map(str::to_owned));
             if let Some(address) = address.filter(|address| !address.is_empty())
@@ -187,6 +198,30 @@ fn series(read: &Read, source: &Source<'_>, bounds: &Bounds) -> Result<Series, F
             "'{file}': found more than {MAX_ROWS} rows; a longer step makes them fewer"
         ))
     })
+}
+
+/// What is asked of the program around.
+fn of_program(session: &Session<'_>, read: &Read, bounds: &Bounds) -> Result<Series, Failure> {
+    let Bounds { start, end, step } = read.bounds;
+    let missing = || Failure::new(format!("cannot fetch '{}'", shown(&read.file)));
+    let fetched = session.fetched(&answers::Wanted {
+        name: &read.file,
+        function: read.function,
+        start,
+        end,
+        step: step.unsigned_abs(),
+    });
+    let mut fetched = fetched.ok_or_else(missing)??;
+    let step = step.max(bounds.step).unsigned_abs();
+    fetched.reduce(read.reduce, step)?;
+    let source = fetched.names.iter().position(|name| *name == read.source);
+    let source = source.ok_or_else(|| {
+        let (name, file) = (shown(&read.source), shown(&read.file));
+        Failure::new(format!("No DS called '{name}' in '{file}'"))
+    })?;
+    let values = fetched.rows().map(|(_, values)| values[source]);
+    let series = Series::new(fetched.start, fetched.step as i64, values.collect());
+    series.ok_or_else(missing)
 }
 
 /// What rrdtool says of a program without a result, and where it is.

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use kymo_draw::{Fonts, RenderOptions};
 use kymo_rrd::rpn::Series;
+use kymo_rrd::text::info::{Fact, FactValue};
 use kymo_text::Line;
 
 use super::compute::Known;
@@ -296,68 +297,59 @@ impl Graph {
             times,
             numbered,
             notes: Some(notes),
+            exact: false,
         }
     }
 
-    /// Appends what `graphv` prints.
+    /// What `graphv` prints.
     pub(crate) fn facts(
         &self,
         options: &GraphOptions,
         image: &Image,
         file: Option<&[u8]>,
-        out: &mut Line,
-    ) {
-        let text = |out: &mut Line, key: &str, text: &str| {
-            out.push(format!("{key} = \"{text}\"\n").as_bytes());
-        };
-        let number = |out: &mut Line, key: &str, number: i64| {
-            out.push(format!("{key} = {number}\n").as_bytes());
-        };
-        let prints = |out: &mut Line| {
-            for (place, print) in self.texts.printed.iter().enumerate() {
-                text(out, &format!("print[{place}]"), print);
-            }
-        };
+    ) -> Vec<Fact> {
+        let text = |key: String, text: &str| Fact::new(key, FactValue::text(text));
+        let number = |(key, number): (&str, i64)| Fact::new(key, FactValue::Count(number as u64));
+        let mut facts = Vec::new();
         if let Some(table) = &image.table {
-            number(out, "graph_start", table.start);
-            number(out, "graph_end", table.end);
-            number(out, "graph_step", table.step);
+            let sizes = [
+                ("graph_start", table.start),
+                ("graph_end", table.end),
+                ("graph_step", table.step),
+            ];
+            facts.extend(sizes.map(number));
         }
-        prints(out);
+        let prints = self.texts.printed.iter().enumerate();
+        facts.extend(prints.map(|(place, print)| text(format!("print[{place}]"), print)));
         if let Some(layout) = &image.layout {
-            number(out, "graph_left", layout.left);
-            number(out, "graph_top", layout.bottom - layout.graph_height);
-            number(out, "graph_width", layout.graph_width);
-            number(out, "graph_height", layout.graph_height);
-            number(out, "image_width", image.size.0);
-            number(out, "image_height", image.size.1);
-            number(out, "graph_start", self.bounds.start);
-            number(out, "graph_end", self.bounds.end);
+            let sizes = [
+                ("graph_left", layout.left),
+                ("graph_top", layout.bottom - layout.graph_height),
+                ("graph_width", layout.graph_width),
+                ("graph_height", layout.graph_height),
+                ("image_width", image.size.0),
+                ("image_height", image.size.1),
+                ("graph_start", self.bounds.start),
+                ("graph_end", self.bounds.end),
+            ];
+            facts.extend(sizes.map(number));
         }
         if let (Some(range), Some(layout)) = (&image.range, &image.layout) {
             for (key, value) in [("value_min", range.min), ("value_max", range.max)] {
-                out.push(format!("{key} = ").as_bytes());
-                out.scientific(value, 10);
-                out.push_byte(b'\n');
+                facts.push(Fact::new(key, FactValue::Number(value)));
             }
-            let entries = layout
-                .legend
-                .entries
-                .iter()
-                .zip(&image.coordinates)
-                .enumerate();
-            for (place, (entry, [left, top, right, bottom])) in entries {
-                text(out, &format!("legend[{place}]"), &entry.text);
+            let entries = layout.legend.entries.iter().zip(&image.coordinates);
+            for (place, (entry, [left, top, right, bottom])) in entries.enumerate() {
+                facts.push(text(format!("legend[{place}]"), &entry.text));
                 let coordinates = format!("{left:.0},{top:.0},{right:.0},{bottom:.0}");
-                text(out, &format!("coords[{place}]"), &coordinates);
+                facts.push(text(format!("coords[{place}]"), &coordinates));
             }
         }
         if let Some(info) = image_info(options, image, file) {
-            text(out, "image_info", &info);
+            facts.push(text("image_info".into(), &info));
         }
         if let (None, Some(bytes)) = (file, &image.bytes) {
-            out.push(format!("image = BLOB_SIZE:{}\n", bytes.len()).as_bytes());
-            out.push(bytes);
+            facts.push(Fact::new("image", FactValue::Blob(bytes.clone())));
         }
         if options.add_json_time && image.table.is_none() {
             let table = self.columns(true, false);
@@ -368,9 +360,9 @@ impl Graph {
             };
             if !table.columns.is_empty() && table.json(table.grid(&self.bounds), &mut write).is_ok()
             {
-                out.push(format!("datapoints = BLOB_SIZE:{}\n", bytes.len()).as_bytes());
-                out.push(&bytes);
+                facts.push(Fact::new("datapoints", FactValue::Blob(bytes)));
             }
         }
+        facts
     }
 }

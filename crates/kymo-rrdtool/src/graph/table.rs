@@ -23,6 +23,8 @@ pub(crate) struct Table<'a> {
     pub(crate) numbered: bool,
     /// Texts of a graph; then legends are escaped, too.
     pub(crate) notes: Option<Notes>,
+    /// Whether numbers in JSON have as many digits as distinguish them from their neighbours.
+    pub(crate) exact: bool,
 }
 
 /// The rows of a table.
@@ -36,7 +38,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// The beginnings of the rows.
-    fn rows(self) -> impl Iterator<Item = i64> {
+    pub(crate) fn rows(self) -> impl Iterator<Item = i64> {
         let starts =
             std::iter::successors(Some(self.start), move |time| time.checked_add(self.step));
         starts.take_while(move |time| *time < self.end)
@@ -134,9 +136,9 @@ impl Table<'_> {
         line.push(b"    \"legend\": [\n");
         for (column, (_, legend)) in self.columns.iter().enumerate() {
             line.push(b"      ");
-            match self.notes {
-                Some(_) => line.json_string(legend),
-                None => {
+            match self.notes.is_some() || self.exact {
+                true => line.json_string(legend),
+                false => {
                     line.push_byte(b'"');
                     line.push(legend);
                     line.push_byte(b'"');
@@ -178,6 +180,7 @@ impl Table<'_> {
                     line.push(b", ");
                 }
                 match series.value_from(time) {
+                    value if value.is_finite() && self.exact => line.shortest(value, 64),
                     value if value.is_finite() => line.rrdtool(value, 10),
                     _ => line.push(b"null"),
                 }

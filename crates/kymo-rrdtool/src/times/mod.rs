@@ -86,11 +86,33 @@ enum Day {
 
 /// What is added to a time: to the calendar, and then in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shift {
-    years: i64,
-    months: i64,
-    days: i64,
-    seconds: i64,
+pub struct Shift {
+    /// To the year.
+    pub years: i64,
+    /// To the month.
+    pub months: i64,
+    /// To the day of the month.
+    pub days: i64,
+    /// In the end.
+    pub seconds: i64,
+}
+
+/// What a time is, before it is known what it is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchored {
+    /// A time in seconds since 1970, and seconds that come to it.
+    At {
+        /// The time.
+        time: i64,
+        /// The seconds.
+        seconds: i64,
+    },
+    /// So long after a start.
+    AfterStart(Shift),
+    /// So long after an end.
+    AfterEnd(Shift),
+    /// So long after 1970.
+    AfterEpoch(Shift),
 }
 
 impl Shift {
@@ -185,6 +207,26 @@ impl TimeSpec {
             Reference::Seconds(seconds) => self.since(seconds, clock),
             Reference::Start | Reference::End => Err(TimeError::Relative),
         }
+    }
+
+    /// What it is relative to, and how.
+    ///
+    /// # Errors
+    ///
+    /// Where it is out of range.
+    pub fn anchored(&self, clock: &Clock<'_>) -> Result<Anchored, TimeError> {
+        Ok(match self.reference {
+            Reference::Start => Anchored::AfterStart(self.shift),
+            Reference::End => Anchored::AfterEnd(self.shift),
+            Reference::Seconds(0) => Anchored::AfterEpoch(self.shift),
+            Reference::Now | Reference::Seconds(_) => {
+                let seconds = self.shift.seconds;
+                let mut before = self.clone();
+                before.shift.seconds = 0;
+                let time = before.resolve(clock)?;
+                Anchored::At { time, seconds }
+            }
+        })
     }
 
     /// The times of a start and an end, of which one may be relative to the other.

@@ -321,3 +321,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn times_are_anchored() {
+    let utc = LocalZone::utc();
+    let clock = Clock {
+        now: 1_600_000_000,
+        zone: &utc,
+        is_first: true,
+    };
+    let anchored = |text: &str| TimeSpec::parse(text.as_bytes()).unwrap().anchored(&clock);
+    let shift = |days, seconds| Shift {
+        days,
+        seconds,
+        ..Shift::default()
+    };
+    let at = |time, seconds| Ok(Anchored::At { time, seconds });
+    assert_eq!(anchored("end-1d"), Ok(Anchored::AfterEnd(shift(-1, 0))));
+    assert_eq!(
+        anchored("start+2h"),
+        Ok(Anchored::AfterStart(shift(0, 7200)))
+    );
+    assert_eq!(anchored("epoch+5"), Ok(Anchored::AfterEpoch(shift(0, 5))));
+    assert_eq!(anchored("now-1h"), at(1_600_000_000, -3600));
+    assert_eq!(anchored("1500000000-1d"), at(1_499_913_600, 0));
+}

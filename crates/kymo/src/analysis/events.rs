@@ -27,6 +27,16 @@ impl EventPattern {
         self.0.pattern()
     }
 
+    /// The part of a name that the only `*` of the pattern stands for; the whole name if there is no such part.
+    pub(super) fn short_name<'n>(&self, name: &'n str) -> &'n str {
+        let part = self.as_str().split_once('*').and_then(|(before, after)| {
+            let is_plain = |text: &str| !text.contains(['*', '?', '[', '\\']);
+            let part = name.strip_prefix(before)?.strip_suffix(after)?;
+            (is_plain(before) && is_plain(after) && !part.is_empty()).then_some(part)
+        });
+        part.unwrap_or(name)
+    }
+
     /// By recording and class, whether it is meant.
     ///
     /// # Errors
@@ -94,7 +104,7 @@ pub enum Error {
     Event(UnknownEvent),
     /// No event has a field that it needs.
     Field {
-        /// What the field is for: `track`, `pair-by`, `per`, `key`.
+        /// What the field is for: `track`, `pair-by`, `per`, `key`, `by`, `field`, `switch`.
         purpose: &'static str,
         /// What is wrong with its name.
         error: Box<FilterError>,
@@ -103,6 +113,11 @@ pub enum Error {
     NoSlices {
         /// The options that say it.
         options: &'static str,
+    },
+    /// No event has the thing whose critical path was asked for.
+    NoThing {
+        /// Its value.
+        text: String,
     },
     /// An event is the beginning and the end of the same thing.
     BothEnds {
@@ -121,6 +136,7 @@ impl fmt::Display for Error {
                 "no recording says which of its events begin and end something\n\
                  hint: specify them with {options}"
             ),
+            Self::NoThing { text } => write!(f, "no event brings `{text}` to a state"),
             Self::BothEnds { name } => {
                 write!(f, "event `{name}` is meant as a beginning and as an end")
             }
@@ -159,6 +175,18 @@ mod tests {
         let error = find("rxx").unwrap_err();
         assert_eq!(error.to_string(), "no event is called `rxx`; there is `rx`");
         assert_eq!(find("4").unwrap_err().meant, Some("1".to_string()));
+        let short = |pattern| EventPattern::new(pattern).short_name("syscall_entry_read");
+        assert_eq!(short("syscall_entry_*"), "read");
+        assert_eq!(short("*_read"), "syscall_entry");
+        for whole in [
+            "syscall_entry_read",
+            "*_*",
+            "syscall_entry_read*",
+            "[s]yscall_*",
+            "x*",
+        ] {
+            assert_eq!(short(whole), "syscall_entry_read");
+        }
         assert_eq!(find("").unwrap_err().meant, Some("1".to_string()));
     }
 }

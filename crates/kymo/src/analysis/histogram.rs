@@ -3,20 +3,37 @@
 //! Up to 255 ns every length has its own bucket; above, each power of two is cut into 128 equal
 //! ones. A bucket is thus narrower than 1/128 of the lengths in it, and what is told of one of
 //! them by its middle is less than 0.4 % wrong. There are 7,424 buckets for all lengths of 64
-//! bits, whatever comes.
+//! bits, whatever comes, and memory for those powers of two that durations have. A few durations
+//! are kept as they are: there may be a histogram for each of many groups.
 
 /// Buckets of a power of two, as a power of two.
 const FINE: u32 = 7;
+/// Buckets of a power of two.
+const OCTAVE: usize = 1 << FINE;
+/// Powers of two.
+const OCTAVES: usize = (64 - FINE) as usize + 1;
 /// Number of buckets.
-const BUCKETS: usize = ((64 - FINE) as usize + 1) << FINE;
+#[cfg(test)]
+const BUCKETS: usize = OCTAVES << FINE;
+/// So many durations are kept as they are.
+const FEW: usize = 32;
 
 /// Counts of durations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    counts: Vec<u64>,
+    counts: Counts,
     count: u64,
     min: u64,
     max: u64,
+}
+
+/// How durations are kept.
+#[derive(Clone, Debug, PartialEq)]
+enum Counts {
+    /// As they came.
+    Few(Vec<u64>),
+    /// By powers of two.
+    Many(Vec<Option<Box<[u64; OCTAVE]>>>),
 }
 
 /// Durations of about one length.
@@ -33,7 +50,7 @@ pub struct Bucket {
 impl Default for Histogram {
     fn default() -> Self {
         Self {
-            counts: vec![0; BUCKETS],
+            counts: Counts::Few(Vec::new()),
             count: 0,
             min: u64::MAX,
             max: 0,
@@ -60,10 +77,60 @@ impl Histogram {
     /// Counts a duration in nanoseconds.
     #[inline]
     pub fn add(&mut self, nanos: u64) {
-        self.counts[bucket_of(nanos)] += 1;
+        self.add_many(nanos, 1);
         self.count += 1;
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
+    }
+
+    #[inline]
+    fn add_many(&mut self, nanos: u64, times: u64) {
+        let bucket = bucket_of(nanos);
+        if let Counts::Many(octaves) = &mut self.counts
+            && let Some(octave) = &mut octaves[bucket >> FINE]
+        {
+            octave[bucket % OCTAVE] += times;
+            return;
+        }
+        self.add_new(nanos, times);
+    }
+
+    /// Adds durations of a length for which there is no memory yet.
+    #[cold]
+    fn add_new(&mut self, nanos: u64, times: u64) {
+        let bucket = bucket_of(nanos);
+        match &mut self.counts {
+            Counts::Few(few) if few.len() as u64 + times <= FEW as u64 => {
+                few.extend(std::iter::repeat_n(nanos, times as usize));
+            }
+            Counts::Few(few) => {
+                let few = std::mem::take(few);
+                self.counts = Counts::Many(vec![None; OCTAVES]);
+                for known in few {
+                    self.add_many(known, 1);
+                }
+                self.add_many(nanos, times);
+            }
+            Counts::Many(octaves) => {
+                let octave = octaves[bucket >> FINE].get_or_insert_with(|| Box::new([0; OCTAVE]));
+                octave[bucket % OCTAVE] += times;
+            }
+        }
+    }
+
+    /// Adds the durations of another one.
+    pub fn merge(&mut self, other: &Self) {
+        match &other.counts {
+            Counts::Few(few) => few.iter().for_each(|&nanos| self.add_many(nanos, 1)),
+            Counts::Many(_) => {
+                for bucket in other.buckets() {
+                    self.add_many(bucket.from, bucket.count);
+                }
+            }
+        }
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
     }
 
     /// How many durations there are.
@@ -73,13 +140,28 @@ impl Histogram {
 
     /// The buckets that hold something, shortest durations first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
-        let counts = self.counts.iter().enumerate();
-        counts
-            .filter(|&(_, &count)| count > 0)
-            .map(|(bucket, &count)| {
-                let (from, to) = bounds(bucket);
-                Bucket { from, to, count }
-            })
+        let mut buckets: Vec<Bucket> = Vec::new();
+        match &self.counts {
+            Counts::Few(few) => {
+                let mut few: Vec<usize> = few.iter().copied().map(bucket_of).collect();
+                few.sort_unstable();
+                for same in few.chunk_by(|a, b| a == b) {
+                    let (from, to) = bounds(same[0]);
+                    let count = same.len() as u64;
+                    buckets.push(Bucket { from, to, count });
+                }
+            }
+            Counts::Many(octaves) => {
+                for (number, octave) in octaves.iter().enumerate() {
+                    let counts = octave.iter().flat_map(|octave| octave.iter().enumerate());
+                    buckets.extend(counts.filter(|&(_, &count)| count > 0).map(|(at, &count)| {
+                        let (from, to) = bounds((number << FINE) + at);
+                        Bucket { from, to, count }
+                    }));
+                }
+            }
+        }
+        buckets.into_iter()
     }
 
     /// The length that `thousandths` of all durations do not exceed, to within 0.4 %; `None`
@@ -88,6 +170,11 @@ impl Histogram {
     pub fn percentile(&self, thousandths: u32) -> Option<u64> {
         let share = u128::from(self.count) * u128::from(thousandths);
         let place = (share.div_ceil(1000) as u64).max(1);
+        if let Counts::Few(few) = &self.counts {
+            let mut few = few.clone();
+            few.sort_unstable();
+            return few.get(place as usize - 1).copied();
+        }
         let mut before = 0;
         let bucket = self.buckets().find(|bucket| {
             before += bucket.count;
@@ -193,6 +280,20 @@ mod tests {
             let found = histogram.percentile(p).unwrap();
             prop_assert!(exact.abs_diff(found) as f64 <= exact as f64 * 0.004);
             prop_assert_eq!(histogram.percentile(1000) <= values.last().copied(), true);
+        }
+
+        #[test]
+        fn merged_ones_are_as_if_all_were_added_to_one(a in lengths(), b in lengths()) {
+            let of = |values: &[u64]| {
+                let mut histogram = Histogram::default();
+                values.iter().for_each(|&value| histogram.add(value));
+                histogram
+            };
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            let all = of(&[a, b].concat());
+            prop_assert!(merged.buckets().eq(all.buckets()));
+            prop_assert_eq!((merged.count, merged.min, merged.max), (all.count, all.min, all.max));
         }
 
         #[test]

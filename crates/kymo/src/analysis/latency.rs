@@ -6,19 +6,20 @@ use std::collections::BinaryHeap;
 use kymo_model::Recording;
 use kymo_time::Timestamp;
 
+use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
 use super::histogram::Histogram;
 use super::moments::Moments;
 use super::pending::Pending;
 use super::profile::MOST_DEPTH;
-use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run_with};
 use super::text::{bar, bound, duration, float_json, number_json, percent, track_json, unit_of};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys};
+use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys, TrackTable};
 
 /// Starts that may wait for their ends at the same time.
 const MOST_OPEN: usize = 1 << 20;
@@ -94,6 +95,8 @@ pub struct Latency {
     pub histogram: Histogram,
     /// The longest ones, longest first; of equal ones the earlier first.
     pub worst: Vec<Slow>,
+    /// The latencies by group, where that was asked for.
+    pub groups: Option<GroupTable>,
     /// What was seen.
     pub coverage: Coverage,
     title: String,
@@ -157,14 +160,17 @@ pub(super) struct Candidate {
 struct Start {
     time: i64,
     track: u32,
+    group: u32,
     class: (usize, usize),
 }
 
 impl Start {
-    fn of(event: &Occurrence<'_>) -> Self {
+    #[inline]
+    fn of(event: &Occurrence<'_>, group: u32) -> Self {
         Self {
             time: event.time,
             track: event.track,
+            group,
             class: (event.recording, event.class),
         }
     }
@@ -174,8 +180,9 @@ impl Start {
 type Shared = (u32, Key);
 
 /// The latencies so far.
-pub(super) struct Work {
+pub(super) struct Work<'w> {
     by_track: bool,
+    breakdown: Breakdown<'w>,
     most_worst: usize,
     open: Pending<Shared, Start>,
     /// The same of slices that nest, where recordings say what begins and ends them.
@@ -193,10 +200,11 @@ pub(super) struct Work {
     pub(super) worst: BinaryHeap<Reverse<Candidate>>,
 }
 
-impl Work {
+impl<'w> Work<'w> {
     pub(super) fn new(by_track: bool, worst: usize, most_open: usize) -> Self {
         Self {
             by_track,
+            breakdown: Breakdown::default(),
             most_worst: worst,
             open: Pending::new(most_open),
             slices: None,
@@ -254,8 +262,19 @@ impl Work {
         }
         let nanos = end.abs_diff(start.time);
         self.pairs += 1;
-        self.times.add(nanos);
-        self.histogram.add(nanos);
+        match self.breakdown.is_on() {
+            true => self.breakdown.add(Span {
+                group: start.group,
+                nanos,
+                begin: start.time,
+                end,
+                track: start.track,
+            }),
+            false => {
+                self.times.add(nanos);
+                self.histogram.add(nanos);
+            }
+        }
         // Where a clock goes back, what ends later may have started before.
         let rank = (nanos, Reverse(start.time));
         let least = self
@@ -279,20 +298,22 @@ impl Work {
 
     fn start(&mut self, event: &Occurrence<'_>) {
         self.starts += 1;
+        let start = Start::of(event, self.breakdown.group(event));
         if let Some(slices) = &mut self.slices {
-            let is_kept = slices.begin(event.track, Start::of(event));
+            let is_kept = slices.begin(event.track, start);
             self.dropped += u64::from(!is_kept);
             return;
         }
         let shared = self.shared(event, event.begin_key);
-        let replaced = self.open.insert(shared, Start::of(event));
+        let replaced = self.open.insert(shared, start);
         self.replaced += u64::from(replaced.is_some());
     }
 }
 
-impl Analysis for Work {
+impl Analysis for Work<'_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
+        self.breakdown.now(event.time);
         // What is both ends what began before it.
         if event.role & ENDS != 0 {
             self.end(event);
@@ -303,8 +324,13 @@ impl Analysis for Work {
         if let Some(nanos) = event.duration {
             (self.starts, self.ends) = (self.starts + 1, self.ends + 1);
             let end = event.time.saturating_add_unsigned(nanos);
-            self.pair(Start::of(event), end, event.track, Key::None);
+            let start = Start::of(event, self.breakdown.group(event));
+            self.pair(start, end, event.track, Key::None);
         }
+    }
+
+    fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
+        self.breakdown.after(tracks, recordings)
     }
 }
 
@@ -323,6 +349,27 @@ impl Latency {
         select: &S,
         query: &LatencyQuery,
         options: &Options,
+    ) -> Result<Self, Error> {
+        Self::with_breakdown(
+            recordings,
+            select,
+            query,
+            options,
+            &mut Breakdown::default(),
+        )
+    }
+
+    /// The same, by group.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such events or such fields.
+    pub fn with_breakdown<'w, S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &LatencyQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
         let roles = match &query.events {
             Some((start, end)) => {
@@ -348,7 +395,19 @@ impl Latency {
         let mut work = Work::new(query.pair_by.track, query.worst, MOST_OPEN);
         let is_nested = query.events.is_none() && fields.is_none();
         work.slices = is_nested.then(|| OpenSlices::new(MOST_OPEN, MOST_DEPTH));
-        let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
+        let by = breakdown.by().clone();
+        let extra = Breakdown::extra(&by);
+        breakdown.begin(recordings, query.events.as_ref().map(|(start, _)| start));
+        work.breakdown = std::mem::take(breakdown);
+        let run = run_with(recordings, select, &question, &extra, options, &mut work);
+        let (coverage, known) = run?;
+        work.breakdown.end(&known, recordings);
+        let groups = work.breakdown.rows(&known, recordings);
+        if groups.is_some() {
+            let sum = work.breakdown.sum();
+            (work.times, work.histogram) = (sum.times, sum.histogram);
+        }
+        *breakdown = std::mem::take(&mut work.breakdown);
         let unmatched = work.unmatched();
         let worst = work.worst.into_sorted_vec().into_iter();
         let worst = worst.map(|Reverse(slow)| Slow {
@@ -372,6 +431,7 @@ impl Latency {
             times: work.times,
             worst: worst.collect(),
             histogram: work.histogram,
+            groups,
             coverage,
             title: query.tracks.title(),
             several: recordings.len() > 1,
@@ -452,6 +512,9 @@ impl Latency {
             json.end_object();
         }
         json.end_array();
+        if let Some(groups) = &self.groups {
+            groups.to_json(&mut json);
+        }
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -492,9 +555,16 @@ impl Latency {
         }
         self.coverage.rows(style, &mut row);
         let mut text = summary.align(&[false, true]);
-        if self.times.count() > 0 {
-            text.push('\n');
-            text += &self.histogram_text(style);
+        match &self.groups {
+            Some(groups) if !groups.rows.is_empty() => {
+                text.push('\n');
+                text += &groups.to_text(self.times.total(), style);
+            }
+            None if self.times.count() > 0 => {
+                text.push('\n');
+                text += &self.histogram_text(style);
+            }
+            _ => {}
         }
         if !self.worst.is_empty() {
             text.push('\n');

@@ -9,33 +9,58 @@
 //! * [`Latency`]: how long it takes from a start to its end, as a histogram.
 //! * [`Profile`]: nested calls: time within each and without those that it calls.
 //! * [`CallTree`]: the same by what calls what, for flame graphs.
-//! * [`TrackStats`]: how many events of which class there are on which track.
+//! * [`TrackStats`]: how many events of which class there are on which track; [`GroupStats`]: of which group.
+//! * [`FieldValues`]: the values of a field.
+//!
+//! A [`Breakdown`] takes the durations of states, latencies and profiles apart: by group, over time, or one by one.
 
+mod breakdown;
 mod by_track;
 mod call_tree;
+pub mod compare;
+mod critical_path;
 mod events;
+mod group;
+mod group_stats;
 mod histogram;
 mod latency;
+mod measure;
 mod moments;
+mod numbers;
 mod pending;
 mod profile;
 mod run;
+mod series;
 mod states;
+mod switch;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tracks;
+mod transition_states;
+mod transitions;
+mod values;
 
+pub use breakdown::{Breakdown, Distribution, GroupRow, GroupTable, LineFormat, Write};
 pub use by_track::{ClassOnTrack, OnTrack, TrackStats};
 pub use call_tree::{CallNode, CallTree, CallTreeQuery};
 pub use events::{Error, EventPattern, UnknownEvent};
+pub use group::{GroupBy, GroupValue};
+pub use group_stats::GroupStats;
 pub use histogram::{Bucket, Histogram};
 pub use latency::{Latency, LatencyQuery, PairBy, Slow, Unmatched};
+pub use measure::{SideQuery, has_slices};
 pub use moments::{Drift, Moments};
+pub use numbers::{NumberRange, Numbers};
 pub use profile::{Profile, ProfileKey, ProfileQuery};
 pub use run::{Coverage, Options};
+pub use series::{LineSeries, PerfettoSeries, RrdSeries, SeriesRow, SeriesSink};
 pub use states::{Sort, StateTrack, States, StatesQuery};
+pub use switch::{Switch, SwitchError};
 pub use tracks::{Track, TrackBy};
+pub use transition_states::{PathPiece, TransitionStates, TransitionsQuery};
+pub use transitions::{Transition, TransitionCondition, TransitionError};
+pub use values::{FieldValues, Outlier, ValueGroup, ValuesQuery};
 
 use kymo_model::{Recording, SliceRole};
 

@@ -37,6 +37,26 @@ impl Moments {
         self.products += (position - (position - 1.0) / 2.0) * rest;
     }
 
+    /// Adds those of another one, as if they came after these.
+    pub fn merge(&mut self, later: &Self) {
+        if self.count == 0 || later.count == 0 {
+            if self.count == 0 {
+                *self = *later;
+            }
+            return;
+        }
+        let (n, m) = (self.count as f64, later.count as f64);
+        let weight = n * m / (n + m);
+        let (distance, shift) = (later.mean - self.mean, (n + m) / 2.0);
+        self.squares += later.squares + distance * distance * weight;
+        self.products += later.products + shift * distance * weight;
+        self.mean += distance * m / (n + m);
+        self.min = self.min.min(later.min);
+        self.max = self.max.max(later.max);
+        self.sum += later.sum;
+        self.count += later.count;
+    }
+
     /// How many there are.
     pub fn count(&self) -> u64 {
         self.count
@@ -145,6 +165,30 @@ mod tests {
             prop_assert_eq!(moments.total(), values.iter().sum::<u64>());
             prop_assert_eq!(moments.min(), *values.iter().min().unwrap());
             prop_assert_eq!(moments.max() as f64, most);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merged_ones_are_as_if_all_came_in_a_row(
+            a in prop::collection::vec(0u64..1 << 40, 0..100),
+            b in prop::collection::vec(0u64..1 << 40, 0..100),
+        ) {
+            let of = |values: &[u64]| {
+                let mut moments = Moments::default();
+                values.iter().for_each(|&value| moments.add(value));
+                moments
+            };
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            let all = of(&[a, b].concat());
+            let key = |of: &Moments| (of.count(), of.total(), of.min(), of.max());
+            prop_assert_eq!(key(&merged), key(&all));
+            let scale = all.max() as f64;
+            let deviation = |of: &Moments| of.deviation().unwrap_or_default();
+            prop_assert!(near(deviation(&merged), deviation(&all), scale));
+            let slope = |of: &Moments| of.drift().map_or(0.0, |drift| drift.slope);
+            prop_assert!(near(slope(&merged), slope(&all), scale));
         }
     }
 

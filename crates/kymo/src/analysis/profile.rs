@@ -6,16 +6,17 @@ use std::hash::BuildHasher;
 
 use kymo_model::Recording;
 
+use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
 use super::moments::{Drift, Moments};
-use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, SEEN, run};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, SEEN, run_with};
 use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Fields, Interner, Key, OpenSlices, RowKey, SliceKeys};
+use crate::tracks::{Fields, Interner, Key, OpenSlices, RowKey, SliceKeys, TrackTable};
 
 /// Calls that are open on one track; those within are left out.
 pub(super) const MOST_DEPTH: usize = 1024;
@@ -53,6 +54,8 @@ pub struct Profile {
     pub backwards: u64,
     /// From the first event to the last one, in nanoseconds.
     pub span: u64,
+    /// The times of calls, each without what it calls, by group, where that was asked for.
+    pub groups: Option<GroupTable>,
     /// What was seen.
     pub coverage: Coverage,
     title: String,
@@ -74,6 +77,9 @@ pub struct ProfileKey {
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     key: u32,
+    group: u32,
+    /// When it began, in the time of all tracks.
+    since: i64,
     /// In the time of the track.
     begin: i64,
     /// Time in what it calls.
@@ -90,7 +96,8 @@ pub(super) struct OfKey {
 }
 
 /// The profile so far.
-pub(super) struct Work {
+pub(super) struct Work<'w> {
+    breakdown: Breakdown<'w>,
     running: bool,
     /// The key of each class, where keys are no values; by recording and class.
     class_keys: Option<Vec<Vec<u32>>>,
@@ -113,9 +120,10 @@ pub(super) struct Work {
     last: i64,
 }
 
-impl Work {
+impl<'w> Work<'w> {
     pub(super) fn new(running: bool) -> Self {
         Self {
+            breakdown: Breakdown::default(),
             running,
             class_keys: None,
             keys: Interner::default(),
@@ -172,7 +180,7 @@ impl Work {
             self.ends.pop();
             self.last = self.last.max(end);
             let now = self.time_of(track, end);
-            self.exit(track, RowKey::default(), now);
+            self.exit(track, RowKey::default(), now, end);
         }
     }
 
@@ -204,6 +212,8 @@ impl Work {
         };
         let frame = Frame {
             key,
+            group: self.breakdown.group(event),
+            since: event.time,
             begin: now,
             inner: 0,
             same_key: 0,
@@ -212,7 +222,7 @@ impl Work {
         self.too_deep += u64::from(!is_kept);
     }
 
-    fn exit(&mut self, track: u32, key: RowKey<'_>, now: i64) {
+    fn exit(&mut self, track: u32, key: RowKey<'_>, now: i64, end: i64) {
         let has_key = self.class_keys.is_none() && !key.is_missing();
         let wanted = match has_key {
             true => Some(self.number(key)),
@@ -257,7 +267,15 @@ impl Work {
         frames[place].same_key = whole.into();
         self.drop_innermost(track);
         let of = super::slot(&mut self.times, &mut self.other_times, frame.key);
-        of.own.add(whole.saturating_sub(inner));
+        let nanos = whole.saturating_sub(inner);
+        of.own.add(nanos);
+        self.breakdown.add(Span {
+            group: frame.group,
+            nanos,
+            begin: frame.since,
+            end,
+            track,
+        });
     }
 
     /// Takes the innermost call from a stack, and charges the time of its key to the next call of
@@ -288,16 +306,17 @@ impl Work {
     }
 }
 
-impl Analysis for Work {
+impl Analysis for Work<'_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
+        self.breakdown.now(event.time);
         self.end_until(event.time);
         self.first.get_or_insert(event.time);
         self.last = self.last.max(event.time);
         let now = self.time_of(event.track, event.time);
         match event.role {
             BEGINS => self.enter(event, now),
-            ENDS => self.exit(event.track, event.end_key, now),
+            ENDS => self.exit(event.track, event.end_key, now, event.time),
             _ => {}
         }
         if let Some(nanos) = event.duration {
@@ -309,6 +328,10 @@ impl Analysis for Work {
             let end = event.time.saturating_add_unsigned(nanos);
             self.ends.push(Reverse((end, event.track)));
         }
+    }
+
+    fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
+        self.breakdown.after(tracks, recordings)
     }
 }
 
@@ -326,6 +349,27 @@ impl Profile {
         select: &S,
         query: &ProfileQuery,
         options: &Options,
+    ) -> Result<Self, Error> {
+        Self::with_breakdown(
+            recordings,
+            select,
+            query,
+            options,
+            &mut Breakdown::default(),
+        )
+    }
+
+    /// The same, by group: that of a call is the group of the event that enters it.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such events or such fields; an event enters and leaves.
+    pub fn with_breakdown<'w, S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &ProfileQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
         let mut roles = match &query.events {
             Some((enter, exit)) => {
@@ -366,8 +410,16 @@ impl Profile {
         if key.is_none() {
             work.by_class(recordings);
         }
-        let (coverage, _) = run(recordings, select, &question, options, &mut work)?;
+        let by = breakdown.by().clone();
+        let extra = Breakdown::extra(&by);
+        breakdown.begin(recordings, query.events.as_ref().map(|(enter, _)| enter));
+        work.breakdown = std::mem::take(breakdown);
+        let run = run_with(recordings, select, &question, &extra, options, &mut work);
+        let (coverage, known) = run?;
         work.end_until(i64::MAX);
+        work.breakdown.end(&known, recordings);
+        let groups = work.breakdown.rows(&known, recordings);
+        *breakdown = std::mem::take(&mut work.breakdown);
         let unmatched_enters = work.unmatched_enters + work.drop_open();
         let mut keys: Vec<ProfileKey> = super::slots(work.times, work.other_times)
             .filter(|(_, of)| of.own.count() > 0)
@@ -391,6 +443,7 @@ impl Profile {
             too_deep: work.too_deep,
             backwards: work.backwards,
             span: work.first.map_or(0, |first| work.last.abs_diff(first)),
+            groups,
             coverage,
             title: key.map_or("event".to_string(), ToString::to_string),
         })
@@ -453,6 +506,9 @@ impl Profile {
             json.end_object();
         }
         json.end_array();
+        if let Some(groups) = &self.groups {
+            groups.to_json(&mut json);
+        }
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -479,7 +535,10 @@ impl Profile {
         }
         self.coverage.rows(style, &mut row);
         let mut text = summary.align(&[false, true]);
-        if !self.keys.is_empty() {
+        if let Some(groups) = &self.groups {
+            text.push('\n');
+            text += &groups.to_text(self.own(), style);
+        } else if !self.keys.is_empty() {
             let means = self.keys.iter().filter_map(|of| of.own.mean());
             let unit = unit_of(means.fold(0.0, f64::max));
             let mut table = Table::default();

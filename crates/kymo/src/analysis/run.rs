@@ -7,19 +7,24 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use kymo_model::{FaultReport, FieldId, Recording, SliceRole, Value};
+use std::ops::Range;
+
+use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, Recording, SliceRole, Value};
 use kymo_text::Line;
 
 use super::events::Error;
+use super::switch::Running;
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::Discarded;
-use crate::pipeline::{self, Output, RowRun, Select, Window};
+use crate::filter::FieldNames;
+use crate::pipeline::{self, Output, Predicate, RowRun, Select, Window};
 use crate::report::MOST_FAULTS;
 use crate::show::{Message, MessageKind, Sink};
 use crate::timeline::Filler;
 use crate::tracks::{
-    ClassQuery, Edge, Fields, RowKey, SliceKeys, TrackPlan, TrackQuery, TrackTable,
+    ClassQuery, ClassTracks, Edge, FieldColumns, Fields, RowKey, SliceKeys, TrackPlan, TrackQuery,
+    TrackTable,
 };
 
 /// How an analysis is made.
@@ -85,11 +90,31 @@ pub(super) struct Occurrence<'k> {
     pub(super) end_key: RowKey<'k>,
     /// How long it lasts, in nanoseconds, if it is a slice of its own.
     pub(super) duration: Option<u64>,
+    /// The values of [`Extra::by`]; empty of events that only end something.
+    pub(super) by: RowKey<'k>,
+    /// The value of [`Extra::value`].
+    pub(super) value: Value<'k>,
+    /// The columns of all further fields.
+    pub(super) flows: &'k [(usize, FieldColumns)],
+}
+
+impl<'k> Occurrence<'k> {
+    /// The columns of a field of [`Extra::more`]; `None` if the event has none.
+    pub(super) fn more(&self, field: usize) -> Option<&'k [Range<usize>]> {
+        let wanted = MORE + field;
+        let found = self.flows.iter().find(|(flow, _)| *flow == wanted);
+        found.map(|(_, columns)| &**columns)
+    }
 }
 
 /// Gets the events in order of time.
 pub(super) trait Analysis {
     fn event(&mut self, event: &Occurrence<'_>);
+
+    /// After some events, with all tracks that were met. `false` ends the run.
+    fn after(&mut self, _tracks: &TrackTable, _recordings: &[AnyRecording]) -> bool {
+        true
+    }
 }
 
 /// What is looked at, and how it is told apart.
@@ -101,31 +126,120 @@ pub(super) struct Question<'q> {
     pub(super) keys: SliceKeys<'q>,
 }
 
+/// Fields that an analysis wants beside tracks and keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extra<'q> {
+    /// Those by which events are grouped.
+    pub(super) by: Option<&'q FieldNames>,
+    /// The one whose values are measured.
+    pub(super) value: Option<&'q FieldNames>,
+    /// Further ones, one in each.
+    pub(super) more: &'q [&'q FieldNames],
+}
+
+/// The flow from which on further fields come; before it are what groups, the processor and the thread of a switch.
+const MORE: usize = 3;
+
+/// Where the extra fields of an event class are.
+#[derive(Clone, Debug, Default)]
+struct ClassExtra {
+    by: Box<[Range<usize>]>,
+    value: Range<usize>,
+}
+
+impl ClassExtra {
+    fn new(extra: &Extra<'_>, class: &ClassTracks, role: Role) -> Self {
+        let columns = |of: &[(usize, FieldColumns)], names: Option<&FieldNames>| {
+            let names = names.map_or(0, FieldNames::len);
+            let found = of.iter().find(|(position, _)| *position == 0);
+            // Without any of the fields, all of them are missing.
+            found.map_or_else(|| vec![0..0; names].into(), |(_, columns)| columns.clone())
+        };
+        let value = columns(&class.counters, extra.value);
+        Self {
+            by: match role == ENDS {
+                true => Box::default(),
+                false => columns(&class.flows, extra.by),
+            },
+            value: value.first().cloned().unwrap_or_default(),
+        }
+    }
+}
+
 impl Question<'_> {
     /// Finds the fields in the recordings.
-    fn plan(&self, recordings: &[AnyRecording]) -> Result<TrackPlan, Error> {
+    fn plan(
+        &self,
+        recordings: &[AnyRecording],
+        extra: &Extra<'_>,
+        running: Option<&Running>,
+    ) -> Result<TrackPlan, Error> {
+        let fields = |option, names| Fields {
+            option,
+            names,
+            required: true,
+        };
+        let switch = match self.tracks {
+            TrackBy::Running(switch) => Some(switch),
+            _ => None,
+        };
+        // What is grouped by counts as a flow, what is measured as a counter: columns that some
+        // classes have.
+        let nothing = FieldNames::default();
+        let mut flows = vec![
+            fields("by", extra.by.unwrap_or(&nothing)),
+            fields(
+                "switch",
+                switch.map_or(&nothing, |switch| &switch.processor),
+            ),
+            fields("switch", switch.map_or(&nothing, |switch| &switch.thread)),
+        ];
+        flows.extend(extra.more.iter().map(|&names| fields("transition", names)));
         let query = TrackQuery {
             tracks: match self.tracks {
-                TrackBy::Recording => None,
-                TrackBy::Fields(names) => Some(Fields {
-                    option: "track",
-                    names,
-                    required: true,
-                }),
+                TrackBy::Fields(names) => Some(fields("track", names)),
+                TrackBy::Recording | TrackBy::Running(_) => None,
             },
+            without_own: switch.is_some(),
             slices: vec![self.keys],
-            ..TrackQuery::default()
+            counters: extra
+                .value
+                .map(|names| fields("field", names))
+                .into_iter()
+                .collect(),
+            flows,
         };
         let asked = |recording: usize, class: usize| {
-            let role = self.roles[recording][class]?;
+            let is_switch = running.is_some_and(|running| running.is_switch(recording, class));
+            let role = self.roles[recording][class];
+            if role.is_none() && !is_switch {
+                return None;
+            }
+            let role = role.unwrap_or(ENDS);
             let duration = match recordings[recording].roles(class).slice {
                 SliceRole::Whole(duration) if role & WHOLE != 0 => Some(duration),
                 _ => None,
             };
+            let mut flows = Vec::new();
+            if role != ENDS {
+                flows.push(0);
+            }
+            if switch.is_some() {
+                flows.push(1);
+            }
+            if is_switch {
+                flows.push(2);
+            }
+            let is_looked_at = self.roles[recording][class].is_some();
+            if is_looked_at {
+                flows.extend(MORE..MORE + extra.more.len());
+            }
             Some(ClassQuery {
                 duration,
-                begins: (role & BEGINS != 0).then_some(0),
-                ends: (role & ENDS != 0).then_some(0),
+                begins: (is_looked_at && role & BEGINS != 0).then_some(0),
+                ends: (is_looked_at && role & ENDS != 0).then_some(0),
+                counters: (0..query.counters.len()).collect(),
+                flows,
                 ..ClassQuery::default()
             })
         };
@@ -144,7 +258,45 @@ pub(super) fn run<S: Select>(
     options: &Options,
     analysis: &mut impl Analysis,
 ) -> Result<(Coverage, TrackTable), Error> {
-    let plan = question.plan(recordings)?;
+    let extra = Extra::default();
+    run_with(recordings, select, question, &extra, options, analysis)
+}
+
+/// The same, with more fields.
+pub(super) fn run_with<S: Select>(
+    recordings: &[AnyRecording],
+    select: &S,
+    question: &Question<'_>,
+    extra: &Extra<'_>,
+    options: &Options,
+    analysis: &mut impl Analysis,
+) -> Result<(Coverage, TrackTable), Error> {
+    let mut running = match question.tracks {
+        TrackBy::Running(switch) => Some(Running::new(switch, recordings)?),
+        _ => None,
+    };
+    // Switches are looked at even if they are not wanted, but not handed over then.
+    let mut roles = question.roles.clone();
+    let mut forced: Vec<Vec<bool>> = Vec::new();
+    for (recording, of) in recordings.iter().enumerate() {
+        let classes = roles[recording].iter_mut().enumerate();
+        let classes = classes.map(|(class, role)| {
+            let is_switch = running
+                .as_ref()
+                .is_some_and(|it| it.is_switch(recording, class));
+            let is_forced = is_switch && !select.wants_class(recording, of, class);
+            if is_forced {
+                *role = None;
+            }
+            is_forced
+        });
+        forced.push(classes.collect());
+    }
+    let question = &Question { roles, ..*question };
+    let plan = question.plan(recordings, extra, running.as_ref())?;
+    if let Some(running) = &mut running {
+        running.bind(&plan, recordings);
+    }
     let mut output = Faults {
         strict: options.strict,
         coverage: Coverage::default(),
@@ -154,8 +306,20 @@ pub(super) fn run<S: Select>(
             break;
         }
     }
+    let extras = (0..recordings.len()).map(|recording| {
+        let classes = plan
+            .classes(recording)
+            .iter()
+            .zip(&question.roles[recording]);
+        let extras =
+            classes.map(|(class, role)| Some(ClassExtra::new(extra, class.as_ref()?, (*role)?)));
+        extras.collect()
+    });
+    let extras: Vec<Vec<_>> = extras.collect();
     let mut sequencer = Sequencer {
         plan: &plan,
+        extras: &extras,
+        running,
         tracks: TrackTable::new(recordings),
         analysis,
         resolution: i64::from(options.resolution.max(1)),
@@ -167,6 +331,7 @@ pub(super) fn run<S: Select>(
         let narrowed = Narrowed {
             select,
             plan: &plan,
+            forced: &forced,
         };
         let run = pipeline::Options {
             threads: options.threads,
@@ -186,13 +351,19 @@ pub(super) fn run<S: Select>(
 struct Narrowed<'a, S> {
     select: &'a S,
     plan: &'a TrackPlan,
+    /// By recording and class, whether it is wanted all the same.
+    forced: &'a [Vec<bool>],
 }
 
-impl<S: Select> Select for Narrowed<'_, S> {
-    type Predicate = S::Predicate;
+impl<'a, S: Select> Select for Narrowed<'a, S> {
+    type Predicate = NarrowedPredicate<'a, S::Predicate>;
 
-    fn predicate(&self) -> S::Predicate {
-        self.select.predicate()
+    fn predicate(&self) -> Self::Predicate {
+        NarrowedPredicate {
+            inner: self.select.predicate(),
+            forced: self.forced,
+            recording: 0,
+        }
     }
 
     fn window(&self, recording: usize) -> Window {
@@ -201,7 +372,7 @@ impl<S: Select> Select for Narrowed<'_, S> {
 
     fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
         self.plan.classes(recording)[class].is_some()
-            && self.select.wants_class(recording, of, class)
+            && (self.forced[recording][class] || self.select.wants_class(recording, of, class))
     }
 
     fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
@@ -213,9 +384,35 @@ impl<S: Select> Select for Narrowed<'_, S> {
     }
 }
 
+/// Decides as another one does, but on classes that are wanted all the same.
+struct NarrowedPredicate<'a, P> {
+    inner: P,
+    forced: &'a [Vec<bool>],
+    recording: usize,
+}
+
+impl<P: Predicate> Predicate for NarrowedPredicate<'_, P> {
+    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+        self.recording = recording;
+        self.inner.chunk(recording, of, chunk)
+    }
+
+    fn numbers(&self) -> Option<Range<u64>> {
+        self.inner.numbers()
+    }
+
+    #[inline]
+    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
+        Ok(self.forced[self.recording][event.class_index()] || self.inner.wants(event)?)
+    }
+}
+
 /// Hands the events to the analysis.
 struct Sequencer<'a, A> {
     plan: &'a TrackPlan,
+    /// By recording and class; `None` of classes that only tell which thread runs.
+    extras: &'a [Vec<Option<ClassExtra>>],
+    running: Option<Running>,
     tracks: TrackTable,
     analysis: &'a mut A,
     resolution: i64,
@@ -255,13 +452,13 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
     fn rows(
         &mut self,
         run: RowRun<'_>,
-        _of: &[AnyRecording],
+        of: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        let recording = run.recording;
+        let (recording, stream) = (run.recording, run.stream);
         let classes = self.plan.classes(recording);
-        let mut tracks = self.tracks.of_stream(recording, run.stream);
+        let extras = &self.extras[recording];
         self.events += run.entries.len() as u64;
         for row in run {
             let class = row.message.class;
@@ -281,6 +478,18 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
             let nanos = time.as_nanos();
             let time = cut(nanos);
             let values = row.values;
+            let track = match &mut self.running {
+                None => {
+                    let mut tracks = self.tracks.of_stream(recording, stream);
+                    tracks.number(&meaning.track, values)
+                }
+                Some(running) => {
+                    running.track((recording, stream), class, values, &mut self.tracks)
+                }
+            };
+            let Some(extra) = &extras[class] else {
+                continue;
+            };
             let duration = meaning
                 .duration
                 .and_then(|column| match values.get(column) {
@@ -304,13 +513,19 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
                 class,
                 role: begins | ends,
                 time,
-                track: tracks.number(&meaning.track, values),
+                track,
                 begin_key,
                 end_key,
                 duration,
+                by: RowKey {
+                    values,
+                    fields: &extra.by,
+                },
+                value: values.first(&extra.value),
+                flows: &meaning.flows,
             });
         }
-        true
+        self.analysis.after(&self.tracks, of)
     }
 }
 

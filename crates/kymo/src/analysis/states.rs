@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 
+use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, Question, run};
+use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, Question, run_with};
 use super::text::{
     duration, float_json, in_unit, number_json, percent, some_in_unit, track_json, unit_of,
 };
@@ -14,7 +15,7 @@ use crate::AnyRecording;
 use crate::filter::{FieldNames, Glob};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Fields, Key, SliceKeys};
+use crate::tracks::{Fields, Key, SliceKeys, TrackTable};
 
 /// States that may last at the same time, with [`StatesQuery::per`].
 const MOST_OPEN: usize = 1 << 20;
@@ -60,6 +61,8 @@ pub struct States {
     pub dropped: u64,
     /// States that are not counted, since they end before they begin.
     pub backwards: u64,
+    /// The states of all tracks by group, where that was asked for.
+    pub groups: Option<GroupTable>,
     /// What was seen.
     pub coverage: Coverage,
     title: String,
@@ -76,21 +79,23 @@ pub struct StateTrack {
 }
 
 /// The states so far.
-pub(super) struct Work {
+pub(super) struct Work<'w> {
+    breakdown: Breakdown<'w>,
     /// By track.
     pub(super) times: Vec<Moments>,
-    /// When the last event was and on which track, by what states are apart.
-    pub(super) open: Pending<Key, (i64, u32)>,
+    /// When the last event was, on which track and in which group, by what states are apart.
+    pub(super) open: Pending<Key, (i64, u32, u32)>,
     /// The same where they are not apart.
-    pub(super) only: Option<(i64, u32)>,
+    pub(super) only: Option<(i64, u32, u32)>,
     /// The times of tracks beyond those that are told apart.
     others: Moments,
     pub(super) backwards: u64,
 }
 
-impl Work {
+impl<'w> Work<'w> {
     pub(super) fn new(most_open: usize) -> Self {
         Self {
+            breakdown: Breakdown::default(),
             times: Vec::new(),
             open: Pending::new(most_open),
             only: None,
@@ -100,23 +105,35 @@ impl Work {
     }
 }
 
-impl Analysis for Work {
+impl Analysis for Work<'_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
-        let now = (event.time, event.track);
+        self.breakdown.now(event.time);
+        let now = (event.time, event.track, self.breakdown.group(event));
         let before = match event.begin_key.is_empty() {
             true => self.only.replace(now),
             false => self.open.insert(event.begin_key.key(), now),
         };
-        let Some((begin, track)) = before else {
+        let Some((begin, track, group)) = before else {
             return;
         };
         if event.time < begin {
             self.backwards += 1;
             return;
         }
-        let times = super::slot(&mut self.times, &mut self.others, track);
-        times.add(event.time.abs_diff(begin));
+        let nanos = event.time.abs_diff(begin);
+        super::slot(&mut self.times, &mut self.others, track).add(nanos);
+        self.breakdown.add(Span {
+            group,
+            nanos,
+            begin,
+            end: event.time,
+            track,
+        });
+    }
+
+    fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
+        self.breakdown.after(tracks, recordings)
     }
 }
 
@@ -131,6 +148,27 @@ impl States {
         select: &S,
         query: &StatesQuery,
         options: &Options,
+    ) -> Result<Self, Error> {
+        Self::with_breakdown(
+            recordings,
+            select,
+            query,
+            options,
+            &mut Breakdown::default(),
+        )
+    }
+
+    /// The same, by group: that of a state is the group of the event that begins it.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such an event or such fields.
+    pub fn with_breakdown<'w, S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &StatesQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
         let classes = query.state.classes(recordings).map_err(Error::Event)?;
         let role = |meant: bool| meant.then_some(BEGINS);
@@ -150,7 +188,15 @@ impl States {
             },
         };
         let mut work = Work::new(MOST_OPEN);
-        let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
+        let by = breakdown.by().clone();
+        let extra = Breakdown::extra(&by);
+        breakdown.begin(recordings, Some(&query.state));
+        work.breakdown = std::mem::take(breakdown);
+        let run = run_with(recordings, select, &question, &extra, options, &mut work);
+        let (coverage, known) = run?;
+        work.breakdown.end(&known, recordings);
+        let groups = work.breakdown.rows(&known, recordings);
+        *breakdown = std::mem::take(&mut work.breakdown);
         let mut tracks: Vec<StateTrack> = super::slots(work.times, work.others)
             .filter(|(_, times)| times.count() > 0)
             .map(|(number, times)| StateTrack {
@@ -168,6 +214,7 @@ impl States {
             open: work.open.len() + u64::from(work.only.is_some()),
             dropped: work.open.dropped(),
             backwards: work.backwards,
+            groups,
             coverage,
             title: query.tracks.title(),
             several: recordings.len() > 1,
@@ -219,6 +266,9 @@ impl States {
             json.end_object();
         }
         json.end_array();
+        if let Some(groups) = &self.groups {
+            groups.to_json(&mut json);
+        }
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -241,7 +291,11 @@ impl States {
         }
         self.coverage.rows(style, &mut row);
         let mut text = summary.align(&[false, true]);
-        if !self.tracks.is_empty() {
+        if let Some(groups) = &self.groups {
+            let total = groups.rows.iter().map(|row| row.of.times.total());
+            text.push('\n');
+            text += &groups.to_text(total.fold(0, u64::saturating_add), style);
+        } else if !self.tracks.is_empty() {
             let means = self.tracks.iter().filter_map(|of| of.times.mean());
             let unit = unit_of(means.fold(0.0, f64::max));
             let total = self.total() as f64;

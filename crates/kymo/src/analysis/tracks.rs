@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kymo_model::Recording;
 
+use super::switch::Switch;
 use crate::filter::FieldNames;
 use crate::tracks::{Key, TrackKey, TrackTable};
 
@@ -17,6 +18,8 @@ pub enum TrackBy {
     Recording,
     /// The values of fields: where they are the same, the track is, in whatever recording.
     Fields(FieldNames),
+    /// The threads that run: the one that an event switched the processor to.
+    Running(Switch),
 }
 
 impl TrackBy {
@@ -25,6 +28,7 @@ impl TrackBy {
         match self {
             Self::Recording => "track".to_string(),
             Self::Fields(names) => names.to_string(),
+            Self::Running(switch) => switch.thread.to_string(),
         }
     }
 }
@@ -75,6 +79,11 @@ pub(super) fn track<R: Recording>(recordings: &[R], table: &TrackTable, number: 
                 name,
             }
         }
+        Some(TrackKey::Unknown(processor)) => Track {
+            recording: None,
+            number: None,
+            name: format!("(unknown, on {})", processor.text()),
+        },
         Some(TrackKey::Fields(key)) => Track {
             recording: None,
             number: None,

@@ -97,7 +97,8 @@ impl<'e> Binder<'e> {
                 .collect::<Vec<_>>(),
         };
         let blamed = match (&test.subject, &test.check) {
-            (Operand::Field(name), _) | (_, Check::Compare(_, Operand::Field(name))) => &name.range,
+            (Operand::Field(name) | Operand::Call(_, name), _)
+            | (_, Check::Compare(_, Operand::Field(name))) => &name.range,
             _ => &test.range,
         };
         let (start, range) = (test.range.start, blamed.clone());
@@ -135,6 +136,11 @@ impl<'e> Binder<'e> {
     ) -> Vec<Bound<'a>> {
         match operand {
             Operand::Literal(literal, _) => vec![constant(literal)],
+            Operand::Call(function, name) => {
+                let field = Operand::Field(name.clone());
+                let found = self.operand(&field, of, picks).into_iter();
+                found.map(|bound| bound.call(*function)).collect()
+            }
             Operand::Field(name) => {
                 let mut array = None;
                 let found = values(name, of, picks, &mut array);

@@ -3,7 +3,7 @@
 use kymo_model::{FieldId, Flag, Kind, Labels, Schema};
 
 use super::eval::{Constant, Number, Question, Ranges, Set, Source, Test, contains};
-use super::parser::{Ask, Comparison, Literal, Member};
+use super::parser::{Ask, Comparison, Function, Literal, Member};
 use super::suggest::nearest;
 
 /// What a value is, as far as a test must know.
@@ -19,6 +19,8 @@ pub(super) enum Type<'a> {
     Blob,
     Array,
     Compound,
+    /// What a function cannot take.
+    NotFor(Function),
 }
 
 impl Type<'_> {
@@ -34,6 +36,9 @@ impl Type<'_> {
             Self::Blob => "a BLOB",
             Self::Array => "an array",
             Self::Compound => "a structure",
+            Self::NotFor(Function::Len) => "a value without a length",
+            Self::NotFor(Function::Lower) => "not a text",
+            Self::NotFor(Function::Hex) => "not a number, text or BLOB",
         }
     }
 }
@@ -52,6 +57,30 @@ pub(super) struct Bound<'a> {
     pub(super) limits: Option<(i128, i128)>,
     /// Whether it stands in the condition itself; a property of a class is constant, too.
     pub(super) is_literal: bool,
+    /// What is made of it first.
+    pub(super) function: Option<Function>,
+}
+
+impl Bound<'_> {
+    /// What a function makes of it.
+    pub(super) fn call(self, function: Function) -> Self {
+        let kind = match (function, self.kind) {
+            (Function::Len, Type::Text | Type::Blob | Type::Array | Type::Wide) => {
+                Type::Integer(None)
+            }
+            (Function::Lower, Type::Text) => Type::Text,
+            (Function::Hex, Type::Integer(_) | Type::Bits(_) | Type::Text | Type::Blob) => {
+                Type::Text
+            }
+            _ => Type::NotFor(function),
+        };
+        Self {
+            kind,
+            limits: None,
+            function: Some(function),
+            ..self
+        }
+    }
 }
 
 /// Why a test makes no sense for what it is asked of.
@@ -91,6 +120,7 @@ pub(super) fn constant<'a>(literal: &Literal) -> Bound<'a> {
         kind,
         limits: None,
         is_literal: true,
+        function: None,
     }
 }
 
@@ -144,18 +174,6 @@ fn beyond(kind: Type<'_>, (low, high): (i128, i128)) -> Mismatch {
     Mismatch::of_value(label, String::new())
 }
 
-/// The comparison with its sides exchanged.
-fn mirrored(comparison: Comparison) -> Comparison {
-    use Comparison::{Greater, GreaterEqual, Less, LessEqual};
-    match comparison {
-        Less => Greater,
-        LessEqual => GreaterEqual,
-        Greater => Less,
-        GreaterEqual => LessEqual,
-        same => same,
-    }
-}
-
 fn is_number(kind: Type<'_>) -> bool {
     matches!(kind, Type::Integer(_) | Type::Float | Type::Bits(_))
 }
@@ -184,7 +202,7 @@ pub(super) fn compare(
     let is_equality = matches!(comparison, Equal | NotEqual);
     match (a.kind, b.kind) {
         (Type::Text, Type::Integer(Some(_))) if matches!(a.source, Source::Constant(_)) => {
-            return compare(b, mirrored(comparison), a);
+            return compare(b, comparison.mirrored(), a);
         }
         (Type::Integer(Some(labels)), Type::Text) if is_equality => {
             if let Source::Constant(Constant::Text(text)) = &b.source {
@@ -196,6 +214,7 @@ pub(super) fn compare(
                 };
                 let test = Test {
                     subject: a.source.clone(),
+                    function: a.function,
                     question: if comparison == Equal {
                         Question::Among(set)
                     } else {
@@ -220,7 +239,7 @@ pub(super) fn compare(
         (a, b) => is_number(a) && is_number(b),
     };
     if fits {
-        for (limited, comparison, other) in [(a, comparison, b), (b, mirrored(comparison), a)] {
+        for (limited, comparison, other) in [(a, comparison, b), (b, comparison.mirrored(), a)] {
             if let (Some(limits), Source::Constant(Constant::Number(number))) =
                 (limited.limits, &other.source)
                 && is_beyond(limits, comparison, *number)
@@ -230,6 +249,7 @@ pub(super) fn compare(
         }
         return Ok(Test {
             subject: a.source.clone(),
+            function: a.function,
             question: Question::Compare(comparison, b.source.clone()),
         });
     }
@@ -322,6 +342,12 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
         (Ask::Like(glob), Type::Integer(Some(labels))) => {
             labelled(&|label| glob.matches(label.as_bytes()), labels)?
         }
+        (Ask::Matches(pattern), Type::Text | Type::Blob | Type::Wide) => {
+            Question::Matches(pattern.clone())
+        }
+        (Ask::Matches(pattern), Type::Integer(Some(labels))) => {
+            labelled(&|label| pattern.0.is_match(label.as_bytes()), labels)?
+        }
         (Ask::Contains(part), Type::Text | Type::Blob) => Question::Contains(part.clone()),
         (Ask::Contains(part), Type::Integer(Some(labels))) => {
             labelled(&|label| contains(label.as_bytes(), part), labels)?
@@ -329,8 +355,10 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
         (Ask::Contains(flag), Type::Bits(flags)) if !flags.is_empty() => {
             Question::Bits(flag_mask(flags, flag)?)
         }
-        (Ask::Like(_), kind @ Type::Bits([_, ..])) => return Err(mismatch(kind, FLAGS_HELP)),
-        (Ask::Like(_) | Ask::Contains(_), kind) => {
+        (Ask::Like(_) | Ask::Matches(_), kind @ Type::Bits([_, ..])) => {
+            return Err(mismatch(kind, FLAGS_HELP));
+        }
+        (Ask::Like(_) | Ask::Matches(_) | Ask::Contains(_), kind) => {
             return Err(mismatch(
                 kind,
                 "compare it with `==`, `<`, `in` and the like",
@@ -346,6 +374,7 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
     };
     Ok(Test {
         subject: subject.source.clone(),
+        function: subject.function,
         question,
     })
 }

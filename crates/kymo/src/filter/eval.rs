@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use kymo_model::{Selection, Value};
 
 use super::glob::Glob;
-use super::parser::Comparison;
+use super::parser::{Comparison, Function, Pattern};
 use super::surround::Surround;
 
 /// Where a value comes from.
@@ -146,6 +146,8 @@ pub(super) enum Question {
     Outside(Set),
     /// Whether it matches.
     Like(Glob),
+    /// Whether a regular expression matches a part of it.
+    Matches(Pattern),
     /// Whether it contains this text.
     Contains(Vec<u8>),
     /// Whether any of these bits is set.
@@ -157,6 +159,8 @@ pub(super) enum Question {
 pub(super) struct Test {
     /// Where the value comes from.
     pub(super) subject: Source,
+    /// What is made of it first.
+    pub(super) function: Option<Function>,
     /// What is asked.
     pub(super) question: Question,
 }
@@ -181,7 +185,12 @@ impl<'a> Facts<'a> {
 impl Test {
     /// The answer.
     pub(super) fn holds(&self, facts: &Facts<'_>) -> bool {
+        let mut text = Vec::new();
         let value = facts.value(&self.subject);
+        let value = match self.function {
+            Some(function) => function.of(value, &mut text),
+            None => value,
+        };
         match &self.question {
             Question::Truth => match value {
                 Value::Bool(value) => value,
@@ -192,10 +201,42 @@ impl Test {
             }
             Question::Among(set) => set.contains(value) == Some(true),
             Question::Outside(set) => set.contains(value) == Some(false),
-            Question::Like(glob) => text(value).is_some_and(|text| glob.matches(text)),
-            Question::Contains(part) => text(value).is_some_and(|text| contains(text, part)),
+            Question::Like(glob) => self::text(value).is_some_and(|text| glob.matches(text)),
+            Question::Matches(pattern) => {
+                self::text(value).is_some_and(|text| pattern.0.is_match(text))
+            }
+            Question::Contains(part) => self::text(value).is_some_and(|text| contains(text, part)),
             Question::Bits(mask) => matches!(value, Value::Bits(bits) if bits & mask != 0),
         }
+    }
+}
+
+impl Function {
+    /// What it makes of a value; `text` is memory for a text.
+    fn of<'v>(self, value: Value<'v>, text: &'v mut Vec<u8>) -> Value<'v> {
+        use std::io::Write as _;
+        let digits = |bytes: &[u8], text: &mut Vec<u8>| {
+            // Writing to memory does not fail.
+            bytes.iter().for_each(|byte| _ = write!(text, "{byte:02x}"));
+        };
+        match (self, value) {
+            (Self::Len, Value::Text(bytes) | Value::Blob(bytes)) => {
+                return Value::Uint(bytes.len() as u64);
+            }
+            (Self::Len, Value::Array(length)) => return Value::Uint(length),
+            (Self::Lower, Value::Text(bytes)) => match std::str::from_utf8(bytes) {
+                Ok(valid) => text.extend_from_slice(valid.to_lowercase().as_bytes()),
+                Err(_) => text.extend(bytes.iter().map(u8::to_ascii_lowercase)),
+            },
+            (Self::Hex, Value::Uint(value) | Value::Bits(value)) => _ = write!(text, "0x{value:x}"),
+            (Self::Hex, Value::Sint(value)) => {
+                let sign = if value < 0 { "-" } else { "" };
+                _ = write!(text, "{sign}0x{:x}", value.unsigned_abs());
+            }
+            (Self::Hex, Value::Text(bytes) | Value::Blob(bytes)) => digits(bytes, text),
+            _ => return Value::Missing,
+        }
+        Value::Text(text)
     }
 }
 

@@ -13,7 +13,7 @@ use super::surround::Packets;
 
 /// Names of fields of events, in the language of [conditions](super): `cpu_id`,
 /// `payload.list[2]`, `event.name`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FieldNames {
     source: String,
     names: Vec<FieldName>,

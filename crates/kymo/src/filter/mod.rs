@@ -16,8 +16,12 @@
 //! | `FIELD` | it is true, or a number that is not 0 |
 //! | `A == B` (or `=`), `!=`, `<`, `<=`, `>`, `>=` | the values compare so; either may be a field |
 //! | `FIELD ~ "PATTERN"`, `!~` | the whole text matches, or does not; patterns as of shells, see [`Glob`] |
+//! | `FIELD =~ "REGEX"` | the regular expression matches a part of the text (syntax of the crate `regex`) |
 //! | `FIELD contains "TEXT"` | the text is a part of it |
 //! | `FIELD in [1, 4..7, "x"]`, `not in` | it is one of these; `4..7` are 4, 5, 6, 7 |
+//!
+//! In place of a field, `len(FIELD)` is the bytes of a text or BLOB or the elements of an array, `lower(FIELD)` a text
+//! in lower case, and `hex(FIELD)` a text: `0x1f` of a number, the digits of a text or BLOB.
 //!
 //! Values are numbers (`12`, `-3`, `0xff`, `0o17`, `0b101`, `1_000`, `2.5e-3`), texts
 //! (`"..."` or `'...'`, with `\n \t \r \0 \\ \" \' \xHH \u{HHHH}`), `true` and `false`.
@@ -78,7 +82,7 @@ use selections::Selections;
 pub use suggest::nearest;
 use surround::Packets;
 pub(crate) use surround::Surround;
-pub use time::{Moment, TimeError, TimeQuery, parse_range};
+pub use time::{Moment, TimeError, TimeQuery, first_event_time, parse_range};
 pub(crate) use time::{first_time, has_origin, is_date, zone};
 
 /// Which events are wanted, beside their time.
@@ -91,6 +95,12 @@ pub struct Query {
 }
 
 impl Query {
+    /// Whether the name of a class is one of those that are asked for.
+    pub fn names_class(&self, class: &EventClass) -> bool {
+        let name = name_of(class).as_bytes();
+        self.events.is_empty() || self.events.iter().any(|glob| glob.matches(name))
+    }
+
     /// The patterns that match no event class of these recordings, each with the name
     /// that may have been meant.
     pub fn idle_patterns<'a, R: Recording>(
@@ -162,10 +172,7 @@ impl Filter {
         let condition = parser::parse(source)?;
         let mut binder = Binder::new(source);
         let mut plans = Vec::with_capacity(recordings.len());
-        let chosen = |class: &EventClass| {
-            let name = name_of(class).as_bytes();
-            query.events.is_empty() || query.events.iter().any(|glob| glob.matches(name))
-        };
+        let chosen = |class: &EventClass| query.names_class(class);
         for (position, recording) in recordings.iter().enumerate() {
             let (packets, classes) = Packets::of_classes(recording, |_, of, picks| {
                 if !chosen(of.class) {

@@ -209,6 +209,7 @@ fn property<'a>(name: &FieldName, of: Surroundings<'_>) -> Option<Vec<Option<Bou
         kind,
         limits: None,
         is_literal: false,
+        function: None,
     })])
 }
 
@@ -260,6 +261,7 @@ fn fields<'a>(
                     kind,
                     limits: limits_of(schema, field),
                     is_literal: false,
+                    function: None,
                 })
             })
             .collect();

@@ -53,8 +53,39 @@ pub(super) enum Ask {
     Among(Vec<Member>),
     /// Whether its text matches.
     Like(Glob),
+    /// Whether a regular expression matches a part of its text.
+    Matches(Pattern),
     /// Whether its text holds this text, or its flags this flag.
     Contains(Vec<u8>),
+}
+
+/// A regular expression.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern(pub(super) regex::bytes::Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+/// What is made of a value before it is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Function {
+    /// The bytes of a text or BLOB, the elements of an array.
+    Len,
+    /// A text in lower case.
+    Lower,
+    /// A number, BLOB or text in hexadecimal digits.
+    Hex,
+}
+
+impl Function {
+    const ALL: [(&'static str, Self); 3] = [
+        ("len", Self::Len),
+        ("lower", Self::Lower),
+        ("hex", Self::Hex),
+    ];
 }
 
 /// A comparison.
@@ -75,6 +106,17 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
+    /// The comparison with its sides exchanged.
+    pub(super) fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEqual => Self::GreaterEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterEqual => Self::LessEqual,
+            same => same,
+        }
+    }
+
     /// Whether values in this order satisfy it; `None` is the order of a NaN.
     pub(super) fn holds(self, order: Option<std::cmp::Ordering>) -> bool {
         match (self, order) {
@@ -119,6 +161,8 @@ pub(super) enum Operand {
     Literal(Literal, Range<usize>),
     /// Found in the event.
     Field(FieldName),
+    /// What a function makes of a field.
+    Call(Function, FieldName),
 }
 
 /// The name of a field.
@@ -328,18 +372,33 @@ impl Parser<'_> {
             Check::Ask(Ask::Among(self.set()?))
         } else if self.take_name("contains") {
             Check::Ask(Ask::Contains(self.text()?))
-        } else if self.take_sign("~") || self.take_sign("=~") {
+        } else if self.take_sign("=~") {
+            Check::Ask(Ask::Matches(self.pattern()?))
+        } else if self.take_sign("~") {
             Check::Ask(Ask::Like(self.glob()?))
         } else if self.take_sign("!~") {
             negated = true;
             Check::Ask(Ask::Like(self.glob()?))
         } else if let Some(comparison) = self.comparison() {
-            Check::Compare(comparison, self.operand()?)
+            let other = self.operand()?;
+            match (&subject, &other) {
+                (Operand::Call(..), Operand::Call(..)) => {
+                    return Err(self.expected("a field or a value without a function"));
+                }
+                (_, Operand::Call(..)) => {
+                    return Ok(Expr::Test(Test {
+                        range: begin..self.end_before(),
+                        check: Check::Compare(comparison.mirrored(), subject),
+                        subject: other,
+                    }));
+                }
+                _ => Check::Compare(comparison, other),
+            }
         } else {
             match subject {
                 Operand::Literal(Literal::Bool(value), _) => return Ok(Expr::Const(value)),
                 Operand::Literal(..) => return Err(self.expected("a comparison")),
-                Operand::Field(_) => Check::Ask(Ask::Truth),
+                Operand::Field(_) | Operand::Call(..) => Check::Ask(Ask::Truth),
             }
         };
         let test = Expr::Test(Test {
@@ -376,6 +435,15 @@ impl Parser<'_> {
                 if matches!(name.as_str(), "and" | "or" | "not" | "in" | "contains") {
                     let help = format!("a field of that name is written \u{60}{name}\u{60}");
                     return Err(self.expected("a field or a value").help(help));
+                }
+                let called = Function::ALL.into_iter().find(|(called, _)| called == name);
+                let is_call = matches!(self.words.get(self.at + 1), Some((Token::Sign("("), _)));
+                if let (Some((_, function)), true) = (called, is_call) {
+                    self.next();
+                    self.next();
+                    let field = self.field()?;
+                    self.close(")")?;
+                    return Ok(Operand::Call(function, field));
                 }
                 self.field().map(Operand::Field)
             }
@@ -445,6 +513,35 @@ impl Parser<'_> {
             }
             _ => Err(self.expected("a text in quotes")),
         }
+    }
+
+    fn pattern(&mut self) -> Result<Pattern, FilterError> {
+        /// Bytes that the program of a regular expression may take.
+        const MOST_BYTES: usize = 1 << 20;
+        let range = self.range();
+        let text = self.text()?;
+        let wrong = |label: &str| {
+            let error = FilterError::new(
+                self.source,
+                range.clone(),
+                "this is not a regular expression",
+            );
+            error.label(label)
+        };
+        let text = std::str::from_utf8(&text).map_err(|_| wrong("it is not UTF-8"))?;
+        let built = regex::bytes::RegexBuilder::new(text)
+            .size_limit(MOST_BYTES)
+            .build();
+        built.map(Pattern).map_err(|error| {
+            let error = error.to_string();
+            wrong(
+                error
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: "),
+            )
+        })
     }
 
     fn glob(&mut self) -> Result<Glob, FilterError> {

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use kymo_model::{Chunk, Cursor, Event, Recording};
 use kymo_time::{NANOS_PER_SECOND, Origin, Timestamp};
 
+use crate::open::Duration;
 use crate::pipeline::Window;
 
 /// A moment as it was written: some forms need a time zone or a date to be one.
@@ -15,6 +16,7 @@ use crate::pipeline::Window;
 /// | form | meaning |
 /// |---|---|
 /// | `[-]SEC[.NANO]` | seconds since the origin of the clocks |
+/// | `+DURATION`, such as `+2ms` or `+1.5` | so long after the first event that has a date, or else the first one |
 /// | `HH:MM[:SS[.NANO]]` | that time on the day of the first event that has a date, or else of the first one |
 /// | `YYYY-MM-DD` | midnight of that day |
 /// | `YYYY-MM-DD HH:MM[:SS[.NANO]]` | that day and time; `T` may stand for the blank |
@@ -31,6 +33,8 @@ pub struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Nanos(i64),
+    /// After the first event.
+    After(i64),
     Time(civil::Time),
     Local(civil::DateTime),
 }
@@ -53,7 +57,7 @@ impl std::str::FromStr for Moment {
     fn from_str(source: &str) -> Result<Self, TimeError> {
         let form = Form::parse(source).ok_or_else(|| {
             TimeError(format!(
-                "`{source}` is no time: expected [-]SEC[.NANO], HH:MM[:SS[.NANO]] or \
+                "`{source}` is no time: expected [-]SEC[.NANO], +DURATION, HH:MM[:SS[.NANO]] or \
                  YYYY-MM-DD[ HH:MM[:SS[.NANO]]]"
             ))
         })?;
@@ -64,6 +68,14 @@ impl std::str::FromStr for Moment {
 
 impl Form {
     fn parse(source: &str) -> Option<Self> {
+        if let Some(after) = source.strip_prefix('+') {
+            // The sign is there only once.
+            let after = Some(after).filter(|after| !after.starts_with(['+', '-']))?;
+            return after
+                .parse()
+                .ok()
+                .map(|after: Duration| Self::After(after.nanos));
+        }
         let Some((date, rest)) = split_date(source)? else {
             return match source.contains(':') {
                 true => parse_time(source).map(Self::Time),
@@ -177,6 +189,17 @@ impl Moment {
     ) -> Result<Timestamp, TimeError> {
         let local = match self.form {
             Form::Nanos(nanos) => return Ok(Timestamp::from_nanos(nanos)),
+            Form::After(nanos) => {
+                let first = first.ok_or_else(|| {
+                    let source = &self.source;
+                    TimeError(format!(
+                        "`{source}` needs a first event: no recording has a time"
+                    ))
+                })?;
+                return Ok(Timestamp::from_nanos(
+                    first.as_nanos().saturating_add(nanos),
+                ));
+            }
             Form::Local(local) => local,
             Form::Time(time) => first
                 .map(|first| zone.to_datetime(to_jiff(first)).date().to_datetime(time))
@@ -197,11 +220,23 @@ impl Moment {
 
 /// The time zone in use.
 pub(crate) fn zone(gmt: bool) -> TimeZone {
-    if gmt {
-        TimeZone::UTC
-    } else {
-        TimeZone::system()
+    match gmt {
+        true => TimeZone::UTC,
+        false => local_zone(),
     }
+}
+
+/// The time zone of this machine. Its rules are read from `/etc/localtime` where that is what counts: jiff would look
+/// through the rules of all zones for its name, which is not shown.
+fn local_zone() -> TimeZone {
+    const PATH: &str = "/etc/localtime";
+    let is_utc = std::fs::read_link(PATH).is_ok_and(|path| path.ends_with("zoneinfo/UTC"));
+    let rules = match std::env::var_os("TZ") {
+        None if !is_utc => std::fs::read(PATH).ok(),
+        _ => None,
+    };
+    let zone = rules.and_then(|rules| TimeZone::tzif("localtime", &rules).ok());
+    zone.unwrap_or_else(TimeZone::system)
 }
 
 /// Every moment that fits in 64 bits of nanoseconds is one of jiff's.
@@ -255,8 +290,18 @@ impl TimeQuery {
         let zone = LazyCell::new(|| zone(gmt));
         // The day of recordings that have a date.
         let dated = recordings.iter().filter(|it| has_origin(*it) == Some(true));
-        let first = dated.filter_map(first_time).min();
-        let first = first.or_else(|| recordings.iter().filter_map(first_time).min());
+        // Dates are those of packets, but durations count from events.
+        let is_after = |moment: &Option<Moment>| {
+            moment
+                .as_ref()
+                .is_some_and(|moment| matches!(moment.form, Form::After(_)))
+        };
+        let first_of = match is_after(&self.begin) || is_after(&self.end) {
+            true => first_event_time,
+            false => first_time,
+        };
+        let first = dated.filter_map(first_of).min();
+        let first = first.or_else(|| recordings.iter().filter_map(first_of).min());
         let resolve = |moment: &Option<Moment>| {
             moment
                 .as_ref()
@@ -324,6 +369,18 @@ fn last_time<R: Recording>(recording: &R) -> Option<Timestamp> {
 }
 
 /// The earliest time of a recording.
+/// The time of the first event of a recording.
+pub fn first_event_time<R: Recording>(recording: &R) -> Option<Timestamp> {
+    let of_stream = |stream: usize| {
+        let chunks = recording.first_chunk(stream)..recording.chunk_count(stream);
+        chunks
+            .filter_map(|number| recording.chunk(stream, number))
+            .find_map(|chunk| recording.cursor(&chunk).next_event().ok()??.timestamp())
+    };
+    (0..recording.streams().len()).filter_map(of_stream).min()
+}
+
+/// When a recording begins: of streams that have packets, their first ones.
 pub(crate) fn first_time<R: Recording>(recording: &R) -> Option<Timestamp> {
     (0..recording.streams().len())
         .filter_map(|stream| {
@@ -428,6 +485,8 @@ mod tests {
         const DAY: i64 = 24 * HOUR;
         for (source, expected) in [
             ("17", 17_000_000_000),
+            ("+2ms", 1_700_000_000_002_000_000),
+            ("+1.5", 1_700_000_001_500_000_000),
             ("-0.5", -500_000_000),
             ("1.000000001", 1_000_000_001),
             ("1970-01-02", DAY - 2 * HOUR),
@@ -469,7 +528,11 @@ mod tests {
             "2023-01-01 12:00+1",
             "2023-01-01 12:00+24:00",
             "2023-01-01 12:00Zx",
-            "+5",
+            "+",
+            "+x",
+            "++5",
+            "+-5",
+            "+5 parsecs",
             "12:00:00:00",
             "9999-12-31 00:00",
             "99999999999999999999999999999999999999999",

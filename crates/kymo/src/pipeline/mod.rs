@@ -14,6 +14,7 @@ mod merge;
 mod places;
 mod rows;
 mod tail;
+mod watched;
 
 use std::io;
 use std::ops::{ControlFlow, Range};
@@ -31,6 +32,7 @@ pub use places::{Places, Span};
 pub(crate) use rows::ClassRows;
 pub use rows::{BlockWish, Row, RowBuffers, RowRun, Values};
 pub use tail::Tail;
+pub use watched::{Watched, WatchedPredicate};
 
 /// An inclusive range of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

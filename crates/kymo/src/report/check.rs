@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use kymo_model::{Cursor, Event, EventOrder, Fault, FaultReport, Recording, Walk};
+use kymo_model::{Cursor, EventCounts, Fault, FaultReport, Recording, Walk};
 
 use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
@@ -32,13 +32,11 @@ pub struct Check {
 }
 
 /// What became of one chunk.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Outcome {
-    events: u64,
-    fields: u64,
-    order: EventOrder,
-    /// What ended it early, and the event in hand.
-    fault: Option<(Option<(u64, usize)>, Fault)>,
+    counts: EventCounts,
+    /// What ended it early.
+    fault: Option<Fault>,
 }
 
 impl Check {
@@ -75,7 +73,7 @@ impl Check {
                 |(), ordinal, unit| {
                     let outcome = unit.of.walk(&unit.chunk, CheckChunk);
                     let is_good =
-                        outcome.fault.is_none() && outcome.order.backwards(None).is_none();
+                        outcome.fault.is_none() && outcome.counts.order.backwards(None).is_none();
                     in_order_now().add(&units, ordinal, outcome);
                     is_good || !options.strict
                 },
@@ -204,19 +202,20 @@ impl<'r, R: Recording> InOrder<'_, 'r, R> {
         let (of, chunk) = (unit.of, &unit.chunk);
         let check = &mut *self.check;
         check.packets += 1;
-        check.events += outcome.events;
-        check.fields += outcome.fields;
+        let counts = outcome.counts;
+        check.events += counts.events;
+        check.fields += counts.values;
         check.discarded.add_chunk(chunk);
         let stream = (unit.recording, chunk.stream);
         let before = self.before.filter(|&(before, _)| before == stream);
-        let backwards = outcome.order.backwards(before.map(|(_, ticks)| ticks));
+        let backwards = counts.order.backwards(before.map(|(_, ticks)| ticks));
         if let Some(report) = backwards.and_then(|mark| order::report(&mark, of, chunk)) {
             check.add_fault(|| report);
         }
-        if let Some((event, fault)) = outcome.fault {
-            check.add_fault(|| of.report(chunk, event, fault));
+        if let Some(fault) = outcome.fault {
+            check.add_fault(|| of.report(chunk, counts.at, fault));
         }
-        if let Some(ticks) = outcome.order.last_ticks() {
+        if let Some(ticks) = counts.order.last_ticks() {
             self.before = Some((stream, ticks));
         }
     }
@@ -229,23 +228,8 @@ impl Walk for CheckChunk {
     type Output = Outcome;
 
     fn walk<C: Cursor>(self, mut cursor: C) -> Outcome {
-        let mut outcome = Outcome::default();
-        loop {
-            let event = match cursor.next_event() {
-                Ok(Some(event)) => event,
-                Ok(None) => break,
-                Err(fault) => {
-                    outcome.fault = Some((None, fault));
-                    break;
-                }
-            };
-            outcome.order.add(&event);
-            if let Err(fault) = event.count_values(&mut outcome.fields) {
-                outcome.fault = Some((Some((event.number(), event.class_index())), fault));
-                break;
-            }
-            outcome.events += 1;
-        }
-        outcome
+        let mut counts = EventCounts::default();
+        let fault = cursor.count_events(&mut counts).err();
+        Outcome { counts, fault }
     }
 }

@@ -7,11 +7,13 @@
 //! order, and writes.
 
 pub(crate) mod color;
+pub mod context;
 pub mod cpeldump;
 pub mod csv;
 pub mod details;
 pub mod elog_dump;
 mod facts;
+pub mod grid;
 pub mod json;
 pub(crate) mod labels;
 mod lost;

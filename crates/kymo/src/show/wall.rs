@@ -4,6 +4,8 @@ use jiff::tz::TimeZone;
 use kymo_text::{Line, Stamp};
 use kymo_time::{NANOS_PER_SECOND, Timestamp, date_of_days};
 
+use crate::filter::zone;
+
 /// How times are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallOptions {
@@ -110,7 +112,7 @@ impl Wall {
         let local = match self.options.gmt {
             true => second,
             false => {
-                let zone = self.zone.get_or_insert_with(TimeZone::system);
+                let zone = self.zone.get_or_insert_with(|| zone(false));
                 second + i64::from(offset(zone, time))
             }
         };

@@ -106,8 +106,8 @@ pub struct Filler<'a> {
     block_classes: Table<ClassColumns<'a>>,
     /// Whether the rows are taken in a block.
     in_block: bool,
-    /// By class, where the fields of the rows of a block begin, and the classes of which there are any.
-    bases: Vec<Vec<usize>>,
+    /// By class, the rows of a block, and the classes of which there are any.
+    rows_of: Vec<Vec<u32>>,
     classes_in_block: Vec<usize>,
     surround: Surround,
     recording: usize,
@@ -120,6 +120,8 @@ pub struct Filler<'a> {
     bytes: usize,
     text_bytes: usize,
     raw_texts: bool,
+    /// Positions in the chunk of the rows that did not come in a block.
+    numbers: Vec<u64>,
 }
 
 impl<'a> Filler<'a> {
@@ -130,7 +132,7 @@ impl<'a> Filler<'a> {
             block_plans: Table::default(),
             block_classes: Table::default(),
             in_block: false,
-            bases: Vec::new(),
+            rows_of: Vec::new(),
             classes_in_block: Vec::new(),
             surround: Surround::default(),
             recording: 0,
@@ -140,6 +142,7 @@ impl<'a> Filler<'a> {
             bytes: 0,
             text_bytes: 0,
             raw_texts: false,
+            numbers: Vec::new(),
         }
     }
 
@@ -298,8 +301,8 @@ impl<'a> Filler<'a> {
         let walked = cursor.walk_block(&query, most, block, &mut visitor);
         let block_rows = BlockRows {
             bytes: cursor.bytes(),
-            bases: &block.bases,
-            classes: &block.classes[rows..],
+            block,
+            first: rows,
         };
         let mut plan = std::mem::take(self.block_plans.get(recording, 0, BlockPlan::default));
         plan.interests = interests;
@@ -310,34 +313,29 @@ impl<'a> Filler<'a> {
 
     /// Appends the rows of a block to the columns that events do not fill.
     fn gather(&mut self, of: &AnyRecording, plan: &BlockPlan, rows: BlockRows<'_>) {
-        let Some(&first) = rows.classes.first() else {
+        let Some(&first) = rows.classes().first() else {
             return;
         };
         if plan.is_mixed() {
-            self.gather_class(of, plan, first as usize, rows);
+            self.gather_class(of, plan, first as usize, rows, &[]);
             return;
         }
-        let classes = of.event_classes().len();
-        self.bases.resize_with(classes, Vec::new);
-        for (&class, &base) in rows.classes.iter().zip(rows.bases) {
-            let of_class = &mut self.bases[class as usize];
+        self.rows_of.resize_with(of.event_classes().len(), Vec::new);
+        for (&class, row) in rows.classes().iter().zip(0..) {
+            let of_class = &mut self.rows_of[class as usize];
             if of_class.is_empty() {
                 self.classes_in_block.push(class as usize);
             }
-            of_class.push(base);
+            of_class.push(row);
         }
-        for class in std::mem::take(&mut self.classes_in_block) {
-            let mut bases = std::mem::take(&mut self.bases[class]);
-            let classes = vec![class as u32; bases.len()];
-            let rows = BlockRows {
-                bases: &bases,
-                classes: &classes,
-                ..rows
-            };
-            self.gather_class(of, plan, class, rows);
-            bases.clear();
-            self.bases[class] = bases;
+        let mut classes = std::mem::take(&mut self.classes_in_block);
+        for class in classes.drain(..) {
+            let mut of_class = std::mem::take(&mut self.rows_of[class]);
+            self.gather_class(of, plan, class, rows, &of_class);
+            of_class.clear();
+            self.rows_of[class] = of_class;
         }
+        self.classes_in_block = classes;
     }
 
     fn gather_class(
@@ -346,10 +344,11 @@ impl<'a> Filler<'a> {
         block: &BlockPlan,
         class: usize,
         rows: BlockRows<'_>,
+        of_class: &[u32],
     ) {
         let (recording, is_mixed, raw_texts) = (self.recording, self.plan.is_mixed, self.raw_texts);
         let plan = &self.plan.classes[recording][class];
-        let of_class = self.block_classes.get(recording, class, || {
+        let filled = self.block_classes.get(recording, class, || {
             let schema = &of.event_classes()[class].schema;
             ClassColumns::new(
                 plan,
@@ -359,18 +358,23 @@ impl<'a> Filler<'a> {
                 raw_texts,
             )
         });
-        if of_class.is_empty {
+        if filled.is_empty {
             return;
         }
-        let columns = &mut of_class.columns;
+        let columns = &mut filled.columns;
         if is_mixed {
             columns.swap_rows(&mut self.mixed);
         }
         if columns.rows() == 0 {
             self.met.push(class);
         }
-        block.gather(class, columns, rows);
-        self.bytes = self.bytes.max(columns.byte_size());
+        let before = columns.byte_size();
+        block.gather(class, columns, rows, of_class);
+        let after = columns.byte_size();
+        self.bytes = match is_mixed {
+            true => self.bytes.max(after),
+            false => self.bytes + (after - before),
+        };
         if is_mixed {
             columns.swap_rows(&mut self.mixed);
         }
@@ -379,7 +383,11 @@ impl<'a> Filler<'a> {
     /// Hands out the columns of the rows since it was last asked.
     pub(crate) fn take(&mut self) -> RowBuffers {
         let is_mixed = self.plan.is_mixed;
-        let mut rows = RowBuffers::default();
+        let room = Vec::with_capacity(self.numbers.len());
+        let mut rows = RowBuffers {
+            numbers: std::mem::replace(&mut self.numbers, room),
+            ..RowBuffers::default()
+        };
         for class in self.met.drain(..) {
             let classes = match self.in_block {
                 true => &mut self.block_classes,
@@ -409,7 +417,7 @@ impl<'a> Filler<'a> {
     /// About the bytes of the columns.
     #[inline]
     pub(crate) fn byte_size(&self) -> usize {
-        self.bytes.max(self.text_bytes)
+        self.bytes.max(self.text_bytes) + size_of_val(&self.numbers[..])
     }
 }
 
@@ -435,7 +443,9 @@ impl Renderer for Filler<'_> {
 
     #[inline]
     fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
-        self.event(event)
+        self.event(event)?;
+        self.numbers.push(event.number());
+        Ok(())
     }
 
     fn takes_blocks(&self) -> bool {

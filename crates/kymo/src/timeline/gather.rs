@@ -1,9 +1,9 @@
-//! Which columns are gathered: those of numbers that are at the same place in all events of a class.
+//! Which columns are gathered: those of values that are at the same place in all events of a class.
 
 use std::ops::Range;
 
 use kymo_model::batch::{ColumnSource, Place, WantedColumn};
-use kymo_model::{Columns, Interest, Recording};
+use kymo_model::{Columns, EventBlock, Interest, Recording};
 
 use super::RowPlan;
 use super::plan::ClassPlan;
@@ -27,12 +27,13 @@ struct Group {
     is_visited: bool,
 }
 
-/// A column of numbers at known places.
+/// A column of values at known places.
 #[derive(Debug)]
 struct Gathered {
     column: usize,
     /// By class, from the first one of the group; `None` if a class does not have it.
     places: Vec<Option<Place>>,
+    first_class: usize,
     /// The place in all wanted classes.
     everywhere: Option<Place>,
 }
@@ -40,11 +41,30 @@ struct Gathered {
 /// Rows of which columns are gathered.
 #[derive(Clone, Copy)]
 pub(super) struct BlockRows<'b> {
-    /// The chunk, and where in it the fields of each row begin.
+    /// The chunk.
     pub(super) bytes: &'b [u8],
-    pub(super) bases: &'b [usize],
-    /// The class of each row.
-    pub(super) classes: &'b [u32],
+    /// The rows of the last walk are in it, which are those behind the first ones.
+    pub(super) block: &'b EventBlock,
+    pub(super) first: usize,
+}
+
+/// Stands for what is nowhere in a chunk.
+const NOWHERE: usize = usize::MAX / 2;
+
+impl BlockRows<'_> {
+    pub(super) fn classes(&self) -> &[u32] {
+        &self.block.classes[self.first..]
+    }
+
+    /// What a place counts from in a row.
+    #[inline]
+    fn base(&self, row: usize, place: Place) -> usize {
+        let Some(before) = place.base.checked_sub(1) else {
+            return self.block.bases[row];
+        };
+        let end = self.block.ends.get(self.block.first_ends[row] + before);
+        end.map_or(NOWHERE, |end| (end + place.mask) & !place.mask)
+    }
 }
 
 impl BlockPlan {
@@ -70,6 +90,7 @@ impl BlockPlan {
                 is_wanted: wanted.get(class).is_some_and(|&wanted| wanted),
                 is_decoded: of_class.wanted.iter().any(|of| of.source.is_of_fields()),
                 is_visited: groups[if is_mixed { 0 } else { class }].is_visited,
+                wants_ends: groups[if is_mixed { 0 } else { class }].wants_ends(class),
             });
         Self {
             interests: interests.collect(),
@@ -91,30 +112,51 @@ impl BlockPlan {
         wanted
     }
 
-    /// Appends rows to the gathered columns of a class or, if classes share columns, of all; and to the others,
-    /// unless its events have filled them.
-    pub(super) fn gather(&self, class: usize, columns: &mut Columns, rows: BlockRows<'_>) {
+    /// Appends rows of a class, which are `of_class`, to its gathered columns; or, if classes share columns, all rows.
+    /// And to the other columns, unless events have filled them.
+    pub(super) fn gather(
+        &self,
+        class: usize,
+        columns: &mut Columns,
+        rows: BlockRows<'_>,
+        of_class: &[u32],
+    ) {
         let group = self.group(class);
         if !group.is_visited {
-            columns.add_rows(rows.bases.len());
+            let all = if self.is_mixed {
+                rows.classes().len()
+            } else {
+                of_class.len()
+            };
+            columns.add_rows(all);
         }
-        let first_class = if self.is_mixed { 0 } else { class };
+        let mut bases = Vec::new();
         for of in &group.gathered {
-            let column = columns.gather(of.column);
-            if let Some(place) = of.everywhere {
-                column.gather(rows.bytes, rows.bases, place);
-                continue;
-            }
-            let mut bases = rows.bases;
-            for run in rows.classes.chunk_by(|one, other| one == other) {
-                let (of_run, behind) = bases.split_at(run.len());
-                bases = behind;
-                match of.places[run[0] as usize - first_class] {
-                    None => column.push_nulls(run.len()),
-                    Some(place) if run.len() > 4 => column.gather(rows.bytes, of_run, place),
-                    place => of_run
-                        .iter()
-                        .for_each(|&base| column.gather_one(rows.bytes, base, place)),
+            let bytes = rows.bytes;
+            match of.everywhere {
+                Some(place) if self.is_mixed && place.base == 0 => {
+                    columns.gather(of.column, bytes, &rows.block.bases, place);
+                }
+                Some(place) => {
+                    bases.clear();
+                    match self.is_mixed {
+                        true => {
+                            bases.extend((0..rows.classes().len()).map(|row| rows.base(row, place)))
+                        }
+                        false => {
+                            let each = of_class.iter().map(|&row| rows.base(row as usize, place));
+                            bases.extend(each);
+                        }
+                    }
+                    columns.gather(of.column, bytes, &bases, place);
+                }
+                None => {
+                    let classes = rows.classes().iter().enumerate();
+                    let places = classes.map(|(row, &class)| {
+                        let place = of.places[class as usize];
+                        (place.map_or(NOWHERE, |place| rows.base(row, place)), place)
+                    });
+                    columns.gather_each(of.column, bytes, places);
                 }
             }
         }
@@ -127,6 +169,16 @@ impl BlockPlan {
 }
 
 impl Group {
+    /// Whether events of a class have values that are behind fields whose size varies.
+    fn wants_ends(&self, class: usize) -> bool {
+        self.gathered.iter().any(|of| {
+            let place = class
+                .checked_sub(of.first_class)
+                .and_then(|at| *of.places.get(at)?);
+            place.is_some_and(|place| place.base > 0)
+        })
+    }
+
     /// The columns of some classes, of which not all may be wanted.
     fn new(of: &AnyRecording, classes: &[ClassPlan], range: Range<usize>, wanted: &[bool]) -> Self {
         let mut group = Self::default();
@@ -162,6 +214,7 @@ impl Group {
                 column,
                 everywhere: first.filter(|_| of_used.all(|place| place == first)),
                 places,
+                first_class: range.start,
             });
         }
         group

@@ -110,7 +110,7 @@ pub enum Columns {
     /// None: only what every row has.
     #[default]
     None,
-    /// All fields of the payload and the contexts.
+    /// All fields of the payload and the contexts of the classes whose names are asked for.
     All,
     /// These, by name, as in [conditions](crate::filter); `event.name` and its like too.
     Named(FieldNames),
@@ -257,7 +257,7 @@ impl Timeline {
 
     fn bind(&self, query: &Query) -> Result<Bound, FilterError> {
         let windows = vec![query.range; self.recordings.len()];
-        let mut plan = RowPlan::new(&self.recordings, &query.columns, query.shape)?;
+        let mut plan = RowPlan::new(&self.recordings, query)?;
         if query.with_tracks {
             plan = TrackPlan::of_rules(&self.recordings, plan, false).rows;
         }
@@ -282,7 +282,7 @@ impl Timeline {
     ///
     /// A name of a column is wrong.
     pub fn schema(&self, query: &Query) -> Result<Arc<[ColumnType]>, QueryError> {
-        let plan = RowPlan::new(&self.recordings, &query.columns, query.shape)?;
+        let plan = RowPlan::new(&self.recordings, query)?;
         Ok(plan.schema)
     }
 

@@ -11,9 +11,9 @@ use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Tally, T
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
+use super::Filler;
 use super::RowPlan;
 use super::contributions::{ContributionSink, Contributions, own_begin};
-use super::rows::RowRenderer;
 use crate::AnyRecording;
 use crate::pipeline::{self, NO_TIME, Output, RowRun, Select};
 use crate::report::MOST_FAULTS;
@@ -359,12 +359,12 @@ struct Gather<'a, T> {
 }
 
 impl<'a, T: TakeRows> Sink for Gather<'a, T> {
-    type Renderer = RowRenderer<'a>;
+    type Renderer = Filler<'a>;
 
     const ROWS: bool = true;
 
-    fn renderer(&self) -> RowRenderer<'a> {
-        RowRenderer::new(&self.plan.rows)
+    fn renderer(&self) -> Filler<'a> {
+        Filler::new(&self.plan.rows)
     }
 
     fn is_by_stream(&self) -> bool {

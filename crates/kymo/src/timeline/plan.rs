@@ -9,7 +9,7 @@ use kymo_model::batch::{
 };
 use kymo_model::{EventClass, FieldId, Pick, Recording, Schema};
 
-use super::{Columns, Shape};
+use super::{Columns, Query, Shape};
 use crate::AnyRecording;
 use crate::filter::{Fields, FilterError, Source, Wish};
 
@@ -45,32 +45,33 @@ pub(crate) struct RowPlan {
 }
 
 impl RowPlan {
-    pub(super) fn new(
-        recordings: &[AnyRecording],
-        columns: &Columns,
-        shape: Shape,
-    ) -> Result<Self, FilterError> {
+    /// The columns that a query asks for. Classes whose names it leaves out have none, and no say in the types of
+    /// others.
+    pub(super) fn new(recordings: &[AnyRecording], query: &Query) -> Result<Self, FilterError> {
         let mut plan = Self {
-            is_mixed: shape == Shape::Mixed,
+            is_mixed: query.shape == Shape::Mixed,
             ..Self::default()
         };
-        if let Columns::Named(names) = columns {
+        let is_wanted =
+            |of: &AnyRecording, class: usize| query.filter.names_class(&of.event_classes()[class]);
+        if let Columns::Named(names) = &query.columns {
             let wish = Wish {
                 names,
                 required: true,
             };
-            plan.add_named(recordings, &[wish], |_, _| Some(vec![0]), false)
+            let asked = |recording: usize, class: usize| {
+                is_wanted(&recordings[recording], class).then(|| vec![0])
+            };
+            plan.add_named(recordings, &[wish], asked, false)
                 .map_err(|(_, error)| error)?;
         } else {
-            let classes = |of: &AnyRecording| match columns {
-                Columns::All => (0..of.event_classes().len())
-                    .map(|class| ClassPlan::all(of, class))
-                    .collect(),
-                _ => of
-                    .event_classes()
-                    .iter()
-                    .map(|_| ClassPlan::default())
-                    .collect(),
+            let has_all = matches!(query.columns, Columns::All);
+            let classes = |of: &AnyRecording| {
+                let plan = |class| match has_all && is_wanted(of, class) {
+                    true => ClassPlan::all(of, class),
+                    false => ClassPlan::default(),
+                };
+                (0..of.event_classes().len()).map(plan).collect()
             };
             plan.classes = recordings.iter().map(classes).collect();
         }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use kymo_model::batch::{Batch, NoticeKind, RowId};
-use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FaultReport, FieldId};
+use kymo_model::{FaultReport, FieldId};
 use kymo_text::Line;
 
 use super::ahead::Ahead;
 use super::{Bound, Direction, Filler, RowPlan, backwards};
 use crate::AnyRecording;
-use crate::pipeline::{self, BlockWish, NO_TIME, Output, RowBuffers, RowRun, Select, Span};
+use crate::pipeline::{self, NO_TIME, Output, RowRun, Select, Span};
 use crate::show::table::Table;
-use crate::show::{Message, MessageKind, Renderer, Sink};
+use crate::show::{Message, MessageKind, Sink};
 
 /// A batch has some of these bytes at most, beside one row.
 const MOST_BYTES: usize = 8 << 20;
@@ -88,6 +88,8 @@ pub(super) fn run_plan<S: Select>(
         batch_rows,
         take,
         is_done: false,
+        rows_of: Vec::new(),
+        met: Vec::new(),
     };
     let mut output = Faults(&faults);
     // Its output takes everything.
@@ -113,62 +115,6 @@ impl Output for Faults<'_> {
     }
 }
 
-/// Fills columns from the events of chunks, in one thread, and keeps their numbers.
-pub(super) struct RowRenderer<'a> {
-    filler: Filler<'a>,
-    numbers: Vec<u64>,
-}
-
-impl<'a> RowRenderer<'a> {
-    pub(super) fn new(plan: &'a RowPlan) -> Self {
-        Self {
-            filler: Filler::new(plan),
-            numbers: Vec::new(),
-        }
-    }
-}
-
-impl Renderer for RowRenderer<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.filler.chunk(recording, of, chunk)
-    }
-
-    #[inline]
-    fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
-        self.filler.event(event)?;
-        self.numbers.push(event.number());
-        Ok(())
-    }
-
-    fn takes_blocks(&self) -> bool {
-        true
-    }
-
-    fn block<C: Cursor>(
-        &mut self,
-        of: &AnyRecording,
-        cursor: &mut C,
-        wish: &BlockWish<'_>,
-        most: usize,
-        most_bytes: usize,
-        block: &mut EventBlock,
-    ) -> Result<bool, Fault> {
-        self.filler.block(of, cursor, wish, most, most_bytes, block)
-    }
-
-    fn take_rows(&mut self) -> RowBuffers {
-        let room = Vec::with_capacity(self.numbers.len());
-        RowBuffers {
-            numbers: std::mem::replace(&mut self.numbers, room),
-            ..self.filler.take()
-        }
-    }
-
-    fn row_bytes(&self) -> usize {
-        self.filler.byte_size() + self.numbers.len() * 8
-    }
-}
-
 /// Puts rows together to batches.
 struct Gatherer<'a> {
     plan: &'a RowPlan,
@@ -178,6 +124,9 @@ struct Gatherer<'a> {
     batch_rows: usize,
     take: &'a mut dyn FnMut(Batch) -> ControlFlow<()>,
     is_done: bool,
+    /// By class, the rows of a run, and the classes of which there are any.
+    rows_of: Vec<Vec<u32>>,
+    met: Vec<usize>,
 }
 
 impl Gatherer<'_> {
@@ -232,12 +181,12 @@ impl Gatherer<'_> {
 }
 
 impl<'a> Sink for Gatherer<'a> {
-    type Renderer = RowRenderer<'a>;
+    type Renderer = Filler<'a>;
 
     const ROWS: bool = true;
 
-    fn renderer(&self) -> RowRenderer<'a> {
-        RowRenderer::new(self.plan)
+    fn renderer(&self) -> Filler<'a> {
+        Filler::new(self.plan)
     }
 
     fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
@@ -276,45 +225,93 @@ impl<'a> Sink for Gatherer<'a> {
             chunk: run.chunk as u64,
             number: 0,
         };
+        let replaced = match run.first {
+            0 => run.buffers.replaced,
+            _ => 0,
+        };
+        let first_class = run.entries.classes[0] as usize;
+        self.batch(run.recording, first_class)
+            .add_replaced(replaced);
+        match self.plan.is_mixed {
+            true => self.mixed_rows(&run, id),
+            false => self.rows_by_class(run, id),
+        }
+    }
+}
+
+impl Gatherer<'_> {
+    /// Appends rows that have their columns one after the other.
+    fn mixed_rows(&mut self, run: &RowRun<'_>, id: RowId) -> bool {
+        let columns = run.columns(0);
         let mut next = 0;
         while next < run.entries.len() {
-            // Rows that have their columns one after the other: in the mixed shape all, else those of a class.
-            let left = &run.entries.classes[next..];
-            let class = left[0] as usize;
-            let is_mixed = self.plan.is_mixed;
-            let room = self.batch_rows - self.batch(run.recording, class).len();
-            let left = &left[..left.len().min(room)];
-            let is_same = |of: &&u32| **of as usize == class;
-            let count = match is_mixed {
-                true => left.len(),
-                false => left.iter().take_while(is_same).count(),
-            };
-            let first = match is_mixed {
-                true => run.first + next,
-                false => run.classes[class].taken,
-            };
-            let key = if is_mixed { 0 } else { class };
-            let columns = run.columns(key);
-            let batch = self.batch(run.recording, class);
+            let batch_rows = self.batch_rows;
+            let batch = self.batch(0, 0);
+            let count = (run.entries.len() - next).min(batch_rows - batch.len());
             let rows = next..next + count;
+            let in_buffers = run.first + next..run.first + next + count;
             let ticks = run.has_clock.then_some(&run.entries.ticks[rows.clone()]);
             batch.push_heads(
                 id,
-                &run.buffers.numbers[run.first + next..run.first + next + count],
+                &run.buffers.numbers[in_buffers.clone()],
                 &run.entries.classes[rows.clone()],
                 (&run.entries.times[rows], NO_TIME),
                 ticks,
             );
-            batch.append_columns(columns, first..first + count);
-            if run.first + next == 0 {
-                batch.add_replaced(run.buffers.replaced);
-            }
-            run.classes[class].taken += count;
+            batch.append_columns(columns, in_buffers);
             next += count;
-            if !self.hand_over(run.recording, class) {
+            if !self.hand_over(0, 0) {
                 return false;
             }
         }
         true
+    }
+
+    /// Appends rows to the batches of their classes: of each class, those of the run are one after the other.
+    fn rows_by_class(&mut self, run: RowRun<'_>, id: RowId) -> bool {
+        let mut met = std::mem::take(&mut self.met);
+        met.clear();
+        for (&class, row) in run.entries.classes.iter().zip(0..) {
+            let class = class as usize;
+            if self.rows_of.len() <= class {
+                self.rows_of.resize_with(class + 1, Vec::new);
+            }
+            let of_class = &mut self.rows_of[class];
+            if of_class.is_empty() {
+                met.push(class);
+            }
+            of_class.push(row);
+        }
+        let mut goes_on = true;
+        for &class in &met {
+            let mut of_class = std::mem::take(&mut self.rows_of[class]);
+            let mut left = &of_class[..];
+            while goes_on && !left.is_empty() {
+                let batch_rows = self.batch_rows;
+                let batch = self.batch(run.recording, class);
+                let (rows, behind) = left.split_at(left.len().min(batch_rows - batch.len()));
+                left = behind;
+                let each = rows.iter().map(|&row| row as usize);
+                let numbers = each.clone().map(|row| run.buffers.numbers[run.first + row]);
+                let times = each.clone().map(|row| run.entries.times[row]);
+                let ticks = each.map(|row| run.entries.ticks[row]);
+                let ticks = run.has_clock.then(|| ticks.collect::<Vec<_>>());
+                batch.push_heads(
+                    id,
+                    &numbers.collect::<Vec<_>>(),
+                    &vec![class as u32; rows.len()],
+                    (&times.collect::<Vec<_>>(), NO_TIME),
+                    ticks.as_deref(),
+                );
+                let first = run.classes[class].taken;
+                run.classes[class].taken += rows.len();
+                batch.append_columns(run.columns(class), first..first + rows.len());
+                goes_on = self.hand_over(run.recording, class);
+            }
+            of_class.clear();
+            self.rows_of[class] = of_class;
+        }
+        self.met = met;
+        goes_on
     }
 }

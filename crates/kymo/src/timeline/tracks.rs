@@ -85,7 +85,7 @@ impl<'t> RowTracks<'t> {
         query.shape = Shape::ByClass;
         query.with_tracks = true;
         let recordings = timeline.recordings();
-        let rows = RowPlan::new(recordings, &query.columns, query.shape)?;
+        let rows = RowPlan::new(recordings, query)?;
         Ok(Self {
             plan: TrackPlan::of_rules(recordings, rows, false),
             finders: recordings.iter().map(TrackFinder::new).collect(),

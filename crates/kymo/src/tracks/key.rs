@@ -149,6 +149,11 @@ impl<'a> RowKey<'a> {
         self.fields.iter().map(move |field| values.first(field))
     }
 
+    /// The value of the first field.
+    pub(crate) fn first(self) -> Value<'a> {
+        self.each().next().unwrap_or(Value::Missing)
+    }
+
     /// Whether there are no fields.
     #[inline]
     pub(crate) fn is_empty(self) -> bool {

@@ -18,7 +18,8 @@ pub(crate) use key::{Key, RowKey};
 pub(crate) use open::{Ended, OpenSlices};
 pub use plan::UnknownField;
 pub(crate) use plan::{
-    ClassQuery, ClassTracks, Edge, Fields, SliceKeys, TrackPlan, TrackQuery, TrackSource,
+    ClassQuery, ClassTracks, Edge, FieldColumns, Fields, SliceKeys, TrackPlan, TrackQuery,
+    TrackSource,
 };
 pub(crate) use table::{TrackKey, TrackTable};
 pub use value::text_of;

@@ -19,6 +19,8 @@ pub(crate) enum TrackKey {
     Own(usize, Key),
     /// Values of fields, of whatever recording.
     Fields(Key),
+    /// Whatever runs on a processor of which no switch is known yet.
+    Unknown(Key),
     /// A series beside a track: the number of that, event class, position among the series of the class, and
     /// position in an array.
     Series(u32, u32, u32, Option<u32>),
@@ -58,6 +60,17 @@ impl TrackTable {
         let hash = self.known.hasher().hash_one((track, class, at, element));
         let is_it = |known: &TrackKey| *known == key;
         self.known.number(hash, is_it, || (key.clone(), 17))
+    }
+
+    /// The track of what runs on a processor of which no switch is known yet.
+    pub(crate) fn unknown(&mut self, processor: RowKey<'_>) -> u32 {
+        let hash = processor.hash(u64::MAX - 1, self.known.hasher());
+        let is_it = |known: &TrackKey| matches!(known, TrackKey::Unknown(key) if processor.is(key));
+        self.known.number(hash, is_it, || {
+            let key = processor.key();
+            let bytes = 9 + key.byte_size();
+            (TrackKey::Unknown(key), bytes)
+        })
     }
 
     /// What a number stands for; `None` of those beyond the limits.

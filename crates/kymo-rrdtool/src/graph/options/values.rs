@@ -109,8 +109,11 @@ pub(super) fn title_lines(text: &str) -> Vec<String> {
     lines.take(3).map(str::to_owned).collect()
 }
 
-/// Checks that a format asks for a name and two sizes, in this order.
+/// Checks that a format asks for a name and two sizes, in this order, or is empty.
 pub(super) fn image_info(format: &str) -> Result<String, Failure> {
+    if format.is_empty() {
+        return Ok(String::new());
+    }
     let mut rest = format;
     for wanted in ["s", "lu", "lu"] {
         let mut found = None;

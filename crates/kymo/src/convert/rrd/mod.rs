@@ -187,6 +187,62 @@ impl fmt::Display for Extent {
     }
 }
 
+/// A database of values that are known by second and name.
+#[derive(Debug)]
+pub struct SeriesDatabase {
+    options: RrdOptions,
+    names: Vec<String>,
+    known: HashMap<String, u32>,
+    cells: Cells,
+}
+
+impl SeriesDatabase {
+    /// One with steps of so many seconds.
+    pub fn new(step: u32, rows: Option<u64>, target: Target) -> Self {
+        Self {
+            options: RrdOptions {
+                value: Some((FieldNames::default(), Function::Last)),
+                track: None,
+                step: step.max(1),
+                rows,
+                target,
+            },
+            names: Vec::new(),
+            known: HashMap::new(),
+            cells: Cells::new(Some(Function::Last), rows),
+        }
+    }
+
+    /// Sets the value of a name in the step that a second is in.
+    pub fn add(&mut self, second: u64, name: &str, value: f64) {
+        let source = match self.known.get(name) {
+            Some(&source) => source,
+            // More make no database, which is reported when it is made.
+            None if self.names.len() > MOST_SOURCES => return,
+            None => {
+                let next = self.names.len() as u32;
+                self.names.push(name.to_string());
+                self.known.insert(name.to_string(), next);
+                next
+            }
+        };
+        self.cells
+            .add(second / u64::from(self.options.step), source, value);
+    }
+
+    /// Makes the file.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be made.
+    pub fn make(&mut self) -> Result<Made, MakeError> {
+        if self.names.len() > MOST_SOURCES {
+            return Err(MakeError::Sources);
+        }
+        build::build(&self.options, &self.names, &mut self.cells)
+    }
+}
+
 /// Counts events. What the recorders lost is told as warnings.
 #[derive(Debug)]
 pub struct Rrd<'m> {

@@ -1,0 +1,65 @@
+//! Options of analyses for groups, series and single durations.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kymo::analysis::GroupBy;
+use kymo::filter::FilterError;
+use kymo::open::Duration;
+use kymo_rrd::file::convert::Target;
+
+/// Groups, and series of them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Groups")]
+pub(crate) struct SeriesArgs {
+    /// Show a row for each group: each track, name of an event, or value of fields.
+    ///
+    /// Of a latency, a state or a call, the event that begins it has the values. If --start (--enter,
+    /// --state-event) is a pattern with one `*`, a name is what the `*` stands for.
+    #[arg(long, value_name = "track|name|FIELD[,...]", value_parser = parse_by)]
+    pub(crate) by: Option<GroupBy>,
+
+    /// Write the figures of each group for each interval of this length, such as 1s or 10ms: CSV, or
+    /// JSON lines with --json.
+    #[arg(long, value_name = "DURATION", value_parser = parse_step)]
+    pub(crate) every: Option<u64>,
+
+    /// Write to a file instead of standard output; for --every the ending may be .csv, .jsonl,
+    /// .rrd (a data source for each figure) or .pftrace (counters for Perfetto).
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Form of the round-robin database: a machine, or `portable` [default: this machine].
+    #[arg(long, value_name = "MACHINE", value_parser = super::rrd::target)]
+    pub(crate) format: Option<Target>,
+}
+
+/// Groups, series of them, and single durations.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Groups")]
+pub(crate) struct Grouping {
+    #[command(flatten)]
+    pub(crate) series: SeriesArgs,
+
+    /// Show only the N groups with the longest total time.
+    #[arg(long, value_name = "N", requires = "by")]
+    pub(crate) top: Option<usize>,
+
+    /// Write every single duration with the values of --by: CSV, or JSON lines with --json.
+    #[arg(long, conflicts_with = "every")]
+    pub(crate) all: bool,
+}
+
+pub(crate) fn parse_by(list: &str) -> Result<GroupBy, FilterError> {
+    GroupBy::parse(list)
+}
+
+fn parse_step(text: &str) -> Result<u64, String> {
+    let duration: Duration = text
+        .parse()
+        .map_err(|error: kymo::open::AlignError| error.to_string())?;
+    match u64::try_from(duration.nanos) {
+        Ok(nanos) if nanos > 0 => Ok(nanos),
+        _ => Err("expected a duration above 0".to_string()),
+    }
+}

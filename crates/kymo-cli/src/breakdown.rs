@@ -1,0 +1,141 @@
+//! Where durations go that are written by group, one by one or as series.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use kymo::analysis::{
+    Breakdown, GroupBy, LineFormat, LineSeries, PerfettoSeries, RrdSeries, SeriesSink, Write,
+};
+use kymo::convert::rrd::SeriesDatabase;
+use kymo_io::{Replace, replace};
+
+use crate::args::group::{Grouping, SeriesArgs};
+use crate::rrd::rrdtool;
+use crate::terminal::Failure;
+
+/// What is asked for.
+pub(crate) struct BreakdownArgs<'a> {
+    pub(crate) series: &'a SeriesArgs,
+    pub(crate) all: bool,
+    /// Whether JSON was asked for.
+    pub(crate) json: bool,
+    /// Whether events have no durations.
+    pub(crate) counts: bool,
+}
+
+impl<'a> BreakdownArgs<'a> {
+    pub(crate) fn new(grouping: &'a Grouping, json: bool) -> Self {
+        Self {
+            series: &grouping.series,
+            all: grouping.all,
+            json,
+            counts: false,
+        }
+    }
+
+    /// Whether lines take the place of the report.
+    pub(crate) fn writes(&self) -> bool {
+        self.all || self.series.every.is_some()
+    }
+
+    /// Makes an analysis whose durations go where they are wanted.
+    pub(crate) fn run<T>(
+        &self,
+        run: impl FnOnce(&mut Breakdown<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let by = self.series.by.clone();
+        if !self.writes() {
+            if let Some(output) = &self.series.output {
+                let problem = format!(
+                    "error: nothing to write to `{}`: --output is for --all and --every",
+                    output.display()
+                );
+                return Err(Failure::Usage(problem));
+            }
+            return match by {
+                Some(by) if !self.counts => run(&mut Breakdown::table(by)),
+                _ => run(&mut Breakdown::default()),
+            };
+        }
+        let by = by.unwrap_or_default();
+        let Some(path) = &self.series.output else {
+            let write = Box::new(|text: &[u8]| io::stdout().lock().write_all(text));
+            let result = finished(self.breakdown(by, None, write)?, run)?;
+            io::stdout().flush()?;
+            return Ok(result);
+        };
+        let how = Replace {
+            mode: true,
+            follow: true,
+            ..Replace::NEW
+        };
+        replace(path, how, |file: &mut File| {
+            let mut out = BufWriter::new(file);
+            let write = Box::new(|text: &[u8]| out.write_all(text));
+            let result = finished(self.breakdown(by, Some(path), write)?, run)?;
+            out.flush()?;
+            Ok(result)
+        })
+    }
+
+    fn breakdown<'w>(
+        &self,
+        by: GroupBy,
+        path: Option<&Path>,
+        mut write: Write<'w>,
+    ) -> Result<Breakdown<'w>, Failure> {
+        let ending = path
+            .and_then(|path| path.extension()?.to_str())
+            .unwrap_or_default();
+        let lines = match (ending, self.json) {
+            ("json" | "jsonl", _) | (_, true) => LineFormat::Json,
+            _ => LineFormat::Csv,
+        };
+        let Some(step) = self.series.every else {
+            return Ok(Breakdown::all(by, lines, write));
+        };
+        let sink: Box<dyn SeriesSink + 'w> = match ending {
+            "pftrace" | "perfetto-trace" => Box::new(PerfettoSeries::new(self.counts, write)),
+            "rrd" => {
+                const SECOND: u64 = 1_000_000_000;
+                let seconds = u32::try_from(step / SECOND)
+                    .ok()
+                    .filter(|_| step.is_multiple_of(SECOND));
+                let Some(seconds) = seconds else {
+                    let problem = "error: a round-robin database has steps of whole seconds: \
+                                   --every is not a multiple of 1s";
+                    return Err(Failure::Usage(problem.to_string()));
+                };
+                let target = match self.series.format {
+                    Some(target) => target,
+                    None => rrdtool::default_format()
+                        .map_err(|error| Failure::Usage(format!("error: {error}")))?,
+                };
+                let database = SeriesDatabase::new(seconds, None, target);
+                Box::new(RrdSeries::new(
+                    self.counts,
+                    database,
+                    move |made| match made {
+                        Ok(made) => write(&made.bytes),
+                        Err(error) => Err(io::Error::other(error.to_string())),
+                    },
+                ))
+            }
+            _ => Box::new(LineSeries::new(lines, self.counts, write)),
+        };
+        Ok(Breakdown::series(by, step, sink))
+    }
+}
+
+/// Runs an analysis, and says what hindered its output.
+fn finished<T>(
+    mut breakdown: Breakdown<'_>,
+    run: impl FnOnce(&mut Breakdown<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let result = run(&mut breakdown);
+    match breakdown.take_error() {
+        Some(error) => Err(error.into()),
+        None => result,
+    }
+}

@@ -1,0 +1,125 @@
+//! The program `kymo`: from arguments to the library and back to a terminal.
+//!
+//! `args` is what can be written on the command line, `open` turns it into open
+//! recordings and filters, and each command has a module that does its work. It is a library so that other
+//! programs, such as Python's, can be the program `kymo` too.
+
+mod analysis;
+mod args;
+mod breakdown;
+mod config;
+mod convert;
+mod ctf;
+mod cut;
+mod diff;
+mod directory;
+mod docs;
+mod files;
+mod follow;
+mod formats;
+mod graph;
+mod index;
+mod links;
+mod machine;
+mod notices;
+mod open;
+mod print;
+mod receive;
+mod report;
+mod rrd;
+mod send;
+#[cfg(unix)]
+mod serve;
+#[cfg(unix)]
+mod signals;
+mod terminal;
+mod time;
+mod view;
+mod views;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+use clap::error::ErrorKind;
+
+use args::{Cli, Command};
+use terminal::{Outcome, Terminal};
+
+/// Runs a command line, of which the first word is the name of the program.
+pub fn run(words: Vec<OsString>) -> ExitCode {
+    #[cfg(unix)]
+    signals::fail_at_size_limit();
+    let first = words.get(1).cloned();
+    if let Some(done) = rrd::rrdtool::take(&words) {
+        return done;
+    }
+    let words = args::machine::with_negative_values(words.into_iter());
+    let words: Vec<_> = words.collect();
+    let words = match files::expand(words).and_then(views::expand) {
+        Ok(words) => words,
+        Err(problem) => {
+            let _ = writeln!(std::io::stderr(), "error: {problem}");
+            return ExitCode::from(Outcome::Usage as u8);
+        }
+    };
+    let matches = args::command_for(&words).try_get_matches_from(words);
+    let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, first.as_deref().map(Path::new)),
+    };
+    #[cfg(unix)]
+    if !matches!(cli.command, Command::Serve(_)) {
+        signals::remove_temporaries();
+    }
+    let terminal = Terminal::new();
+    let result = match cli.command {
+        Command::Print(args) => print::run(&args, &terminal),
+        Command::View(args) => view::run(&args, &terminal),
+        Command::Graph(args) => graph::run(&args, &terminal),
+        Command::Convert(args) => convert::run(&args, &terminal),
+        Command::Cut(args) => cut::run(*args, &terminal),
+        Command::Repair(args) => ctf::repair(&args, &terminal),
+        Command::Index(args) => ctf::index(&args, &terminal),
+        Command::Info(args) => report::info(&args, &terminal),
+        Command::Stats(args) => report::stats(&args, &terminal),
+        Command::Send(args) => send::run(&args, &terminal),
+        Command::Receive(args) => receive::run(&args, &terminal),
+        Command::Check(args) => report::check(&args, &terminal),
+        Command::States(args) => analysis::states(&args, &terminal),
+        Command::Latency(args) => analysis::latency(&args, &terminal),
+        Command::Profile(args) => analysis::profile(&args, &terminal),
+        Command::Values(args) => analysis::values(&args, &terminal),
+        Command::Diff(args) => diff::run(&args, &terminal),
+        Command::Machine(args) => machine::run(&args.command, &terminal),
+        Command::Time(args) => time::run(&args, &terminal),
+        #[cfg(unix)]
+        Command::Serve(args) => serve::run(&args, &terminal),
+        Command::Rrd(args) => rrd::run(&args.command, &terminal),
+        Command::Completions(args) => docs::completions(&args, &terminal),
+        Command::Man(args) => docs::man(&args, &terminal),
+    };
+    let outcome = result.unwrap_or_else(|failure| terminal.tell_failure(&failure));
+    ExitCode::from(outcome as u8)
+}
+
+/// Tells what is wrong with the command line, or the help that was asked for.
+fn usage(error: &clap::Error, first: Option<&Path>) -> ExitCode {
+    // If nobody listens, there is nobody to tell.
+    let _ = error.print();
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(path) = first
+        && path.exists()
+    {
+        let path = path.display();
+        let hint = format!("hint: to show the events of a recording, write `kymo print {path}`");
+        let _ = writeln!(std::io::stderr(), "\n{hint}");
+    }
+    if error.use_stderr() {
+        ExitCode::from(Outcome::Usage as u8)
+    } else {
+        ExitCode::SUCCESS
+    }
+}

@@ -1,0 +1,260 @@
+//! Ready-made views, on traces of kernels that are made up: they must tell what the kernels did.
+
+mod kernel;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use kernel::{FIRST_TID, Sum, Truth};
+use serde_json::Value;
+
+fn run(args: &[&str], trace: &Path) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(args)
+        .arg(trace)
+        .env("TZ", "UTC")
+        .env("XDG_CONFIG_HOME", trace)
+        .stdin(Stdio::null())
+        .output()
+        .expect("kymo runs");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    (
+        output.status.code().expect("not killed"),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+fn json(args: &[&str], trace: &Path) -> Value {
+    let (code, out, err) = run(args, trace);
+    assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+    serde_json::from_str(&out).expect("JSON")
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_string)
+}
+
+/// The groups of a report by some of the values they have in common.
+fn groups(report: &Value, by: &[&str]) -> BTreeMap<Vec<String>, Sum> {
+    let mut sums: BTreeMap<Vec<String>, Sum> = BTreeMap::new();
+    for group in report["groups"].as_array().expect("groups") {
+        let number = |key: &str| group[key].as_u64().expect("a number");
+        let key = by.iter().map(|by| text(&group["by"][by])).collect();
+        let of = sums.entry(key).or_default();
+        of.count += number("count");
+        of.total += number("total");
+        of.max = of.max.max(number("max"));
+    }
+    sums
+}
+
+fn expected<'k>(
+    truth: impl IntoIterator<Item = (&'k String, &'k Sum)>,
+) -> BTreeMap<Vec<String>, Sum> {
+    let one = |(key, sum): (&String, &Sum)| (vec![key.clone()], *sum);
+    truth.into_iter().map(one).collect()
+}
+
+fn pairs(truth: &BTreeMap<(String, String), Sum>) -> BTreeMap<Vec<String>, Sum> {
+    let all = truth.iter();
+    all.map(|((a, b), sum)| (vec![a.clone(), b.clone()], *sum))
+        .collect()
+}
+
+fn check(seed: u64) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = directory.path().join("kernel");
+    let truth: Truth = kernel::trace(&trace, seed, 6000);
+    let of = |args: &[&str], by: &[&str]| {
+        let args = [args, &["--json"]].concat();
+        groups(&json(&args, &trace), by)
+    };
+    assert_eq!(
+        of(&["latency", "syscalls"], &["name"]),
+        expected(&truth.calls),
+        "seed {seed}"
+    );
+    assert_eq!(
+        of(&["latency", "sched"], &["tid"]),
+        expected(&truth.wakeups),
+        "seed {seed}"
+    );
+    assert_eq!(
+        of(&["latency", "irqs"], &["irq"]),
+        expected(&truth.irqs),
+        "seed {seed}"
+    );
+    assert_eq!(
+        of(&["latency", "disk"], &["dev"]),
+        expected(&truth.disk),
+        "seed {seed}"
+    );
+    let io = truth
+        .calls
+        .iter()
+        .filter(|(name, _)| ["read", "write", "openat"].contains(&name.as_str()));
+    assert_eq!(
+        of(&["latency", "io"], &["name"]),
+        expected(io),
+        "seed {seed}"
+    );
+    let states = of(&["states", "threads"], &["prev_tid", "state"]);
+    assert_eq!(states, pairs(&truth.states), "seed {seed}");
+    let cpus = of(&["states", "cpus"], &["cpu_id", "next_tid"]);
+    assert_eq!(cpus, pairs(&truth.cpus), "seed {seed}");
+
+    // The critical path has no gaps, and each of its pieces is what its thread did then.
+    let first = FIRST_TID.to_string();
+    let args = ["states", "threads", "--critical-path", &first, "--json"];
+    let report = json(&args, &trace);
+    let pieces = report["path"].as_array().expect("a path");
+    let own = &truth.timeline[&FIRST_TID];
+    let mut at = own[0].0;
+    let mut others = 0;
+    for piece in pieces {
+        let number = |key: &str| piece[key].as_u64().expect("a time");
+        let (begin, end) = (number("begin"), number("end"));
+        assert_eq!(begin, at, "seed {seed}: the path goes on where it was");
+        let thread = piece["by"]["prev_tid"].as_u64().expect("a thread");
+        let state = text(&piece["by"]["state"]);
+        let did = truth.timeline[&thread].iter();
+        let is_so = did
+            .clone()
+            .any(|of| of.0 <= begin && end <= of.1 && of.2 == state);
+        assert!(is_so, "seed {seed}: {piece}");
+        others += u32::from(thread != FIRST_TID);
+        at = end;
+    }
+    assert_eq!(at, own[own.len() - 1].1);
+    assert!(others > 0, "it waited for others");
+}
+
+#[test]
+fn views_tell_what_the_kernel_did() {
+    (1..=4).for_each(check);
+}
+
+#[test]
+fn a_file_adds_views_and_options_replace_those_of_a_view() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = directory.path().join("kernel");
+    let truth = kernel::trace(&trace, 9, 2000);
+    let file = directory.path().join("mine.toml");
+    std::fs::write(
+        &file,
+        "[latency.reads]\nstart = \"syscall_entry_read\"\nend = \"syscall_exit_read\"\n\
+         switch = \"sched_switch:cpu_id:next_tid\"\nby = \"fd\"\n",
+    )
+    .expect("written");
+    let views = file.to_str().expect("UTF-8");
+    let mine = json(&["latency", "reads", "--views", views, "--json"], &trace);
+    let reads = truth.calls["read"];
+    assert_eq!(
+        groups(&mine, &["fd"]),
+        BTreeMap::from([(vec!["3".to_string()], reads)])
+    );
+    let by_track = json(
+        &["latency", "syscalls", "--by", "track,name", "--json"],
+        &trace,
+    );
+    let sums = groups(&by_track, &["name"]);
+    assert_eq!(sums[&vec!["read".to_string()]], reads);
+    assert!(by_track["groups"].as_array().expect("groups").len() > sums.len());
+    // The file of the user's configuration; the trace's directory stands for it here.
+    std::fs::create_dir(trace.join("kymo")).expect("made");
+    std::fs::copy(&file, trace.join("kymo/views.toml")).expect("copied");
+    assert_eq!(json(&["latency", "reads", "--json"], &trace), mine);
+    std::fs::write(trace.join("kymo/views.toml"), "[x").expect("written");
+    let (code, _, err) = run(&["latency", "reads"], &trace);
+    assert_eq!(code, 2);
+    assert!(err.contains("views.toml"), "{err}");
+}
+
+#[test]
+fn single_durations_and_series_add_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = directory.path().join("kernel");
+    let truth = kernel::trace(&trace, 5, 4000);
+    let good = |args: &[&str]| {
+        let (code, out, err) = run(args, &trace);
+        assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+        out
+    };
+    let total: u64 = truth.calls.values().map(|of| of.total).sum();
+    let count: u64 = truth.calls.values().map(|of| of.count).sum();
+    let column = |text: &str, name: &str| -> Vec<u64> {
+        let mut lines = text.lines();
+        let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
+        let at = header
+            .iter()
+            .position(|title| *title == name)
+            .expect("a column");
+        let cell = |line: &str| {
+            line.split(',')
+                .nth(at)
+                .expect("a cell")
+                .parse()
+                .expect("a number")
+        };
+        lines.map(cell).collect()
+    };
+    let all = good(&["latency", "syscalls", "--all"]);
+    let durations = column(&all, "duration");
+    assert_eq!(
+        (durations.len() as u64, durations.iter().sum::<u64>()),
+        (count, total)
+    );
+    let lines = good(&["latency", "syscalls", "--all", "--json"]);
+    assert_eq!(lines.lines().count() as u64, count);
+    let first: Value = serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        first["end"].as_u64().unwrap() - first["begin"].as_u64().unwrap(),
+        first["duration"].as_u64().unwrap()
+    );
+
+    let series = good(&["latency", "syscalls", "--every", "1ms"]);
+    assert_eq!(column(&series, "total").iter().sum::<u64>(), total);
+    assert!(column(&series, "begin").is_sorted());
+    assert!(
+        column(&series, "begin")
+            .iter()
+            .all(|begin| begin % 1_000_000 == 0)
+    );
+    let counts = good(&["stats", "--by", "name", "--every", "1ms"]);
+    let events: Value =
+        serde_json::from_str(&good(&["stats", "--by", "cpu_id", "--json"])).expect("JSON");
+    assert_eq!(
+        column(&counts, "count").iter().sum::<u64>(),
+        events["events"].as_u64().unwrap()
+    );
+
+    let at = |name: &str| directory.path().join(name);
+    for name in ["s.rrd", "s.pftrace", "s.jsonl", "s.csv"] {
+        let path = at(name);
+        let path = path.to_str().expect("UTF-8");
+        let step = if name == "s.rrd" { "1s" } else { "1ms" };
+        assert_eq!(
+            good(&["latency", "syscalls", "--every", step, "-o", path]),
+            ""
+        );
+    }
+    assert_eq!(std::fs::read_to_string(at("s.csv")).expect("there"), series);
+    let (code, info, err) = run(&["info"], &at("s.rrd"));
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(info.contains("read_p99"), "{info}");
+    // A counter event for each of six figures of each row.
+    let (code, stats, err) = run(&["stats", "--json"], &at("s.pftrace"));
+    assert_eq!((code, err.as_str()), (0, ""));
+    let stats: Value = serde_json::from_str(&stats).expect("JSON");
+    let rows = series.lines().count() as u64 - 1;
+    assert_eq!(stats["events"].as_u64(), Some(6 * rows));
+    let (code, _, err) = run(
+        &["latency", "syscalls", "--every", "1ms", "-o", "x.rrd"],
+        &trace,
+    );
+    assert_eq!(code, 2, "{err}");
+}

@@ -1,0 +1,509 @@
+//! Recordings that are open.
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use kymo::filter::Moment;
+use kymo::open::{Alignment, Duration, Error as OpeningError, Options, are_relative, open_aligned};
+use kymo::report::Info;
+use kymo::timeline::{Query, Timeline};
+use kymo_draw::{Fonts, RenderOptions};
+use kymo_graph::{Choice, Look, Zone, page, panels};
+use kymo_model::{Recording, Scope, Shift};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::{self, Error, OpenError, QueryError};
+use crate::forks::interruptible;
+use crate::messages::{self, Messages};
+use crate::selection::{Selection, Time};
+use crate::tables::{EventTable, SampleTable};
+use crate::values::describe;
+
+/// Recordings on one time line; made by `kymo.open`.
+#[pyclass(frozen, module = "kymo._kymo", subclass)]
+pub(crate) struct Recordings {
+    timeline: RwLock<Option<Timeline>>,
+    pub(crate) gmt: bool,
+    pub(crate) is_relative: bool,
+    threads: usize,
+}
+
+/// Opens paths; returns the recordings, and what could not be opened.
+#[pyfunction]
+#[pyo3(signature = (paths, *, offsets, begins, align_event, utc, threads, clock_offset_ns))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn open(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    offsets: Vec<(PathBuf, String)>,
+    begins: Vec<(PathBuf, String)>,
+    align_event: Option<String>,
+    utc: bool,
+    threads: Option<usize>,
+    clock_offset_ns: i64,
+) -> PyResult<(Recordings, Vec<String>)> {
+    let wrong = |error: &dyn std::fmt::Display| QueryError::new_err(error.to_string());
+    let mut alignment = Alignment {
+        event: align_event,
+        ..Alignment::default()
+    };
+    for (path, offset) in offsets {
+        let offset: Duration = offset.parse().map_err(|error| wrong(&error))?;
+        alignment.offsets.push((path, offset));
+    }
+    for (path, begin) in begins {
+        let begin: Moment = begin.parse().map_err(|error| wrong(&error))?;
+        alignment.begins.push((path, begin));
+    }
+    let options = Options {
+        shift: Shift {
+            nanos: clock_offset_ns.into(),
+            from_unix_epoch: false,
+        },
+        ..Options::default()
+    };
+    // A thread that opens cannot be stopped: it goes on until it is done.
+    let opened = interruptible(
+        py,
+        || (),
+        || open_aligned(&paths, &options, &alignment, utc),
+    )?
+    .map_err(|error| OpenError::new_err(error.to_string()))?;
+    let text = |error: &OpeningError| match error {
+        OpeningError::Trace(kymo::open::OpenError::Metadata { error, .. }) => {
+            error.render(false).trim_end().to_owned()
+        }
+        error => error.to_string(),
+    };
+    let mut problems: Vec<String> = opened.errors.iter().map(text).collect();
+    if opened.recordings.is_empty() {
+        return Err(OpenError::new_err(problems.join("\n")));
+    }
+    problems.extend(opened.warnings);
+    let is_relative = are_relative(&opened.recordings);
+    let recordings = Recordings {
+        timeline: RwLock::new(Some(Timeline::new(opened.recordings))),
+        gmt: utc || is_relative,
+        is_relative,
+        threads: threads.unwrap_or_else(|| Query::default().threads).max(1),
+    };
+    Ok((recordings, problems))
+}
+
+impl Recordings {
+    pub(crate) fn timeline(&self) -> PyResult<Timeline> {
+        let timeline = self.timeline.read().unwrap_or_else(PoisonError::into_inner);
+        timeline
+            .clone()
+            .ok_or_else(|| PyValueError::new_err("the recordings are closed"))
+    }
+
+    pub(crate) fn threads(&self, told: Option<usize>) -> usize {
+        told.unwrap_or(self.threads).max(1)
+    }
+
+    fn query(
+        &self,
+        timeline: &Timeline,
+        of: &Selection,
+        threads: Option<usize>,
+    ) -> PyResult<Query> {
+        let mut query = Query::default();
+        query.filter = of.query();
+        query.range = of.range(timeline.recordings(), self.gmt)?;
+        query.threads = self.threads(threads);
+        Ok(query)
+    }
+}
+
+#[pymethods]
+impl Recordings {
+    /// Forgets the recordings. What is being read goes on.
+    fn close(&self) {
+        let mut timeline = self
+            .timeline
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *timeline = None;
+    }
+
+    /// Whether times count from the zero of clocks without an origin.
+    #[getter]
+    fn is_relative(&self) -> bool {
+        self.is_relative
+    }
+
+    /// What `kymo info --json` prints.
+    fn _info(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        let timeline = self.timeline()?;
+        interruptible(py, || (), || Info::new(timeline.recordings()).to_json())
+    }
+
+    /// Paths of the recordings.
+    fn _paths(&self) -> PyResult<Vec<std::ffi::OsString>> {
+        let timeline = self.timeline()?;
+        let of = timeline.recordings().iter();
+        Ok(of.map(|of| of.path().as_os_str().to_owned()).collect())
+    }
+
+    /// Event classes: recording, position, name, number, number of the stream class, log level.
+    #[allow(clippy::type_complexity)]
+    fn _classes(
+        &self,
+    ) -> PyResult<
+        Vec<(
+            usize,
+            usize,
+            Option<String>,
+            u64,
+            u64,
+            Option<i64>,
+            Option<String>,
+        )>,
+    > {
+        let timeline = self.timeline()?;
+        let mut all = Vec::new();
+        for (recording, of) in timeline.recordings().iter().enumerate() {
+            for (class, info) in of.event_classes().iter().enumerate() {
+                let name = info.name.as_deref().map(str::to_owned);
+                let uri = info.emf_uri.as_deref().map(str::to_owned);
+                all.push((
+                    recording,
+                    class,
+                    name,
+                    info.id,
+                    info.stream_class,
+                    info.log_level,
+                    uri,
+                ));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The fields of a scope of an event class.
+    fn _class_fields<'p>(
+        &self,
+        py: Python<'p>,
+        recording: usize,
+        class: usize,
+        scope: &str,
+    ) -> PyResult<Option<Bound<'p, PyDict>>> {
+        let timeline = self.timeline()?;
+        let classes = timeline
+            .recordings()
+            .get(recording)
+            .map(Recording::event_classes);
+        let Some(info) = classes.and_then(|classes| classes.get(class)) else {
+            return Ok(None);
+        };
+        let scope = Scope::ALL.into_iter().find(|of| of.name() == scope);
+        let root = scope.and_then(|scope| info.schema.root(scope));
+        root.map(|root| describe(py, &info.schema, root))
+            .transpose()
+    }
+
+    /// The fields of the packets of a stream.
+    fn _packet_fields<'p>(
+        &self,
+        py: Python<'p>,
+        recording: usize,
+        stream: usize,
+    ) -> PyResult<Option<Bound<'p, PyDict>>> {
+        let timeline = self.timeline()?;
+        let streams = timeline.recordings().get(recording).map(Recording::streams);
+        let Some(info) = streams.and_then(|streams| streams.get(stream)) else {
+            return Ok(None);
+        };
+        let Some(root) = info.packet_schema.root(Scope::PacketContext) else {
+            return Ok(None);
+        };
+        let of = &timeline.recordings()[recording];
+        let described = describe(py, &info.packet_schema, root)?;
+        // Sizes, times and counters are the reader's business.
+        let children = PyList::empty(py);
+        for &child in &info.packet_schema.field(root).children {
+            if !of.is_packet_bookkeeping(stream, child) {
+                let name = info.packet_schema.field(child).name.as_deref();
+                children.append((name, describe(py, &info.packet_schema, child)?))?;
+            }
+        }
+        described.set_item("children", children)?;
+        let has = |name: &str| {
+            let mut fields = info.packet_schema.field(root).children.iter();
+            fields.any(|&child| info.packet_schema.field(child).name.as_deref() == Some(name))
+        };
+        described.set_item("has_begin", has("timestamp_begin"))?;
+        described.set_item("has_end", has("timestamp_end"))?;
+        Ok(Some(described))
+    }
+
+    /// The packet context of a packet.
+    fn _packet<'p>(
+        &self,
+        py: Python<'p>,
+        recording: usize,
+        stream: usize,
+        packet: usize,
+    ) -> PyResult<Option<Bound<'p, PyAny>>> {
+        let timeline = self.timeline()?;
+        match timeline.recordings().get(recording) {
+            Some(of) => messages::packet(py, of, (stream, packet), Scope::PacketContext),
+            None => Ok(None),
+        }
+    }
+
+    /// Tracks that are known from the metadata: recording, path, name, unit.
+    fn _tracks(&self) -> PyResult<Vec<(usize, String, String, Option<String>)>> {
+        let timeline = self.timeline()?;
+        let mut all = Vec::new();
+        for (recording, of) in timeline.recordings().iter().enumerate() {
+            for track in of.tracks() {
+                let unit = track.unit.as_deref().map(str::to_owned);
+                all.push((
+                    recording,
+                    track.path.to_string(),
+                    track.name.to_string(),
+                    unit,
+                ));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Damage that opening has shown.
+    fn _faults(&self, py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
+        messages::faults(py, &self.timeline()?)
+    }
+
+    /// A table of events.
+    #[pyo3(signature = (names, columns, begin, end, condition, limit, threads, batch_rows))]
+    #[allow(clippy::too_many_arguments)]
+    fn _events(
+        &self,
+        names: Vec<String>,
+        columns: Option<Vec<String>>,
+        begin: Option<Time>,
+        end: Option<Time>,
+        condition: Option<String>,
+        limit: Option<u64>,
+        threads: Option<usize>,
+        batch_rows: Option<usize>,
+    ) -> PyResult<EventTable> {
+        let timeline = self.timeline()?;
+        let selection = Selection {
+            names,
+            begin,
+            end,
+            condition,
+            intersection: false,
+        };
+        // What is wrong is told now, and not when rows are asked for.
+        selection.filter(timeline.recordings(), self.gmt)?;
+        let mut query = self.query(&timeline, &selection, threads)?;
+        query.limit = limit;
+        query.batch_rows = batch_rows.unwrap_or(1 << 16).max(1);
+        let table = match columns {
+            None => kymo_arrow::EventTable::new(timeline, query),
+            Some(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                kymo_arrow::EventTable::with_columns(timeline, query, &names)
+            }
+        };
+        table.map(EventTable::new).map_err(|error| match error {
+            kymo::timeline::QueryError::Filter(error) => errors::filter(&error, "columns"),
+            error => errors::rows(&error),
+        })
+    }
+
+    /// A table of samples.
+    #[pyo3(signature = (begin, end, threads))]
+    fn _samples(
+        &self,
+        begin: Option<Time>,
+        end: Option<Time>,
+        threads: Option<usize>,
+    ) -> PyResult<SampleTable> {
+        let timeline = self.timeline()?;
+        let selection = Selection {
+            begin,
+            end,
+            ..Selection::default()
+        };
+        let query = self.query(&timeline, &selection, threads)?;
+        Ok(SampleTable::new(timeline, query))
+    }
+
+    /// Events one by one.
+    #[pyo3(signature = (names, begin, end, condition, limit, threads, structure, strict, intersection=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn _messages(
+        &self,
+        names: Vec<String>,
+        begin: Option<Time>,
+        end: Option<Time>,
+        condition: Option<String>,
+        limit: Option<u64>,
+        threads: Option<usize>,
+        structure: bool,
+        strict: bool,
+        intersection: bool,
+    ) -> PyResult<Messages> {
+        let timeline = self.timeline()?;
+        let selection = Selection {
+            names,
+            begin,
+            end,
+            condition,
+            intersection,
+        };
+        let filter = selection.filter(timeline.recordings(), self.gmt)?;
+        Messages::new(
+            timeline,
+            filter,
+            self.threads(threads),
+            limit,
+            (structure, strict),
+        )
+    }
+
+    /// What happened on tracks in spans of time.
+    #[pyo3(signature = (begin, end, width))]
+    fn _summary<'p>(
+        &self,
+        py: Python<'p>,
+        begin: Option<Time>,
+        end: Option<Time>,
+        width: usize,
+    ) -> PyResult<Bound<'p, PyDict>> {
+        let timeline = self.timeline()?;
+        let selection = Selection {
+            begin,
+            end,
+            ..Selection::default()
+        };
+        let range = selection.range(timeline.recordings(), self.gmt)?;
+        let summary = interruptible(
+            py,
+            || (),
+            || timeline.summary_of_rows(range, None, width.clamp(1, 1 << 16)),
+        )?;
+        let dict = PyDict::new(py);
+        dict.set_item("span", summary.span)?;
+        dict.set_item("untimed", summary.untimed)?;
+        let tracks = PyList::empty(py);
+        for of in &summary.tracks {
+            let track = PyDict::new(py);
+            track.set_item("recording", of.recording)?;
+            track.set_item("track", of.track.path.to_string())?;
+            track.set_item("name", &*of.track.name)?;
+            track.set_item("unit", of.track.unit.as_deref())?;
+            track.set_item("begin", of.begin)?;
+            let bins = PyList::empty(py);
+            for (position, bin) in &of.bins {
+                let row = PyDict::new(py);
+                let begin = i128::from(of.begin) + i128::from(*position) * i128::from(summary.span);
+                row.set_item("begin", begin)?;
+                row.set_item("count", bin.count)?;
+                if let Some(values) = &bin.values {
+                    row.set_item("min", values.min)?;
+                    row.set_item("max", values.max)?;
+                    row.set_item("mean", values.sum / values.count as f64)?;
+                    row.set_item("last", values.last)?;
+                }
+                bins.append(row)?;
+            }
+            track.set_item("bins", bins)?;
+            tracks.append(track)?;
+        }
+        dict.set_item("tracks", tracks)?;
+        Ok(dict)
+    }
+
+    /// A picture of the recordings as SVG.
+    #[pyo3(signature = (names, begin, end, condition, per, width, height, title))]
+    #[allow(clippy::too_many_arguments)]
+    fn _svg(
+        &self,
+        py: Python<'_>,
+        names: Vec<String>,
+        begin: Option<Time>,
+        end: Option<Time>,
+        condition: Option<String>,
+        per: Option<String>,
+        width: Option<u32>,
+        height: u32,
+        title: Option<String>,
+    ) -> PyResult<String> {
+        let timeline = self.timeline()?;
+        let selection = Selection {
+            names,
+            begin,
+            end,
+            condition,
+            intersection: false,
+        };
+        let choice = Choice {
+            filter: selection.query(),
+            range: selection.range(timeline.recordings(), self.gmt)?,
+            per,
+            threads: self.threads(None),
+            ..Choice::default()
+        };
+        let look = Look {
+            width,
+            height,
+            title,
+            is_dark: false,
+            zone: Zone::new(self.gmt),
+        };
+        let drawn = interruptible(
+            py,
+            || (),
+            || {
+                let panels =
+                    panels(&timeline, &choice, &mut |_| ()).map_err(|error| error.to_string())?;
+                let fonts = Fonts::new();
+                let picture = page(&panels, &look, &fonts).map_err(|error| error.to_string())?;
+                let options = RenderOptions {
+                    svg_text: true,
+                    ..RenderOptions::default()
+                };
+                kymo_draw::svg(&picture, &fonts, &options).map_err(|error| error.to_string())
+            },
+        )?;
+        let svg = drawn.map_err(Error::new_err)?;
+        let svg = String::from_utf8_lossy(&svg);
+        // A declaration of XML is only for files of their own.
+        Ok(svg[svg.find("<svg").unwrap_or(0)..].to_owned())
+    }
+
+    /// An analysis: what `kymo KIND --json` prints.
+    #[pyo3(signature = (kind, names, begin, end, condition, options, threads))]
+    #[allow(clippy::too_many_arguments)]
+    fn _analyse(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        names: Vec<String>,
+        begin: Option<Time>,
+        end: Option<Time>,
+        condition: Option<String>,
+        options: crate::analyses::AnalysisOptions,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<u8>> {
+        let timeline = self.timeline()?;
+        let selection = Selection {
+            names,
+            begin,
+            end,
+            condition,
+            intersection: false,
+        };
+        let filter = selection.filter(timeline.recordings(), self.gmt)?;
+        let threads = self.threads(threads);
+        crate::analyses::run(py, timeline.recordings(), &filter, kind, &options, threads)
+    }
+}

@@ -1,0 +1,170 @@
+"""Opening, analyses, threads, forks, signals."""
+
+import concurrent.futures
+import datetime
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+
+import kymo
+import pyarrow
+import pytest
+from conftest import EXAMPLES, printed
+
+
+def test_info_classes_and_tracks(trace):
+    recordings = kymo.open([trace])
+    info = recordings.info()["recordings"]
+    assert info[0]["environment"]["tracer_name"] == "lttng-ust"
+    sched = next(of for of in recordings.classes if of.name == "demo:sched")
+    assert "prev_comm" in sched.fields
+    assert isinstance(recordings.tracks, list)
+    assert recordings.has_zone and recordings.damage == []
+
+
+def test_what_cannot_be_opened(tmp_path, trace):
+    with pytest.raises(kymo.OpenError, match="nothing"):
+        kymo.open(tmp_path / "nothing")
+    with pytest.warns(kymo.DamageWarning, match="nothing"):
+        assert kymo.open([trace, tmp_path / "nothing"]).paths
+    with pytest.raises(kymo.OpenError):
+        kymo.open([trace, tmp_path / "nothing"], strict=True)
+
+
+def test_closing(trace):
+    with kymo.open(trace) as recordings:
+        events = recordings.events("demo:sched")
+    with pytest.raises(ValueError, match="closed"):
+        recordings.info()
+    # What was made before goes on.
+    assert pyarrow.table(events).num_rows > 0
+    assert "closed" in repr(recordings)
+
+
+def test_alignment(trace):
+    shifted = kymo.open(trace, offsets={trace: "2s"})
+    first = next(kymo.open(trace).iter()).timestamp
+    assert next(shifted.iter()).timestamp == first + 2_000_000_000
+    begin = datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)
+    placed = next(kymo.open(trace, align={trace: begin}).iter())
+    assert placed.time.year == 2020 and placed.time.tzinfo is datetime.timezone.utc
+
+
+def test_events(trace):
+    event = next(kymo.open(trace).iter("demo:enums"))
+    row = printed(trace, options=["--event", "demo:enums"])[0]
+    assert event.timestamp == row["timestamp"]
+    assert event["c8"] == row["payload"]["c8"]["value"]
+    assert event.labels("c8") == row["payload"]["c8"]["labels"]
+    assert "c8" in event and "x" not in event and event.get("x", 5) == 5
+    assert list(event) == event.keys() and len(event) == len(event.items())
+    assert event.name in repr(event)
+    with pytest.raises(KeyError):
+        event["x"]
+
+
+def test_damage_is_warned_of(tmp_path):
+    source = EXAMPLES / "bitfield-le"
+    target = tmp_path / "cut"
+    target.mkdir()
+    for file in source.iterdir():
+        bytes = file.read_bytes()
+        (target / file.name).write_bytes(bytes if file.name == "metadata" else bytes[: len(bytes) - 1])
+    recordings = kymo.open(target)
+    try:
+        with pytest.warns(kymo.DamageWarning):
+            list(recordings.iter())
+    except BaseException:
+        # Opening may have found it already.
+        assert recordings.damage
+    events = recordings.events()
+    pyarrow.table(events)
+    assert events.damage or recordings.damage
+
+
+def test_analyses(trace):
+    recordings = kymo.open(trace)
+    stats = recordings.stats()
+    assert stats["events"] == sum(of["events"] for of in stats["event_classes"]) == len(printed(trace))
+    latency = recordings.latency("demo:sched", "demo:ints", pair_by="track")
+    assert latency["starts"] > 0
+    assert recordings.states("demo:sched", per="next_comm")["count"] > 0
+    with pytest.raises(kymo.QueryError):
+        recordings.profile()
+    summary = recordings.summary(width=16)
+    assert sum(bin["count"] for track in summary["tracks"] for bin in track["bins"]) == len(printed(trace))
+    assert recordings.check()
+
+
+def test_conversion(trace, tmp_path):
+    kymo.convert(trace, tmp_path / "small.jsonl", event="demo:ints")
+    lines = (tmp_path / "small.jsonl").read_text().splitlines()
+    assert len(lines) == len(printed(trace, options=["--event", "demo:ints"]))
+    with pytest.raises(kymo.Error, match="small.jsonl"):
+        kymo.convert(trace, tmp_path / "small.jsonl")
+    kymo.convert(trace, tmp_path / "ctf2", to="ctf2")
+    assert len(list(kymo.open(tmp_path / "ctf2").iter())) == len(printed(trace))
+    with pytest.raises(kymo.Error):
+        kymo.convert(tmp_path / "nothing", tmp_path / "x.jsonl")
+
+
+def test_threads(trace):
+    recordings = kymo.open(trace)
+    events = recordings.events("demo:sched")
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        tables = list(pool.map(lambda _: pyarrow.table(events), range(16)))
+        counts = list(pool.map(lambda _: sum(1 for _ in recordings.iter()), range(8)))
+    assert all(table == tables[0] for table in tables)
+    assert set(counts) == {len(printed(trace))}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_after_fork(trace):
+    recordings = kymo.open(trace)
+    begun = recordings.iter()
+    next(begun)
+    expected = sum(1 for _ in recordings.iter())
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            code = 0 if sum(1 for _ in recordings.iter()) == expected else 2
+            while code == 0:
+                next(begun)
+        except RuntimeError as error:
+            code = 0 if "forked" in str(error) else 3
+        except StopIteration:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_interrupts_end_work(trace):
+    script = textwrap.dedent(
+        """
+        import kymo, os, signal, sys, threading
+        recordings = kymo.open(sys.argv[1])
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            while True:
+                recordings.stats()
+                for event in recordings.iter():
+                    pass
+        except KeyboardInterrupt:
+            print("interrupted")
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script, trace], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_stubs_name_what_there_is():
+    stub = (pathlib.Path(kymo.__file__).parent / "_kymo.pyi").read_text()
+    for name in dir(kymo._kymo):
+        if not name.startswith("__"):
+            assert f" {name}" in stub, name
+    assert (pathlib.Path(kymo.__file__).parent / "py.typed").exists()

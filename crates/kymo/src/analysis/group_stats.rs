@@ -1,0 +1,187 @@
+//! How many events there are of which group.
+
+use std::cmp::Reverse;
+
+use kymo_model::Recording;
+use kymo_time::Timestamp;
+
+use super::breakdown::{Breakdown, Span};
+use super::events::Error;
+use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
+use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run_with};
+use super::text::{float_json, number_json, percent};
+use super::tracks::TrackBy;
+use crate::AnyRecording;
+use crate::pipeline::Select;
+use crate::report::{Count, Json, Style, Table};
+use crate::tracks::{OTHERS, SliceKeys, TrackTable};
+
+/// Groups that are told apart.
+const MOST_GROUPS: usize = 1 << 20;
+
+/// Counts of events by group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupStats {
+    /// All events that have a time.
+    pub total: Count,
+    /// By group, most events first.
+    pub groups: Vec<(Vec<GroupValue>, Count)>,
+    /// What was seen.
+    pub coverage: Coverage,
+    by: GroupBy,
+}
+
+struct Work<'w> {
+    groups: Groups,
+    counts: Vec<Count>,
+    others: Count,
+    /// Where there are series.
+    breakdown: Breakdown<'w>,
+}
+
+impl Analysis for Work<'_> {
+    #[inline]
+    fn event(&mut self, event: &Occurrence<'_>) {
+        let group = self.groups.number(event);
+        let time = Some(Timestamp::from_nanos(event.time));
+        super::slot(&mut self.counts, &mut self.others, group).add_event(time, 0);
+        if self.breakdown.is_on() {
+            self.breakdown.now(event.time);
+            let group = self.breakdown.group(event);
+            self.breakdown.add(Span {
+                group,
+                nanos: 0,
+                begin: event.time,
+                end: event.time,
+                track: event.track,
+            });
+        }
+    }
+
+    fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
+        self.breakdown.after(tracks, recordings)
+    }
+}
+
+impl GroupStats {
+    /// Counts all events that `select` wants; `series` gets each of them, without a duration.
+    ///
+    /// # Errors
+    ///
+    /// No event has the fields that make a track or a group.
+    pub fn new<'w, S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        tracks: &TrackBy,
+        by: &GroupBy,
+        options: &Options,
+        series: &mut Breakdown<'w>,
+    ) -> Result<Self, Error> {
+        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
+        let question = Question {
+            roles: recordings.iter().map(seen).collect(),
+            tracks,
+            keys: SliceKeys::default(),
+        };
+        series.begin(recordings, None);
+        let mut work = Work {
+            groups: Groups::new(by, MOST_GROUPS, recordings, None),
+            counts: Vec::new(),
+            others: Count::default(),
+            breakdown: std::mem::take(series),
+        };
+        let extra = Breakdown::extra(by);
+        let run = run_with(recordings, select, &question, &extra, options, &mut work);
+        let (coverage, known) = run?;
+        work.breakdown.end(&known, recordings);
+        *series = work.breakdown;
+        let counts = (0..).zip(work.counts).chain([(OTHERS, work.others)]);
+        let counts = counts.filter(|(_, count)| count.events > 0);
+        let groups = &work.groups;
+        let mut groups: Vec<_> = counts
+            .map(|(number, count)| (groups.values(number, &known, recordings), count))
+            .collect();
+        groups.sort_by(|a, b| {
+            let most = Reverse(a.1.events).cmp(&Reverse(b.1.events));
+            most.then_with(|| a.0.cmp(&b.0))
+        });
+        let mut total = Count::default();
+        groups.iter().for_each(|(_, count)| total.add(count));
+        Ok(Self {
+            total,
+            groups,
+            coverage,
+            by: by.clone(),
+        })
+    }
+
+    /// Leaves only the groups with the most events.
+    pub fn keep_top(&mut self, groups: usize) {
+        self.groups.truncate(groups);
+    }
+
+    /// One object: `events` (with `untimed`, those without a time, which are not counted below),
+    /// `discarded_events`, `discarded_packets`, `first`, `last` (nanoseconds), `rate` (events per second), `groups`
+    /// (each with `by` and the same counts), `faults`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        let duration = self.total.duration();
+        let times = |json: &mut Json, count: &Count| {
+            json.key("first");
+            json.optional_signed(count.first.map(Timestamp::as_nanos));
+            json.key("last");
+            json.optional_signed(count.last.map(Timestamp::as_nanos));
+            float_json("rate", count.rate(duration), json);
+        };
+        json.begin_object();
+        self.coverage.begin_json(&mut json);
+        times(&mut json, &self.total);
+        json.key("groups");
+        json.begin_array();
+        for (values, count) in &self.groups {
+            json.begin_object();
+            by_json(self.by.titles(), values, &mut json);
+            number_json("events", count.events, &mut json);
+            times(&mut json, count);
+            json.end_object();
+        }
+        json.end_array();
+        self.coverage.end_json(&mut json);
+        json.end_object();
+        json.finish()
+    }
+
+    /// A summary, and a table with a line for each group.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let total = &self.total;
+        let duration = total.duration();
+        let mut summary = Table::default();
+        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        row("events", style.count(self.coverage.events));
+        row("first", style.optional_time(total.first));
+        row("last", style.optional_time(total.last));
+        row("events/s", style.rate(total.rate(duration)));
+        row("groups", style.count(self.groups.len() as u64));
+        self.coverage.rows(style, &mut row);
+        let mut text = summary.align(&[false, false]);
+        if !self.groups.is_empty() {
+            let mut table = Table::default();
+            let title = self.by.title();
+            table.header(&["events", "%", "events/s", "first", "last", &*title]);
+            for (values, count) in &self.groups {
+                table.row([
+                    style.count(count.events),
+                    percent(count.events as f64, total.events as f64),
+                    style.rate(count.rate(duration)),
+                    style.optional_time(count.first),
+                    style.optional_time(count.last),
+                    joined(values),
+                ]);
+            }
+            text.push('\n');
+            text += &table.fit(&[true, true, true, false, false, false], style);
+        }
+        text += &self.coverage.faults_text(style);
+        text.into_bytes()
+    }
+}

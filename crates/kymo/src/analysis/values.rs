@@ -1,0 +1,581 @@
+//! Values of a field: numbers as distributions, texts by how often they come.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use foldhash::fast::RandomState;
+use kymo_model::{Recording, Value};
+use kymo_time::Timestamp;
+
+use super::events::Error;
+use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
+use super::numbers::Numbers;
+use super::run::{Analysis, Coverage, Extra, Occurrence, Options, Question, SEEN, run_with};
+use super::text::{bar, float_json, number_json, percent, track_json};
+use super::tracks::{Track, TrackBy, track};
+use crate::AnyRecording;
+use crate::filter::{FieldNames, name_of};
+use crate::pipeline::Select;
+use crate::report::{Json, Style, Table};
+use crate::tracks::{Interner, Key, OTHERS, SliceKeys};
+
+/// Groups that are told apart.
+const MOST_GROUPS: usize = 1 << 16;
+/// Texts that are told apart, of all groups together, and their bytes.
+const MOST_TEXTS: (usize, usize) = (1 << 20, 64 << 20);
+
+/// Percentiles of values: their keys, and thousandths.
+const PERCENTILES: [(&str, u32); 6] = [
+    ("p1", 10),
+    ("p25", 250),
+    ("p50", 500),
+    ("p75", 750),
+    ("p95", 950),
+    ("p99", 990),
+];
+
+/// Which values are looked at, and how.
+#[derive(Clone, Debug)]
+pub struct ValuesQuery {
+    /// The field.
+    pub field: FieldNames,
+    /// What its values are grouped by.
+    pub by: GroupBy,
+    /// What a track is.
+    pub tracks: TrackBy,
+    /// Values that are more than so many deviations above the mean of their group, or below it, are outliers;
+    /// without, none are looked for.
+    pub outliers: Option<f64>,
+    /// How many outliers are kept with their places: the farthest.
+    pub worst: usize,
+    /// How many texts of a group are shown: the most frequent.
+    pub top: usize,
+}
+
+/// The values of a field.
+#[derive(Clone, Debug)]
+pub struct FieldValues {
+    /// By group, most values first.
+    pub groups: Vec<ValueGroup>,
+    /// How many outliers there are.
+    pub outlier_count: u64,
+    /// The farthest of them first.
+    pub outliers: Vec<Outlier>,
+    /// What was seen.
+    pub coverage: Coverage,
+    by: GroupBy,
+    field: String,
+    limit: Option<f64>,
+    several: bool,
+    top: usize,
+}
+
+/// The values of a group.
+#[derive(Clone, Debug)]
+pub struct ValueGroup {
+    /// What they have in common.
+    pub values: Vec<GroupValue>,
+    /// Those that are numbers.
+    pub numbers: Numbers,
+    /// Those that are texts, BLOBs or truth values: the most frequent first, and how often each comes.
+    pub texts: Vec<(String, u64)>,
+    /// How many of these there are.
+    pub text_count: u64,
+    /// How many different ones; `None` if some were not told apart.
+    pub distinct: Option<u64>,
+}
+
+/// A value far from the others of its group.
+#[derive(Clone, Debug)]
+pub struct Outlier {
+    /// The value.
+    pub value: f64,
+    /// How many deviations from the mean.
+    pub deviations: f64,
+    /// When.
+    pub time: Timestamp,
+    /// Where.
+    pub track: Track,
+    /// The name of its event.
+    pub event: String,
+    /// Its group.
+    pub group: Vec<GroupValue>,
+}
+
+/// A value as a number.
+fn number(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Uint(value) | Value::Bits(value) => Some(value as f64),
+        Value::Sint(value) => Some(value as f64),
+        Value::Float(value) if value.is_finite() => Some(value),
+        _ => None,
+    }
+}
+
+/// The first pass.
+struct Work {
+    groups: Groups,
+    numbers: Vec<Numbers>,
+    other_numbers: Numbers,
+    /// Texts by group, each with a number.
+    texts: Interner<(u32, Key)>,
+    counts: Vec<u64>,
+    /// By group, texts that are not told apart.
+    rest: HashMap<u32, u64, RandomState>,
+}
+
+impl Analysis for Work {
+    fn event(&mut self, event: &Occurrence<'_>) {
+        use std::hash::BuildHasher;
+        if matches!(event.value, Value::Missing | Value::Compound) {
+            return;
+        }
+        let group = self.groups.number(event);
+        if let Some(number) = number(event.value) {
+            super::slot(&mut self.numbers, &mut self.other_numbers, group).add(number);
+            return;
+        }
+        let key = Key::of(event.value);
+        let hash = self.texts.hasher().hash_one((group, &key));
+        let is_it = |known: &(u32, Key)| known.0 == group && known.1 == key;
+        let text = self.texts.number(hash, is_it, || {
+            let bytes = 4 + key.byte_size();
+            ((group, key.clone()), bytes)
+        });
+        if text == OTHERS {
+            *self.rest.entry(group).or_default() += 1;
+            return;
+        }
+        if self.counts.len() <= text as usize {
+            self.counts.resize(text as usize + 1, 0);
+        }
+        self.counts[text as usize] += 1;
+    }
+}
+
+/// An outlier in the order in which they are given up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Candidate {
+    deviations: f64,
+    time: Reverse<i64>,
+    value: f64,
+    track: u32,
+    class: (usize, usize),
+    group: u32,
+}
+
+impl Eq for Candidate {}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let far = |of: &Self| of.deviations.abs();
+        far(self)
+            .total_cmp(&far(other))
+            .then_with(|| self.time.cmp(&other.time))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The second pass: the mean and the deviation of each group are known.
+struct Search {
+    groups: Groups,
+    limits: Vec<Option<(f64, f64)>>,
+    limit: f64,
+    most: usize,
+    count: u64,
+    found: BinaryHeap<Reverse<Candidate>>,
+}
+
+impl Analysis for Search {
+    fn event(&mut self, event: &Occurrence<'_>) {
+        let Some(value) = number(event.value) else {
+            return;
+        };
+        let group = self.groups.number(event);
+        let Some(Some((mean, deviation))) = self.limits.get(group as usize) else {
+            return;
+        };
+        let deviations = (value - mean) / deviation;
+        if deviations.abs() <= self.limit {
+            return;
+        }
+        self.count += 1;
+        self.found.push(Reverse(Candidate {
+            deviations,
+            time: Reverse(event.time),
+            value,
+            track: event.track,
+            class: (event.recording, event.class),
+            group,
+        }));
+        if self.found.len() > self.most {
+            self.found.pop();
+        }
+    }
+}
+
+impl FieldValues {
+    /// Looks at the field in all events that `select` wants; where outliers are looked for, twice.
+    ///
+    /// # Errors
+    ///
+    /// No event has such fields.
+    pub fn new<S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &ValuesQuery,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
+        let question = Question {
+            roles: recordings.iter().map(seen).collect(),
+            tracks: &query.tracks,
+            keys: SliceKeys::default(),
+        };
+        let by = &query.by;
+        let extra = Extra {
+            by: (!by.fields.is_empty()).then_some(&by.fields),
+            value: Some(&query.field),
+            ..Extra::default()
+        };
+        let groups = || Groups::new(by, MOST_GROUPS, recordings, None);
+        let mut work = Work {
+            groups: groups(),
+            numbers: Vec::new(),
+            other_numbers: Numbers::default(),
+            texts: Interner::with_room(MOST_TEXTS.0, MOST_TEXTS.1),
+            counts: Vec::new(),
+            rest: HashMap::default(),
+        };
+        let run = run_with(recordings, select, &question, &extra, options, &mut work);
+        let (coverage, known) = run?;
+
+        let mut texts: HashMap<u32, Vec<(String, u64)>, RandomState> = HashMap::default();
+        for (text, &count) in (0..).zip(&work.counts) {
+            if let Some((group, key)) = work.texts.key(text) {
+                texts.entry(*group).or_default().push((key.text(), count));
+            }
+        }
+        let mut numbers: HashMap<u32, Numbers, RandomState> = HashMap::default();
+        let all = std::mem::take(&mut work.numbers);
+        let others = std::mem::take(&mut work.other_numbers);
+        let limits = all.iter().map(|of| {
+            let deviation = of.deviation().filter(|deviation| *deviation > 0.0)?;
+            Some((of.mean()?, deviation))
+        });
+        let limits = limits.collect();
+        let counted = (0..).zip(all).chain([(OTHERS, others)]);
+        numbers.extend(counted.filter(|(_, of)| of.count() > 0));
+        let mut all: Vec<u32> = numbers
+            .keys()
+            .chain(texts.keys())
+            .chain(work.rest.keys())
+            .copied()
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        let of_group = |group: u32| {
+            let mut texts = texts.remove(&group).unwrap_or_default();
+            texts.sort_by(|a, b| Reverse(a.1).cmp(&Reverse(b.1)).then_with(|| a.0.cmp(&b.0)));
+            let rest = work.rest.get(&group).copied().unwrap_or_default();
+            ValueGroup {
+                values: work.groups.values(group, &known, recordings),
+                numbers: numbers.remove(&group).unwrap_or_default(),
+                text_count: texts.iter().map(|(_, count)| count).sum::<u64>() + rest,
+                distinct: (rest == 0).then_some(texts.len() as u64),
+                texts,
+            }
+        };
+        let mut groups: Vec<ValueGroup> = all.into_iter().map(of_group).collect();
+        groups.sort_by(|a, b| {
+            let most = Reverse(a.count()).cmp(&Reverse(b.count()));
+            most.then_with(|| a.values.cmp(&b.values))
+        });
+        let mut values = Self {
+            groups,
+            outlier_count: 0,
+            outliers: Vec::new(),
+            coverage,
+            by: by.clone(),
+            field: query.field.to_string(),
+            limit: query.outliers,
+            several: recordings.len() > 1,
+            top: query.top,
+        };
+        if let Some(limit) = query.outliers {
+            let search = Search {
+                groups: self::Groups::new(by, MOST_GROUPS, recordings, None),
+                limits,
+                limit,
+                most: query.worst,
+                count: 0,
+                found: BinaryHeap::new(),
+            };
+            values.search(recordings, (select, &question, &extra, options), search)?;
+        }
+        Ok(values)
+    }
+
+    fn search<S: Select>(
+        &mut self,
+        recordings: &[AnyRecording],
+        (select, question, extra, options): (&S, &Question<'_>, &Extra<'_>, &Options),
+        mut search: Search,
+    ) -> Result<(), Error> {
+        let (_, known) = run_with(recordings, select, question, extra, options, &mut search)?;
+        self.outlier_count = search.count;
+        let found = search.found.into_sorted_vec().into_iter();
+        let found = found.map(|Reverse(found)| Outlier {
+            value: found.value,
+            deviations: found.deviations,
+            time: Timestamp::from_nanos(found.time.0),
+            track: track(recordings, &known, found.track),
+            event: name_of(&recordings[found.class.0].event_classes()[found.class.1]).to_string(),
+            group: search.groups.values(found.group, &known, recordings),
+        });
+        self.outliers = found.collect();
+        Ok(())
+    }
+
+    /// Leaves only the groups with the most values.
+    pub fn keep_top(&mut self, groups: usize) {
+        self.groups.truncate(groups);
+    }
+
+    /// One object: `events`, `untimed`, `discarded_events`, `discarded_packets`, `field`, `groups` (each with `by`,
+    /// `count`, `min`, `mean`, `deviation`, `p1`, `p25`, `p50`, `p75`, `p95`, `p99`, `max`, `histogram`, `texts`,
+    /// `text_count`, `distinct`), `outlier_count` and `outliers` (each with `value`, `deviations`, `time`, `event`,
+    /// `by` and the keys of its track), `faults`.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = Json::default();
+        json.begin_object();
+        self.coverage.begin_json(&mut json);
+        json.key("field");
+        json.text(self.field.as_bytes());
+        json.key("groups");
+        json.begin_array();
+        for group in &self.groups {
+            let numbers = &group.numbers;
+            json.begin_object();
+            by_json(self.by.titles(), &group.values, &mut json);
+            number_json("count", numbers.count(), &mut json);
+            float_json("min", numbers.min(), &mut json);
+            float_json("mean", numbers.mean(), &mut json);
+            float_json("deviation", numbers.deviation(), &mut json);
+            for (key, thousandths) in PERCENTILES {
+                float_json(key, numbers.percentile(thousandths), &mut json);
+            }
+            float_json("max", numbers.max(), &mut json);
+            json.key("histogram");
+            json.begin_array();
+            for range in numbers.ranges() {
+                json.begin_object();
+                float_json("from", Some(range.from), &mut json);
+                float_json("to", Some(range.to), &mut json);
+                number_json("count", range.count, &mut json);
+                json.end_object();
+            }
+            json.end_array();
+            json.key("texts");
+            json.begin_array();
+            for (text, count) in group.texts.iter().take(self.top) {
+                json.begin_object();
+                json.key("text");
+                json.text(text.as_bytes());
+                number_json("count", *count, &mut json);
+                json.end_object();
+            }
+            json.end_array();
+            number_json("text_count", group.text_count, &mut json);
+            json.key("distinct");
+            json.optional_number(group.distinct);
+            json.end_object();
+        }
+        json.end_array();
+        number_json("outlier_count", self.outlier_count, &mut json);
+        json.key("outliers");
+        json.begin_array();
+        for outlier in &self.outliers {
+            json.begin_object();
+            float_json("value", Some(outlier.value), &mut json);
+            float_json("deviations", Some(outlier.deviations), &mut json);
+            json.key("time");
+            json.signed(outlier.time.as_nanos());
+            json.key("event");
+            json.text(outlier.event.as_bytes());
+            by_json(self.by.titles(), &outlier.group, &mut json);
+            track_json(&outlier.track, &mut json);
+            json.end_object();
+        }
+        json.end_array();
+        self.coverage.end_json(&mut json);
+        json.end_object();
+        json.finish()
+    }
+
+    /// A summary, a table of groups, a histogram where there is one group, texts, outliers.
+    pub fn to_text(&self, style: &Style) -> Vec<u8> {
+        let mut summary = Table::default();
+        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        let count = self.groups.iter().map(ValueGroup::count).sum();
+        row("values", style.count(count));
+        row("groups", style.count(self.groups.len() as u64));
+        if let Some(limit) = self.limit {
+            let text = format!(
+                "{} (beyond {limit} deviations)",
+                style.count(self.outlier_count)
+            );
+            row("outliers", text);
+        }
+        self.coverage.rows(style, &mut row);
+        let mut text = summary.align(&[false, false]);
+        let numeric: Vec<&ValueGroup> = self
+            .groups
+            .iter()
+            .filter(|of| of.numbers.count() > 0)
+            .collect();
+        if !numeric.is_empty() {
+            text.push('\n');
+            text += &self.numbers_text(&numeric, style);
+        }
+        if let [group] = numeric[..] {
+            text.push('\n');
+            text += &histogram_text(&group.numbers, style);
+        }
+        if self.groups.iter().any(|of| of.text_count > 0) {
+            text.push('\n');
+            text += &self.texts_text(style);
+        }
+        if !self.outliers.is_empty() {
+            text.push('\n');
+            text += &self.outliers_text(style);
+        }
+        text += &self.coverage.faults_text(style);
+        text.into_bytes()
+    }
+
+    fn numbers_text(&self, groups: &[&ValueGroup], style: &Style) -> String {
+        let mut table = Table::default();
+        let title = self.by.title();
+        table.header(&[
+            "count",
+            "min",
+            "mean",
+            "deviation",
+            "p50",
+            "p95",
+            "p99",
+            "max",
+            &*title,
+        ]);
+        for group in groups {
+            let of = &group.numbers;
+            table.row([
+                style.count(of.count()),
+                shown(of.min()),
+                shown(of.mean()),
+                shown(of.deviation()),
+                shown(of.percentile(500)),
+                shown(of.percentile(950)),
+                shown(of.percentile(990)),
+                shown(of.max()),
+                joined(&group.values),
+            ]);
+        }
+        let mut right = [true; 9];
+        right[8] = false;
+        table.fit(&right, style)
+    }
+
+    fn texts_text(&self, style: &Style) -> String {
+        let mut table = Table::default();
+        let title = match self.by.titles().next() {
+            Some(_) => format!("{} [{}]", self.field, self.by.title()),
+            None => self.field.clone(),
+        };
+        table.header(&["count", "%", &*title]);
+        for group in &self.groups {
+            let shown = group.texts.iter().take(self.top);
+            let mut row = |count: u64, name: &str| {
+                let name = match group.values.is_empty() {
+                    true => name.to_string(),
+                    false => format!("{name} [{}]", joined(&group.values)),
+                };
+                let share = percent(count as f64, group.text_count as f64);
+                table.row([style.count(count), share, name]);
+            };
+            let mut sum = 0;
+            for (text, count) in shown {
+                row(*count, text);
+                sum += count;
+            }
+            if sum < group.text_count {
+                row(group.text_count - sum, "(others)");
+            }
+        }
+        table.fit(&[true, true, false], style)
+    }
+
+    fn outliers_text(&self, style: &Style) -> String {
+        let mut table = Table::default();
+        table.header(&["outlier", "deviations", "time", "event", "track"]);
+        for outlier in &self.outliers {
+            let track = outlier.track.title(self.several);
+            let place = match outlier.group.is_empty() {
+                true => track,
+                false => format!("{track} [{}]", joined(&outlier.group)),
+            };
+            table.row([
+                shown(Some(outlier.value)),
+                format!("{:+.1}", outlier.deviations),
+                style.time(outlier.time),
+                outlier.event.clone(),
+                place,
+            ]);
+        }
+        table.fit(&[true, true, false, false, false], style)
+    }
+}
+
+impl ValueGroup {
+    /// All values.
+    pub fn count(&self) -> u64 {
+        self.numbers.count() + self.text_count
+    }
+}
+
+/// A number for people: integers as such, others to six digits.
+fn shown(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_string(),
+        Some(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value}"),
+        Some(value) if (1e-3..1e9).contains(&value.abs()) => {
+            let digits = 5 - value.abs().log10().floor() as i32;
+            format!("{value:.*}", digits.clamp(0, 9) as usize)
+        }
+        Some(value) => format!("{value:.5e}"),
+    }
+}
+
+/// A bar for each range of numbers.
+fn histogram_text(numbers: &Numbers, style: &Style) -> String {
+    const BARS: usize = 40;
+    let ranges = numbers.ranges();
+    let most = ranges.iter().map(|range| range.count).max().unwrap_or(0);
+    let mut table = Table::default();
+    table.header(&["from", "values", "%", ""]);
+    for range in &ranges {
+        table.row([
+            shown(Some(range.from)),
+            style.count(range.count),
+            percent(range.count as f64, numbers.count() as f64),
+            bar(range.count, most, BARS),
+        ]);
+    }
+    table.align(&[true, true, true, false])
+}

@@ -1,0 +1,122 @@
+//! A choice of events that reports its progress and can be stopped.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use kymo_model::{Chunk, Event, Fault, FieldId, Recording, RowPlace};
+
+use super::{Predicate, Select, Window};
+use crate::AnyRecording;
+
+/// The same events as another choice, whose chunks are counted.
+pub struct Watched<'a, S> {
+    select: &'a S,
+    progress: &'a (dyn Fn(u64) + Sync),
+    stop: Option<&'a AtomicBool>,
+    /// By recording and stream, how many chunks have begun. A chunk that is read in parts begins several times.
+    begun: Vec<Vec<AtomicUsize>>,
+}
+
+impl<'a, S: Select> Watched<'a, S> {
+    /// `progress` gets the size in bytes of each chunk when it begins, in any thread. No event is wanted once `stop` is
+    /// true.
+    pub fn new(
+        recordings: &[AnyRecording],
+        select: &'a S,
+        progress: &'a (dyn Fn(u64) + Sync),
+        stop: Option<&'a AtomicBool>,
+    ) -> Self {
+        let streams =
+            |of: &AnyRecording| of.streams().iter().map(|_| AtomicUsize::new(0)).collect();
+        Self {
+            select,
+            progress,
+            stop,
+            begun: recordings.iter().map(streams).collect(),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+impl<'a, S: Select> Select for &'a Watched<'_, S> {
+    type Predicate = WatchedPredicate<'a, S>;
+
+    fn predicate(&self) -> Self::Predicate {
+        WatchedPredicate {
+            progress: self.progress,
+            stop: self.stop,
+            begun: &self.begun,
+            predicate: self.select.predicate(),
+        }
+    }
+
+    fn window(&self, recording: usize) -> Window {
+        self.select.window(recording)
+    }
+
+    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
+        self.select.wants_class(recording, of, class)
+    }
+
+    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
+        self.select.looks_at(recording, class, field)
+    }
+
+    fn first_chunk(&self, recording: usize, stream: usize) -> usize {
+        self.select.first_chunk(recording, stream)
+    }
+
+    fn end_chunk(&self, recording: usize, stream: usize) -> usize {
+        match self.is_stopped() {
+            true => 0,
+            false => self.select.end_chunk(recording, stream),
+        }
+    }
+
+    fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
+        self.select.first_row(recording, stream)
+    }
+
+    fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {
+        self.select.begins_within(recording, stream, chunk)
+    }
+}
+
+/// Decides in one thread.
+pub struct WatchedPredicate<'a, S: Select> {
+    progress: &'a (dyn Fn(u64) + Sync),
+    stop: Option<&'a AtomicBool>,
+    begun: &'a [Vec<AtomicUsize>],
+    predicate: S::Predicate,
+}
+
+impl<S: Select> WatchedPredicate<'_, S> {
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+impl<S: Select> Predicate for WatchedPredicate<'_, S> {
+    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+        let begun = &self.begun[recording][chunk.stream];
+        if begun.fetch_max(chunk.number + 1, Ordering::Relaxed) <= chunk.number {
+            (self.progress)(chunk.bytes);
+        }
+        self.predicate.chunk(recording, of, chunk)
+    }
+
+    fn numbers(&self) -> Option<Range<u64>> {
+        match self.is_stopped() {
+            true => Some(0..0),
+            false => self.predicate.numbers(),
+        }
+    }
+
+    #[inline]
+    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
+        Ok(!self.is_stopped() && self.predicate.wants(event)?)
+    }
+}
