@@ -22,7 +22,8 @@ echo "symbols: $(symbols "$library" | wc -l) equal"
 
 cc -Wall -Wextra -Werror -I "$here/../include" -o "$work/calls" "$here/calls.c" "$debian"
 
-# Runs a command in a directory of its own, with each library, and compares the output.
+# Runs a command in a directory of its own, with each library, and compares the output. It fails if the command does:
+# what could not run has nothing to compare.
 compared() {
   local name=$1 kind
   shift
@@ -31,11 +32,15 @@ compared() {
     (
       cd "$work/$kind/$name"
       [ "$kind" = debian ] || export LD_LIBRARY_PATH=$work/lib
-      "$@" >../"$name.out" 2>&1 </dev/null || echo "exit $?" >>../"$name.out"
+      "$@" >../"$name.out" 2>&1 </dev/null || echo "failed: exit code $?" >>../"$name.out"
       sed -i "s#$work/$kind#DIR#g" ../"$name.out"
     )
   done
   diff "$work/debian/$name.out" "$work/kymo/$name.out"
+  if grep '^failed: exit code' "$work/kymo/$name.out"; then
+    tail "$work/kymo/$name.out"
+    return 1
+  fi
   echo "$name: $(wc -l <"$work/kymo/$name.out") lines equal"
 }
 
@@ -44,9 +49,11 @@ calls() {
   env -u LD_LIBRARY_PATH rrdcached -g -l "unix:$PWD/sock" -p "$PWD/pid" -b "$PWD" >/dev/null 2>&1 &
   local daemon=$! tries=0
   until [ -S sock ] || [ $((tries += 1)) -gt 100 ]; do sleep 0.1; done
-  HARNESS_DAEMON=unix:$PWD/sock "$work/calls"
+  local status=0
+  HARNESS_DAEMON=unix:$PWD/sock "$work/calls" || status=$?
   kill $daemon
   wait $daemon || true
+  return $status
 }
 
 # rrdtool's own program.
@@ -77,7 +84,7 @@ tool() {
   rrdtool list -r . | sort
   rrdtool fetch none.rrd AVERAGE
   rrdtool update t.rrd 5:5:5
-  rrdtool foo 2>&1 | head -1
+  rrdtool foo 2>&1 | head -1 || true
 }
 
 # rrdcached, which is linked to the library.
