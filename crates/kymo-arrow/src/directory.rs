@@ -24,12 +24,24 @@ use crate::{Error, Table};
 const GROUP_ROWS: usize = 1 << 20;
 /// A thread ends its largest row group when all that it has open takes more bytes than this.
 const MAX_OPEN: usize = 128 << 20;
-/// A table gets a file of its own before the end if its rows take more bytes than this.
-const MANY: usize = 1 << 20;
-/// The rows of a thread that wait for a file take so many bytes at most.
-const MOST_WAITING: usize = 48 << 20;
-/// A thread has so many files open at most. A table whose file was ended gets a further one.
-const MOST_OPEN_FILES: usize = 256;
+
+/// What a thread may hold.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// A table gets a file of its own before the end if its rows take more bytes than this.
+    many: usize,
+    /// The rows that wait for a file take so many bytes at most.
+    waiting: usize,
+    /// So many files are open at most. A table whose file was ended gets a further one.
+    files: usize,
+}
+
+const LIMITS: Limits = Limits {
+    many: 1 << 20,
+    waiting: 48 << 20,
+    files: 256,
+};
+
 /// Batches that wait for a thread.
 const WAITING: usize = 4;
 /// A name of a directory has so many bytes at most; file systems take 255.
@@ -191,15 +203,7 @@ impl io::Write for Appending {
 
 /// The work of one thread.
 fn write_tables(root: &Path, work: &Receiver<Work>) -> Result<Vec<Written>, Error> {
-    let mut files = Files {
-        root,
-        names: HashMap::new(),
-        waiting: HashMap::new(),
-        waiting_bytes: 0,
-        open: HashMap::new(),
-        uses: 0,
-        written: Vec::new(),
-    };
+    let mut files = Files::new(root, LIMITS);
     while let Ok(work) = work.recv() {
         match work {
             Work::Begin(table, path) => {
@@ -214,6 +218,7 @@ fn write_tables(root: &Path, work: &Receiver<Work>) -> Result<Vec<Written>, Erro
 /// The files of one thread. An open file takes memory whatever is in it, so rows wait until there are many of them.
 struct Files<'p> {
     root: &'p Path,
+    limits: Limits,
     /// The path of each table's first file, and how many it has.
     names: HashMap<Table, (PathBuf, u32)>,
     /// Rows of tables that have no open file, and their bytes.
@@ -224,7 +229,20 @@ struct Files<'p> {
     written: Vec<Written>,
 }
 
-impl Files<'_> {
+impl<'p> Files<'p> {
+    fn new(root: &'p Path, limits: Limits) -> Self {
+        Self {
+            root,
+            limits,
+            names: HashMap::new(),
+            waiting: HashMap::new(),
+            waiting_bytes: 0,
+            open: HashMap::new(),
+            uses: 0,
+            written: Vec::new(),
+        }
+    }
+
     fn take(&mut self, table: Table, batch: RecordBatch) -> Result<(), Error> {
         if self.open.contains_key(&table) {
             return self.write(&table, &batch);
@@ -234,10 +252,10 @@ impl Files<'_> {
         batches.push(batch);
         *held += bytes;
         self.waiting_bytes += bytes;
-        if *held > MANY {
+        if *held > self.limits.many {
             return self.open(&table);
         }
-        while self.waiting_bytes > MOST_WAITING {
+        while self.waiting_bytes > self.limits.waiting {
             let largest = self.waiting.iter().max_by_key(|(_, (_, held))| *held);
             let Some(table) = largest.map(|(table, _)| table.clone()) else {
                 break;
@@ -254,7 +272,7 @@ impl Files<'_> {
         let Some(first) = batches.first() else {
             return Ok(());
         };
-        if self.open.len() >= MOST_OPEN_FILES {
+        if self.open.len() >= self.limits.files {
             let oldest = self.open.iter().min_by_key(|(_, file)| file.used);
             if let Some(oldest) = oldest.map(|(table, _)| table.clone()) {
                 self.end(&oldest)?;
@@ -413,6 +431,42 @@ mod tests {
             class: 7,
             name: name.into(),
         }
+    }
+
+    #[test]
+    fn tables_go_on_in_further_files() {
+        use arrow_array::UInt64Array;
+        use std::sync::Arc;
+
+        let place = tempfile::tempdir().unwrap();
+        let limits = Limits {
+            many: 1,
+            waiting: 1,
+            files: 2,
+        };
+        let mut files = Files::new(place.path(), limits);
+        let tables: Vec<_> = ["a", "b", "c"].into_iter().map(class).collect();
+        for table in &tables {
+            let path = Path::new(&directory_name(table)).join("part-0.parquet");
+            files.names.insert(table.clone(), (path, 0));
+        }
+        for round in 0..3_u64 {
+            for table in &tables {
+                let column: arrow_array::ArrayRef = Arc::new(UInt64Array::from(vec![round]));
+                let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
+                files.take(table.clone(), batch).unwrap();
+                assert!(files.open.len() <= 2);
+            }
+        }
+        let written = files.finish().unwrap();
+        assert_eq!(written.iter().map(|file| file.rows).sum::<u64>(), 9);
+        let has = |path: &str| written.iter().any(|file| file.path == Path::new(path));
+        assert!(has("class=a/part-0.parquet") && has("class=a/part-0-1.parquet"));
+        assert!(
+            written
+                .iter()
+                .all(|file| place.path().join(&file.path).is_file())
+        );
     }
 
     #[test]
