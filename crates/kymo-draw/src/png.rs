@@ -41,28 +41,27 @@ fn encode(canvas: Canvas, level: u32) -> Vec<u8> {
     chunk(&mut file, b"IHDR", &header);
     let width = canvas.width.max(1) as usize;
     let bytes = if opaque { 3 } else { 4 };
-    let mut raw = Vec::with_capacity(width * bytes);
-    let mut before = vec![0; width * bytes];
-    let mut filtered = Vec::with_capacity((width * bytes + 1) * canvas.height as usize);
-    for row in canvas.pixels.chunks(width) {
-        raw.clear();
-        if opaque {
-            raw.extend(
-                row.iter()
-                    .flat_map(|[red, green, blue, _]| [*red, *green, *blue]),
-            );
-        } else {
-            raw.extend(row.iter().flat_map(|pixel| straight(*pixel)));
+    let line = width * bytes + 1;
+    let mut filtered = vec![0; line * canvas.height as usize];
+    let nothing = vec![[0; 4]; width];
+    let mut above = &nothing[..];
+    // Rows of a graph are equal to the one above or have runs of one colour; differences to the pixel above make
+    // both short.
+    for (row, filtered) in canvas.pixels.chunks(width).zip(filtered.chunks_mut(line)) {
+        filtered[0] = 2;
+        if row != above {
+            let pixels = row.iter().zip(above);
+            if opaque {
+                for ((now, above), out) in pixels.zip(filtered[1..].chunks_exact_mut(3)) {
+                    subtract(out, *now, *above);
+                }
+            } else {
+                for ((now, above), out) in pixels.zip(filtered[1..].chunks_exact_mut(4)) {
+                    subtract(out, straight(*now), straight(*above));
+                }
+            }
         }
-        // Rows of a graph are equal to the one above or have runs of one colour; differences to
-        // the pixel above make both short.
-        filtered.push(2);
-        filtered.extend(
-            raw.iter()
-                .zip(&before)
-                .map(|(now, above)| now.wrapping_sub(*above)),
-        );
-        std::mem::swap(&mut raw, &mut before);
+        above = row;
     }
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
     // Writing to memory does not fail.
@@ -70,6 +69,13 @@ fn encode(canvas: Canvas, level: u32) -> Vec<u8> {
     chunk(&mut file, b"IDAT", &written.unwrap_or_default());
     chunk(&mut file, b"IEND", &[]);
     file
+}
+
+/// Writes the differences of as many parts of two pixels as there is room for.
+fn subtract(out: &mut [u8], now: [u8; 4], above: [u8; 4]) {
+    for ((out, now), above) in out.iter_mut().zip(now).zip(above) {
+        *out = now.wrapping_sub(above);
+    }
 }
 
 /// A pixel whose colours are not multiplied by its opacity.

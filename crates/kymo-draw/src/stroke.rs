@@ -1,7 +1,7 @@
 //! Outlines of lines: width, caps, joins and dashes.
 
 use crate::picture::{Cap, Join, Path, Point, Stroke};
-use crate::raster::{Fixed, Polygons, fixed, flatten};
+use crate::raster::{Fixed, Polygons, convex, fixed, flatten};
 use std::f64::consts::PI;
 
 /// How far a polygon may be from a round cap or join, in pixels; as in cairo.
@@ -68,11 +68,9 @@ pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
             })
             .collect();
         match Dashes::new(style, zoom, &points, closed) {
-            Some(dashes) => {
-                for dash in dashes.cut(&points, closed) {
-                    pen.draw(&dash, false, &mut polygons);
-                }
-            }
+            Some(dashes) => dashes.cut(&points, closed, |dash| {
+                pen.draw(dash, false, &mut polygons);
+            }),
             None => pen.draw(&points, closed, &mut polygons),
         }
     }
@@ -82,27 +80,34 @@ pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
 struct Pen<'a> {
     half: f64,
     style: &'a Stroke,
-    disc: Vec<Point>,
+    disc: Vec<Fixed>,
 }
 
 /// The polygon that stands for a disc, around the origin.
-fn disc(radius: f64) -> Vec<Point> {
+fn disc(radius: f64) -> Vec<Fixed> {
     let needed = if TOLERANCE >= radius {
         4.0
     } else {
         2.0 * PI / (1.0 - TOLERANCE / radius).acos()
     };
     let count = (needed.ceil().clamp(4.0, 1000.0) as u32).next_multiple_of(2);
-    (0..count)
+    let mut points: Vec<Fixed> = (0..count)
         .map(|number| {
             let (sin, cos) = (2.0 * PI * f64::from(number) / f64::from(count)).sin_cos();
-            Point::new(radius * cos, radius * sin)
+            (fixed(radius * cos), fixed(radius * sin))
         })
-        .collect()
+        .collect();
+    convex(&mut points);
+    points
 }
 
 impl Pen<'_> {
     fn draw(&self, points: &[Point], closed: bool, polygons: &mut Polygons) {
+        if let ([from, to], Cap::Butt, false) = (points, self.style.cap, closed)
+            && from != to
+        {
+            return self.segment(*from, *to, polygons);
+        }
         let mut points = points.to_vec();
         points.dedup();
         let closed = closed && points.len() > 1;
@@ -127,13 +132,7 @@ impl Pen<'_> {
             return self.boxes(&segments, closed, polygons);
         }
         for (from, to) in &segments {
-            let normal = self.normal(*from, *to);
-            polygons.add_convex(&mut [
-                at(*from, normal, 1.0),
-                at(*to, normal, 1.0),
-                at(*to, normal, -1.0),
-                at(*from, normal, -1.0),
-            ]);
+            self.oblique(*from, *to, polygons);
         }
         for (number, (_, corner)) in segments.iter().enumerate() {
             let next = match segments.get(number + 1) {
@@ -148,6 +147,25 @@ impl Pen<'_> {
                 self.dot(end, polygons);
             }
         }
+    }
+
+    /// A line of one segment without caps.
+    fn segment(&self, from: Point, to: Point, polygons: &mut Polygons) {
+        let is_straight = from.x == to.x || from.y == to.y;
+        match is_straight && self.style.join == Join::Miter {
+            true => self.boxes(&[(from, to)], false, polygons),
+            false => self.oblique(from, to, polygons),
+        }
+    }
+
+    fn oblique(&self, from: Point, to: Point, polygons: &mut Polygons) {
+        let normal = self.normal(from, to);
+        polygons.add_convex(&mut [
+            at(from, normal, 1.0),
+            at(to, normal, 1.0),
+            at(to, normal, -1.0),
+            at(from, normal, -1.0),
+        ]);
     }
 
     /// Horizontal and vertical lines as rectangles, longer where a corner is.
@@ -199,12 +217,7 @@ impl Pen<'_> {
     }
 
     fn dot(&self, centre: Point, polygons: &mut Polygons) {
-        let mut points: Vec<Fixed> = self
-            .disc
-            .iter()
-            .map(|edge| at(centre, *edge, 1.0))
-            .collect();
-        polygons.add_convex(&mut points);
+        polygons.add_at((fixed(centre.x), fixed(centre.y)), &self.disc);
     }
 
     fn join(&self, from: Point, corner: Point, to: Point, polygons: &mut Polygons) {
@@ -269,18 +282,17 @@ impl Dashes {
         })
     }
 
-    /// The parts of a line that are drawn.
-    fn cut(&self, points: &[Point], closed: bool) -> Vec<Vec<Point>> {
+    /// Draws the parts of a line that are dashes.
+    fn cut(&self, points: &[Point], closed: bool, mut draw: impl FnMut(&[Point])) {
         let mut index = 0;
         let mut left = self.lengths[0] - self.offset;
         while left < 0.0 || (left == 0.0 && self.offset > 0.0 && index + 1 < self.lengths.len()) {
             index = (index + 1) % self.lengths.len();
             left += self.lengths[index];
         }
-        let mut dashes = Vec::new();
         let mut dash: Vec<Point> = Vec::new();
         let Some(mut from) = points.first().copied() else {
-            return dashes;
+            return;
         };
         if index % 2 == 0 {
             dash.push(from);
@@ -296,9 +308,11 @@ impl Dashes {
                 length -= left;
                 if index % 2 == 0 {
                     dash.push(from);
-                    dashes.push(std::mem::take(&mut dash));
+                    draw(&dash);
+                    dash.clear();
                 } else {
-                    dash = vec![from];
+                    dash.clear();
+                    dash.push(from);
                 }
                 index = (index + 1) % self.lengths.len();
                 left = self.lengths[index];
@@ -311,8 +325,7 @@ impl Dashes {
             }
         }
         if dash.len() > 1 {
-            dashes.push(dash);
+            draw(&dash);
         }
-        dashes
     }
 }

@@ -283,7 +283,7 @@ proptest! {
         let mut polygons = Polygons::default();
         polygons.add(&points.iter().map(|(x, y)| (fixed(*x), fixed(*y))).collect::<Vec<_>>());
         let mut found = [[0u8; 8]; 8];
-        let clip = Bounds { left: 0, top: 0, right: 8, bottom: 8 };
+        let clip = Bounds { left: 0, top: 0, right: 8 * 256, bottom: 8 * 256 };
         polygons.cover(clip, true, |y, x, row| {
             found[y as usize][x as usize..][..row.len()].copy_from_slice(row);
         });
@@ -304,7 +304,7 @@ proptest! {
     fn boxes_are_exact(left in 0..1000i32, top in 0..1000i32, width in 1..1000i32, height in 1..1000i32) {
         let mut polygons = Polygons::default();
         polygons.add(&[(left, top), (left + width, top), (left + width, top + height), (left, top + height)]);
-        let clip = Bounds { left: 0, top: 0, right: 8, bottom: 8 };
+        let clip = Bounds { left: 0, top: 0, right: 8 * 256, bottom: 8 * 256 };
         let shared = |from: i32, length: i32, pixel: i32| ((from + length).min(pixel * 256 + 256) - from.max(pixel * 256)).max(0);
         let mut found = [[0u8; 8]; 8];
         polygons.cover(clip, true, |y, x, row| {

@@ -1,10 +1,15 @@
 //! Local time.
 
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use kymo_rrd::text::xml::{LocalTime, Zone};
+
+/// Files of zones have some kilobytes.
+const MAX_ZONE: u64 = 1 << 20;
 
 /// The zone that the environment names: that of `TZ`, or else of the system. It is looked up when
 /// it is needed, since most commands do without.
@@ -41,8 +46,9 @@ impl LocalZone {
 
     fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(|| {
-            let named = self.anew.then(named).flatten();
-            named.unwrap_or_else(TimeZone::system)
+            let named = || self.anew.then(named).flatten();
+            let zone = zone_of_file().or_else(named);
+            zone.unwrap_or_else(TimeZone::system)
         })
     }
 
@@ -61,6 +67,30 @@ impl LocalZone {
         let info = self.zone().to_offset_info(timestamp(seconds));
         (info.offset().seconds().into(), info.dst().is_dst())
     }
+}
+
+/// The zone, from its file alone: to look it up by its name takes a walk over all files of zones. `None` where it is
+/// not that simple.
+fn zone_of_file() -> Option<TimeZone> {
+    if !cfg!(unix) {
+        return None;
+    }
+    let name = std::env::var_os("TZ");
+    let (name, path) = match &name {
+        None => ("Local", PathBuf::from("/etc/localtime")),
+        Some(name) => {
+            let name = name.to_str()?.trim_start_matches(':');
+            let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+            if !name.split('/').all(is_plain) {
+                return None;
+            }
+            (name, Path::new("/usr/share/zoneinfo").join(name))
+        }
+    };
+    let file = std::fs::File::open(path).ok()?;
+    let mut data = Vec::new();
+    file.take(MAX_ZONE).read_to_end(&mut data).ok()?;
+    TimeZone::tzif(name, &data).ok()
 }
 
 impl From<TimeZone> for LocalZone {

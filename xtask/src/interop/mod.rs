@@ -48,7 +48,10 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let graphs: u64 = args.value("--graphs")?.unwrap_or(2_000);
     let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
-    let kymo = build_kymo(false)?;
+    let kymo = match (&only, &commands.ours) {
+        (Some(only), Some(ours)) if only == "graphs" => ours.clone(),
+        _ => build_kymo(false)?,
+    };
     let mut counts = Counts::default();
     if let Some(tool) = &tool {
         if wanted("ctf") {

@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 static BUILT_IN: &[u8] = include_bytes!("../../fonts/DejaVuSansMono.ttf");
 
+/// The glyphs of printable ASCII in DejaVu Sans Mono, from the space on; they have the same advance.
+const BUILT_IN_ASCII: std::ops::RangeInclusive<u32> = 3..=97;
+
 /// The largest font file that is read; fonts of all of Chinese have some 20 MB.
 const MAX_FILE: u64 = 128 << 20;
 
@@ -150,6 +153,7 @@ type Hinting = HashMap<(u32, TextMode), Option<Arc<HintingInstance>>>;
 pub(crate) struct Face {
     data: Cow<'static, [u8]>,
     index: u32,
+    is_built_in: bool,
     pub(crate) family: String,
     pub(crate) bold: bool,
     pub(crate) italic: bool,
@@ -168,6 +172,7 @@ impl Face {
         Face {
             data: Cow::Borrowed(BUILT_IN),
             index: 0,
+            is_built_in: true,
             family: super::BUILT_IN_FAMILY.to_owned(),
             bold: false,
             italic: false,
@@ -243,6 +248,7 @@ impl Face {
         };
         Ok(Face {
             index,
+            is_built_in: false,
             family,
             bold: attributes.weight.value() >= 600.0,
             italic: attributes.style != attribute::Style::Normal,
@@ -261,12 +267,18 @@ impl Face {
 
     /// The glyph of a character; `None` if the face lacks it.
     pub(crate) fn glyph(&self, character: char) -> Option<u32> {
+        if self.is_built_in && matches!(character, ' '..='~') {
+            return Some(u32::from(character) - u32::from(' ') + BUILT_IN_ASCII.start());
+        }
         let glyph = self.font()?.charmap().map(character)?;
         (glyph.to_u32() != 0).then_some(glyph.to_u32())
     }
 
     /// Advance of a glyph in pixels, not rounded.
     pub(crate) fn advance(&self, glyph: u32, pixels: f64) -> f64 {
+        if self.is_built_in && BUILT_IN_ASCII.contains(&glyph) {
+            return 1233.0 * pixels / self.units_per_em;
+        }
         let advance = self.font().and_then(|font| {
             GlyphMetrics::new(&font, Size::unscaled(), LocationRef::default())
                 .advance_width(GlyphId::new(glyph))
@@ -283,6 +295,17 @@ impl Face {
         }
     }
 
+    /// Whether glyphs of a size are hinted. Small ones of DejaVu and Vera are not: the configuration of
+    /// fontconfig that comes with these fonts says so, and rrdtool follows it.
+    fn is_hinted(&self, key: GlyphKey) -> bool {
+        let instructed_for_small = ["DejaVu", "Bitstream Vera"];
+        let is_small = key.pixels() < 7.5;
+        !(is_small
+            && instructed_for_small
+                .iter()
+                .any(|name| self.family.starts_with(name)))
+    }
+
     /// The outline of a glyph; empty if it is damaged.
     pub(crate) fn outline(&self, key: GlyphKey) -> Glyph {
         let mut glyph = Glyph::default();
@@ -294,6 +317,13 @@ impl Face {
             return glyph;
         };
         let size = Size::new(key.pixels());
+        if !self.is_hinted(key) {
+            let unhinted = DrawSettings::unhinted(size, LocationRef::default());
+            if outline.draw(unhinted, &mut glyph).is_err() {
+                glyph.verbs.clear();
+            }
+            return glyph;
+        }
         let mut hinting = self.hinting.lock().unwrap_or_else(PoisonError::into_inner);
         let instance = hinting.entry((key.size, key.mode)).or_insert_with(|| {
             let (engine, target) = match key.mode {
@@ -328,5 +358,28 @@ impl Face {
             }
         }
         glyph
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_out_of_the_built_in_font_is_true() {
+        let (known, read) = (Face::built_in(), Face::parse(BUILT_IN.into(), 0).unwrap());
+        for character in ' '..='~' {
+            assert_eq!(known.glyph(character), read.glyph(character), "{character}");
+        }
+        let glyphs = read.font().unwrap().maxp().unwrap().num_glyphs();
+        for glyph in 0..u32::from(glyphs) {
+            assert_eq!(
+                known.advance(glyph, 10.0),
+                read.advance(glyph, 10.0),
+                "{glyph}"
+            );
+        }
+        assert_eq!(known.decorations, read.decorations);
+        assert_eq!((known.ascent, known.descent), (read.ascent, read.descent));
     }
 }

@@ -4,7 +4,7 @@ use crate::font::Fonts;
 use crate::glyphs::{self, Mask};
 use crate::layout;
 use crate::picture::{Colour, Item, Paint, Path, Picture, Point, RenderOptions, TextMode};
-use crate::raster::{Bounds, Polygons};
+use crate::raster::{Bounds, ONE, Polygons};
 use crate::stroke;
 use std::collections::HashMap;
 
@@ -19,7 +19,8 @@ pub(super) struct Canvas {
 /// Where items are painted: a rectangle, and in it the coverage of a path.
 #[derive(Clone)]
 struct Clip {
-    bounds: Bounds,
+    /// In 256ths of a pixel.
+    limits: Bounds,
     coverage: Option<Vec<u8>>,
 }
 
@@ -43,6 +44,11 @@ fn pixel(colour: Colour) -> [u8; 4] {
 
 /// Paints a pixel with a colour, as far as it is covered.
 fn blend(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
+    blend_all(std::slice::from_mut(target), source, coverage);
+}
+
+/// Paints pixels that are covered alike.
+fn blend_all(targets: &mut [[u8; 4]], source: [u8; 4], coverage: u8) {
     let source = if coverage == 255 {
         source
     } else {
@@ -50,22 +56,37 @@ fn blend(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
     };
     let rest = 255 - source[3];
     if rest == 0 {
-        *target = source;
-        return;
+        return targets.fill(source);
     }
-    for (target, source) in target.iter_mut().zip(source) {
-        *target = source.saturating_add(times(*target, rest));
+    for target in targets {
+        for (target, source) in target.iter_mut().zip(source) {
+            *target = source.saturating_add(times(*target, rest));
+        }
     }
 }
 
 /// The same for an opaque colour, rounded as cairo does it for shapes.
-fn mix(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
+fn mix_all(targets: &mut [[u8; 4]], source: [u8; 4], coverage: u8) {
+    if coverage == 255 {
+        return targets.fill(source);
+    }
     let part = |value: u8, share: u8| {
         let product = u32::from(value) * u32::from(share) + 127;
         ((product + (product >> 8)) >> 8) as u8
     };
-    for (target, source) in target.iter_mut().zip(source) {
-        *target = part(source, coverage).saturating_add(part(*target, 255 - coverage));
+    let source = source.map(|value| part(value, coverage));
+    for target in targets {
+        for (target, source) in target.iter_mut().zip(source) {
+            *target = source.saturating_add(part(*target, 255 - coverage));
+        }
+    }
+}
+
+/// Paints pixels of a row that are covered alike with a colour.
+fn paint_all(targets: &mut [[u8; 4]], colour: [u8; 4], coverage: u8) {
+    match colour[3] {
+        255 => mix_all(targets, colour, coverage),
+        _ => blend_all(targets, colour, coverage),
     }
 }
 
@@ -127,18 +148,18 @@ fn between(stops: &[(f64, Colour)], offset: f64) -> Colour {
 impl Canvas {
     /// A transparent canvas.
     pub(super) fn new(width: u32, height: u32) -> Canvas {
-        let bounds = Bounds {
+        let limits = Bounds {
             left: 0,
             top: 0,
-            right: width as i32,
-            bottom: height as i32,
+            right: width as i32 * ONE,
+            bottom: height as i32 * ONE,
         };
         Canvas {
             width,
             height,
             pixels: vec![[0; 4]; width as usize * height as usize],
             clips: vec![Clip {
-                bounds,
+                limits,
                 coverage: None,
             }],
         }
@@ -226,16 +247,16 @@ impl Canvas {
     fn clip(&mut self, path: &Path, zoom: f64) {
         let outer = self.current_clip();
         let polygons = Polygons::of_path(path, zoom);
-        if let Some(whole) = polygons.whole_pixels() {
+        if let Some(rectangle) = polygons.rectangle() {
             self.clips.push(Clip {
-                bounds: outer.bounds.intersect(whole),
+                limits: outer.limits.intersect(rectangle),
                 ..outer
             });
             return;
         }
         let width = self.width as usize;
         let mut coverage = vec![0; self.pixels.len()];
-        polygons.cover(outer.bounds, true, |y, x, row| {
+        polygons.cover(outer.limits, true, |y, x, row| {
             let begin = y as usize * width + x as usize;
             for (index, level) in row.iter().enumerate() {
                 coverage[begin + index] = match &outer.coverage {
@@ -245,7 +266,7 @@ impl Canvas {
             }
         });
         self.clips.push(Clip {
-            bounds: outer.bounds,
+            limits: outer.limits,
             coverage: Some(coverage),
         });
     }
@@ -254,17 +275,28 @@ impl Canvas {
         let width = self.width as usize;
         let clip = self.clips.len() - 1;
         let (clip, pixels) = (&self.clips[clip], &mut self.pixels);
-        polygons.cover(clip.bounds, smooth, |y, x, row| {
+        polygons.cover(clip.limits, smooth, |y, x, row| {
             let begin = y as usize * width + x as usize;
-            for (index, level) in row.iter().enumerate() {
+            let pixels = &mut pixels[begin..begin + row.len()];
+            if let (Shade::Solid(colour), None) = (shade, &clip.coverage) {
+                let mut done = 0;
+                for run in row.chunk_by(|a, b| a == b) {
+                    let targets = &mut pixels[done..done + run.len()];
+                    done += run.len();
+                    if run[0] > 0 {
+                        paint_all(targets, *colour, run[0]);
+                    }
+                }
+                return;
+            }
+            for (index, (target, level)) in pixels.iter_mut().zip(row).enumerate() {
                 let level = match &clip.coverage {
                     Some(coverage) => times(coverage[begin + index], *level),
                     None => *level,
                 };
                 if level > 0 {
                     let colour = shade.at(x + index as i32, y);
-                    let paint = if colour[3] == 255 { mix } else { blend };
-                    paint(&mut pixels[begin + index], colour, level);
+                    paint_all(std::slice::from_mut(target), colour, level);
                 }
             }
         });
@@ -284,7 +316,7 @@ impl Canvas {
             right: left + mask.bounds.right,
             bottom: top + mask.bounds.bottom,
         };
-        let seen = at.intersect(clip.bounds);
+        let seen = at.intersect(clip.limits.pixels());
         if seen.is_empty() {
             return;
         }

@@ -71,13 +71,10 @@ impl Series {
         row.map_or(f64::NAN, |row| self.value(row))
     }
 
-    /// Moves the series in time. It stays where it is if that is out of range.
+    /// Moves the series in time, but not further than calendars go.
     pub fn shift(&mut self, seconds: i64) {
-        let start = self.start.checked_add(seconds);
-        let end = self.end().checked_add(seconds);
-        if let (Some(start), Some(_)) = (start, end) {
-            self.start = start;
-        }
+        const FAR: i64 = 1 << 60;
+        self.start = self.start.saturating_add(seconds).clamp(-FAR, FAR);
     }
 
     /// The value of a row; NaN where there is none.

@@ -124,6 +124,8 @@ impl Script {
                     let by = match *by {
                         Shift::Seconds(seconds) => seconds,
                         Shift::Variable(by) => match known[by] {
+                            // As C has it on this machine.
+                            Known::Value { value, .. } if value.is_nan() => i64::MIN,
                             Known::Value { value, .. } => value as i64,
                             Known::Series(_) => 0,
                         },
@@ -132,7 +134,7 @@ impl Script {
                         continue;
                     };
                     // Whole rows; it takes the place of the shift before.
-                    let by = by - by % series.step();
+                    let by = by.saturating_sub(by % series.step());
                     let before = shifts.insert(*variable, by).unwrap_or(0);
                     series.shift(by.saturating_sub(before));
                 }

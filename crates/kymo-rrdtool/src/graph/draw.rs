@@ -170,13 +170,8 @@ impl Drawing<'_> {
         let mut style = Stroke::thin(width);
         if on > 0.0 || off > 0.0 {
             style.dashes = vec![on, off];
-            // Dashes begin where the line did before it was moved to pixels.
-            let moved = self.on_line(from.0, from.1, width);
-            let before = match from.1 == to.1 {
-                true => (from.0 - moved.x) * (to.0 - from.0).signum(),
-                false => (from.1 - moved.y) * (to.1 - from.1).signum(),
-            };
-            style.dash_offset = -before;
+            // rrdtool moves the offset, 0, to pixels as if it were a coordinate.
+            style.dash_offset = self.on_line(0.0, 0.0, width).x;
         }
         self.stroke(from, to, style, colour);
     }

@@ -1,6 +1,6 @@
 //! How much room texts take.
 
-use kymo_draw::{Font, Fonts, TabStops};
+use kymo_draw::{Colour, Font, Fonts, TabStops, Text};
 
 use super::options::{GraphOptions, TextKind};
 
@@ -55,6 +55,9 @@ impl<'o> Metrics<'o> {
     /// The width of a text, in pixels.
     pub(crate) fn width(&self, kind: TextKind, text: &str) -> f64 {
         let zoom = self.zoom;
+        if self.options.markup {
+            return self.fonts.measure(&self.marked_up(kind, text), zoom).width;
+        }
         let mut font = self.font(kind);
         font.size *= zoom;
         let stop = self.tabs().step;
@@ -71,8 +74,22 @@ impl<'o> Metrics<'o> {
         (lines.fold(first, f64::max) - 1e-6).ceil()
     }
 
+    fn marked_up(&self, kind: TextKind, text: &str) -> Text {
+        Text {
+            markup: true,
+            tabs: Some(self.tabs()),
+            ..Text::new(text, 0.0, 0.0, self.font(kind), Colour::BLACK)
+        }
+    }
+
     /// The height of a text, in pixels.
     pub(crate) fn height(&self, kind: TextKind, text: &str) -> f64 {
+        if self.options.markup {
+            return self
+                .fonts
+                .measure(&self.marked_up(kind, text), self.zoom)
+                .height;
+        }
         let metrics = self.fonts.metrics(&self.font(kind));
         metrics.height() * text.split('\n').count() as f64
     }

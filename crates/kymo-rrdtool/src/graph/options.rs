@@ -335,6 +335,9 @@ impl GraphOptions {
             let message = "for a logarithmic yaxis you must specify a lower-limit > 0";
             return Err(Failure::new(message));
         }
+        if options.svg_text && options.format != ImageFormat::Svg {
+            return Err(Failure::new("--svg-text needs --imgformat SVG"));
+        }
         options.check_size(options.width, options.height)?;
         Ok(options)
     }

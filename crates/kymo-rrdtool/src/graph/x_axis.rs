@@ -320,7 +320,7 @@ impl Interval {
     fn next(self, time: i64, calendar: &Calendar<'_>) -> i64 {
         let Self(count, unit) = self;
         let count = i64::from(count);
-        let (mut fields, _) = calendar.fields(time);
+        let (mut fields, summer) = calendar.fields(time);
         let seconds = match unit {
             U::Second => 1,
             U::Minute => MINUTE,
@@ -337,9 +337,8 @@ impl Interval {
             U::Month => fields.month += count,
             U::Year => fields.year += count,
         }
-        let next = calendar.moment(&fields, None);
-        // Where clocks are set back, the same local time comes again.
-        match next {
+        // As rrdtool does it, by the clock of this time: days have 24 hours where clocks are set.
+        match calendar.moment(&fields, Some(summer)) {
             Some(next) if next > time => next,
             _ => time.saturating_add(count * seconds),
         }
@@ -365,12 +364,12 @@ mod tests {
 
     #[test]
     fn clocks_are_set_back() {
-        // 2024-10-27 has 25 hours.
+        // 2024-10-27 has 25 hours, but its lines are 24 hours apart, as in rrdtool.
         let start = 1_729_980_000;
         let zone = "CET-1CEST,M3.5.0,M10.5.0/3";
         let grid = XGrid::Lines(parse_grid("HOUR:1:DAY:1:DAY:1:86400:%d").unwrap());
         let day = axis(&grid, (start, start + 3 * DAY), zone);
-        assert_eq!(day.major, [start, start + 25 * HOUR, start + 49 * HOUR]);
+        assert_eq!(day.major, [start, start + 24 * HOUR, start + 48 * HOUR]);
         assert_eq!(day.labels[0].1, "27");
         assert!(day.minor.is_sorted());
     }

@@ -523,7 +523,9 @@ mod tests {
         assert!(of(&rate(1, 1000), &rate(1, 2000)) < 1e-9);
         assert!(of(&rate(1, 1000), &rate(1, 1020)) > 0.1);
         let mut long = Rate::default();
-        [i64::MIN, 0, i64::MAX].into_iter().for_each(|time| long.add(time));
+        [i64::MIN, 0, i64::MAX]
+            .into_iter()
+            .for_each(|time| long.add(time));
         assert_eq!(long.count(), 3);
     }
 }

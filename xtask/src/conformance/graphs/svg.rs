@@ -133,11 +133,7 @@ fn path(tag: &str, gradients: &HashMap<&str, &str>) -> Shape {
         .collect();
     let mut numbers = numbers(outline);
     // cairo gives lines of zoomed pictures a matrix.
-    let scale = value("transform")
-        .split(['(', ','])
-        .nth(1)
-        .and_then(|scale| scale.parse().ok())
-        .unwrap_or(1.0);
+    let scale = scale_of(value("transform"));
     numbers.iter_mut().for_each(|number| *number *= scale);
     let mut style = Vec::new();
     for part in value("style").trim().split(';') {
@@ -161,13 +157,12 @@ fn path(tag: &str, gradients: &HashMap<&str, &str>) -> Shape {
                     .filter_map(|stop| attribute(stop, "style"))
                     .collect();
                 style.push(colours.join(" "));
-                if !gradient.contains("gradientTransform") {
-                    let place =
-                        |name| attribute(gradient, name).and_then(|at| at.parse::<f64>().ok());
-                    let places = ["y1", "y2"].map(|name| place(name).unwrap_or(f64::NAN));
-                    // A step in height where the gradient begins is seen as a difference of the path, too.
-                    numbers.push(places[1] - places[0]);
-                }
+                // At a zoom, cairo gives gradients a matrix, too.
+                let scale = scale_of(attribute(gradient, "gradientTransform").unwrap_or_default());
+                let place = |name| attribute(gradient, name).and_then(|at| at.parse::<f64>().ok());
+                let places = ["y1", "y2"].map(|name| place(name).map_or(f64::NAN, |at| at * scale));
+                // A step in height where the gradient begins is seen as a difference of the path, too.
+                numbers.push(places[1] - places[0]);
             }
             "" => {}
             _ => style.push(part.to_owned()),
@@ -180,6 +175,12 @@ fn path(tag: &str, gradients: &HashMap<&str, &str>) -> Shape {
         commands: commands.join(" "),
         numbers,
     }
+}
+
+/// The factor of a matrix that only scales; 1 if there is none.
+fn scale_of(matrix: &str) -> f64 {
+    let first = matrix.split(['(', ',']).nth(1);
+    first.and_then(|scale| scale.parse().ok()).unwrap_or(1.0)
 }
 
 /// Definitions by their ids, up to where each ends.

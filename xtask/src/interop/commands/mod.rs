@@ -37,7 +37,7 @@ const LONG: Duration = Duration::from_secs(5);
 /// What the run is given.
 pub(super) struct Options {
     /// The program that is tested instead of kymo, such as another rrdtool.
-    ours: Option<PathBuf>,
+    pub(super) ours: Option<PathBuf>,
     /// The program that is right.
     theirs: PathBuf,
     rounds: u64,

@@ -250,25 +250,34 @@ impl Drawing<'_> {
             let points: Vec<_> = ends.chain(lower).chain(upper).collect();
             return self.area(&points, colour.into());
         };
-        let mut x = xs[lower[0]];
+        let (mut x, mut before) = (xs[lower[0]], lows[lower[0]]);
         let edge = lower[1..].iter().map(|&at| (xs[at], lows[at]));
         let edge = edge.chain(upper.iter().map(|&at| (xs[at], highs[at])));
         for (next, y) in edge {
-            self.faded((x, lows[0]), (next, y), (colour, *second), *length);
-            x = next;
+            let end = f64::midpoint(before, y);
+            self.faded((x, lows[0]), (next, y), end, (colour, *second), *length);
+            (x, before) = (next, y);
         }
     }
 
-    /// A rectangle whose colours go from `colours.1` at its base to `colours.0`.
-    fn faded(&mut self, from: (f64, f64), to: (f64, f64), colours: (Colour, Colour), length: f64) {
+    /// A rectangle whose colours go from `colours.1` at its base to `colours.0` at the y coordinate `end`, which is
+    /// not moved to pixels.
+    fn faded(
+        &mut self,
+        from: (f64, f64),
+        to: (f64, f64),
+        end: f64,
+        colours: (Colour, Colour),
+        length: f64,
+    ) {
         let (from, to) = (self.on_area(from.0, from.1), self.on_area(to.0, to.1));
         if from.x == to.x || from.y == to.y {
             return;
         }
         let (begin, end) = match length {
             _ if length < 0.0 => (from.y, from.y + length),
-            _ if length > 0.0 => (to.y + length, to.y),
-            _ => (from.y, to.y),
+            _ if length > 0.0 => (end + length, end),
+            _ => (from.y, end),
         };
         let points = [from, Point::new(from.x, to.y), to, Point::new(to.x, from.y)];
         self.picture.items.push(Item::Fill {
