@@ -239,7 +239,7 @@ impl Face {
             )
         });
         let decorations = Decorations {
-            underline_top: f64::from(-underline.offset - underline.thickness) / units,
+            underline_top: f64::from(-underline.offset) / units,
             underline_thickness: f64::from(underline.thickness) / units,
             strikeout_top: f64::from(strikeout.offset) / units,
             strikeout_thickness: f64::from(strikeout.thickness) / units,
