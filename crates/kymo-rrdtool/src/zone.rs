@@ -29,7 +29,7 @@ impl LocalZone {
         }
     }
 
-    /// The zone that the environment names now. [`LocalZone::new`] takes one that was looked up some
+    /// The zone that the environment names now. [`LocalZone::new`] may take one that was looked up some
     /// minutes ago.
     pub const fn of_environment() -> Self {
         Self {
