@@ -1,13 +1,17 @@
 //! `kymo states`, `latency`, `profile`, `values`, and `stats --by` and `--by-track`.
 
+use std::io;
+
 use kymo::AnyRecording;
 use kymo::analysis::{
-    Coverage, Error, FieldValues, GroupStats, GroupTable, Latency, LatencyQuery, Options, Profile,
-    ProfileQuery, States, StatesQuery, TrackStats, TransitionStates, TransitionsQuery, ValuesQuery,
+    CallTree, CallTreeQuery, Coverage, Error, FieldValues, GroupStats, GroupTable, Latency,
+    LatencyQuery, Options, Profile, ProfileQuery, States, StatesQuery, TrackStats,
+    TransitionStates, TransitionsQuery, ValuesQuery,
 };
 use kymo::filter::Filter;
-use kymo::pipeline::Watched;
+use kymo::pipeline::{Watched, Window};
 use kymo::report::Style;
+use kymo_draw::{FlameOptions, Frame, flame_svg, folded};
 
 use crate::args;
 use crate::args::analysis::Analysis;
@@ -114,6 +118,9 @@ pub(crate) fn profile(
     args: &args::analysis::Profile,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
+    if args.folded || args.flame.is_some() {
+        return calls(args, terminal);
+    }
     let query = ProfileQuery {
         events: args.enter.clone().zip(args.exit.clone()),
         key: args.key.clone(),
@@ -165,6 +172,69 @@ pub(crate) fn values(args: &args::values::Values, terminal: &Terminal) -> Result
         &values.coverage,
         args.common.work.strict,
     )
+}
+
+/// A profile by what calls what: a flame graph, or folded stacks.
+fn calls(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let is_file = |path: &&std::path::PathBuf| path.as_os_str() != kymo_io::STANDARD_INPUT;
+    let file = args.flame.as_ref().filter(is_file);
+    if let Some(file) = file.filter(|file| file.exists() && !args.force) {
+        return Err(crate::graph::exists(file));
+    }
+    let query = CallTreeQuery {
+        events: args.enter.clone().zip(args.exit.clone()),
+        key: args.key.clone(),
+        tracks: args.common.tracks.by(),
+        within: Window::ALL,
+    };
+    let (inputs, tree) = analyse(&args.common, terminal, |of, select, options| {
+        CallTree::new(of, select, &query, options)
+    })?;
+    let several = inputs.recordings.len() > 1;
+    // Each of several tracks is the caller of all on it.
+    let roots = match tree.tracks.len() {
+        0 | 1 => 0,
+        count => count,
+    };
+    let tracks = tree.tracks.iter().take(roots).map(|track| Frame {
+        caller: None,
+        name: track.title(several),
+        own: 0,
+    });
+    let nodes = tree.nodes.iter().map(|node| Frame {
+        caller: match node.caller {
+            Some(caller) => Some(roots + caller),
+            None => (roots > 0).then_some(node.track),
+        },
+        name: node.name.clone(),
+        own: node.own,
+    });
+    let frames: Vec<Frame> = tracks.chain(nodes).collect();
+    let text = match args.folded {
+        true => folded(&frames),
+        false => {
+            let options = FlameOptions {
+                title: "Time in calls".into(),
+                amount: kymo::analysis::duration_text,
+                width: 1200,
+            };
+            flame_svg(&frames, &options)
+        }
+    };
+    let strict = args.common.work.strict;
+    let Some(file) = file else {
+        return finish_analysis(
+            terminal,
+            &inputs,
+            Some(text.into_bytes()),
+            &tree.coverage,
+            strict,
+        );
+    };
+    crate::graph::write_file(file, args.force, |out| {
+        io::Write::write_all(out, text.as_bytes())
+    })?;
+    finish_analysis(terminal, &inputs, None, &tree.coverage, strict)
 }
 
 /// Leaves only the groups with the longest time.

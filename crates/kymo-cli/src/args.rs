@@ -93,7 +93,10 @@ pub(crate) struct Cli {
 pub(crate) fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("rrd", |rrd| {
-            rrd.defer(|rrd| rrd::Rrd::augment_args(rrd).subcommands(rrd::rrdtool_commands()))
+            rrd.defer(|rrd| {
+                let commands = rrd::rrdtool_commands().chain([rrd::cgi_command()]);
+                rrd::Rrd::augment_args(rrd).subcommands(commands)
+            })
         })
         .mut_subcommand("latency", |latency| {
             latency.defer(|latency| {

@@ -1,33 +1,55 @@
 //! `kymo graph`.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use kymo::Timeline;
+use kymo::analysis::{self, Coverage, LatencyQuery, Sort, StatesQuery};
 use kymo::pipeline::Window;
-use kymo::timeline::QueryError;
+use kymo::timeline::{Notice, QueryError, TimelineIndex};
+use kymo_draw::page::{Chart, Page, PageOptions};
 use kymo_draw::{Fonts, RenderOptions};
 use kymo_graph::{
-    Choice, Look, Panel, Zone, are_databases, databases, page, panel_picture, panels,
+    Choice, ChoiceError, Databases, Look, Panel, Subject, Zone, are_databases, chart, overlaid,
+    page, panel_picture, panels,
 };
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 
 use crate::args::graph::{Graph, PictureFormat, Theme};
+use crate::index::cached;
 use crate::notices::Notices;
-use crate::open::{Wanted, inputs, tell_opening_faults};
+use crate::open::{Wanted, inputs, tell_opening_faults, warn_of_idle_patterns};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Draws recordings.
 pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure> {
     let format = format(args)?;
+    let is_there = args.output.as_os_str() != STANDARD_INPUT && args.output.exists();
+    if is_there && !args.force {
+        return Err(exists(&args.output));
+    }
     let inputs = inputs(&args.input, false, terminal)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(&inputs, &filter, terminal);
+    let values = args.value.iter().map(|value| value.event.clone());
+    let drawn = kymo::filter::Query {
+        events: args.count.iter().cloned().chain(values).collect(),
+        condition: None,
+    };
+    warn_of_idle_patterns(&drawn, &inputs.recordings, terminal);
     let mut outcome = tell_opening_faults(&inputs, terminal);
     let windows = wanted.windows(&inputs.recordings)?;
+    if args.tracks.is_given() && !args.latency && args.states.is_none() {
+        return Err(Failure::Usage(
+            "error: `--track` is only for `--latency` and `--states`\nhint: `--per` counts events by fields"
+                .into(),
+        ));
+    }
     let choice = Choice {
         filter: wanted.query,
         range: Window {
@@ -42,6 +64,7 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
                 .max()
                 .unwrap_or(Window::ALL.end),
         },
+        subjects: subjects(args),
         per: args.per.clone(),
         threads: args.threads.count(),
         ..Choice::default()
@@ -50,33 +73,51 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
         width: args.width,
         height: args.height,
         title: args.title.clone(),
-        is_dark: args.theme == Theme::Dark,
+        is_dark: args.theme == Some(Theme::Dark),
         zone: Zone::new(inputs.gmt),
     };
     let timeline = Timeline::new(inputs.recordings);
     let fonts = Fonts::new();
-    if format == PictureFormat::Html && are_databases(&timeline) && args.per.is_none() {
-        // One database at a time is in memory.
-        let mut all = databases(&timeline, &choice);
-        write_to(&args.output, terminal, |out| {
-            html(&mut all, &look, &fonts, out)
+    if format == PictureFormat::Html && are_databases(&timeline) && !args.overlay {
+        // A few databases at a time are in memory.
+        write_to(args, terminal, |out| {
+            let mut page = Page::begin(out, &page_options(args, timeline.recordings().len()))?;
+            databases_by_threads(&timeline, &choice, &look, &mut page)?;
+            page.end()
         })?;
         return Ok(outcome);
     }
     let notices = Notices::new(terminal);
-    let drawn = panels(&timeline, &choice, &mut |of| notices.take(of)).map_err(|error| {
+    let mut met = Met {
+        notices: &notices,
+        terminal,
+        is_damaged: false,
+    };
+    let index = index(args, &timeline, &choice);
+    let drawn = panels(&timeline, &choice, index.as_ref(), &mut met).map_err(|error| {
         Failure::Usage(match error {
-            QueryError::Filter(error) => error.render("--per", terminal.color()),
+            ChoiceError::Query(QueryError::Filter(error)) => {
+                error.render("the command line", terminal.color())
+            }
+            ChoiceError::Analysis(analysis::Error::Field { purpose, error }) => {
+                error.render(&format!("--{purpose}"), terminal.color())
+            }
             error => format!("error: {error}"),
         })
     })?;
-    if notices.end(false) != Outcome::Good {
+    let is_damaged = met.is_damaged;
+    if notices.end(false) != Outcome::Good || is_damaged {
         outcome = Outcome::Damage;
     }
+    let drawn = if args.overlay { overlaid(drawn) } else { drawn };
     if format == PictureFormat::Html {
-        let mut all = drawn.into_iter();
-        write_to(&args.output, terminal, |out| {
-            html(&mut all, &look, &fonts, out)
+        write_to(args, terminal, |out| {
+            let mut page = Page::begin(out, &page_options(args, drawn.len()))?;
+            for panel in &drawn {
+                let chart = chart_of(panel, drawn.len(), &look, &fonts)?;
+                write_panel(&mut page, panel, chart, &look, &fonts)?;
+            }
+            page.end()
         })?;
         return Ok(outcome);
     }
@@ -97,7 +138,7 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
             "error: {error}\nhint: specify a smaller `--width` or `--height`"
         ))
     })?;
-    write_to(&args.output, terminal, |out| out.write_all(&bytes))?;
+    write_to(args, terminal, |out| out.write_all(&bytes))?;
     Ok(outcome)
 }
 
@@ -116,61 +157,207 @@ fn format(args: &Graph) -> Result<PictureFormat, Failure> {
     })
 }
 
+fn page_options(args: &Graph, charts: usize) -> PageOptions {
+    PageOptions {
+        title: args.title.clone().unwrap_or_else(|| "kymo graph".into()),
+        charts,
+        is_dark: args.theme.map(|theme| theme == Theme::Dark),
+    }
+}
+
+/// What the command line asks to be drawn.
+fn subjects(args: &Graph) -> Vec<Subject> {
+    let mut subjects = Vec::new();
+    if !args.count.is_empty() {
+        subjects.push(Subject::Counts(args.count.clone()));
+    }
+    subjects.extend(args.value.iter().cloned().map(Subject::Values));
+    if args.latency {
+        subjects.push(Subject::Latency(LatencyQuery {
+            events: args.start.clone().zip(args.end_event.clone()),
+            pair_by: args.pair_by.clone().unwrap_or_default(),
+            tracks: args.tracks.by(),
+            worst: 0,
+        }));
+    }
+    if let Some(state) = &args.states {
+        subjects.push(Subject::States(StatesQuery {
+            state: state.clone(),
+            per: args.per.clone(),
+            tracks: args.tracks.by(),
+            filter: args.filter.clone(),
+            sort: Sort::Time,
+        }));
+    }
+    subjects
+}
+
+/// The index that `kymo index --summary` keeps of the recordings, if it is whole, has all that is drawn, and was made
+/// of recordings without damage, which would have to be reported.
+fn index(args: &Graph, timeline: &Timeline, choice: &Choice) -> Option<TimelineIndex> {
+    let (options, _) = cached(&args.input, None, false);
+    if !choice.is_in_index() || !timeline.is_indexed(&options) {
+        return None;
+    }
+    let index = timeline.index(options);
+    let states = index.wait();
+    let is_good = states.iter().all(|of| of.read == 0 && of.more_faults == 0);
+    is_good.then_some(index)
+}
+
+/// Reports what is met beside events.
+struct Met<'a, 't> {
+    notices: &'a Notices<'t>,
+    terminal: &'t Terminal,
+    is_damaged: bool,
+}
+
+impl kymo_graph::Notices for Met<'_, '_> {
+    fn notice(&mut self, notice: &Notice) {
+        self.notices.take(notice);
+    }
+
+    fn coverage(&mut self, coverage: &Coverage) {
+        for fault in &coverage.faults {
+            self.terminal.fault(fault);
+        }
+        self.is_damaged |= !coverage.is_good();
+        self.notices.add(&coverage.discarded);
+    }
+}
+
 /// Writes a file as a whole, or standard output.
 fn write_to(
-    path: &Path,
+    args: &Graph,
     terminal: &Terminal,
     mut write: impl FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
+    let path = &args.output;
     if path.as_os_str() == STANDARD_INPUT {
         let mut bytes = Vec::new();
         write(&mut bytes)?;
         return Ok(terminal.write(&bytes)?);
     }
+    write_file(path, args.force, write)
+}
+
+/// Writes a file as a whole. One that is there is overwritten only with `force`.
+pub(crate) fn write_file(
+    path: &Path,
+    force: bool,
+    mut write: impl FnMut(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
     let write = |file: &mut File| {
         let mut out = io::BufWriter::new(file);
         write(&mut out)?;
         out.flush()
     };
-    replace(path, Replace::NEW, write).map_err(|error| {
-        Failure::Usage(format!("error: cannot write `{}`: {error}", path.display()))
+    let how = Replace {
+        keep: !force,
+        ..Replace::NEW
+    };
+    replace(path, how, write).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::Usage(format!("error: cannot write `{}`: {error}", path.display())),
     })
 }
 
-/// A page of pictures.
-fn html(
-    panels: &mut dyn Iterator<Item = Panel>,
+/// That a file is there.
+pub(crate) fn exists(path: &Path) -> Failure {
+    let path = path.display();
+    Failure::Usage(format!(
+        "error: `{path}` already exists\nhint: `--force` overwrites it"
+    ))
+}
+
+/// More graphs have no pictures in a page beside their values: they would be most of it.
+const MOST_PICTURES: usize = 24;
+
+/// A panel in a page: as a chart that scripts draw, and as a picture where there is no script or it is no chart.
+fn write_panel(
+    page: &mut Page<'_>,
+    panel: &Panel,
+    chart: Option<Chart>,
     look: &Look,
     fonts: &Fonts,
-    out: &mut dyn Write,
 ) -> io::Result<()> {
-    let title = look.title.as_deref().unwrap_or("kymo graph");
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
-    let back = if look.is_dark {
-        "#18181b;color:#e4e4e7"
-    } else {
-        "#fff"
+    match chart {
+        Some(chart) => page.chart(&chart),
+        None => page.picture(&picture_of(panel, look, fonts)?),
+    }
+}
+
+/// The chart of a panel, with a picture if there are few of them.
+fn chart_of(panel: &Panel, charts: usize, look: &Look, fonts: &Fonts) -> io::Result<Option<Chart>> {
+    let chart = chart(panel, look);
+    let Some(mut chart) = chart else {
+        return Ok(None);
     };
-    write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
-         <style>body{{background:{back};font-family:sans-serif;margin:8px}}svg{{margin:4px}}</style></head>\n\
-         <body><h1>{title}</h1>\n"
-    )?;
+    if charts <= MOST_PICTURES {
+        chart.picture = Some(picture_of(panel, look, fonts)?);
+    }
+    Ok(Some(chart))
+}
+
+fn picture_of(panel: &Panel, look: &Look, fonts: &Fonts) -> io::Result<Vec<u8>> {
     let options = RenderOptions {
         svg_text: true,
         ..RenderOptions::default()
     };
-    for panel in panels {
-        let picture = panel_picture(&panel, look, fonts);
-        let svg = kymo_draw::svg(&picture, fonts, &options).map_err(io::Error::other)?;
-        // A declaration of XML is only for files of their own.
-        let begin = svg
-            .windows(4)
-            .position(|bytes| bytes == b"<svg")
-            .unwrap_or(0);
-        out.write_all(&svg[begin..])?;
-        out.write_all(b"\n")?;
-    }
-    out.write_all(b"</body></html>\n")
+    let picture = panel_picture(panel, look, fonts);
+    let mut svg = kymo_draw::svg(&picture, fonts, &options).map_err(io::Error::other)?;
+    // A declaration of XML is only for files of their own.
+    let begin = svg.windows(4).position(|bytes| bytes == b"<svg");
+    svg.drain(..begin.unwrap_or(0));
+    Ok(svg)
+}
+
+/// Makes the charts of databases by several threads, and writes them in the order of the databases.
+fn databases_by_threads(
+    timeline: &Timeline,
+    choice: &Choice,
+    look: &Look,
+    page: &mut Page<'_>,
+) -> io::Result<()> {
+    let all = timeline.recordings().len();
+    // Pictures that wait for those before them.
+    let ahead = choice.threads.max(1) * 4;
+    let next = AtomicUsize::new(0);
+    let databases = &Databases::new(timeline, choice);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(ahead);
+        for _ in 0..choice.threads.max(1) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                let fonts = Fonts::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= all {
+                        break;
+                    }
+                    let panels = databases.panels(number..number + 1);
+                    let charts: io::Result<Vec<_>> = panels
+                        .map(|panel| chart_of(&panel, all, look, &fonts))
+                        .collect();
+                    // Nobody waits any more once writing has failed.
+                    if sender.send((number, charts)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut turn = 0;
+        for (number, charts) in receiver {
+            waiting.insert(number, charts?);
+            while let Some(charts) = waiting.remove(&turn) {
+                for chart in charts.into_iter().flatten() {
+                    page.chart(&chart)?;
+                }
+                turn += 1;
+            }
+        }
+        Ok(())
+    })
 }

@@ -41,6 +41,11 @@ impl<'t> Notices<'t> {
         }
     }
 
+    /// Counts losses that an analysis met.
+    pub(crate) fn add(&self, discarded: &Discarded) {
+        self.found.borrow_mut().discarded.add(discarded);
+    }
+
     /// Reports what was lost, and returns whether damage was found; losses count as damage if `strict`.
     pub(crate) fn end(&self, strict: bool) -> Outcome {
         let found = self.found.borrow();

@@ -20,10 +20,12 @@
 
 mod embed;
 mod eps;
+mod flame;
 mod font;
 mod glyphs;
 mod layout;
 mod markup;
+pub mod page;
 mod pdf;
 mod picture;
 mod png;
@@ -32,6 +34,7 @@ mod stroke;
 mod svg;
 
 pub use eps::eps;
+pub use flame::{FlameOptions, Frame, flame_svg, folded};
 pub use font::{BUILT_IN_FAMILY, Font, FontMetrics, Fonts, PIXELS_PER_POINT};
 pub use layout::Extents;
 pub use pdf::pdf;

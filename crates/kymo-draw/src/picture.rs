@@ -56,7 +56,7 @@ pub enum Item {
 }
 
 /// A colour with its opacity, each from 0 to 1, not premultiplied.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Colour {
     /// Red.
     pub red: f64,

@@ -63,6 +63,7 @@ pub const CHECKS: &[Check] = &[
     ("rrd", rrd),
     ("rrd_xml", rrd_xml),
     ("rrd_words", rrd_words),
+    ("rrd_page", rrd_page),
     ("view_request", view_request),
     ("queries", queries),
     ("tar", tar),
@@ -121,6 +122,15 @@ pub fn compressed(data: &[u8]) {
 /// What command lines of round-robin databases are made of, a word a line.
 pub fn rrd_words(data: &[u8]) {
     rrd_words::words(data);
+}
+
+/// A page in rrdcgi's language: it is expanded without a panic, the same way twice, and within bounds.
+pub fn rrd_page(data: &[u8]) {
+    let page = kymo_rrdtool::expanded_for_tests(data);
+    assert_eq!(page, kymo_rrdtool::expanded_for_tests(data));
+    if !data.contains(&b'<') {
+        assert_eq!(page.as_deref(), Some(data));
+    }
 }
 
 /// A datagram of collectd, behind a byte that tells how it is received.

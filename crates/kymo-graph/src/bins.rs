@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::panel::{Point, Sum};
+use crate::panel::{MOST_SERIES, Point, Sum};
 
 /// The bins of all series: how long a bin is, as a power of two nanoseconds.
 ///
@@ -55,8 +55,14 @@ impl Length {
         self.range
     }
 
+    /// The same, of at least one nanosecond.
+    pub(crate) fn whole_range(&self) -> (i64, i64) {
+        let (begin, end) = self.range.unwrap_or((0, 0));
+        (begin, end.max(begin.saturating_add(1)))
+    }
+
     /// How much longer bins are than those of a length before.
-    fn since(&self, before: &Self) -> u32 {
+    pub(crate) fn since(&self, before: &Self) -> u32 {
         self.bits - before.bits
     }
 }
@@ -94,6 +100,15 @@ impl Bins {
         self.bins.entry(length.bin(time)).or_default().add(value);
     }
 
+    /// Adds the values of another series.
+    pub(crate) fn append(&mut self, mut other: Self, length: &Length) {
+        self.lengthen(length);
+        other.lengthen(length);
+        for (bin, sum) in other.bins {
+            self.bins.entry(bin).or_default().append(&sum);
+        }
+    }
+
     /// The points of all bins that have values, each in the middle of its bin, and their sum.
     pub(crate) fn points(mut self, length: &Length) -> (Vec<Point>, Sum) {
         self.lengthen(length);
@@ -106,6 +121,32 @@ impl Bins {
         };
         (self.bins.iter().filter_map(point).collect(), all)
     }
+}
+
+/// The name of what is not counted apart.
+pub(crate) const OTHER: &str = "other";
+
+/// The busiest of some series by their totals; the rest is merged into one.
+pub(crate) fn busiest<T>(
+    mut of: Vec<(String, u64, T)>,
+    mut merge: impl FnMut(&mut T, T),
+) -> Vec<(String, T)> {
+    let is_rest = |name: &str| name == OTHER;
+    of.sort_by(|(a_name, a, _), (b_name, b, _)| {
+        (is_rest(a_name), b, a_name).cmp(&(is_rest(b_name), a, b_name))
+    });
+    let all = of.len();
+    let mut series: Vec<(String, T)> = Vec::new();
+    for (position, (name, _, of)) in of.into_iter().enumerate() {
+        if all <= MOST_SERIES || position < MOST_SERIES - 1 {
+            series.push((name, of));
+        } else if position == MOST_SERIES - 1 {
+            series.push((format!("{} others", all - position), of));
+        } else if let Some((_, rest)) = series.last_mut() {
+            merge(rest, of);
+        }
+    }
+    series
 }
 
 /// The numbers of events of one series.
@@ -180,6 +221,17 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_busiest_are_kept_apart() {
+        let of = |count: u64| (0..count).map(|n| (format!("{n}"), n, n)).collect();
+        let merge = |into: &mut u64, from| *into += from;
+        assert_eq!(busiest(of(7), merge).len(), 7);
+        let series = busiest(of(10), merge);
+        assert_eq!(series.len(), 7);
+        assert_eq!(series[0], ("9".into(), 9));
+        assert_eq!(series[6], ("4 others".into(), 6));
+    }
 
     #[test]
     fn bins_become_longer_and_keep_what_they_have() {

@@ -5,7 +5,7 @@ use kymo_model::Recording as _;
 use kymo_rrd::model::{ArchiveKind, Consolidation, DataSource, Database, Reading, SourceKind};
 use kymo_rrd::recording::Recording;
 
-use crate::panel::{MOST_SERIES, Panel, Series, Sum};
+use crate::panel::{Content, MOST_SERIES, Panel, Series, Sum};
 use crate::units;
 
 /// Ranges that people look at, in seconds: a day, a week, 31 days, 366 days.
@@ -71,25 +71,30 @@ pub(crate) fn panels(
     let name = of
         .name()
         .map_or_else(|| of.path().display().to_string(), String::from);
-    let mut panels: Vec<Panel> = Vec::new();
+    let mut panels: Vec<(Panel, Vec<Series>)> = Vec::new();
     for (series, unit) in series {
         let place = panels
             .iter()
-            .rposition(|panel| panel.unit == unit && panel.series.len() < MOST_SERIES);
+            .rposition(|(panel, series)| panel.unit == unit && series.len() < MOST_SERIES);
         let place = place.unwrap_or_else(|| {
-            panels.push(Panel {
+            let panel = Panel {
                 title: name.clone(),
                 unit: unit.into(),
                 range: (time(begin), time(end).max(time(begin).saturating_add(1))),
                 is_relative: false,
-                series: Vec::new(),
+                content: Content::Series(Vec::new()),
                 losses: Vec::new(),
-            });
+            };
+            panels.push((panel, Vec::new()));
             panels.len() - 1
         });
-        panels[place].series.push(series);
+        panels[place].1.push(series);
     }
-    panels
+    let filled = |(panel, series)| Panel {
+        content: Content::Series(series),
+        ..panel
+    };
+    panels.into_iter().map(filled).collect()
 }
 
 /// What the times of a recording are shifted by, in nanoseconds.

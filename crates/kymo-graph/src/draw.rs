@@ -1,5 +1,8 @@
 //! Panels as pictures.
 
+mod heat;
+mod lanes;
+
 use std::fmt;
 
 use kymo_draw::{
@@ -7,7 +10,7 @@ use kymo_draw::{
     Stroke, Text, VerticalAlign,
 };
 
-use crate::panel::{Panel, Series};
+use crate::panel::{Content, Panel, Series};
 use crate::ticks::{self, Zone};
 use crate::units;
 
@@ -64,7 +67,7 @@ impl fmt::Display for TooManyPanels {
 impl std::error::Error for TooManyPanels {}
 
 /// Colours that people with any colour vision tell apart (Okabe and Ito).
-const COLOURS: [u32; 7] = [
+pub(crate) const COLOURS: [u32; 7] = [
     0x0072_b2ff,
     0xd55e_00ff,
     0x009e_73ff,
@@ -153,7 +156,11 @@ pub fn page(panels: &[Panel], look: &Look, fonts: &Fonts) -> Result<Picture, Too
 
 /// One panel as a picture of its own.
 pub fn panel_picture(panel: &Panel, look: &Look, fonts: &Fonts) -> Picture {
-    let width = look.width.unwrap_or(480);
+    // Heat maps and states need more room.
+    let width = look.width.unwrap_or(match panel.content {
+        Content::Series(_) => 480,
+        _ => 800,
+    });
     let height = panel_height(panel, look).min(f64::from(MAX_SIDE));
     let mut pen = Drawing::new(width, height as u32, look, fonts);
     pen.panel(panel, 0.0, 0.0, f64::from(width));
@@ -162,7 +169,12 @@ pub fn panel_picture(panel: &Panel, look: &Look, fonts: &Fonts) -> Picture {
 
 /// The height of a panel with its legend.
 fn panel_height(panel: &Panel, look: &Look) -> f64 {
-    f64::from(look.height) + (panel.series.len().saturating_sub(1)) as f64 * LINE
+    let height = f64::from(look.height);
+    match &panel.content {
+        Content::Series(series) => height + (series.len().saturating_sub(1)) as f64 * LINE,
+        Content::Heat(_) => height,
+        Content::Lanes(of) => lanes::height(of).max(100.0),
+    }
 }
 
 struct Drawing<'a> {
@@ -252,56 +264,80 @@ impl<'a> Drawing<'a> {
             y + 4.0,
             width - 16.0,
         );
-        let legend = panel.series.len().max(1) as f64 * LINE;
+        let area = Area {
+            x,
+            y,
+            width,
+            height,
+        };
+        match &panel.content {
+            Content::Series(series) => self.series_panel(panel, series, area),
+            Content::Heat(heat) => self.heat(panel, heat, area),
+            Content::Lanes(lanes) => self.lanes(panel, lanes, area),
+        }
+    }
+
+    fn series_panel(&mut self, panel: &Panel, all: &[Series], area: Area) {
+        let Area {
+            x,
+            y,
+            width,
+            height,
+        } = area;
+        let legend = all.len().max(1) as f64 * LINE;
         let (left, right) = (x + LEFT, x + width - RIGHT);
         let (top, bottom) = (y + TITLE, y + height - legend - 2.0 * LINE - 10.0);
         if right - left < 40.0 || bottom - top < 20.0 {
             return;
         }
-        let frame = Frame::new(panel, left, top, right, bottom);
-        let zone = (!panel.is_relative).then_some(&self.look.zone);
-        self.axes(&frame, zone);
+        let frame = Frame::new(panel.range, all, left, top, right, bottom);
+        self.value_axis(&frame);
+        self.time_axis(panel, &frame);
         self.picture
             .items
             .push(Item::Clip(Path::rectangle(left, top, right, bottom)));
-        for (series, colour) in panel.series.iter().zip(COLOURS) {
+        for (series, colour) in all.iter().zip(COLOURS) {
             self.series(series, &frame, Colour::from_rgba(colour));
         }
         self.picture.items.push(Item::Unclip);
         self.losses(panel, &frame);
-        let faint = self.theme.faint;
-        self.line((left, bottom), (right, bottom), faint);
-        let caption = ticks::caption(panel.range, zone);
-        let is_known = panel.series.iter().any(|series| !series.points.is_empty());
-        let caption = self.fitting(&caption, right - left, &Font::new(FONT));
-        self.text(
-            &caption,
-            (left + right) / 2.0,
-            bottom + 5.0 + LINE * 1.5,
-            HorizontalAlign::Center,
-        );
-        if !is_known {
-            let middle = ((left + right) / 2.0, (top + bottom) / 2.0);
-            self.text(
-                "no data in this range",
-                middle.0,
-                middle.1,
-                HorizontalAlign::Center,
-            );
+        self.under(panel, &frame);
+        if all.iter().all(|series| series.points.is_empty()) {
+            self.nothing(&frame);
         }
         let first = y + height - legend - 3.0 + LINE / 2.0;
-        for (row, (series, colour)) in panel.series.iter().zip(COLOURS).enumerate() {
-            self.legend(
-                series,
-                x,
-                first + row as f64 * LINE,
-                width,
-                Colour::from_rgba(colour),
-            );
+        for (row, (series, colour)) in all.iter().zip(COLOURS).enumerate() {
+            let colour = Colour::from_rgba(colour);
+            self.legend(series, x, first + row as f64 * LINE, width, colour);
         }
     }
 
-    fn axes(&mut self, frame: &Frame, zone: Option<&Zone>) {
+    /// The line below a graph, and its range of time.
+    fn under(&mut self, panel: &Panel, frame: &Frame) {
+        let (left, right, bottom) = (frame.left, frame.right, frame.bottom);
+        self.line((left, bottom), (right, bottom), self.theme.faint);
+        let zone = (!panel.is_relative).then_some(&self.look.zone);
+        let caption = ticks::caption(panel.range, zone);
+        let caption = self.fitting(&caption, right - left, &Font::new(FONT));
+        let middle = (left + right) / 2.0;
+        self.text(
+            &caption,
+            middle,
+            bottom + 5.0 + LINE * 1.5,
+            HorizontalAlign::Center,
+        );
+    }
+
+    fn nothing(&mut self, frame: &Frame) {
+        self.text(
+            "no data in this range",
+            (frame.left + frame.right) / 2.0,
+            (frame.top + frame.bottom) / 2.0,
+            HorizontalAlign::Center,
+        );
+    }
+
+    fn value_axis(&mut self, frame: &Frame) {
         let faint = self.theme.faint;
         let most = ((frame.bottom - frame.top) / 28.0) as usize;
         let values = ticks::of_values(frame.low, frame.high, most);
@@ -315,6 +351,11 @@ impl<'a> Drawing<'a> {
             let text = units::short(value);
             self.text(&text, frame.left - 5.0, y, HorizontalAlign::Right);
         }
+    }
+
+    fn time_axis(&mut self, panel: &Panel, frame: &Frame) {
+        let faint = self.theme.faint;
+        let zone = (!panel.is_relative).then_some(&self.look.zone);
         let most = ((frame.right - frame.left) / 90.0) as usize;
         let mut free = frame.left - LEFT;
         for (time, text) in ticks::of_times(frame.range, most, zone) {
@@ -422,6 +463,15 @@ impl<'a> Drawing<'a> {
     }
 }
 
+/// Where a panel is in the picture.
+#[derive(Clone, Copy)]
+struct Area {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
 /// Where times and values are.
 struct Frame {
     range: (i64, i64),
@@ -434,8 +484,15 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(panel: &Panel, left: f64, top: f64, right: f64, bottom: f64) -> Self {
-        let points = || panel.series.iter().flat_map(|series| &series.points);
+    fn new(
+        range: (i64, i64),
+        series: &[Series],
+        left: f64,
+        top: f64,
+        right: f64,
+        bottom: f64,
+    ) -> Self {
+        let points = || series.iter().flat_map(|series| &series.points);
         let low = points()
             .map(|point| point.min)
             .fold(f64::INFINITY, f64::min);
@@ -461,7 +518,7 @@ impl Frame {
             false => (low - low.abs() * 0.1, high + high.abs() * 0.1),
         };
         Self {
-            range: panel.range,
+            range,
             low,
             high,
             left,

@@ -11,10 +11,105 @@ pub struct Panel {
     pub range: (i64, i64),
     /// Whether times count from the zero of a clock without an origin.
     pub is_relative: bool,
-    /// The series, at most seven.
-    pub series: Vec<Series>,
+    /// What is drawn.
+    pub content: Content,
     /// When events were lost or damage was skipped, in nanoseconds.
     pub losses: Vec<i64>,
+}
+
+/// What is drawn in the axes of a panel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Values over time: at most seven series.
+    Series(Vec<Series>),
+    /// How often which duration occurred, over time.
+    Heat(Heat),
+    /// What was in which state when.
+    Lanes(Lanes),
+}
+
+impl Panel {
+    /// The series; none if something else is drawn.
+    pub fn series(&self) -> &[Series] {
+        match &self.content {
+            Content::Series(series) => series,
+            _ => &[],
+        }
+    }
+}
+
+/// Durations over time: how many there are in each cell of a grid whose rows are [ranges of durations](Heat::bound).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heat {
+    /// The columns in the order of time.
+    pub columns: Vec<HeatColumn>,
+    /// The count of each row that has some, over all columns.
+    pub totals: Vec<(u32, u64)>,
+    /// Percentiles, and others that are marked: names, and nanoseconds.
+    pub marks: Vec<(String, u64)>,
+    /// Facts for the legend.
+    pub facts: Vec<(String, String)>,
+}
+
+/// A column of a heat map.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeatColumn {
+    /// When it begins, in nanoseconds.
+    pub begin: i64,
+    /// When it ends.
+    pub end: i64,
+    /// The count of each row that has some.
+    pub counts: Vec<(u32, u64)>,
+}
+
+impl Heat {
+    /// The row of a duration in nanoseconds: four rows each time durations double.
+    pub fn row(nanos: u64) -> u32 {
+        let nanos = nanos.max(1);
+        let power = nanos.ilog2();
+        let quarter = (u128::from(nanos) << 2 >> power) & 3;
+        4 * power + quarter as u32
+    }
+
+    /// The least duration of a row, in nanoseconds.
+    pub fn bound(row: u32) -> f64 {
+        f64::from(4 + row % 4) / 4.0 * 2f64.powi((row / 4) as i32)
+    }
+}
+
+/// States over time, in lanes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lanes {
+    /// The lanes from top to bottom.
+    pub lanes: Vec<Lane>,
+    /// The states that have a colour, each with the time in it in nanoseconds.
+    pub states: Vec<(String, u64)>,
+    /// Lanes that are left out.
+    pub more: usize,
+}
+
+/// States that exclude each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// The time in states, in nanoseconds.
+    pub total: u64,
+    /// The states in the order of time.
+    pub runs: Vec<Run>,
+}
+
+/// A state, or the state that took most of an interval too short to show each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Run {
+    /// When it begins, in nanoseconds.
+    pub begin: i64,
+    /// When it ends.
+    pub end: i64,
+    /// Position among [`Lanes::states`]; `None` for one without a colour of its own.
+    pub state: Option<usize>,
+    /// How much of the interval is spent in states, from 0 to 1.
+    pub share: f64,
 }
 
 /// A panel has at most this number of series: the colours that people tell apart.

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use kymo::filter::Glob;
 use kymo::timeline::{Columns, Notice, Query, QueryError, RowTracks, Shape, TrackEntry};
 use kymo::{AnyRecording, Timeline};
+use kymo_model::Value;
 use kymo_model::batch::{Batch, Column, ColumnData};
-use kymo_model::{Recording, Value};
 
-use crate::bins::{Bins, Counts, Length};
-use crate::panel::{MOST_SERIES, Panel, Series};
-use crate::{Choice, as_database, units};
+use crate::bins::{Bins, Counts, Length, OTHER, busiest};
+use crate::panel::{Content, MOST_SERIES, Panel, Series};
+use crate::{Choice, ValueOf, as_database, title_of, units};
 
 /// Different values and tracks of a recording that are counted apart; the rest are counted as `other`.
 const MOST_COUNTED: usize = 10_000;
@@ -41,23 +42,26 @@ struct Reader<'t> {
     losses: Vec<(usize, i64)>,
 }
 
-/// The panels of recordings that are not databases.
+/// The panels of recordings that are not databases: of all events that the choice wants, or else only the rates of
+/// those of some patterns.
 pub(crate) fn panels(
     timeline: &Timeline,
     choice: &Choice,
+    counted: Option<&[Glob]>,
     notice: &mut dyn FnMut(&Notice),
 ) -> Result<Vec<Panel>, QueryError> {
-    let is_wanted = |of: &AnyRecording| as_database(of).is_none();
-    if !timeline.recordings().iter().any(is_wanted) {
-        return Ok(Vec::new());
-    }
-    let mut query = Query::default();
-    query.filter = choice.filter.clone();
-    query.range = choice.range;
-    query.threads = choice.threads.max(1);
+    let mut query = query_of(choice);
+    let what = match counted {
+        Some(patterns) => {
+            query.filter.events = patterns.to_vec();
+            let names: Vec<_> = patterns.iter().map(Glob::pattern).collect();
+            names.join(", ")
+        }
+        None => "events".to_string(),
+    };
     let mut reader = Reader {
         timeline,
-        length: Length::new(choice.width.clamp(2, 32_767)),
+        length: choice.length(),
         values: HashMap::new(),
         counts: timeline
             .recordings()
@@ -66,27 +70,22 @@ pub(crate) fn panels(
             .collect(),
         losses: Vec::new(),
     };
-    // A range that is given is covered whole, even where nothing happens.
-    for time in [choice.range.begin, choice.range.end] {
-        let nanos = time.as_nanos();
-        if nanos != i64::MIN && nanos != i64::MAX {
-            reader.length.cover(nanos);
-        }
-    }
     if let Some(per) = &choice.per {
-        query.columns = Columns::named(per)?;
+        query.columns = Columns::Named(per.clone());
+        let per = &per.to_string();
         query.shape = Shape::Mixed;
         timeline.for_each_batch(&query, |batch| {
             reader.count_per(&batch, per);
             reader.notice(&batch, notice);
             ControlFlow::Continue(())
         })?;
-        return Ok(reader.finish(&[], Some(per)));
+        return Ok(reader.finish(&[], &what, Some(per)));
     }
-    let has_metrics = timeline
-        .recordings()
-        .iter()
-        .any(|of| matches!(of, AnyRecording::Metrics(_)));
+    let has_metrics = counted.is_none()
+        && timeline
+            .recordings()
+            .iter()
+            .any(|of| matches!(of, AnyRecording::Metrics(_)));
     if has_metrics {
         query.columns = Columns::named("values")?;
     }
@@ -111,7 +110,107 @@ pub(crate) fn panels(
                 .collect()
         })
         .collect();
-    Ok(reader.finish(&names, None))
+    Ok(reader.finish(&names, &what, None))
+}
+
+/// The rows that a choice wants.
+fn query_of(choice: &Choice) -> Query {
+    let mut query = Query::default();
+    query.filter = choice.filter.clone();
+    query.range = choice.range;
+    query.threads = choice.threads.max(1);
+    query
+}
+
+/// The values of columns in a row; `None` if an event has none of them.
+fn key(columns: &[Column], row: usize) -> Option<String> {
+    let texts: Vec<Option<String>> = columns.iter().map(|of| text(of.value(row))).collect();
+    let is_known = texts.iter().any(Option::is_some);
+    let texts = texts
+        .into_iter()
+        .map(|text| text.unwrap_or_else(|| "-".into()));
+    is_known.then(|| texts.collect::<Vec<_>>().join(", "))
+}
+
+/// A panel of the values of a field, of all recordings together: a series, or one for each of the values by which they
+/// are kept apart.
+pub(crate) fn values(
+    timeline: &Timeline,
+    choice: &Choice,
+    of: &ValueOf,
+    notice: &mut dyn FnMut(&Notice),
+) -> Result<Panel, QueryError> {
+    let mut query = query_of(choice);
+    query.filter.events = vec![of.event.clone()];
+    query.shape = Shape::Mixed;
+    query.columns = match &choice.per {
+        Some(per) => Columns::named(&format!("{}, {per}", of.field))?,
+        None => Columns::Named(of.field.clone()),
+    };
+    let mut length = choice.length();
+    let mut bins: HashMap<String, (u64, Bins)> = HashMap::new();
+    let mut losses = Vec::new();
+    let name = format!("{}:{}", of.event.pattern(), of.field);
+    timeline.for_each_batch(&query, |batch| {
+        let columns = batch.columns();
+        for row in 0..batch.len() {
+            let time = batch.head(row).time;
+            let value = columns.first().and_then(|column| number(column.value(row)));
+            let (Some(time), Some(value)) = (time, value) else {
+                continue;
+            };
+            let series = match columns.get(1..).unwrap_or_default() {
+                [] => Some(String::new()),
+                per => key(per, row),
+            };
+            let Some(mut series) = series else { continue };
+            if bins.len() >= MOST_COUNTED && !bins.contains_key(&series) {
+                series = OTHER.into();
+            }
+            length.cover(time.as_nanos());
+            let (count, bins) = bins.entry(series).or_insert_with(|| (0, Bins::new(length)));
+            *count += 1;
+            bins.add(&length, time.as_nanos(), value);
+        }
+        for of in batch.notices() {
+            notice(of);
+            let row = of.before.min(batch.len().saturating_sub(1));
+            let time = (row < batch.len()).then(|| batch.head(row).time).flatten();
+            losses.extend(
+                time.filter(|_| losses.len() < MOST_LOSSES)
+                    .map(|time| time.as_nanos()),
+            );
+        }
+        ControlFlow::Continue(())
+    })?;
+    let of_name = |(series, (count, bins)): (String, (u64, Bins))| {
+        let series = match &choice.per {
+            Some(per) => format!("{per}={series}"),
+            None => name.clone(),
+        };
+        (series, count, bins)
+    };
+    let all = bins.into_iter().map(of_name).collect();
+    let series = busiest(all, |into: &mut Bins, from| into.append(from, &length));
+    let series = series.into_iter().map(|(name, bins)| {
+        let (points, all) = bins.points(&length);
+        Series {
+            name,
+            points,
+            // A field keeps its value until the next event.
+            gap: i64::MAX,
+            stats: all.stats(),
+        }
+    });
+    let series = series.collect();
+    Ok(Panel {
+        title: name,
+        unit: units::of_name(&of.field.to_string(), false).into(),
+        range: length.whole_range(),
+        is_relative: kymo::open::are_relative(timeline.recordings()),
+        content: Content::Series(series),
+        losses,
+    })
 }
 
 impl Reader<'_> {
@@ -138,16 +237,19 @@ impl Reader<'_> {
     }
 
     fn count_per(&mut self, batch: &Batch, per: &str) {
-        let column = batch.columns().first();
+        let columns = batch.columns();
         for row in 0..batch.len() {
             let head = batch.head(row);
             let recording = head.id.recording as usize;
             let (Some(time), true) = (head.time, self.is_drawn(recording)) else {
                 continue;
             };
-            let value = column.map(|column| text(column.value(row)));
-            if let Some(value) = value.flatten() {
-                self.count(recording, &format!("{per}={value}"), time.as_nanos());
+            if let Some(values) = key(columns, row) {
+                let name = match columns.len() {
+                    1 => format!("{per}={values}"),
+                    _ => values,
+                };
+                self.count(recording, &name, time.as_nanos());
             }
         }
     }
@@ -236,7 +338,7 @@ impl Reader<'_> {
         }
     }
 
-    fn finish(self, names: &[Vec<(String, String)>], per: Option<&str>) -> Vec<Panel> {
+    fn finish(self, names: &[Vec<(String, String)>], what: &str, per: Option<&str>) -> Vec<Panel> {
         let Self {
             timeline,
             length,
@@ -244,15 +346,11 @@ impl Reader<'_> {
             counts,
             mut losses,
         } = self;
-        let (begin, end) = length.range().unwrap_or((0, 0));
-        let range = (begin, end.max(begin.saturating_add(1)));
+        let range = length.whole_range();
         let is_relative = kymo::open::are_relative(timeline.recordings());
         losses.dedup();
         let panel = |recording: usize, title: &str, unit: String, series: Vec<Series>| {
-            let of = &timeline.recordings()[recording];
-            let name = of
-                .name()
-                .map_or_else(|| of.path().display().to_string(), String::from);
+            let name = title_of(&timeline.recordings()[recording]);
             let at = losses.iter().filter(|(of, _)| *of == recording);
             Panel {
                 title: match title {
@@ -262,7 +360,7 @@ impl Reader<'_> {
                 unit,
                 range,
                 is_relative,
-                series,
+                content: Content::Series(series),
                 losses: at.map(|(_, time)| *time).collect(),
             }
         };
@@ -295,9 +393,10 @@ impl Reader<'_> {
             };
             let key = (recording, title.clone(), unit.clone());
             match panels.last_mut() {
-                Some(Panel { series: all, .. })
-                    if before.as_ref() == Some(&key) && all.len() < MOST_SERIES =>
-                {
+                Some(Panel {
+                    content: Content::Series(all),
+                    ..
+                }) if before.as_ref() == Some(&key) && all.len() < MOST_SERIES => {
                     all.push(series);
                 }
                 _ => panels.push(panel(recording, title, unit, vec![series])),
@@ -305,34 +404,24 @@ impl Reader<'_> {
             before = Some(key);
         }
         for (recording, counts) in counts.into_iter().enumerate() {
-            let mut of: Vec<(String, Counts)> = counts.into_iter().collect();
-            // The busiest first; the rest share a series.
-            of.sort_by(|(a_name, a), (b_name, b)| {
-                let is_rest = |name: &str| name == OTHER;
-                (is_rest(a_name), b.total, a_name).cmp(&(is_rest(b_name), a.total, b_name))
-            });
-            let tracks = of.len();
-            let is_empty = of.is_empty();
-            let mut rest: Option<Counts> = None;
-            let mut series = Vec::new();
-            for (position, (name, of)) in of.into_iter().enumerate() {
-                if tracks > MOST_SERIES && position >= MOST_SERIES - 1 {
-                    let rest = rest.get_or_insert_with(|| Counts::new(length));
-                    rest.append(of, &length);
-                } else {
-                    series.push(rates(name, of, &length));
-                }
-            }
-            if let Some(rest) = rest {
-                let name = format!("{} others", tracks - (MOST_SERIES - 1));
-                series.push(rates(name, rest, &length));
-            }
-            let has_values = panels.iter().any(|panel: &Panel| !panel.series.is_empty());
+            let is_empty = counts.is_empty();
+            let counts = counts
+                .into_iter()
+                .map(|(name, of)| (name, of.total, of))
+                .collect();
+            let merge = |into: &mut Counts, from| into.append(from, &length);
+            let series = busiest(counts, merge)
+                .into_iter()
+                .map(|(name, of)| rates(name, of, &length))
+                .collect();
+            let has_values = panels
+                .iter()
+                .any(|panel: &Panel| !panel.series().is_empty());
             let is_drawn = as_database(&timeline.recordings()[recording]).is_none();
             if is_drawn && (!is_empty || !has_values) {
                 let title = match per {
-                    Some(per) => format!("events by {per}"),
-                    None => "events".to_string(),
+                    Some(per) => format!("{what} by {per}"),
+                    None => what.to_string(),
                 };
                 panels.push(panel(recording, &title, "/s".into(), series));
             }
@@ -340,9 +429,6 @@ impl Reader<'_> {
         panels
     }
 }
-
-/// The name of what is not counted apart.
-const OTHER: &str = "other";
 
 fn rates(name: String, counts: Counts, length: &Length) -> Series {
     let (points, all) = counts.rates(length);
@@ -367,6 +453,17 @@ fn counts_up(values: &Column, row: usize, element: usize) -> bool {
     [0, 2].into_iter().any(|kind| {
         let member = members.get(kind);
         member.is_some_and(|member| item < member.len() && member.is_valid(item))
+    })
+}
+
+/// A value as a number.
+fn number(value: Value<'_>) -> Option<f64> {
+    Some(match value {
+        Value::Uint(value) | Value::Bits(value) => value as f64,
+        Value::Sint(value) => value as f64,
+        Value::Float(value) => value,
+        Value::Bool(value) => f64::from(u8::from(value)),
+        _ => return None,
     })
 }
 

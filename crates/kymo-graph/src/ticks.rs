@@ -15,6 +15,25 @@ impl Zone {
         })
     }
 
+    /// Seconds that local time is ahead of UTC in a range in nanoseconds: each from a time in seconds on.
+    pub(crate) fn offsets(&self, (begin, end): (i64, i64)) -> Vec<(i64, i64)> {
+        /// More changes than a century has.
+        const MOST: usize = 256;
+        let time = |nanos: i64| jiff::Timestamp::from_nanosecond(i128::from(nanos)).ok();
+        let (Some(begin), Some(end)) = (time(begin), time(end)) else {
+            return Vec::new();
+        };
+        let first = self.0.to_offset(begin).seconds();
+        let changes = self.0.following(begin);
+        let changes = changes.take_while(|change| change.timestamp() <= end);
+        let changes = changes.map(|change| {
+            let ahead = change.offset().seconds();
+            (change.timestamp().as_second(), i64::from(ahead))
+        });
+        let first = (begin.as_second(), i64::from(first));
+        std::iter::once(first).chain(changes.take(MOST)).collect()
+    }
+
     fn date(&self, nanos: i64) -> Option<jiff::civil::DateTime> {
         let time = jiff::Timestamp::from_nanosecond(i128::from(nanos)).ok()?;
         Some(self.0.to_datetime(time))

@@ -10,13 +10,15 @@
 //! * `daemon`: a client of daemons that hold updates back;
 //! * `graph`: series of values from files and expressions;
 //! * `commands`: a module for each command;
-//! * [`answers`]: what commands answer, as values instead of text.
+//! * [`answers`]: what commands answer, as values instead of text;
+//! * `cgi`: rrdcgi's language.
 //!
 //! [`pipe()`] does what many command lines ask, one after the other.
 //!
 //! What a command computes is in `kymo-rrd`; here are its words.
 
 pub mod answers;
+mod cgi;
 mod commands;
 mod csv;
 mod daemon;
@@ -31,7 +33,10 @@ pub mod times;
 mod usage;
 mod zone;
 
-pub use commands::{COMMANDS, find, knows, locking_named, makes_databases, run, target};
+pub use cgi::{cgi, expanded_for_tests};
+pub use commands::{
+    COMMANDS, find, knows, locking_named, makes_databases, run, target, with_place,
+};
 pub use daemon::{Client as DaemonClient, PORT as DAEMON_PORT};
 pub use failure::Failure;
 use kymo_io::path;

@@ -132,6 +132,14 @@ impl<'a> Words<'a> {
         Ok(read)
     }
 
+    /// One option with its value.
+    pub(crate) fn of_option(name: &'static str, value: &'a [u8]) -> Self {
+        Self {
+            options: vec![(name, value)],
+            operands: Vec::new(),
+        }
+    }
+
     /// Reads letters behind one minus.
     fn letters(
         &mut self,

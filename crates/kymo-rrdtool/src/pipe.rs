@@ -33,6 +33,7 @@ pub fn pipe(session: &mut Session<'_>, input: &mut dyn Read) -> Result<(), Failu
     // Standard input, output and error are open too.
     let most = kymo_io::most_open_files().saturating_sub(FREE);
     session.files.set_room(most.min(MOST_FILES));
+    session.reads_lines = true;
     let mut pipe = Pipe {
         session,
         times: Times::new(),

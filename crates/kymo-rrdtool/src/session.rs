@@ -93,6 +93,10 @@ pub struct Session<'a> {
     pub exact: bool,
     /// What the program around has values for, beside files.
     pub fetcher: Option<&'a Fetcher<'a>>,
+    /// Whether messages show the place in the command line that is wrong, on more lines than rrdtool's.
+    pub shows_places: bool,
+    /// Whether command lines are read from standard input.
+    pub(crate) reads_lines: bool,
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
@@ -116,6 +120,8 @@ impl<'a> Session<'a> {
             locking: Locking::Try,
             exact: false,
             fetcher: None,
+            shows_places: false,
+            reads_lines: false,
             daemon: None,
             files: Files::new(1),
             operands: Vec::new(),
@@ -188,5 +194,10 @@ impl<'a> Session<'a> {
     pub(crate) fn warn(&mut self, text: impl std::fmt::Display) {
         // Nobody can be told that a warning is not seen.
         let _ = writeln!(self.warnings, "WARNING: {text}");
+    }
+
+    /// Writes a line where warnings go.
+    pub(crate) fn warn_plain(&mut self, line: &str) {
+        let _ = writeln!(self.warnings, "{line}");
     }
 }

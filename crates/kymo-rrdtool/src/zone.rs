@@ -44,6 +44,18 @@ impl LocalZone {
         TimeZone::posix(rule).ok().map(Self::from)
     }
 
+    /// The zone that a value of the variable `TZ` names: one of the system's, or a rule as POSIX has them.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = name.strip_prefix(':').unwrap_or(name);
+        match name {
+            "" => Some(Self::utc()),
+            name => TimeZone::get(name)
+                .ok()
+                .map(Self::from)
+                .or_else(|| Self::posix(name)),
+        }
+    }
+
     fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(|| {
             let named = || self.anew.then(named).flatten();

@@ -45,7 +45,8 @@ impl Discarded {
             .for_each(|lost| self.add_packets(lost));
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
+    /// Adds what else was lost.
+    pub fn add(&mut self, other: &Self) {
         self.events = self.events.saturating_add(other.events);
         self.packets = self.packets.saturating_add(other.packets);
         self.times += other.times;

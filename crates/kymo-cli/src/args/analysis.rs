@@ -217,6 +217,7 @@ Examples:
   kymo profile --enter FUNC/ENTER --exit FUNC/EXIT --key datum log.cpel
   kymo profile --enter 'lttng_ust_cyg_profile:func_entry' --exit 'lttng_ust_cyg_profile:func_exit' \\
       --key addr --track vtid trace/
+  kymo profile --flame calls.svg trace.json.gz
   kymo profile --enter 3 --exit 4 --key text --running --resolution us log.cpel
                                          the figures of cpelinreg")]
 pub(crate) struct Profile {
@@ -239,6 +240,21 @@ pub(crate) struct Profile {
     /// For threads that take turns on one processor; cpelinreg does it.
     #[arg(long)]
     pub(crate) running: bool,
+
+    /// Write a flame graph to this SVG file, or `-` for standard output.
+    ///
+    /// Bars are as wide as the time in calls; their titles show it. Of several tracks, each has a bar that its calls
+    /// hang below.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["running", "json"])]
+    pub(crate) flame: Option<std::path::PathBuf>,
+
+    /// Overwrite a file that is there.
+    #[arg(long, requires = "flame")]
+    pub(crate) force: bool,
+
+    /// Print folded stacks: callers and callee between semicolons, and the nanoseconds in the callee itself.
+    #[arg(long, conflicts_with_all = ["running", "json", "flame"])]
+    pub(crate) folded: bool,
 
     #[command(flatten)]
     pub(crate) common: Analysis,

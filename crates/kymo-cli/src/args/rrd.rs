@@ -212,3 +212,24 @@ pub(crate) fn rrdtool_commands() -> impl Iterator<Item = clap::Command> {
             .after_long_help(examples)
     })
 }
+
+/// `cgi` as a part of the help.
+pub(crate) fn cgi_command() -> clap::Command {
+    clap::Command::new("cgi")
+        .about("Make a page of a template in rrdcgi's language")
+        .long_about(
+            "Make a page of a template in rrdcgi's language\n\n\
+             Tags such as <RRD::GRAPH ...> in FILE are replaced by what they say: graphs, dates, variables of the request, \
+             other files. A link named rrdcgi that leads to kymo does the same, so that templates can begin with \
+             `#!/usr/bin/rrdcgi`. FILE `-` is standard input.",
+        )
+        .override_usage("kymo rrd cgi [--filter] FILE")
+        .arg(
+            Arg::new("filter")
+                .short('f')
+                .long("filter")
+                .action(ArgAction::SetTrue)
+                .help("Write no headers and read no request"),
+        )
+        .after_long_help("Examples:\n  kymo rrd cgi --filter page.cgi")
+}

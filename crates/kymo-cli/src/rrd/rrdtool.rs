@@ -1,13 +1,14 @@
 //! rrdtool's commands, behind `kymo rrd` and behind a link named rrdtool.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use kymo_rrd::file::convert::Target;
 use kymo_rrdtool::{
     Defaults, Failure, Session, find, knows, locking_named, makes_databases, run, target, usage,
+    with_place,
 };
 
 use crate::config;
@@ -22,6 +23,9 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
     if called == "rrdtool" {
         return Some(link(words));
     }
+    if called == "rrdcgi" {
+        return Some(page(words));
+    }
     // The package of rrdtool has these, too.
     let command_of_link = match called.to_str() {
         Some("rrdcreate") => Some("create"),
@@ -32,19 +36,23 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
     if let Some(name) = command_of_link {
         return Some(match words {
             [] => told(&usage(find(name.as_bytes()))),
-            words => command(OsStr::new(name), words),
+            words => command(OsStr::new(name), words, true),
         });
     }
     match words {
         [rrd, dash, words @ ..] if rrd == "rrd" && dash == "-" && words.len() < 2 => {
             Some(lines(words.first()))
         }
+        [rrd, cgi, words @ ..] if rrd == "rrd" && cgi == "cgi" => {
+            let asks = words.iter().any(|word| word == "--help" || word == "-h");
+            (!asks).then(|| page(words))
+        }
         [rrd, name, words @ ..] if rrd == "rrd" && knows(bytes(name)) => {
             let asks = |word: &&OsString| *word == "--help";
             let before_end = words.iter().take_while(|word| *word != "--");
             match before_end.into_iter().find(asks) {
                 Some(_) => None,
-                None => Some(command(name, words)),
+                None => Some(command(name, words, false)),
             }
         }
         _ => None,
@@ -60,7 +68,7 @@ fn link(words: &[OsString]) -> ExitCode {
         // Whatever it is, `--version` and the like too: rrdtool shows its usage.
         [name] => told(&usage(find(bytes(name)))),
         [help, name, ..] if help == "help" => told(&usage(find(bytes(name)))),
-        [name, words @ ..] if knows(bytes(name)) => command(name, words),
+        [name, words @ ..] if knows(bytes(name)) => command(name, words, true),
         [name, ..] => {
             let name = Path::new(name).display();
             let _ = writeln!(io::stderr(), "ERROR: unknown function '{name}'");
@@ -96,13 +104,57 @@ fn lines(directory: Option<&OsString>) -> ExitCode {
     })
 }
 
+/// Makes a page: what a link named rrdcgi does.
+fn page(words: &[OsString]) -> ExitCode {
+    let mut is_filter = false;
+    let mut file = None;
+    for word in words {
+        match bytes(word) {
+            b"-f" | b"--filter" => is_filter = true,
+            [b'-', option @ ..] if !option.is_empty() => {
+                let option = Path::new(word).display();
+                let _ = writeln!(
+                    io::stderr(),
+                    "ERROR: invalid option '{option}' (known: --filter)"
+                );
+                return ExitCode::FAILURE;
+            }
+            // Web servers may add arguments.
+            word => file = file.or(Some(word)),
+        }
+    }
+    let Some(file) = file else {
+        let _ = writeln!(io::stderr(), "ERROR: expected a filename");
+        return ExitCode::FAILURE;
+    };
+    in_session(OsStr::new("graph"), |session| {
+        kymo_rrdtool::cgi(session, file, is_filter, &mut io::stdin().lock())
+    })
+}
+
 /// Runs a command.
-fn command(name: &OsStr, words: &[OsString]) -> ExitCode {
+fn command(name: &OsStr, words: &[OsString], is_link: bool) -> ExitCode {
     let words: Vec<&[u8]> = std::iter::once(name)
         .chain(words.iter().map(OsString::as_os_str))
         .map(bytes)
         .collect();
-    in_session(name, |session| run(session, &words).unwrap_or(Ok(())))
+    let is_terminal = io::stderr().is_terminal();
+    in_session(name, |session| {
+        // Scripts that call rrdtool expect one line.
+        session.shows_places = is_terminal || !is_link;
+        let done = run(session, &words).unwrap_or(Ok(()));
+        match session.shows_places {
+            true => done
+                .map_err(|failure| with_place(session, &words, failure, is_colored(is_terminal))),
+            false => done,
+        }
+    })
+}
+
+/// Whether messages have colours.
+fn is_colored(is_terminal: bool) -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_terminal && !is_set("NO_COLOR")
 }
 
 /// Does a command's work, and tells how it went.

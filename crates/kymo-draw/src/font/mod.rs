@@ -284,7 +284,15 @@ impl State {
             .split(',')
             .map(str::trim)
             .filter(|name| !name.is_empty());
-        for name in names.clone().chain([BUILT_IN_FAMILY]) {
+        let wanted = names.clone().count();
+        for (place, name) in names.clone().chain([BUILT_IN_FAMILY]).enumerate() {
+            if place == wanted
+                && let Some(first) = names.clone().next()
+            {
+                self.warnings.insert(format!(
+                    "font `{first}` is not installed; texts use `{BUILT_IN_FAMILY}`"
+                ));
+            }
             let lower = name.to_lowercase();
             let styles = [
                 (bold, italic),
@@ -316,11 +324,6 @@ impl State {
                 None if generic => return 0,
                 None => {}
             }
-        }
-        if let Some(first) = names.clone().next() {
-            self.warnings.insert(format!(
-                "font `{first}` is not installed; texts use `{BUILT_IN_FAMILY}`"
-            ));
         }
         0
     }

@@ -1,5 +1,10 @@
 //! `graph` and `graphv`: pictures of series from files and expressions.
 
+mod place;
+mod spec;
+
+use std::io::Read as _;
+
 use kymo_rrd::text::info::Fact;
 use kymo_text::Line;
 
@@ -288,7 +293,7 @@ const OPTIONS: &[Opt] = &[
         Some('a'),
         "imgformat",
         "FORMAT",
-        "PNG, SVG, EPS, PDF, XML, XMLENUM, JSON, JSONTIME, CSV, TSV or SSV [default: PNG]",
+        "PNG, SVG, EPS, PDF, HTML, XML, XMLENUM, JSON, JSONTIME, CSV, TSV or SSV [default: PNG]",
     ),
     Opt::with(
         Some('f'),
@@ -342,12 +347,31 @@ const OPTIONS: &[Opt] = &[
         "svg-text",
         "Write texts of SVG as text, not as outlines",
     ),
+    Opt::flag(
+        None,
+        "tooltips",
+        "Show the values under the pointer in SVG, without scripts",
+    ),
+    Opt::flag(
+        None,
+        "mark-unknown",
+        "Shade times at which a drawn series is unknown",
+    ),
+    Opt::with(
+        None,
+        "json-spec",
+        "FILE",
+        "Read the graph from a JSON document; `-` is standard input",
+    ),
     WAIT,
     LOCKING,
     MACHINE,
 ];
 
 fn graph(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
+    if let Some(name) = words.value("json-spec") {
+        return run_spec(session, words, name, graph);
+    }
     let drawn = draw(session, words)?;
     if let (None, Some(bytes)) = (drawn.file, &drawn.image.bytes) {
         return session.write(bytes);
@@ -364,6 +388,9 @@ fn graphv(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
 
 /// Draws. Gives sizes, limits and texts, and the picture if it has no file.
 pub(crate) fn facts(session: &mut Session<'_>, words: &Words<'_>) -> Result<Vec<Fact>, Failure> {
+    if let Some(name) = words.value("json-spec") {
+        return run_spec(session, words, name, facts);
+    }
     let drawn = draw(session, words)?;
     Ok(drawn.graph.facts(&drawn.options, &drawn.image, drawn.file))
 }
@@ -391,7 +418,7 @@ fn draw<'a>(session: &mut Session<'_>, words: &Words<'a>) -> Result<Drawn<'a>, F
         return Err(Failure::new("missing filename"));
     };
     let (start, end) = span.resolve(&session.clock())?;
-    let bounds = Bounds::new(start, end, options.step, options.width.into())?;
+    let bounds = Bounds::new(start, end, options.step, options.rows())?;
     if elements.is_empty() {
         return Err(Failure::new("can't make a graph without contents"));
     }
@@ -403,7 +430,8 @@ fn draw<'a>(session: &mut Session<'_>, words: &Words<'a>) -> Result<Drawn<'a>, F
     };
     let graph = Graph::new(session, elements, &bounds, &options, &request)?;
     let file: Option<&[u8]> = (*file != b"-").then_some(file);
-    let image = graph.render(session, &options, file)?;
+    let image = graph.render(&options, file)?;
+    warn_of_fonts(session, words, &image.warnings);
     if let (Some(file), Some(image)) = (file, &image.bytes) {
         // Links and devices are written to, as rrdtool does.
         std::fs::write(path(file), image).map_err(|error| cannot_open(file, &error))?;
@@ -414,6 +442,146 @@ fn draw<'a>(session: &mut Session<'_>, words: &Words<'a>) -> Result<Drawn<'a>, F
         image,
         file,
     })
+}
+
+/// The longest document of `--json-spec`.
+const MOST_SPEC: u64 = 16 << 20;
+
+/// Draws what a document describes. Options of the command line come after those of the document, and its file is
+/// written instead.
+fn run_spec<T>(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    name: &[u8],
+    run: fn(&mut Session<'_>, &Words<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut text = Vec::new();
+    let read = match name {
+        b"-" if session.reads_lines => {
+            let message =
+                "--json-spec - is not possible where command lines are read from standard input";
+            return Err(Failure::new(message));
+        }
+        b"-" => std::io::stdin()
+            .lock()
+            .take(MOST_SPEC)
+            .read_to_end(&mut text),
+        name => std::fs::File::open(path(name))
+            .and_then(|file| file.take(MOST_SPEC).read_to_end(&mut text)),
+    };
+    read.map_err(|error| cannot_open(name, &error))?;
+    let spec = spec::Spec::read(&text).map_err(|failure| spec::with_path(name, None, &failure))?;
+    let (output, elements) = match words.operands[..] {
+        [] => (spec.output.clone(), 0),
+        [file] => (Some(file.to_vec()), 0),
+        [_, ..] => (None, words.operands.len() - 1),
+    };
+    if elements > 0 {
+        return Err(Failure::new(
+            "elements are in the document of --json-spec, or on the command line, but not both",
+        ));
+    }
+    let is_option = |path: &&String| path.starts_with("options.");
+    let options = spec.paths.iter().filter(is_option).count();
+    let (options, elements) = spec.words.split_at(options);
+    let given = words.options().filter(|(name, _)| *name != "json-spec");
+    let given = given.map(|(name, value)| {
+        let has_value = OPTIONS
+            .iter()
+            .any(|of| of.long == name && of.value.is_some());
+        let mut word = format!("--{name}").into_bytes();
+        if has_value {
+            word.push(b'=');
+            word.extend_from_slice(value);
+        }
+        word
+    });
+    let given: Vec<Vec<u8>> = given.collect();
+    let output = output.unwrap_or_else(|| b"-".to_vec());
+    let before = options.iter().chain(&given);
+    let raw: Vec<&[u8]> = before
+        .map(Vec::as_slice)
+        .chain([&b"--"[..], &output])
+        .chain(elements.iter().map(Vec::as_slice))
+        .collect();
+    let done = Words::read(OPTIONS, &raw).and_then(|words| run(session, &words));
+    done.map_err(|failure| match &failure {
+        Failure::Message(message) => {
+            let place = place::find(&raw, message, &session.clock());
+            // Between options and elements are those of the command line, `--` and the file.
+            let path = place.and_then(|place| match place.word < options.len() {
+                true => spec.paths.get(place.word),
+                false => spec.paths.get(place.word.checked_sub(given.len() + 2)?),
+            });
+            spec::with_path(name, path.map(String::as_str), &failure)
+        }
+        Failure::Output(_) => failure,
+    })
+}
+
+/// A failure of `graph` or `graphv` with the place in the command line that is wrong, behind its own first line.
+///
+/// `words` are those of the command line, with the name of the command.
+pub fn with_place(
+    session: &Session<'_>,
+    words: &[&[u8]],
+    failure: Failure,
+    color: bool,
+) -> Failure {
+    let (Failure::Message(message), [name @ (b"graph" | b"graphv"), raw @ ..]) = (&failure, words)
+    else {
+        return failure;
+    };
+    match place::find(raw, message, &session.clock()) {
+        Some(place) => {
+            let picture = place::picture(&shown(name), raw, &place, color);
+            Failure::new(format!("{message}\n{picture}"))
+        }
+        None => failure,
+    }
+}
+
+/// Warns of what is missing. Fonts are shown behind the option that names them; scripts that call rrdtool are not told of
+/// them, as rrdtool takes another font without a word.
+fn warn_of_fonts(session: &mut Session<'_>, words: &Words<'_>, warnings: &[String]) {
+    for warning in warnings {
+        let Some(rest) = warning.strip_prefix("font `") else {
+            session.warn(warning);
+            continue;
+        };
+        let name = rest.split('`').next().unwrap_or_default();
+        let is_named = |value: &&[u8]| shown(value).contains(name);
+        if !session.shows_places {
+            continue;
+        }
+        match words.values("font").find(is_named) {
+            Some(value) => {
+                let picture = place::picture_of_part(&[b"--font", value], 1, name);
+                session.warn(format_args!("{warning}\n{picture}"));
+            }
+            None => session.warn(warning),
+        }
+    }
+}
+
+/// Draws a graph of a page: what `--imginfo` asks for, and the texts of PRINT.
+///
+/// # Errors
+///
+/// It cannot be drawn.
+pub(crate) fn drawn_for_page(
+    session: &mut Session<'_>,
+    words: &[&[u8]],
+) -> Result<(String, Vec<String>), Failure> {
+    let words = Words::read(OPTIONS, words)?;
+    if words.operands.first() == Some(&&b"-"[..]) {
+        return Err(Failure::new(
+            "a page needs the name of a file for the graph",
+        ));
+    }
+    let drawn = draw(session, &words)?;
+    let info = image_info(&drawn.options, &drawn.image, drawn.file);
+    Ok((info.unwrap_or_default(), drawn.graph.texts.printed))
 }
 
 /// What `graph` prints: the size of the picture or what `--imginfo` asks for, and the texts of PRINT.

@@ -150,3 +150,14 @@ pub(crate) fn last_update(
         })
     })
 }
+
+/// When a database of this machine was last updated.
+///
+/// # Errors
+///
+/// It cannot be opened.
+pub(crate) fn last_update_time(session: &mut Session<'_>, file: &[u8]) -> Result<i64, Failure> {
+    with_source(session, file, None, |_, source| {
+        Ok(source.database.state.last_update.seconds())
+    })
+}

@@ -18,7 +18,9 @@ mod tune;
 pub(crate) mod update;
 pub(crate) mod xport;
 
-pub(crate) use graph::image_info;
+pub use graph::with_place;
+pub(crate) use graph::{drawn_for_page, image_info};
+pub(crate) use last::last_update_time;
 
 use kymo_io::Locking;
 use kymo_machine::Machine;

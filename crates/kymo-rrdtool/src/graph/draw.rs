@@ -59,6 +59,9 @@ pub(super) fn picture(
         picture: Picture::new(side(layout.width), side(layout.height)),
     };
     drawing.background();
+    if options.marks_unknown {
+        drawing.unknown(columns);
+    }
     drawing.series(graph, columns);
     if !options.only_graph {
         drawing.border();
@@ -240,6 +243,34 @@ impl Drawing<'_> {
             &[(left, bottom), (right, bottom), (right, top), (left, top)],
             canvas,
         );
+    }
+
+    /// Shades where a series is unknown, and more where all of them are.
+    fn unknown(&mut self, columns: &Columns) {
+        let drawn: Vec<&Vec<f64>> = columns.values.iter().filter(|of| !of.is_empty()).collect();
+        let unknown = |pixel: usize| drawn.iter().filter(|of| of[pixel].is_nan()).count();
+        let pixels = drawn.first().map_or(0, |of| of.len());
+        let (top, bottom) = (self.bottom - self.height, self.bottom);
+        let shade = |count: usize| match count {
+            0 => None,
+            count if count == drawn.len() => Some(0.24),
+            _ => Some(0.1),
+        };
+        let ink = self.colour(Part::Font);
+        let mut from = 0;
+        while from < pixels {
+            let alpha = shade(unknown(from));
+            let same = (from..pixels).take_while(|pixel| shade(unknown(*pixel)) == alpha);
+            let to = from + same.count();
+            if let Some(alpha) = alpha {
+                // A value is drawn from the pixel before to its own.
+                let left = (self.left + from as f64 - 1.0).max(self.left);
+                let right = self.left + to as f64 - if to < pixels { 1.0 } else { 0.0 };
+                let corners = [(left, bottom), (right, bottom), (right, top), (left, top)];
+                self.area(&corners, Ink { alpha, ..ink });
+            }
+            from = to;
+        }
     }
 
     fn border(&mut self) {

@@ -10,6 +10,7 @@ mod compute;
 mod draw;
 pub(crate) mod elements;
 mod format;
+mod interactive;
 mod layout;
 mod legend;
 mod metrics;
@@ -19,10 +20,12 @@ mod print;
 mod scale;
 mod script;
 pub(crate) mod table;
+mod tooltips;
 mod words;
 mod x_axis;
 mod y_axis;
 
+pub(crate) use format::date;
 pub(crate) use script::Script;
 
 use kymo_machine::Machine;

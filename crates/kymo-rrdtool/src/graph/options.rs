@@ -19,6 +19,8 @@ pub(crate) enum ImageFormat {
     Svg,
     Eps,
     Pdf,
+    /// An interactive page.
+    Html,
     Table(TableFormat),
 }
 
@@ -35,11 +37,12 @@ pub(crate) enum TableFormat {
 }
 
 /// All formats, by name.
-const FORMATS: [(&str, ImageFormat); 11] = [
+const FORMATS: [(&str, ImageFormat); 12] = [
     ("PNG", ImageFormat::Png),
     ("SVG", ImageFormat::Svg),
     ("EPS", ImageFormat::Eps),
     ("PDF", ImageFormat::Pdf),
+    ("HTML", ImageFormat::Html),
     ("XML", ImageFormat::Table(TableFormat::Xml)),
     ("XMLENUM", ImageFormat::Table(TableFormat::XmlEnum)),
     ("JSON", ImageFormat::Table(TableFormat::Json)),
@@ -215,6 +218,12 @@ pub(crate) struct GraphOptions {
     pub(crate) palette: &'static [Colour],
     /// Whether texts of SVG are text, not outlines.
     pub(crate) svg_text: bool,
+    /// Whether SVG shows values under the pointer.
+    pub(crate) tooltips: bool,
+    /// Whether times at which values are unknown are shaded.
+    pub(crate) marks_unknown: bool,
+    /// Whether the theme that is set is dark; `None` if none is set.
+    pub(crate) theme_is_dark: Option<bool>,
 }
 
 /// The longest side of a picture, in pixels.
@@ -297,6 +306,9 @@ impl Default for GraphOptions {
             utc: false,
             palette: &[],
             svg_text: false,
+            tooltips: false,
+            marks_unknown: false,
+            theme_is_dark: None,
         }
     }
 }
@@ -319,6 +331,7 @@ impl GraphOptions {
         if let Some(theme) = words.values("theme").last() {
             let themes = [("light", options.colours), ("dark", DARK)];
             options.colours = choice("theme", theme, &themes)?;
+            options.theme_is_dark = Some(theme == b"dark");
         }
         for (name, value) in words.options() {
             match name {
@@ -492,6 +505,8 @@ impl GraphOptions {
             "utc" => self.utc = true,
             "palette" => self.palette = choice(name, value, &PALETTES)?,
             "svg-text" => self.svg_text = true,
+            "tooltips" => self.tooltips = true,
+            "mark-unknown" => self.marks_unknown = true,
             "graph-type" => match value {
                 b"TIME" | b"time" => {}
                 value => {
@@ -563,6 +578,16 @@ impl GraphOptions {
             }
         }
         Ok(())
+    }
+
+    /// Rows that a series has at most: one for each pixel, or more where readers may zoom.
+    pub(crate) fn rows(&self) -> i64 {
+        /// Pixels of a wide window.
+        const INTERACTIVE: u32 = 1600;
+        match self.format {
+            ImageFormat::Html => self.width.max(INTERACTIVE).into(),
+            _ => self.width.into(),
+        }
     }
 
     /// The colour of a part.

@@ -18,7 +18,7 @@ use super::options::{GraphOptions, ImageFormat, TableFormat, TextKind, TextMode,
 use super::print::Texts;
 use super::scale::{Columns, Range};
 use super::table::{Grid, Table};
-use super::{Bounds, Notes, Request, Script};
+use super::{Bounds, Notes, Request, Script, interactive, tooltips};
 use crate::commands::image_info;
 use crate::path::path;
 use crate::{Failure, LocalZone, Session};
@@ -29,7 +29,7 @@ pub(crate) struct Graph {
     pub(super) known: Vec<Known>,
     pub(super) bounds: Bounds,
     pub(crate) texts: Texts,
-    zone: LocalZone,
+    pub(super) zone: LocalZone,
 }
 
 /// What became of a graph.
@@ -39,6 +39,8 @@ pub(crate) struct Image {
     pub(crate) bytes: Option<Vec<u8>>,
     /// The width and the height, at zoom 1; 0 if nothing is drawn.
     pub(crate) size: (i64, i64),
+    /// Fonts and characters that are missing.
+    pub(crate) warnings: Vec<String>,
     layout: Option<Layout>,
     range: Option<Range>,
     table: Option<Grid>,
@@ -107,7 +109,6 @@ impl Graph {
     /// Wrong controls in texts; pictures that are too large.
     pub(crate) fn render(
         &self,
-        session: &mut Session<'_>,
         options: &GraphOptions,
         file: Option<&[u8]>,
     ) -> Result<Image, Failure> {
@@ -166,14 +167,22 @@ impl Graph {
             ..RenderOptions::default()
         };
         let rendered = match options.format {
+            ImageFormat::Svg if options.tooltips => kymo_draw::svg(&picture, &fonts, &render)
+                .map(|svg| tooltips::added(svg, self, &layout, &columns, options)),
             ImageFormat::Svg => kymo_draw::svg(&picture, &fonts, &render),
+            ImageFormat::Html => {
+                let render = RenderOptions {
+                    svg_text: true,
+                    ..render
+                };
+                kymo_draw::svg(&picture, &fonts, &render)
+                    .map(|svg| interactive::page(svg, self, &layout, options))
+            }
             ImageFormat::Eps => kymo_draw::eps(&picture, &fonts, &render),
             ImageFormat::Pdf => kymo_draw::pdf(&picture, &fonts, &render),
             _ => kymo_draw::png(&picture, &fonts, &render),
         };
-        for warning in fonts.take_warnings() {
-            session.warn(warning);
-        }
+        image.warnings = fonts.take_warnings();
         image.bytes = Some(rendered.map_err(|error| Failure::new(error.to_string()))?);
         image.layout = Some(layout);
         image.range = Some(columns.range);

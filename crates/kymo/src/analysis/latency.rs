@@ -179,8 +179,12 @@ impl Start {
 /// What a start and its end have in common.
 type Shared = (u32, Key);
 
+/// Gets the start and the end of each pair, in nanoseconds, in the order of the ends.
+pub type EachPair<'f> = &'f mut dyn FnMut(i64, i64);
+
 /// The latencies so far.
-pub(super) struct Work<'w> {
+pub(super) struct Work<'w, 'f> {
+    each: Option<EachPair<'f>>,
     by_track: bool,
     breakdown: Breakdown<'w>,
     most_worst: usize,
@@ -200,9 +204,10 @@ pub(super) struct Work<'w> {
     pub(super) worst: BinaryHeap<Reverse<Candidate>>,
 }
 
-impl<'w> Work<'w> {
+impl<'w, 'f> Work<'w, 'f> {
     pub(super) fn new(by_track: bool, worst: usize, most_open: usize) -> Self {
         Self {
+            each: None,
             by_track,
             breakdown: Breakdown::default(),
             most_worst: worst,
@@ -261,6 +266,9 @@ impl<'w> Work<'w> {
             return;
         }
         let nanos = end.abs_diff(start.time);
+        if let Some(each) = &mut self.each {
+            each(start.time, end);
+        }
         self.pairs += 1;
         match self.breakdown.is_on() {
             true => self.breakdown.add(Span {
@@ -310,7 +318,7 @@ impl<'w> Work<'w> {
     }
 }
 
-impl Analysis for Work<'_> {
+impl Analysis for Work<'_, '_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
         self.breakdown.now(event.time);
@@ -350,13 +358,30 @@ impl Latency {
         query: &LatencyQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::with_breakdown(
+        Self::measure(
             recordings,
             select,
             query,
             options,
             &mut Breakdown::default(),
+            None,
         )
+    }
+
+    /// The same, and hands over each pair.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such events or such fields.
+    pub fn with_pairs<S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &LatencyQuery,
+        options: &Options,
+        each: EachPair<'_>,
+    ) -> Result<Self, Error> {
+        let breakdown = &mut Breakdown::default();
+        Self::measure(recordings, select, query, options, breakdown, Some(each))
     }
 
     /// The same, by group.
@@ -370,6 +395,17 @@ impl Latency {
         query: &LatencyQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,
+    ) -> Result<Self, Error> {
+        Self::measure(recordings, select, query, options, breakdown, None)
+    }
+
+    fn measure<'w, S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &LatencyQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
+        each: Option<EachPair<'_>>,
     ) -> Result<Self, Error> {
         let roles = match &query.events {
             Some((start, end)) => {
@@ -393,6 +429,7 @@ impl Latency {
             },
         };
         let mut work = Work::new(query.pair_by.track, query.worst, MOST_OPEN);
+        work.each = each;
         let is_nested = query.events.is_none() && fields.is_none();
         work.slices = is_nested.then(|| OpenSlices::new(MOST_OPEN, MOST_DEPTH));
         let by = breakdown.by().clone();
@@ -440,7 +477,7 @@ impl Latency {
     }
 
     /// Percentiles in nanoseconds, with their names.
-    fn percentiles(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    pub fn percentiles(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
         let told = PERCENTILES.into_iter();
         told.map(|(name, thousandths)| (name, self.histogram.percentile(thousandths)))
     }

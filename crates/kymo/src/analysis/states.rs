@@ -1,6 +1,7 @@
 //! Time in states: from one event to the next, charged to the track of the first.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
@@ -78,9 +79,63 @@ pub struct StateTrack {
     pub times: Moments,
 }
 
+/// A state that ended, by the numbers of its parts in [`StateNames`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateSpan {
+    /// When it began, in nanoseconds.
+    pub begin: i64,
+    /// When it ended.
+    pub end: i64,
+    /// The track it is charged to.
+    pub track: u32,
+    /// The values of the fields that keep states apart; 0 without [`StatesQuery::per`].
+    pub lane: u32,
+}
+
+/// Names of what [`StateSpan`]s refer to, by number.
+#[derive(Clone, Debug, Default)]
+pub struct StateNames {
+    /// Of tracks. States that the query does not want have none.
+    pub tracks: HashMap<u32, String>,
+    /// Of the values that keep states apart.
+    pub lanes: Vec<String>,
+}
+
+/// Values that keep states apart which have a number; the rest share the last.
+const MOST_LANES: usize = 1 << 12;
+
+/// Takes states as they end.
+pub(super) struct Spans<'f> {
+    each: &'f mut dyn FnMut(StateSpan),
+    lanes: HashMap<Key, u32>,
+    names: Vec<String>,
+}
+
+impl Spans<'_> {
+    fn take(&mut self, begin: i64, end: i64, track: u32, key: Key) {
+        let lane = match self.lanes.get(&key) {
+            Some(lane) => *lane,
+            None if self.names.len() < MOST_LANES => {
+                let lane = self.names.len() as u32;
+                self.names.push(key.text());
+                self.lanes.insert(key, lane);
+                lane
+            }
+            None => MOST_LANES as u32 - 1,
+        };
+        (self.each)(StateSpan {
+            begin,
+            end,
+            track,
+            lane,
+        });
+    }
+}
+
 /// The states so far.
-pub(super) struct Work<'w> {
+pub(super) struct Work<'w, 'f> {
     breakdown: Breakdown<'w>,
+    spans: Option<Spans<'f>>,
     /// By track.
     pub(super) times: Vec<Moments>,
     /// When the last event was, on which track and in which group, by what states are apart.
@@ -92,10 +147,11 @@ pub(super) struct Work<'w> {
     pub(super) backwards: u64,
 }
 
-impl<'w> Work<'w> {
+impl<'w, 'f> Work<'w, 'f> {
     pub(super) fn new(most_open: usize) -> Self {
         Self {
             breakdown: Breakdown::default(),
+            spans: None,
             times: Vec::new(),
             open: Pending::new(most_open),
             only: None,
@@ -105,7 +161,7 @@ impl<'w> Work<'w> {
     }
 }
 
-impl Analysis for Work<'_> {
+impl Analysis for Work<'_, '_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
         self.breakdown.now(event.time);
@@ -130,6 +186,9 @@ impl Analysis for Work<'_> {
             end: event.time,
             track,
         });
+        if let Some(spans) = &mut self.spans {
+            spans.take(begin, event.time, track, event.begin_key.key());
+        }
     }
 
     fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
@@ -149,13 +208,30 @@ impl States {
         query: &StatesQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::with_breakdown(
-            recordings,
-            select,
-            query,
-            options,
-            &mut Breakdown::default(),
-        )
+        let breakdown = &mut Breakdown::default();
+        let (states, _) = Self::measure(recordings, select, query, options, breakdown, None)?;
+        Ok(states)
+    }
+
+    /// The same, and hands over each state as it ends. Tracks that [`StatesQuery::filter`] leaves out have no name.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such an event or such fields.
+    pub fn with_spans<S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &StatesQuery,
+        options: &Options,
+        each: &mut dyn FnMut(StateSpan),
+    ) -> Result<(Self, StateNames), Error> {
+        let spans = Spans {
+            each,
+            lanes: HashMap::new(),
+            names: Vec::new(),
+        };
+        let breakdown = &mut Breakdown::default();
+        Self::measure(recordings, select, query, options, breakdown, Some(spans))
     }
 
     /// The same, by group: that of a state is the group of the event that begins it.
@@ -170,6 +246,18 @@ impl States {
         options: &Options,
         breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
+        let (states, _) = Self::measure(recordings, select, query, options, breakdown, None)?;
+        Ok(states)
+    }
+
+    fn measure<'w, S: Select>(
+        recordings: &[AnyRecording],
+        select: &S,
+        query: &StatesQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
+        spans: Option<Spans<'_>>,
+    ) -> Result<(Self, StateNames), Error> {
         let classes = query.state.classes(recordings).map_err(Error::Event)?;
         let role = |meant: bool| meant.then_some(BEGINS);
         let question = Question {
@@ -188,6 +276,7 @@ impl States {
             },
         };
         let mut work = Work::new(MOST_OPEN);
+        work.spans = spans;
         let by = breakdown.by().clone();
         let extra = Breakdown::extra(&by);
         breakdown.begin(recordings, Some(&query.state));
@@ -197,19 +286,25 @@ impl States {
         work.breakdown.end(&known, recordings);
         let groups = work.breakdown.rows(&known, recordings);
         *breakdown = std::mem::take(&mut work.breakdown);
+        let several = recordings.len() > 1;
+        let mut names = StateNames {
+            tracks: HashMap::new(),
+            lanes: work.spans.map_or_else(Vec::new, |spans| spans.names),
+        };
         let mut tracks: Vec<StateTrack> = super::slots(work.times, work.others)
             .filter(|(_, times)| times.count() > 0)
-            .map(|(number, times)| StateTrack {
-                track: track(recordings, &known, number),
-                times,
-            })
-            .filter(|of| {
-                let name = of.track.name.as_bytes();
-                query.filter.as_ref().is_none_or(|glob| glob.matches(name))
+            .filter_map(|(number, times)| {
+                let track = track(recordings, &known, number);
+                let name = track.name.as_bytes();
+                let is_wanted = query.filter.as_ref().is_none_or(|glob| glob.matches(name));
+                if is_wanted {
+                    names.tracks.insert(number, track.title(several));
+                }
+                is_wanted.then_some(StateTrack { track, times })
             })
             .collect();
         query.sort.sort(&mut tracks);
-        Ok(Self {
+        let states = Self {
             tracks,
             open: work.open.len() + u64::from(work.only.is_some()),
             dropped: work.open.dropped(),
@@ -217,8 +312,9 @@ impl States {
             groups,
             coverage,
             title: query.tracks.title(),
-            several: recordings.len() > 1,
-        })
+            several,
+        };
+        Ok((states, names))
     }
 
     /// How many states of the tracks that are told ended.

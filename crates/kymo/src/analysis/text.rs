@@ -26,7 +26,7 @@ pub(super) fn some_in_unit(nanos: Option<f64>, unit: Unit) -> String {
 }
 
 /// A duration with its unit, to four digits.
-pub(super) fn duration(nanos: u64) -> String {
+pub fn duration(nanos: u64) -> String {
     let (name, size) = unit_of(nanos as f64);
     let value = nanos as f64 / size;
     let decimals = match value {

@@ -7,7 +7,7 @@ use kymo_index::{Cached, ChunkCounts, Index, Key};
 use kymo_model::{Recording, Tally};
 use kymo_time::Timestamp;
 
-use super::IndexOptions;
+use super::{IndexOptions, Timeline};
 use crate::AnyRecording;
 use crate::timeline::contributions::own_begin;
 
@@ -99,6 +99,20 @@ pub(super) fn reaches(of: &AnyRecording, index: &Index) -> Option<bool> {
 pub struct KnownCounts {
     /// By recording: when its own time begins, and its counts in the order of streams and chunks.
     recordings: Vec<(i64, Vec<ChunkCounts>)>,
+}
+
+impl Timeline {
+    /// Whether the cache has whole indexes of all recordings: then [`Timeline::index`] need not read them.
+    pub fn is_indexed(&self, options: &IndexOptions) -> bool {
+        self.recordings().iter().all(|of| {
+            let key = key(of, &options.opened);
+            let cached = key.and_then(|key| options.cache.as_ref()?.get(&key));
+            match cached {
+                Some(Cached::Whole(index)) => reaches(of, &index) == Some(true),
+                _ => false,
+            }
+        })
+    }
 }
 
 impl KnownCounts {

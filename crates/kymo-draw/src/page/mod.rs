@@ -1,0 +1,612 @@
+//! Pages of interactive charts: one HTML file that loads nothing.
+//!
+//! A [`Chart`] has its values as data, and may have a picture for readers without scripts. The page's script, which is
+//! all that its policy allows to run, draws them on a canvas: values under the pointer, zoom and pan in time, series
+//! that can be hidden. Texts of charts are data, never markup.
+
+use std::io::{self, Write};
+
+use sha2::{Digest, Sha256};
+
+use crate::Colour;
+
+const SCRIPT: &str = include_str!("chart.js");
+const STYLE: &str = include_str!("chart.css");
+
+/// Values over time, and how they are shown.
+#[derive(Clone, Debug, Default)]
+pub struct Chart {
+    /// Its title.
+    pub title: String,
+    /// Unit of the values; empty if it is not known.
+    pub unit: String,
+    /// From when to when, in nanoseconds since 1970, or since a clock's zero.
+    pub range: (i64, i64),
+    /// Whether times count from the zero of a clock without an origin.
+    pub is_relative: bool,
+    /// Seconds that local time is ahead of UTC, each from a time in seconds since 1970 on; the first from the beginning.
+    pub offsets: Vec<(i64, i64)>,
+    /// What is drawn, in this order.
+    pub curves: Vec<Curve>,
+    /// Lines across.
+    pub rules: Vec<Rule>,
+    /// When something was lost, in nanoseconds as the range.
+    pub losses: Vec<i64>,
+    /// Whether the axis of values is logarithmic.
+    pub is_logarithmic: bool,
+    /// The ends of the axis, if they are set; otherwise they fit what is shown.
+    pub limits: (Option<f64>, Option<f64>),
+    /// Whether the limits hold whatever the values are.
+    pub is_rigid: bool,
+    /// Whether k stands for 1024.
+    pub is_binary: bool,
+    /// Lines of text below.
+    pub notes: Vec<String>,
+    /// An SVG picture for readers without scripts, without the declaration of XML.
+    pub picture: Option<Vec<u8>>,
+}
+
+/// How values are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum CurveKind {
+    /// A line of a width.
+    #[default]
+    Line,
+    /// An area down to zero, or to what it is stacked on.
+    Area,
+    /// A mark where the value is not 0, of a fraction of the height; from the top if that is negative.
+    Tick(f64),
+}
+
+/// A series of values.
+#[derive(Clone, Debug, Default)]
+pub struct Curve {
+    /// Its name; empty if it is not in the legend.
+    pub name: String,
+    /// Its colour.
+    pub colour: Colour,
+    /// How it is drawn.
+    pub kind: CurveKind,
+    /// Width of lines in pixels.
+    pub width: f64,
+    /// Whether it stands on the curve before it, which has the same times.
+    pub is_stacked: bool,
+    /// Whether values are connected by slopes.
+    pub is_slope: bool,
+    /// Whether the axis need not show it.
+    pub is_unscaled: bool,
+    /// Values further apart than this are not connected; `None` if all are.
+    pub gap: Option<i64>,
+    /// When each value begins, in order, and how long it holds, in nanoseconds; 0 for a value of one time.
+    pub times: Vec<(i64, i64)>,
+    /// The values; what is not finite is unknown.
+    pub values: Vec<f64>,
+    /// The least and the greatest value of each interval; empty if they are the values.
+    pub extremes: Vec<(f64, f64)>,
+}
+
+/// A line across a chart.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Where: a value, or a time in nanoseconds.
+    pub at: RuleAt,
+    /// Its colour.
+    pub colour: Colour,
+}
+
+/// Where a line across a chart is.
+#[derive(Clone, Copy, Debug)]
+pub enum RuleAt {
+    /// At a value.
+    Value(f64),
+    /// At a time.
+    Time(i64),
+}
+
+/// A page that is being written.
+pub struct Page<'o> {
+    out: &'o mut dyn Write,
+}
+
+/// What a page is.
+#[derive(Clone, Debug, Default)]
+pub struct PageOptions {
+    /// Its title.
+    pub title: String,
+    /// The number of charts, as far as it is known: many are shown smaller.
+    pub charts: usize,
+    /// Light or dark, or as the reader's system is.
+    pub is_dark: Option<bool>,
+}
+
+/// Bytes in base 64, as policies write hashes.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let of = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = of(0) << 16 | of(1) << 8 | of(2);
+        for digit in 0..4 {
+            match digit <= three.len() {
+                true => text.push(char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])),
+                false => text.push('='),
+            }
+        }
+    }
+    text
+}
+
+/// Text for HTML.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Controls, and characters that turn the direction of what follows.
+            c if c.is_control() && c != '\n'
+                || ('\u{202a}'..='\u{202e}').contains(&c)
+                || ('\u{2066}'..='\u{2069}').contains(&c) =>
+            {
+                out.push('\u{fffd}');
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl<'o> Page<'o> {
+    /// Writes what comes before the charts.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn begin(out: &'o mut dyn Write, options: &PageOptions) -> io::Result<Self> {
+        let hash = base64(&Sha256::digest(SCRIPT));
+        let title = escaped(&options.title);
+        let theme = match options.is_dark {
+            Some(true) => " data-theme=\"dark\"",
+            Some(false) => " data-theme=\"light\"",
+            None => "",
+        };
+        let class = match options.charts {
+            0..=1 => "one",
+            2..=12 => "some",
+            _ => "many",
+        };
+        write!(
+            out,
+            "<!DOCTYPE html>\n<html lang=\"en\"{theme}><head><meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{hash}'; \
+             style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"referrer\" content=\"no-referrer\">\n\
+             <title>{title}</title>\n<style>{STYLE}</style></head>\n\
+             <body><header><h1>{title}</h1><button id=\"all\">Show all</button><button id=\"theme\">Light or dark</button></header>\n\
+             <main class=\"{class}\">\n"
+        )?;
+        Ok(Self { out })
+    }
+
+    /// Writes a chart.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn chart(&mut self, chart: &Chart) -> io::Result<()> {
+        let title = escaped(&chart.title);
+        let unit = match chart.unit.as_str() {
+            "" => String::new(),
+            unit => format!(" <span>[{}]</span>", escaped(unit)),
+        };
+        write!(
+            self.out,
+            "<figure data-chart><figcaption title=\"{title}\">{title}{unit}</figcaption>"
+        )?;
+        if let Some(picture) = &chart.picture {
+            self.out.write_all(picture)?;
+        }
+        if !chart.notes.is_empty() {
+            let notes = escaped(&chart.notes.join("\n"));
+            write!(self.out, "<pre>{notes}</pre>")?;
+        }
+        let data = chart.json();
+        writeln!(
+            self.out,
+            "<script type=\"application/json\">{data}</script></figure>"
+        )
+    }
+
+    /// Writes a picture that is not interactive: an SVG element.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn picture(&mut self, svg: &[u8]) -> io::Result<()> {
+        self.out.write_all(b"<figure><figcaption></figcaption>")?;
+        self.out.write_all(svg)?;
+        self.out.write_all(b"</figure>\n")
+    }
+
+    /// Writes what comes behind the charts.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn end(self) -> io::Result<()> {
+        write!(
+            self.out,
+            "</main>\n<footer>Drag to zoom, <kbd>Shift</kbd> and drag to pan, <kbd>Ctrl</kbd> and wheel to zoom, double \
+             click to show all. Keys on a graph: <kbd>←</kbd> <kbd>→</kbd> <kbd>+</kbd> <kbd>-</kbd> <kbd>0</kbd>, \
+             <kbd>,</kbd> <kbd>.</kbd> for values.<noscript> Without scripts, graphs are pictures.</noscript></footer>\n\
+             <script>{SCRIPT}</script>\n</body></html>\n"
+        )
+    }
+}
+
+/// JSON that may stand within HTML: no `<` begins a tag.
+#[derive(Default)]
+struct Json(String);
+
+impl Json {
+    fn text(&mut self, text: &str) {
+        self.0.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.0.push_str("\\\""),
+                '\\' => self.0.push_str("\\\\"),
+                '<'
+                | '>'
+                | '&'
+                | '\u{0}'..='\u{1f}'
+                | '\u{7f}'..='\u{9f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2066}'..='\u{2069}' => {
+                    self.0.push_str(&format!("\\u{:04x}", u32::from(c)));
+                }
+                c => self.0.push(c),
+            }
+        }
+        self.0.push('"');
+    }
+
+    fn key(&mut self, key: &str) {
+        if !self.0.ends_with(['{', '[']) {
+            self.0.push(',');
+        }
+        self.text(key);
+        self.0.push(':');
+    }
+
+    /// A number with some seven digits, which is more than a screen shows.
+    fn number(&mut self, value: f64) {
+        let short = value as f32;
+        match (
+            value.is_finite(),
+            short.is_finite() && (short != 0.0 || value == 0.0),
+        ) {
+            (false, _) => self.0.push_str("null"),
+            (true, true) => self.0.push_str(&short.to_string()),
+            (true, false) => self.0.push_str(&format!("{value:e}")),
+        }
+    }
+
+    fn list<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        mut item: impl FnMut(&mut Self, T),
+    ) {
+        self.key(key);
+        self.0.push('[');
+        for (place, of) in items.into_iter().enumerate() {
+            if place > 0 {
+                self.0.push(',');
+            }
+            item(self, of);
+        }
+        self.0.push(']');
+    }
+
+    fn whole(&mut self, key: &str, value: i64) {
+        self.key(key);
+        self.0.push_str(&value.to_string());
+    }
+
+    fn flag(&mut self, key: &str, is: bool) {
+        self.key(key);
+        self.0.push_str(if is { "true" } else { "false" });
+    }
+}
+
+fn css(colour: Colour) -> String {
+    let part = |of: f64| (of.clamp(0.0, 1.0) * 255.0).round() as u8;
+    format!(
+        "#{:02x}{:02x}{:02x}",
+        part(colour.red),
+        part(colour.green),
+        part(colour.blue)
+    )
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        b => gcd(b, a % b),
+    }
+}
+
+impl Chart {
+    fn json(&self) -> String {
+        let origin = self.range.0;
+        let since = |time: i64| time.saturating_sub(origin);
+        let mut json = Json::default();
+        json.0.push('{');
+        json.key("title");
+        json.text(&self.title);
+        json.key("unit");
+        json.text(&self.unit);
+        json.key("origin");
+        json.text(&origin.to_string());
+        json.whole("length", since(self.range.1).max(1));
+        json.flag("relative", self.is_relative);
+        json.flag("log", self.is_logarithmic);
+        json.flag("isRigid", self.is_rigid);
+        json.whole("base", if self.is_binary { 1024 } else { 1000 });
+        for (key, limit) in [("low", self.limits.0), ("high", self.limits.1)] {
+            json.key(key);
+            json.number(limit.unwrap_or(f64::NAN));
+        }
+        let offsets = self.offsets.iter().enumerate();
+        json.list("offsets", offsets, |json, (place, (from, ahead))| {
+            let from = match place {
+                0 => "null".to_string(),
+                _ => from.to_string(),
+            };
+            json.0.push_str(&format!("[{from},{ahead}]"));
+        });
+        json.list("losses", &self.losses, |json, time| {
+            json.0.push_str(&since(*time).to_string());
+        });
+        json.list("rules", &self.rules, |json, rule| {
+            json.0.push('{');
+            match rule.at {
+                RuleAt::Value(value) => {
+                    json.key("value");
+                    json.number(value);
+                }
+                RuleAt::Time(time) => json.whole("time", since(time)),
+            }
+            json.key("colour");
+            json.text(&css(rule.colour));
+            json.0.push('}');
+        });
+        json.list("curves", &self.curves, |json, curve| {
+            curve.json(json, origin)
+        });
+        json.0.push('}');
+        json.0
+    }
+}
+
+impl Curve {
+    fn json(&self, json: &mut Json, origin: i64) {
+        json.0.push('{');
+        json.key("name");
+        json.text(&self.name);
+        json.key("colour");
+        json.text(&css(self.colour));
+        json.key("alpha");
+        json.number(self.colour.alpha);
+        let kind = match self.kind {
+            CurveKind::Line => "line",
+            CurveKind::Area => "area",
+            CurveKind::Tick(fraction) => {
+                json.key("fraction");
+                json.number(fraction);
+                "tick"
+            }
+        };
+        json.key("kind");
+        json.text(kind);
+        json.key("width");
+        json.number(self.width);
+        json.flag("stack", self.is_stacked);
+        json.flag("isSlope", self.is_slope);
+        json.flag("isUnscaled", self.is_unscaled);
+        json.flag("isConnected", self.gap.is_none());
+        json.key("gap");
+        match self.gap {
+            Some(gap) => json.0.push_str(&gap.to_string()),
+            None => json.0.push_str("null"),
+        }
+        let values = self.values.len().min(self.times.len());
+        let begins: Vec<i64> = self.times[..values]
+            .iter()
+            .map(|(begin, _)| begin.saturating_sub(origin))
+            .collect();
+        let lengths: Vec<i64> = self.times[..values]
+            .iter()
+            .map(|(_, length)| *length)
+            .collect();
+        // Times are whole multiples of a tick, and so short numbers.
+        let all = begins.iter().chain(&lengths);
+        let tick = all
+            .fold(0, |tick, time| gcd(time.unsigned_abs(), tick))
+            .max(1);
+        let tick = i64::try_from(tick).unwrap_or(1);
+        json.whole("tick", tick);
+        let places = regular(&begins, &lengths);
+        match &places {
+            Some((step, _)) => {
+                json.whole("first", begins.first().copied().unwrap_or(0) / tick);
+                json.whole("step", step / tick);
+            }
+            None => {
+                json.list("x", &begins, |json, time| {
+                    json.0.push_str(&(time / tick).to_string())
+                });
+                json.list("w", &lengths, |json, time| {
+                    json.0.push_str(&(time / tick).to_string())
+                });
+            }
+        }
+        let places = places.map_or_else(|| (0..values).map(Some).collect(), |(_, places)| places);
+        let of = |place: &Option<usize>, of: &dyn Fn(usize) -> f64| place.map_or(f64::NAN, of);
+        json.list("y", &places, |json, place| {
+            json.number(of(place, &|at| self.values[at]))
+        });
+        if self.extremes.len() >= values && self.extremes.iter().any(|(low, high)| low < high) {
+            json.list("low", &places, |json, place| {
+                json.number(of(place, &|at| self.extremes[at].0))
+            });
+            json.list("high", &places, |json, place| {
+                json.number(of(place, &|at| self.extremes[at].1))
+            });
+        }
+        json.0.push('}');
+    }
+}
+
+/// The step of times that are equal steps apart, some of them missing, and the position of the value at each step.
+fn regular(begins: &[i64], lengths: &[i64]) -> Option<(i64, Vec<Option<usize>>)> {
+    let step = begins
+        .windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]))
+        .min()?;
+    let (last, others) = lengths.split_last()?;
+    if step <= 0 || others.iter().any(|length| *length != step) || *last > step {
+        return None;
+    }
+    let first = begins[0];
+    let mut places = Vec::new();
+    for (at, begin) in begins.iter().enumerate() {
+        let since = begin.checked_sub(first)?;
+        let place = usize::try_from(since / step).ok()?;
+        if since % step != 0 || place < places.len() || place > 2 * begins.len() + 16 {
+            return None;
+        }
+        places.resize(place, None);
+        places.push(Some(at));
+    }
+    Some((step, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(chart: &Chart) -> String {
+        let mut out = Vec::new();
+        let options = PageOptions {
+            title: "a <b> & \"c\"".into(),
+            charts: 1,
+            is_dark: None,
+        };
+        let mut page = Page::begin(&mut out, &options).unwrap();
+        page.chart(chart).unwrap();
+        page.end().unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn hostile_texts_are_data() {
+        let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\u{0}";
+        let chart = Chart {
+            title: hostile.into(),
+            unit: hostile.into(),
+            range: (0, 10),
+            notes: vec![hostile.into()],
+            curves: vec![Curve {
+                name: hostile.into(),
+                times: vec![(0, 1)],
+                values: vec![1.0],
+                ..Curve::default()
+            }],
+            ..Chart::default()
+        };
+        let page = page(&chart);
+        assert_eq!(
+            page.matches("<script").count(),
+            2,
+            "data, and the page's own"
+        );
+        assert!(!page.contains("<img"));
+        assert!(!page.contains("alert(1)</script>"));
+        assert!(!page.contains('\u{202e}'));
+        assert!(page.contains("a &lt;b&gt; &amp; &quot;c&quot;"));
+    }
+
+    #[test]
+    fn the_policy_names_the_script() {
+        let page = page(&Chart::default());
+        let hash = base64(&Sha256::digest(SCRIPT));
+        assert!(page.contains(&format!("script-src 'sha256-{hash}'")));
+        assert!(page.contains(&format!("<script>{SCRIPT}</script>")));
+        assert!(!SCRIPT.contains("</") && !STYLE.contains("</"));
+        for word in [
+            "fetch",
+            "XMLHttp",
+            "http:",
+            "https:",
+            "innerHTML",
+            "eval(",
+            "import",
+        ] {
+            assert!(!SCRIPT.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn equal_steps_are_written_once() {
+        let curve = |times: Vec<(i64, i64)>| {
+            let mut json = Json::default();
+            let values = (0..times.len()).map(|at| at as f64).collect();
+            let curve = Curve {
+                times,
+                values,
+                ..Curve::default()
+            };
+            curve.json(&mut json, 100);
+            json.0
+        };
+        let all = curve(vec![(100, 10), (110, 10), (130, 5)]);
+        assert!(
+            all.contains("\"tick\":5,\"first\":0,\"step\":2,\"y\":[0,1,null,2]"),
+            "{all}"
+        );
+        let some = curve(vec![(100, 0), (107, 0)]);
+        assert!(
+            some.contains("\"tick\":7,\"x\":[0,1],\"w\":[0,0],\"y\":[0,1]"),
+            "{some}"
+        );
+        assert!(curve(Vec::new()).contains("\"y\":[]"));
+    }
+
+    #[test]
+    fn base64_is_filled_up() {
+        let cases = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_json() {
+        let mut json = Json::default();
+        for value in [0.0, -1.5, f64::NAN, f64::INFINITY, 1e300, 1e-300, 0.1] {
+            json.number(value);
+            json.0.push(' ');
+        }
+        assert_eq!(json.0, "0 -1.5 null null 1e300 1e-300 0.1 ");
+    }
+}
