@@ -8,13 +8,13 @@ use kymo::analysis::{
     ProfileQuery, Sort, States, StatesQuery, TrackBy, TrackStats,
 };
 use kymo::filter::{FieldNames, Filter, FilterError, Glob};
+use kymo::pipeline::Watched;
 use kymo::report::{self, Check, Stats};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::{self, QueryError};
 use crate::forks::interruptible;
-use crate::selection::Stoppable;
 
 /// What is asked of an analysis.
 #[derive(Clone, Debug, Default, FromPyObject)]
@@ -43,7 +43,8 @@ pub(crate) struct AnalysisOptions {
     where_state: Option<String>,
 }
 
-fn names(text: Option<&String>, option: &str) -> PyResult<Option<FieldNames>> {
+/// The fields that an option names.
+pub(crate) fn names(text: Option<&String>, option: &str) -> PyResult<Option<FieldNames>> {
     let parsed = text.map(|text| FieldNames::parse(text)).transpose();
     parsed.map_err(|error: FilterError| errors::filter(&error, option))
 }
@@ -58,7 +59,7 @@ pub(crate) fn run(
     threads: usize,
 ) -> PyResult<Vec<u8>> {
     let stopped = AtomicBool::new(false);
-    let select = Stoppable::new(filter, &stopped);
+    let select = &Watched::new(recordings, &filter, &|_| {}, Some(&stopped));
     let stop = || stopped.store(true, Ordering::Relaxed);
     let options = Options {
         threads,

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use kymo::AnyRecording;
 use kymo::filter::Filter;
-use kymo::pipeline::{self, Output};
+use kymo::pipeline::{self, Output, Watched};
 use kymo::show::{Message as Shown, MessageKind, Renderer, Sink};
 use kymo::timeline::Timeline;
 use kymo_model::{Chunk, Fault, FaultReport, Kind, Lost, Recording, Scope};
@@ -20,7 +20,6 @@ use pyo3::types::{PyDict, PyIterator, PyString};
 
 use crate::errors::{self, DamageWarning, Error};
 use crate::forks::Ahead;
-use crate::selection::Stoppable;
 use crate::values::{Decoder, Encoder, Form, Names};
 
 /// The scopes of an event, in the order in which names are looked up.
@@ -226,15 +225,11 @@ impl Messages {
                 stopped: &stopped,
             };
             let mut frames = Frames { has_structure };
-            let select = Stoppable::new(&filter, &stopped);
+            let filter = &filter;
+            let recordings = timeline.recordings();
+            let select = &Watched::new(recordings, &filter, &|_| {}, Some(&stopped));
             // Nobody takes what comes then.
-            let _ = pipeline::run(
-                timeline.recordings(),
-                &select,
-                &options,
-                &mut frames,
-                &mut sender,
-            );
+            let _ = pipeline::run(recordings, &select, &options, &mut frames, &mut sender);
         })?;
         Ok(Self {
             shared,

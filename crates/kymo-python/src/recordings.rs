@@ -8,12 +8,13 @@ use kymo::open::{Alignment, Duration, Error as OpeningError, Options, are_relati
 use kymo::report::Info;
 use kymo::timeline::{Query, Timeline};
 use kymo_draw::{Fonts, RenderOptions};
-use kymo_graph::{Choice, Look, Zone, page, panels};
+use kymo_graph::{Choice, Look, NoNotices, Zone, page, panels};
 use kymo_model::{Recording, Scope, Shift};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::analyses;
 use crate::errors::{self, Error, OpenError, QueryError};
 use crate::forks::interruptible;
 use crate::messages::{self, Messages};
@@ -448,7 +449,7 @@ impl Recordings {
         let choice = Choice {
             filter: selection.query(),
             range: selection.range(timeline.recordings(), self.gmt)?,
-            per,
+            per: analyses::names(per.as_ref(), "per")?,
             threads: self.threads(None),
             ..Choice::default()
         };
@@ -463,8 +464,8 @@ impl Recordings {
             py,
             || (),
             || {
-                let panels =
-                    panels(&timeline, &choice, &mut |_| ()).map_err(|error| error.to_string())?;
+                let panels = panels(&timeline, &choice, None, &mut NoNotices)
+                    .map_err(|error| error.to_string())?;
                 let fonts = Fonts::new();
                 let picture = page(&panels, &look, &fonts).map_err(|error| error.to_string())?;
                 let options = RenderOptions {
@@ -491,7 +492,7 @@ impl Recordings {
         begin: Option<Time>,
         end: Option<Time>,
         condition: Option<String>,
-        options: crate::analyses::AnalysisOptions,
+        options: analyses::AnalysisOptions,
         threads: Option<usize>,
     ) -> PyResult<Vec<u8>> {
         let timeline = self.timeline()?;
@@ -504,6 +505,6 @@ impl Recordings {
         };
         let filter = selection.filter(timeline.recordings(), self.gmt)?;
         let threads = self.threads(threads);
-        crate::analyses::run(py, timeline.recordings(), &filter, kind, &options, threads)
+        analyses::run(py, timeline.recordings(), &filter, kind, &options, threads)
     }
 }

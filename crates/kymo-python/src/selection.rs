@@ -1,11 +1,8 @@
 //! Which events are meant.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use kymo::AnyRecording;
-use kymo::filter::{self, Filter, Glob, Moment, TimeQuery, Worker};
-use kymo::pipeline::{Predicate, Select, Window};
-use kymo_model::{Chunk, Event, Fault, FieldId, RowPlace};
+use kymo::filter::{self, Filter, Glob, Moment, TimeQuery};
+use kymo::pipeline::Window;
 use kymo_time::Timestamp;
 use pyo3::prelude::*;
 
@@ -82,78 +79,5 @@ impl Selection {
         let windows = self.windows(recordings, gmt)?;
         Filter::new(&self.query(), &windows, recordings)
             .map_err(|error| errors::filter(&error, "where"))
-    }
-}
-
-/// A filter that wants nothing more once it is stopped.
-#[derive(Debug)]
-pub(crate) struct Stoppable<'f> {
-    filter: &'f Filter,
-    stopped: &'f AtomicBool,
-}
-
-impl<'f> Stoppable<'f> {
-    pub(crate) fn new(filter: &'f Filter, stopped: &'f AtomicBool) -> Self {
-        Self { filter, stopped }
-    }
-}
-
-/// Decides on events until it is stopped.
-pub(crate) struct StoppablePredicate<'f> {
-    worker: Worker<'f>,
-    stopped: &'f AtomicBool,
-    is_stopped: bool,
-}
-
-impl<'f> Select for Stoppable<'f> {
-    type Predicate = StoppablePredicate<'f>;
-
-    fn predicate(&self) -> Self::Predicate {
-        StoppablePredicate {
-            worker: (&self.filter).predicate(),
-            stopped: self.stopped,
-            is_stopped: false,
-        }
-    }
-
-    fn window(&self, recording: usize) -> Window {
-        (&self.filter).window(recording)
-    }
-
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        (&self.filter).wants_class(recording, of, class)
-    }
-
-    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
-        (&self.filter).looks_at(recording, class, field)
-    }
-
-    fn first_chunk(&self, recording: usize, stream: usize) -> usize {
-        (&self.filter).first_chunk(recording, stream)
-    }
-
-    fn end_chunk(&self, recording: usize, stream: usize) -> usize {
-        match self.stopped.load(Ordering::Relaxed) {
-            true => 0,
-            false => (&self.filter).end_chunk(recording, stream),
-        }
-    }
-
-    fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
-        (&self.filter).first_row(recording, stream)
-    }
-}
-
-impl Predicate for StoppablePredicate<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.is_stopped = self.stopped.load(Ordering::Relaxed);
-        self.worker.chunk(recording, of, chunk)
-    }
-
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        match self.is_stopped {
-            true => Ok(false),
-            false => self.worker.wants(event),
-        }
     }
 }
