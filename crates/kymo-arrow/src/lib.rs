@@ -34,4 +34,7 @@ pub use self::error::Error;
 pub use self::events::{EventReader, EventTable, OwnColumn};
 pub use self::samples::{SampleReader, samples_schema};
 pub use self::stream::write_stream;
-pub use self::tables::{Table, class_schema, tables};
+pub use self::tables::{
+    Table, class_name, class_schema, losses, losses_schema, packets, packets_schema, tables,
+    time_type,
+};

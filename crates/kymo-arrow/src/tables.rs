@@ -11,6 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use kymo::AnyRecording;
+use kymo::pipeline::Window;
 use kymo::timeline::{Batch, Columns, Notice, NoticeKind, Query, RowTracks, Timeline, TrackEntry};
 use kymo_model::batch::{ColumnType, all_columns};
 use kymo_model::{Chunk, EntryKind, EventClass, Lost, Recording};
@@ -45,7 +46,7 @@ pub enum Table {
 }
 
 /// The type of times: nanoseconds since 1970 in UTC if all of these clocks say so, else since an origin of their own.
-pub(crate) fn time_type<'a>(recordings: impl IntoIterator<Item = &'a AnyRecording>) -> DataType {
+pub fn time_type<'a>(recordings: impl IntoIterator<Item = &'a AnyRecording>) -> DataType {
     let is_dated = |of: &AnyRecording| {
         let mut clocks = of.streams().iter().filter_map(|of| of.clock.as_ref());
         clocks.all(|clock| clock.origin == Origin::UnixEpoch)
@@ -58,7 +59,7 @@ pub(crate) fn time_type<'a>(recordings: impl IntoIterator<Item = &'a AnyRecordin
 }
 
 /// The name of a class: its number if it has none.
-pub(crate) fn class_name(class: &EventClass) -> Arc<str> {
+pub fn class_name(class: &EventClass) -> Arc<str> {
     match &class.name {
         Some(name) => Arc::clone(name),
         None => class.id.to_string().into(),
@@ -263,58 +264,102 @@ impl<'t, 'f> Maker<'t, 'f> {
     fn finish(&mut self, query: &Query) -> Result<(), Error> {
         self.end_samples()?;
         self.end_losses()?;
-        self.packets(query)
+        let take = &mut *self.take;
+        packets(self.timeline, query.range, &mut |batch| {
+            take(&Table::Packets, batch)
+        })
     }
+}
 
-    /// The packets of traces that may have rows in the range.
-    fn packets(&mut self, query: &Query) -> Result<(), Error> {
-        let time = time_type(self.timeline.recordings());
-        let own = [
-            ("begin", time.clone()),
-            ("end", time.clone()),
-            ("recording", dictionary()),
-            ("stream", DataType::UInt32),
-            ("packet", DataType::UInt64),
-            ("bytes", DataType::UInt64),
-            ("lost_events", DataType::UInt64),
-        ];
-        let schema = schema(&own, &[]);
-        for (recording, of) in self.timeline.recordings().iter().enumerate() {
-            if of.as_ctf().is_none() {
-                continue;
-            }
-            for stream in 0..of.streams().len() {
-                let range = query.range;
-                let is_wanted = |chunk: &Chunk| {
-                    chunk.end_time.is_none_or(|end| end >= range.begin)
-                        && chunk.begin_time.is_none_or(|begin| begin <= range.end)
+/// The schema of [`Table::Packets`].
+pub fn packets_schema(timeline: &Timeline) -> SchemaRef {
+    let time = time_type(timeline.recordings());
+    let own = [
+        ("begin", time.clone()),
+        ("end", time),
+        ("recording", dictionary()),
+        ("stream", DataType::UInt32),
+        ("packet", DataType::UInt64),
+        ("bytes", DataType::UInt64),
+        ("lost_events", DataType::UInt64),
+    ];
+    schema(&own, &[])
+}
+
+/// Hands over the packets of traces that may have rows in a range; nothing is decoded.
+///
+/// # Errors
+///
+/// `take` fails.
+pub fn packets(
+    timeline: &Timeline,
+    range: Window,
+    take: &mut dyn FnMut(RecordBatch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (schema, paths) = (packets_schema(timeline), paths(timeline));
+    let time = schema.field(0).data_type();
+    for (recording, of) in timeline.recordings().iter().enumerate() {
+        if of.as_ctf().is_none() {
+            continue;
+        }
+        for stream in 0..of.streams().len() {
+            let is_wanted = |chunk: &Chunk| {
+                chunk.end_time.is_none_or(|end| end >= range.begin)
+                    && chunk.begin_time.is_none_or(|begin| begin <= range.end)
+            };
+            let mut chunks = of.chunks(stream).filter(is_wanted).peekable();
+            while chunks.peek().is_some() {
+                let chunks: Vec<Chunk> = chunks.by_ref().take(ROWS).collect();
+                let lost = |of: &Chunk| of.lost_events.and_then(|lost| lost.count);
+                let column = |value: &dyn Fn(&Chunk) -> Option<u64>| -> ArrayRef {
+                    Arc::new(chunks.iter().map(value).collect::<UInt64Array>())
                 };
-                let mut chunks = of.chunks(stream).filter(is_wanted).peekable();
-                while chunks.peek().is_some() {
-                    let chunks: Vec<Chunk> = chunks.by_ref().take(ROWS).collect();
-                    let lost = |of: &Chunk| of.lost_events.and_then(|lost| lost.count);
-                    let column = |value: &dyn Fn(&Chunk) -> Option<u64>| -> ArrayRef {
-                        Arc::new(chunks.iter().map(value).collect::<UInt64Array>())
-                    };
-                    let columns: Vec<ArrayRef> = vec![
-                        times(chunks.iter().map(|of| of.begin_time), &time),
-                        times(chunks.iter().map(|of| of.end_time), &time),
-                        texts(
-                            vec![Some(0); chunks.len()],
-                            &self.paths[recording..=recording],
-                        )?,
-                        Arc::new(UInt32Array::from(vec![stream as u32; chunks.len()])),
-                        column(&|of| Some(of.number as u64)),
-                        column(&|of| Some(of.bytes)),
-                        column(&lost),
-                    ];
-                    let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
-                    (self.take)(&Table::Packets, batch)?;
-                }
+                let columns: Vec<ArrayRef> = vec![
+                    times(chunks.iter().map(|of| of.begin_time), time),
+                    times(chunks.iter().map(|of| of.end_time), time),
+                    texts(vec![Some(0); chunks.len()], &paths[recording..=recording])?,
+                    Arc::new(UInt32Array::from(vec![stream as u32; chunks.len()])),
+                    column(&|of| Some(of.number as u64)),
+                    column(&|of| Some(of.bytes)),
+                    column(&lost),
+                ];
+                take(RecordBatch::try_new(Arc::clone(&schema), columns)?)?;
             }
         }
-        Ok(())
     }
+    Ok(())
+}
+
+/// Hands over what was lost and damaged in what a query wants; of events no more than their times is decoded.
+///
+/// # Errors
+///
+/// The query is wrong, or `take` fails.
+pub fn losses(
+    timeline: &Timeline,
+    query: &Query,
+    take: &mut dyn FnMut(RecordBatch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut query = query.clone();
+    query.columns = Columns::None;
+    let paths = paths(timeline);
+    let mut losses = Losses::default();
+    let mut result = Ok(());
+    timeline.for_each_batch(&query, |batch| {
+        for notice in batch.notices() {
+            losses.push(timeline, notice);
+        }
+        if losses.kinds.len() >= ROWS {
+            let batch = losses.batch(timeline, &paths);
+            result = batch.and_then(|batch| batch.map_or(Ok(()), &mut *take));
+        }
+        match result {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    result?;
+    losses.batch(timeline, &paths)?.map_or(Ok(()), take)
 }
 
 /// The paths of the recordings.
@@ -334,6 +379,21 @@ pub(crate) fn times(times: impl Iterator<Item = Option<Timestamp>>, of: &DataTyp
         _ => None,
     };
     Arc::new(array.with_timezone_opt(zone))
+}
+
+/// The schema of [`Table::Losses`].
+pub fn losses_schema(timeline: &Timeline) -> SchemaRef {
+    let time = time_type(timeline.recordings());
+    let own = [
+        ("begin", time.clone()),
+        ("end", time),
+        ("recording", dictionary()),
+        ("stream", DataType::UInt32),
+        ("kind", DataType::Utf8),
+        ("count", DataType::UInt64),
+        ("message", DataType::Utf8),
+    ];
+    schema(&own, &[])
 }
 
 /// What was lost, and damage.
@@ -381,25 +441,17 @@ impl Losses {
         if self.kinds.is_empty() {
             return Ok(None);
         }
-        let time = time_type(timeline.recordings());
-        let own = [
-            ("begin", time.clone()),
-            ("end", time.clone()),
-            ("recording", dictionary()),
-            ("stream", DataType::UInt32),
-            ("kind", DataType::Utf8),
-            ("count", DataType::UInt64),
-            ("message", DataType::Utf8),
-        ];
+        let schema = losses_schema(timeline);
+        let time = schema.field(0).data_type();
         let columns: Vec<ArrayRef> = vec![
-            times(self.begins.drain(..), &time),
-            times(self.ends.drain(..), &time),
+            times(self.begins.drain(..), time),
+            times(self.ends.drain(..), time),
             texts(std::mem::take(&mut self.recordings), paths)?,
             Arc::new(UInt32Array::from(std::mem::take(&mut self.streams))),
             Arc::new(StringArray::from(std::mem::take(&mut self.kinds))),
             Arc::new(UInt64Array::from(std::mem::take(&mut self.counts))),
             Arc::new(StringArray::from(std::mem::take(&mut self.messages))),
         ];
-        Ok(Some(RecordBatch::try_new(schema(&own, &[]), columns)?))
+        Ok(Some(RecordBatch::try_new(schema, columns)?))
     }
 }

@@ -7,8 +7,8 @@ pub(crate) mod cut;
 pub(crate) mod diff;
 pub(crate) mod graph;
 pub(crate) mod group;
-pub(crate) mod key;
 pub(crate) mod machine;
+pub(crate) mod query;
 pub(crate) mod receive;
 pub(crate) mod rrd;
 pub(crate) mod send;
@@ -23,13 +23,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use kymo::filter::{FieldNames, FilterError, Glob, Moment, parse_range};
-use kymo::open::{ClockChoice, Duration, parse_aligned};
+use kymo::filter::{FieldNames, FilterError};
+use kymo::open::parse_aligned;
 use kymo::show::pretty;
-use kymo_collectd::network::Keys;
-use kymo_machine::Machine;
 
-use key::KeyFile;
+pub(crate) use kymo_command::args::{Input, Selection, Threads, Work, parse_glob};
+pub(crate) use kymo_command::key;
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
@@ -63,6 +62,8 @@ Examples:
   kymo convert trace/ -o new/ --to ctf2  another dialect of CTF
   kymo info trace/                       what it is and what it holds
   kymo stats trace/                      which events there are how often
+  kymo query 'SELECT event, count(*) FROM events GROUP BY event' trace/
+                                         SQL
   kymo check trace/                      is it whole?
   kymo latency --start irq_entry --end irq_exit --track cpu_id trace/
                                          how long it takes from one to the other
@@ -134,6 +135,7 @@ pub(crate) enum Command {
     Receive(receive::Receive),
     Info(Info),
     Stats(Stats),
+    Query(query::Query),
     Check(Check),
     States(analysis::States),
     Latency(analysis::Latency),
@@ -147,181 +149,6 @@ pub(crate) enum Command {
     Serve(Box<serve::Serve>),
     Completions(Completions),
     Man(Man),
-}
-
-/// Which recordings, and what is wrong with their clocks.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Input {
-    /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
-    /// (CPEL, elog, Gist, or the JSON lines of one), or a directory to search for all of them but
-    /// JSON lines; a trace of Perfetto or Chrome (JSON); or datagrams of collectd: a capture of the
-    /// network (pcap, pcapng), or a file that is one datagram.
-    ///
-    /// A tar archive stands for the directory it was made of, a file compressed with gzip or Zstandard
-    /// for its content, and `-` for standard input.
-    ///
-    /// A directory that holds a file named `metadata`, in RFC v1.1 `metadata_0` and so on, is a CTF
-    /// trace. Any other directory is searched with all below it, for traces, for databases whose names end in `.rrd`, and for
-    /// event logs whose names end in `.cpel`, `.elog` or `.gist`. Several recordings are shown on
-    /// one time line.
-    #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
-    pub(crate) paths: Vec<PathBuf>,
-
-    /// The machine that wrote the databases, where it is not found or found wrong.
-    #[arg(long, value_name = "MACHINE", value_parser = machine::find)]
-    pub(crate) machine: Option<&'static Machine>,
-
-    /// What the clock of CPEL and Gist files is: auto, per-second, per-us, or the ticks in a second.
-    ///
-    /// CPEL files tell a number: the ticks in a second, as all programs write it, or in a
-    /// microsecond, as its description says. `auto` takes numbers from 100,000 on for the first, and
-    /// others for the second. Gist files tell nothing: their ticks are taken for nanoseconds.
-    #[arg(
-        long,
-        value_name = "CLOCK",
-        default_value = "auto",
-        hide_default_value = true,
-        help_heading = "Clocks"
-    )]
-    pub(crate) clock: ClockChoice,
-
-    /// Say when the recordings of a PATH begin, such as those without an origin of their times.
-    ///
-    /// TIME is written as for --begin; HH:MM alone is of the day on which the others begin. PATH is
-    /// one of those that are shown. Can be given several times.
-    #[arg(
-        long,
-        value_name = "PATH=TIME",
-        value_parser = parse_aligned::<Moment>,
-        help_heading = "Clocks"
-    )]
-    pub(crate) align: Vec<(PathBuf, Moment)>,
-
-    /// Add a duration to the times of the recordings of a PATH: `host2/=-1.5ms`; units are ns, us,
-    /// ms, s, m, h, d. It is added after --align and --align-event. Can be given several times.
-    #[arg(
-        long,
-        value_name = "PATH=DURATION",
-        value_parser = parse_aligned::<Duration>,
-        help_heading = "Clocks"
-    )]
-    pub(crate) offset: Vec<(PathBuf, Duration)>,
-
-    /// Take the first event of this name for the same moment in the recordings of all paths, of
-    /// which two at least must have it: that of the first path stays, or of the first path with a
-    /// date if the first one has none; the others are moved.
-    #[arg(long, value_name = "NAME", help_heading = "Clocks")]
-    pub(crate) align_event: Option<String>,
-
-    /// A file with the passwords of signed and encrypted datagrams: lines `USER: PASSWORD`.
-    ///
-    /// It is written as the AuthFile of collectd's network plugin. Without it signatures are not
-    /// verified, and what is encrypted is not shown.
-    #[arg(long, value_name = "FILE", value_parser = parse_keys, value_hint = clap::ValueHint::FilePath)]
-    pub(crate) auth_file: Option<Keys>,
-
-    /// A file with the key of encrypted packets of a trace (RFC v1.1): 16, 24 or 32 bytes, or twice
-    /// as many hexadecimal digits in a line.
-    ///
-    /// Can be given several times: each packet is opened with the first key that fits. 32 digits without
-    /// the end of the line are 32 bytes, and so the key themselves.
-    #[arg(long, value_name = "FILE", value_parser = KeyFile::parse, value_hint = clap::ValueHint::FilePath)]
-    pub(crate) key_file: Vec<KeyFile>,
-
-    /// Add SEC seconds to the times of all clocks.
-    #[arg(
-        long,
-        value_name = "SEC",
-        default_value_t = 0,
-        hide_default_value = true,
-        allow_hyphen_values = true,
-        help_heading = "Clocks"
-    )]
-    pub(crate) clock_offset: i64,
-
-    /// Add NS nanoseconds to the times of all clocks.
-    #[arg(
-        long,
-        value_name = "NS",
-        default_value_t = 0,
-        hide_default_value = true,
-        allow_hyphen_values = true,
-        help_heading = "Clocks"
-    )]
-    pub(crate) clock_offset_ns: i64,
-
-    /// Take the origin of every clock for the Unix epoch, 1970-01-01 00:00:00 UTC.
-    #[arg(long, help_heading = "Clocks")]
-    pub(crate) clock_force_correlate: bool,
-
-    /// Show and read times in UTC instead of the local time zone.
-    #[arg(long, help_heading = "Clocks")]
-    pub(crate) clock_gmt: bool,
-}
-
-/// Which events.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Filters")]
-pub(crate) struct Selection {
-    /// Only events whose name matches a pattern; can be given several times.
-    ///
-    /// `*` stands for any text, `?` for one character, `[a-z]` for one of a set, `[!a-z]` for
-    /// one that is not, `\` takes away the meaning of what follows. The whole name must match.
-    /// Of several patterns one must.
-    #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
-    pub(crate) event: Vec<Glob>,
-
-    /// Only events of which a condition holds, such as 'len > 64 and name ~ "eth*"'.
-    ///
-    /// Tests: FIELD alone (true, or not 0), == != < <= > >=, ~ "PATTERN" and !~ (patterns as of
-    /// --event), =~ "REGULAR EXPRESSION", contains "TEXT", in [1, 4..7, "x"] and not in. They are joined by not, and, or
-    /// (! && ||) and parentheses. Values: 12 -3 0xff 0o17 0b101 2.5 "text" 'text' true false.
-    /// Enumerations compare as numbers and as labels, bit maps as numbers; contains "FLAG" asks
-    /// whether a flag is set. BLOBs compare as their bytes, "\x00\xff". What an optional or a
-    /// variant holds goes by its name. len(FIELD), lower(FIELD) and hex(FIELD) stand for the length of a
-    /// text, BLOB or array, a text in lower case, and a number or bytes in hexadecimal digits.
-    ///
-    /// `a.b[2]` is element 2 (from 0) of member b of field a. A name is looked for in the
-    /// payload, the specific context, the common context, the packet context and the packet
-    /// header, unless it begins with `payload.`, `specific_context.`, `common_context.`,
-    /// `packet_context.` or `packet_header.`.
-    /// event.name, event.id, event.kind, event.level, event.time (nanoseconds), stream.class,
-    /// stream.id, stream.name, trace.name and recording.path are of the event itself, and so are the
-    /// keys of the JSON (timestamp, event, ...) where it has no such field. An odd name stands between
-    /// back quotes. `kymo info --schema` lists the fields.
-    ///
-    /// A test of a field that an event does not have is false, whatever it asks. A field that
-    /// no event has is an error; a value that the field cannot have brings a warning.
-    #[arg(long = "where", value_name = "EXPR")]
-    pub(crate) condition: Option<String>,
-
-    /// Only events from this time on.
-    ///
-    /// [YYYY-MM-DD ]HH:MM[:SS[.NANO]] in local time (in UTC with --clock-gmt), on the day of
-    /// the first event that has a date where none is given; [-]SEC[.NANO] since the origin of the clocks;
-    /// +DURATION since the first event, such as +2ms;
-    /// or as in RFC 3339, 2026-01-31T12:00:00Z.
-    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) begin: Option<Moment>,
-
-    /// Only events until this time, which is included; written like that of --begin.
-    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) end: Option<Moment>,
-
-    /// Only events between two times: `BEGIN,END` or `[BEGIN,END]`.
-    #[arg(
-        short,
-        long,
-        value_name = "RANGE",
-        value_parser = parse_range,
-        conflicts_with_all = ["begin", "end"],
-        allow_hyphen_values = true
-    )]
-    pub(crate) timerange: Option<(Moment, Moment)>,
-
-    /// Only events of the time in which all streams of their recording are active.
-    #[arg(long)]
-    pub(crate) stream_intersection: bool,
 }
 
 /// Show the events of recordings, merged by time
@@ -498,41 +325,6 @@ pub(crate) struct Print {
 
     #[command(flatten)]
     pub(crate) work: Work,
-}
-
-/// How the work is done.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Work")]
-pub(crate) struct Work {
-    /// Stop at the first damage, and exit with 1 also if the recorder discarded something.
-    ///
-    /// Warnings about metadata are errors then, and no event is read.
-    #[arg(long)]
-    pub(crate) strict: bool,
-
-    #[command(flatten)]
-    pub(crate) threads: Threads,
-}
-
-/// How many threads work.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Work")]
-pub(crate) struct Threads {
-    /// Number of threads [default: all cores].
-    ///
-    /// The output does not depend on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-}
-
-impl Threads {
-    /// How many there are, the caller's included.
-    pub(crate) fn count(&self) -> usize {
-        match self.threads {
-            Some(threads) => threads.into(),
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        }
-    }
 }
 
 /// Tell what recordings are and what they hold
@@ -718,15 +510,6 @@ pub(crate) enum Color {
     Always,
     /// Never
     Never,
-}
-
-fn parse_keys(path: &str) -> Result<Keys, String> {
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
-    Keys::parse(&text).map_err(|error| error.to_string())
-}
-
-fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {
-    Ok(Glob::new(pattern))
 }
 
 fn parse_columns(list: &str) -> Result<FieldNames, FilterError> {

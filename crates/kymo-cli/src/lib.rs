@@ -22,8 +22,8 @@ mod index;
 mod links;
 mod machine;
 mod notices;
-mod open;
 mod print;
+mod query;
 mod receive;
 mod report;
 mod rrd;
@@ -32,7 +32,6 @@ mod send;
 mod serve;
 #[cfg(unix)]
 mod signals;
-mod terminal;
 mod time;
 mod view;
 mod views;
@@ -46,6 +45,7 @@ use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use args::{Cli, Command};
+pub(crate) use kymo_command::{open, terminal};
 use terminal::{Outcome, Terminal};
 
 /// Runs a command line, of which the first word is the name of the program.
@@ -87,6 +87,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
         Command::Stats(args) => report::stats(&args, &terminal),
         Command::Send(args) => send::run(&args, &terminal),
         Command::Receive(args) => receive::run(&args, &terminal),
+        Command::Query(args) => query::run(&args),
         Command::Check(args) => report::check(&args, &terminal),
         Command::States(args) => analysis::states(&args, &terminal),
         Command::Latency(args) => analysis::latency(&args, &terminal),

@@ -101,10 +101,7 @@ pub(crate) struct Layout {
     pub(crate) json: bool,
 }
 
-pub(crate) fn find(name: &str) -> Result<&'static KnownMachine, String> {
-    KnownMachine::find(name)
-        .ok_or_else(|| "no machine has this name; `kymo machine list` tells them".to_string())
-}
+pub(crate) use kymo_command::args::find_machine as find;
 
 /// The command line, in which negative values of `kymo machine float` cannot be taken for
 /// options: they get a blank before them, which strtod skips.

@@ -64,6 +64,8 @@ mod time;
 mod tests;
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Pick, Recording, Selection};
 use kymo_time::Timestamp;
@@ -131,6 +133,8 @@ pub(crate) fn name_of(class: &EventClass) -> &str {
 pub struct Filter {
     recordings: Vec<RecordingPlan>,
     warnings: Vec<FilterError>,
+    /// Set by whoever wants no more events.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Debug)]
@@ -216,7 +220,13 @@ impl Filter {
         Ok(Self {
             recordings: plans,
             warnings,
+            stop: None,
         })
+    }
+
+    /// The same filter for runs that end soon after `stop` is set.
+    pub(crate) fn with_stop(self, stop: Option<Arc<AtomicBool>>) -> Self {
+        Self { stop, ..self }
     }
 
     /// What is odd in the condition: tests that no event can pass.
@@ -280,6 +290,11 @@ impl<'f> Select for &'f Filter {
 
     fn wants_class(&self, recording: usize, _of: &AnyRecording, class: usize) -> bool {
         self.plan(recording, class).is_some()
+    }
+
+    fn is_stopped(&self) -> bool {
+        let stop = self.stop.as_ref();
+        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {

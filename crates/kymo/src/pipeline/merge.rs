@@ -251,6 +251,9 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         worker_state: &mut WorkerState<A::Renderer, S::Predicate>,
     ) -> io::Result<bool> {
         while head.is_empty() && !head.ended {
+            if self.select.is_stopped() {
+                return Ok(false);
+            }
             jobs.reuse(std::mem::take(&mut head.batch));
             head.next = 0;
             let structure = self.sink.wants_structure();

@@ -106,6 +106,11 @@ pub trait Select: Sync {
         }
     }
 
+    /// Whether the run ends before its next chunk.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
     /// Whether the first events of a chunk are left out, and with them what was lost before it.
     fn begins_within(&self, _recording: usize, _stream: usize, _chunk: usize) -> bool {
         false

@@ -111,6 +111,10 @@ impl<'a, S: Select> Select for Span<'a, S> {
         self.select.end_chunk(recording, stream).min(end)
     }
 
+    fn is_stopped(&self) -> bool {
+        self.select.is_stopped()
+    }
+
     fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {
         let from = self.from(recording, stream);
         (from.chunk == chunk && from.number > 0)

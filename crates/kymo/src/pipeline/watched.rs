@@ -35,10 +35,6 @@ impl<'a, S: Select> Watched<'a, S> {
             begun: recordings.iter().map(streams).collect(),
         }
     }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-    }
 }
 
 impl<'a, S: Select> Select for &'a Watched<'_, S> {
@@ -78,6 +74,11 @@ impl<'a, S: Select> Select for &'a Watched<'_, S> {
 
     fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
         self.select.first_row(recording, stream)
+    }
+
+    fn is_stopped(&self) -> bool {
+        let is_set = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        is_set || self.select.is_stopped()
     }
 
     fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {

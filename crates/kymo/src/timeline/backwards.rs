@@ -24,7 +24,7 @@ pub(super) fn run<S: Select>(
 ) {
     let mut tail = Tail::new(recordings, span, false);
     let mut left = bound.options.limit.unwrap_or(u64::MAX);
-    let mut to: Option<Places> = None;
+    let mut to: Option<Places> = span.to.cloned();
     loop {
         let (rows, from) = tail.rewind(left.min(ROWS));
         // What is no row may come before the first one.

@@ -75,9 +75,11 @@ mod tracks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use kymo_model::FaultReport;
@@ -114,6 +116,15 @@ pub enum Columns {
     All,
     /// These, by name, as in [conditions](crate::filter); `event.name` and its like too.
     Named(FieldNames),
+    /// Of the columns of [`All`](Self::All) those with these names, of the event classes that the query's patterns
+    /// choose; other classes do not shape the schema. Behind them come fields of packets, if no column of the class has
+    /// their name.
+    Chosen {
+        /// Names of columns.
+        columns: Arc<HashSet<Arc<str>>>,
+        /// Names of fields of packet contexts and headers.
+        packet_fields: Arc<[Arc<str>]>,
+    },
 }
 
 impl Columns {
@@ -164,6 +175,8 @@ pub struct Query {
     pub shape: Shape,
     /// From which row of each stream on; `None` for all. [`Changes::places`] are those of what is new.
     pub from: Option<Places>,
+    /// Before which row of each stream to end; `None` for the last. Streams that have no place are read to their end.
+    pub to: Option<Places>,
     /// In which order.
     pub direction: Direction,
     /// How many rows at most; backwards the last ones.
@@ -172,6 +185,8 @@ pub struct Query {
     pub threads: usize,
     /// A batch has so many rows at most; at least 1.
     pub batch_rows: usize,
+    /// Ends the run soon after it is set, though no batch may be ready to be handed over.
+    pub stop: Option<Arc<AtomicBool>>,
     /// Whether batches have the columns that [`RowTracks`] needs.
     with_tracks: bool,
 }
@@ -185,10 +200,12 @@ impl Default for Query {
             columns: Columns::None,
             shape: Shape::Mixed,
             from: None,
+            to: None,
             direction: Direction::Forwards,
             limit: None,
             threads: pipeline::Options::default().threads,
             batch_rows: 1 << 14,
+            stop: None,
             with_tracks: false,
         }
     }
@@ -234,6 +251,7 @@ pub struct Timeline {
 struct Bound {
     filter: Filter,
     from: Option<Places>,
+    to: Option<Places>,
     direction: Direction,
     plan: RowPlan,
     options: pipeline::Options,
@@ -262,8 +280,10 @@ impl Timeline {
             plan = TrackPlan::of_rules(&self.recordings, plan, false).rows;
         }
         Ok(Bound {
-            filter: Filter::new(&query.filter, &windows, &self.recordings)?,
+            filter: Filter::new(&query.filter, &windows, &self.recordings)?
+                .with_stop(query.stop.clone()),
             from: query.from.clone(),
+            to: query.to.clone(),
             direction: query.direction,
             plan,
             options: pipeline::Options {

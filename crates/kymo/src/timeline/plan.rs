@@ -1,6 +1,6 @@
 //! Which columns the events of each class fill, and from which fields.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use kymo_model::{EventClass, FieldId, Pick, Recording, Schema};
 
 use super::{Columns, Query, Shape};
 use crate::AnyRecording;
-use crate::filter::{Fields, FilterError, Source, Wish};
+use crate::filter::{self, FieldNames, Fields, FilterError, Source, Wish};
 
 /// The columns of the events of one class.
 #[derive(Debug, Default)]
@@ -54,7 +54,13 @@ impl RowPlan {
         };
         let is_wanted =
             |of: &AnyRecording, class: usize| query.filter.names_class(&of.event_classes()[class]);
-        if let Columns::Named(names) = &query.columns {
+        if let Columns::Chosen {
+            columns,
+            packet_fields,
+        } = &query.columns
+        {
+            plan.add_chosen(recordings, &query.filter, columns, packet_fields)?;
+        } else if let Columns::Named(names) = &query.columns {
             let wish = Wish {
                 names,
                 required: true,
@@ -188,6 +194,63 @@ impl RowPlan {
             classes: recordings.iter().map(classes).collect(),
             ..Self::default()
         }
+    }
+
+    /// Adds those of all columns of the chosen classes that have one of these names, and fields of packets.
+    fn add_chosen(
+        &mut self,
+        recordings: &[AnyRecording],
+        filter: &filter::Query,
+        columns: &HashSet<Arc<str>>,
+        packet_fields: &[Arc<str>],
+    ) -> Result<(), FilterError> {
+        let chosen = |of: &EventClass| filter.names_class(of);
+        if !packet_fields.is_empty() {
+            let names: Vec<_> = packet_fields
+                .iter()
+                .map(|name| format!("packet_context.`{name}`"))
+                .collect();
+            let names = FieldNames::parse(&names.join(","))?;
+            let wish = Wish {
+                names: &names,
+                required: false,
+            };
+            let asked = |recording: usize, class: usize| {
+                let of: &AnyRecording = &recordings[recording];
+                chosen(&of.event_classes()[class]).then(|| vec![0])
+            };
+            self.add_named(recordings, &[wish], asked, false)
+                .map_err(|(_, error)| error)?;
+        }
+        self.classes.resize_with(recordings.len(), Vec::new);
+        for (of, plans) in recordings.iter().zip(&mut self.classes) {
+            plans.resize_with(of.event_classes().len(), ClassPlan::default);
+            for (class, plan) in of.event_classes().iter().zip(plans) {
+                if !chosen(class) {
+                    continue;
+                }
+                let all = all_columns(&class.schema);
+                let is_taken = |name: &str| all.iter().any(|of| *of.column.name == *name);
+                let others: HashMap<usize, Vec<Source>> = plan.others.drain(..).collect();
+                let of_packets = std::mem::take(&mut plan.wanted);
+                let is_wanted = |of: &&WantedColumn| columns.contains(&of.column.name);
+                plan.wanted = all.iter().filter(is_wanted).cloned().collect();
+                for (position, mut wanted) in of_packets.into_iter().enumerate() {
+                    let name = packet_fields
+                        .iter()
+                        .find(|name| *wanted.column.name == *format!("packet_context.`{name}`"));
+                    let sources = others.get(&position);
+                    if let (Some(name), Some(sources)) = (name, sources)
+                        && !is_taken(name)
+                    {
+                        wanted.column.name = Arc::clone(name);
+                        plan.others.push((plan.wanted.len(), sources.clone()));
+                        plan.wanted.push(wanted);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds the columns of all classes that are asked for by name.

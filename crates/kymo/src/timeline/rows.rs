@@ -58,16 +58,16 @@ pub(super) fn run(
     let span = Span {
         select: filter,
         from: bound.from.as_ref(),
-        to: None,
+        to: bound.to.as_ref(),
     };
-    match (bound.direction, &bound.from) {
-        (Direction::Forwards, None) => {
+    match (bound.direction, &bound.from, &bound.to) {
+        (Direction::Forwards, None, None) => {
             run_plan(recordings, filter, plan, options, batch_rows, take);
         }
-        (Direction::Forwards, Some(_)) => {
+        (Direction::Forwards, ..) => {
             run_plan(recordings, &span, plan, options, batch_rows, take);
         }
-        (Direction::Backwards, _) => backwards::run(recordings, &span, bound, take),
+        (Direction::Backwards, ..) => backwards::run(recordings, &span, bound, take),
     }
 }
 

@@ -830,3 +830,99 @@ fn blocks_have_the_rows_that_come_one_by_one() {
     }
     assert!(faults > 0, "some damage was met");
 }
+
+#[test]
+fn chosen_columns_are_those_of_the_chosen_classes() {
+    let timeline = open("lttng-small");
+    let mut query = Query::default();
+    let names = ["next_tid", "next_comm", "u8"].map(Arc::from);
+    query.filter.events = vec![crate::filter::Glob::new("demo:sched")];
+    query.columns = Columns::Chosen {
+        columns: Arc::new(names.into_iter().collect()),
+        packet_fields: [Arc::from("cpu_id")].into(),
+    };
+    let schema = timeline.schema(&query).unwrap();
+    let names: Vec<&str> = schema.iter().map(|of| &*of.name).collect();
+    // `demo:sched` has no `u8`.
+    let of_schema = ["next_comm", "next_tid", "cpu_id"];
+    assert_eq!(names, of_schema);
+    let mut same = query.clone();
+    same.columns = Columns::named("next_comm, next_tid, cpu_id").unwrap();
+    let values = |query: &Query| -> Vec<String> {
+        let batches = rows(&timeline, query);
+        // Columns are in the order in which classes have them.
+        let value =
+            |batch: &Batch, name, row| batch.column(name).map(|of| format!("{:?}", of.value(row)));
+        let of = |batch: &Batch| {
+            let rows =
+                (0..batch.len()).map(|row| of_schema.clone().map(|name| value(batch, name, row)));
+            rows.map(|values| format!("{values:?}")).collect::<Vec<_>>()
+        };
+        batches.iter().flat_map(of).collect()
+    };
+    let found = values(&query);
+    assert_eq!(found.len(), 600);
+    assert!(found == values(&same));
+}
+
+#[test]
+fn rows_between_places_are_all_rows_in_parts() {
+    let timeline = open("lttng-small");
+    let place = |number| {
+        let mut places = Places::at_end();
+        for stream in 0..timeline.recordings()[0].streams().len() {
+            places.set(0, stream, kymo_model::RowPlace { chunk: 0, number });
+        }
+        places
+    };
+    let ids = |query: &Query| -> std::collections::BTreeSet<RowId> {
+        let batches = rows(&timeline, query);
+        let of = |batch: &Batch| {
+            (0..batch.len())
+                .map(|row| batch.id(row))
+                .collect::<Vec<_>>()
+        };
+        batches.iter().flat_map(of).collect()
+    };
+    let mut query = Query::default();
+    let all = ids(&query);
+    for direction in [Direction::Forwards, Direction::Backwards] {
+        query.direction = direction;
+        (query.from, query.to) = (None, Some(place(100)));
+        let first = ids(&query);
+        (query.from, query.to) = (Some(place(100)), None);
+        let second = ids(&query);
+        assert!(!first.is_empty() && first.is_disjoint(&second));
+        assert_eq!(
+            first
+                .union(&second)
+                .copied()
+                .collect::<std::collections::BTreeSet<_>>(),
+            all
+        );
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_ends() {
+    let timeline = open("lttng-small");
+    let mut query = Query::default();
+    query.stop = Some(Arc::new(AtomicBool::new(true)));
+    assert!(rows(&timeline, &query).is_empty());
+}
+
+#[test]
+fn runs_cover_all_rows() {
+    for batch in rows(&open("lttng-small"), &Query::default()) {
+        let mut next = 0;
+        for (rows, first) in batch.runs() {
+            assert_eq!(rows.start, next);
+            for row in rows.clone() {
+                let number = first.number + (row - rows.start) as u64;
+                assert_eq!(batch.id(row), RowId { number, ..first });
+            }
+            next = rows.end;
+        }
+        assert_eq!(next, batch.len());
+    }
+}

@@ -11,8 +11,9 @@ const LONGEST: u64 = 1 << 10;
 
 /// The key that a file holds.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyFile {
-    pub(crate) key: Key,
+pub struct KeyFile {
+    /// The key.
+    pub key: Key,
     path: String,
     /// Whether its bytes are the key, and could be the digits of a shorter one.
     could_be_digits: bool,
@@ -20,7 +21,7 @@ pub(crate) struct KeyFile {
 
 impl KeyFile {
     /// Reads the file at a path.
-    pub(crate) fn parse(path: &str) -> Result<Self, String> {
+    pub fn parse(path: &str) -> Result<Self, String> {
         // No more than a key is read, should it be the name of something large.
         let mut file = Vec::new();
         std::fs::File::open(path)
@@ -36,7 +37,7 @@ impl KeyFile {
     }
 
     /// Tells of files whose key may be another one than was meant.
-    pub(crate) fn warn<'k>(files: impl IntoIterator<Item = &'k Self>, terminal: &Terminal) {
+    pub fn warn<'k>(files: impl IntoIterator<Item = &'k Self>, terminal: &Terminal) {
         for file in files.into_iter().filter(|file| file.could_be_digits) {
             terminal.warning(format_args!(
                 "{}: its 32 bytes are the key, of 256 bits, though all of them are hexadecimal digits: \

@@ -12,7 +12,7 @@ use kymo_text::visible;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// All is good.
     Good = 0,
     /// Damage was found and the rest was read; or not all could be opened or written.
@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
 
 /// Why a command could not do its work.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The command line is wrong, told as a whole.
     Usage(String),
     /// Nothing could be read, which was told already.
@@ -44,7 +44,7 @@ impl From<io::Error> for Failure {
 
 /// The terminal, or whatever stands in its place.
 #[derive(Debug)]
-pub(crate) struct Terminal {
+pub struct Terminal {
     /// Whether standard error shows colours.
     color: bool,
     progress: OnceLock<Progress>,
@@ -61,8 +61,15 @@ struct Progress {
 /// Work that is done sooner shows no progress.
 const PATIENCE: Duration = Duration::from_millis(700);
 
+impl Default for Terminal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Terminal {
-    pub(crate) fn new() -> Self {
+    /// The terminal of this program. Colours are shown on a terminal, unless `NO_COLOR` is set.
+    pub fn new() -> Self {
         Self {
             color: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             progress: OnceLock::new(),
@@ -70,20 +77,20 @@ impl Terminal {
     }
 
     /// Whether standard error shows colours.
-    pub(crate) fn color(&self) -> bool {
+    pub fn color(&self) -> bool {
         self.color
     }
 
     /// Gets ready to show how much of a number of bytes is done, where somebody watches and
     /// nothing else is shown.
-    pub(crate) fn begin_progress(&self, bytes: u64) {
+    pub fn begin_progress(&self, bytes: u64) {
         if !io::stdout().is_terminal() {
             self.show_progress(bytes);
         }
     }
 
     /// The same for work that shows nothing else.
-    pub(crate) fn show_progress(&self, bytes: u64) {
+    pub fn show_progress(&self, bytes: u64) {
         if !io::stderr().is_terminal() {
             return;
         }
@@ -102,7 +109,7 @@ impl Terminal {
     }
 
     /// That many bytes more are done.
-    pub(crate) fn advance(&self, bytes: u64) {
+    pub fn advance(&self, bytes: u64) {
         let Some(progress) = self.progress.get() else {
             return;
         };
@@ -114,7 +121,7 @@ impl Terminal {
     }
 
     /// The work is done: no progress is shown any more.
-    pub(crate) fn end_progress(&self) {
+    pub fn end_progress(&self) {
         if let Some(progress) = self.progress.get() {
             progress.bar.finish_and_clear();
         }
@@ -122,7 +129,7 @@ impl Terminal {
 
     /// Writes lines to standard error, above the progress. If nobody listens, there is
     /// nobody to tell.
-    pub(crate) fn tell(&self, lines: &[u8]) {
+    pub fn tell(&self, lines: &[u8]) {
         let write = || {
             let mut stderr = io::stderr().lock();
             let _ = stderr.write_all(lines).and_then(|()| stderr.flush());
@@ -134,22 +141,22 @@ impl Terminal {
     }
 
     /// Tells of an error in a line.
-    pub(crate) fn error(&self, error: impl fmt::Display) {
+    pub fn error(&self, error: impl fmt::Display) {
         self.labelled("error", "31", error);
     }
 
     /// Tells of a warning in a line.
-    pub(crate) fn warning(&self, warning: impl fmt::Display) {
+    pub fn warning(&self, warning: impl fmt::Display) {
         self.labelled("warning", "33", warning);
     }
 
     /// Says what to do about the warning or error before it.
-    pub(crate) fn hint(&self, hint: impl fmt::Display) {
+    pub fn hint(&self, hint: impl fmt::Display) {
         self.labelled("hint", "36", hint);
     }
 
     /// Tells of damage in a line.
-    pub(crate) fn fault(&self, fault: &FaultReport) {
+    pub fn fault(&self, fault: &FaultReport) {
         if fault.code.is_warning() {
             self.warning(fault);
         } else {
@@ -169,14 +176,14 @@ impl Terminal {
     }
 
     /// Writes data to standard output.
-    pub(crate) fn write(&self, data: &[u8]) -> io::Result<()> {
+    pub fn write(&self, data: &[u8]) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(data)?;
         stdout.flush()
     }
 
     /// Tells why a command failed. That nobody reads the output any more is no failure.
-    pub(crate) fn tell_failure(&self, failure: &Failure) -> Outcome {
+    pub fn tell_failure(&self, failure: &Failure) -> Outcome {
         self.end_progress();
         match failure {
             Failure::Usage(message) => {

@@ -15,21 +15,21 @@ use kymo_model::{Recording, Shift};
 use kymo_text::diagnostic::{Diagnostic, Severity};
 use kymo_time::NANOS_PER_SECOND;
 
-use crate::args::key::KeyFile;
 use crate::args::{Input, Selection, Work};
+use crate::key::KeyFile;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How much is asked of traces when they are opened.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// Whether nothing may be wrong: warnings of metadata are errors.
-    pub(crate) strict: bool,
+    pub strict: bool,
     /// Whether packets say what their indexes do.
-    pub(crate) indexes: bool,
+    pub indexes: bool,
     /// Whether metadata that is cut will do.
-    pub(crate) cut_metadata: bool,
+    pub cut_metadata: bool,
     /// Whether packets are put in the order of time.
-    pub(crate) sorted: bool,
+    pub sorted: bool,
 }
 
 /// How recordings are opened.
@@ -53,7 +53,7 @@ fn open_options(input: &Input, asked: Asked) -> Options {
 }
 
 /// What tells summaries of recordings that are opened this way from others; `None` where they are not kept.
-pub(crate) fn index_key(input: &Input) -> Option<Vec<u8>> {
+pub fn index_key(input: &Input) -> Option<Vec<u8>> {
     open_options(input, Asked::default()).index_key()
 }
 
@@ -81,30 +81,32 @@ fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
 }
 
 /// Recordings that are open, and whether all that was asked for is among them.
-pub(crate) struct Inputs {
-    pub(crate) recordings: Vec<AnyRecording>,
+pub struct Inputs {
+    /// The recordings.
+    pub recordings: Vec<AnyRecording>,
     /// Where recordings may appear.
-    pub(crate) watched: Watched,
-    pub(crate) outcome: Outcome,
+    pub watched: Watched,
+    /// Whether all of them could be opened.
+    pub outcome: Outcome,
     /// Whether times are shown and read in UTC: so are those without an origin, since they are in no
     /// time zone.
-    pub(crate) gmt: bool,
+    pub gmt: bool,
     clock_gmt: bool,
     /// Whether times count from the zero of clocks without an origin.
-    pub(crate) is_relative: bool,
+    pub is_relative: bool,
     /// A warning and a hint, where some of the recordings have no origin and others do.
     apart: Option<(String, String)>,
 }
 
 impl Inputs {
     /// How reports write times.
-    pub(crate) fn style(&self) -> Style {
+    pub fn style(&self) -> Style {
         Style::new(self.clock_gmt).with_relative(self.is_relative)
     }
 }
 
 /// Opens the recordings, and tells of those that cannot be.
-pub(crate) fn inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<Inputs, Failure> {
+pub fn inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<Inputs, Failure> {
     let asked = Asked {
         strict,
         ..Asked::default()
@@ -113,11 +115,7 @@ pub(crate) fn inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result
 }
 
 /// The same, where all of the recordings is read: damage is told that an index hides.
-pub(crate) fn whole_inputs(
-    input: &Input,
-    strict: bool,
-    terminal: &Terminal,
-) -> Result<Inputs, Failure> {
+pub fn whole_inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<Inputs, Failure> {
     let asked = Asked {
         strict,
         indexes: true,
@@ -127,11 +125,7 @@ pub(crate) fn whole_inputs(
 }
 
 /// The same, with what is asked of traces.
-pub(crate) fn inputs_with(
-    input: &Input,
-    asked: Asked,
-    terminal: &Terminal,
-) -> Result<Inputs, Failure> {
+pub fn inputs_with(input: &Input, asked: Asked, terminal: &Terminal) -> Result<Inputs, Failure> {
     KeyFile::warn(&input.key_file, terminal);
     let opened = opened_with(input, asked)?;
     let apart = apart(&opened, &input.paths);
@@ -175,7 +169,7 @@ pub(crate) fn inputs_with(
 }
 
 /// Opens recordings again that have grown, and says nothing of what cannot be opened now.
-pub(crate) fn reopened(input: &Input) -> Option<Vec<AnyRecording>> {
+pub fn reopened(input: &Input) -> Option<Vec<AnyRecording>> {
     let opened = opened_with(input, Asked::default()).ok()?;
     (!opened.recordings.is_empty()).then_some(opened.recordings)
 }
@@ -218,7 +212,7 @@ fn tell_warnings(recording: &AnyRecording, strict: bool, terminal: &Terminal) ->
 }
 
 /// Tells of the damage that opening has shown.
-pub(crate) fn tell_opening_faults(inputs: &Inputs, terminal: &Terminal) -> Outcome {
+pub fn tell_opening_faults(inputs: &Inputs, terminal: &Terminal) -> Outcome {
     let mut outcome = inputs.outcome;
     for fault in inputs.recordings.iter().flat_map(Recording::faults) {
         terminal.fault(fault);
@@ -228,14 +222,16 @@ pub(crate) fn tell_opening_faults(inputs: &Inputs, terminal: &Terminal) -> Outco
 }
 
 /// Which events are wanted, before it is known of what recordings.
-pub(crate) struct Wanted {
-    pub(crate) query: Query,
+pub struct Wanted {
+    /// Which events, beside their time.
+    pub query: Query,
     times: TimeQuery,
     gmt: bool,
 }
 
 impl Wanted {
-    pub(crate) fn new(selection: &Selection, gmt: bool) -> Self {
+    /// What options choose.
+    pub fn new(selection: &Selection, gmt: bool) -> Self {
         let (begin, end) = match &selection.timerange {
             Some((begin, end)) => (Some(begin.clone()), Some(end.clone())),
             None => (selection.begin.clone(), selection.end.clone()),
@@ -255,13 +251,13 @@ impl Wanted {
     }
 
     /// From when to when events are wanted, by recording.
-    pub(crate) fn windows(&self, recordings: &[AnyRecording]) -> Result<Vec<Window>, Failure> {
+    pub fn windows(&self, recordings: &[AnyRecording]) -> Result<Vec<Window>, Failure> {
         let windows = self.times.windows(recordings, self.gmt);
         windows.map_err(|error| Failure::Usage(format!("error: {error}")))
     }
 
     /// The filter for some recordings.
-    pub(crate) fn filter(
+    pub fn filter(
         &self,
         recordings: &[AnyRecording],
         terminal: &Terminal,
@@ -273,7 +269,7 @@ impl Wanted {
 
     /// Warns of what hardly was meant so: recordings decades apart, patterns, conditions and times that
     /// match no event.
-    pub(crate) fn warn(&self, inputs: &Inputs, filter: &Filter, terminal: &Terminal) {
+    pub fn warn(&self, inputs: &Inputs, filter: &Filter, terminal: &Terminal) {
         if let Some((warning, hint)) = &inputs.apart {
             terminal.warning(warning);
             terminal.hint(hint);
@@ -295,11 +291,7 @@ impl Wanted {
 }
 
 /// Warns of patterns of a query that match no event.
-pub(crate) fn warn_of_idle_patterns(
-    query: &Query,
-    recordings: &[AnyRecording],
-    terminal: &Terminal,
-) {
+pub fn warn_of_idle_patterns(query: &Query, recordings: &[AnyRecording], terminal: &Terminal) {
     for (glob, meant) in query.idle_patterns(recordings) {
         let hint = meant.map_or_else(String::new, |name| format!("; there is `{name}`"));
         terminal.warning(format_args!(
@@ -310,12 +302,12 @@ pub(crate) fn warn_of_idle_patterns(
 }
 
 /// How many threads work.
-pub(crate) fn threads(work: &Work) -> usize {
+pub fn threads(work: &Work) -> usize {
     work.threads.count()
 }
 
 /// The size of all chunks, in bytes.
-pub(crate) fn total_bytes(recordings: &[AnyRecording]) -> u64 {
+pub fn total_bytes(recordings: &[AnyRecording]) -> u64 {
     let chunks = |of: &AnyRecording| -> u64 {
         (0..of.streams().len())
             .flat_map(|stream| of.chunks(stream))

@@ -1,0 +1,496 @@
+//! Functions that make tables of tables: `interval_intersect`, `self_dur`, `asof_join`.
+//!
+//! Each takes tables as names or as queries, collects them within the memory limit, and goes through the rows of equal
+//! keys in order of time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
+};
+use datafusion::arrow::compute::{cast, concat_batches, take};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::cast::as_int64_array;
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::TaskContext;
+use datafusion::execution::context::{SessionContext, SessionState};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::logical_expr::Expr;
+use futures::{FutureExt, StreamExt};
+
+use crate::streamed::{Made, Maker};
+
+/// Makes the functions known.
+pub(crate) fn register(context: &SessionContext) {
+    for function in [Function::Intersect, Function::SelfDuration, Function::AsOf] {
+        context.register_udtf(function.name(), Arc::new(function));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Function {
+    /// `interval_intersect(left, right [, key ...])`
+    Intersect,
+    /// `self_dur(intervals [, key ...])`
+    SelfDuration,
+    /// `asof_join(left, right [, key ...])`
+    AsOf,
+}
+
+impl Function {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Intersect => "interval_intersect",
+            Self::SelfDuration => "self_dur",
+            Self::AsOf => "asof_join",
+        }
+    }
+
+    /// How many tables it takes.
+    fn tables(self) -> usize {
+        match self {
+            Self::SelfDuration => 1,
+            Self::Intersect | Self::AsOf => 2,
+        }
+    }
+}
+
+impl TableFunctionImpl for Function {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let mut texts = Vec::new();
+        for of in args.exprs() {
+            match of {
+                Expr::Literal(
+                    ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)),
+                    _,
+                ) => texts.push(text.clone()),
+                // A table, or a column that is a key.
+                Expr::Column(column) => texts.push(column.name.clone()),
+                other => return plan_err!("{} takes names and texts, not {other}", self.name()),
+            }
+        }
+        let count = self.tables();
+        if texts.len() < count {
+            return plan_err!("{} needs {count} tables", self.name());
+        }
+        let Some(state) = args.session().as_any().downcast_ref::<SessionState>() else {
+            return plan_err!("{} cannot be used here", self.name());
+        };
+        let keys = texts.split_off(count);
+        let context = SessionContext::new_with_state(state.clone());
+        let mut sides = Vec::new();
+        for text in &texts {
+            sides.push(Side::new(&context, text, &keys, *self)?);
+        }
+        let schema = self.schema(&sides, &keys);
+        let (function, made_schema) = (*self, Arc::clone(&schema));
+        let make = move |task: Arc<TaskContext>| {
+            let (sides, schema) = (sides.clone(), Arc::clone(&made_schema));
+            async move {
+                let consumer = MemoryConsumer::new(function.name());
+                let reservation = consumer.register(task.memory_pool());
+                let mut tables = Vec::new();
+                for side in &sides {
+                    tables.push(side.collect(&reservation).await?);
+                }
+                function.make(&tables, &sides, &schema, &reservation)
+            }
+            .boxed()
+        };
+        Ok(Arc::new(Made {
+            name: self.name().to_owned(),
+            schema,
+            time: None,
+            maker: Maker::Whole(Arc::new(make)),
+        }))
+    }
+}
+
+/// A table that a function takes.
+#[derive(Clone)]
+struct Side {
+    frame: DataFrame,
+    schema: SchemaRef,
+    keys: Vec<usize>,
+    /// The columns with the time, and the duration.
+    time: usize,
+    duration: Option<usize>,
+}
+
+impl Side {
+    fn new(context: &SessionContext, text: &str, keys: &[String], of: Function) -> Result<Self> {
+        // Tables are known and views are planned, so nothing has to be waited for.
+        let table = context
+            .table(datafusion::common::TableReference::bare(text))
+            .now_or_never();
+        let frame = match table {
+            Some(Ok(frame)) => frame,
+            _ => match context.sql(text).now_or_never() {
+                Some(frame) => frame?,
+                None => return plan_err!("`{text}` cannot be planned here"),
+            },
+        };
+        // What is said never to be null may come out as if it could be.
+        let fields = frame.schema().as_arrow().fields().iter();
+        let fields = fields.map(|of| of.as_ref().clone().with_nullable(true));
+        let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let find = |name: &str| schema.index_of(name).ok();
+        let Some(time) = find("ts")
+            .or_else(|| find("timestamp"))
+            .or_else(|| find("_timestamp"))
+        else {
+            return plan_err!("`{text}` has neither a column `ts` nor `timestamp`");
+        };
+        let duration = find("dur");
+        if duration.is_none() && !matches!(of, Function::AsOf) {
+            return plan_err!("`{text}` has no column `dur`");
+        }
+        let mut positions = Vec::new();
+        for key in keys {
+            match find(key) {
+                Some(position) => positions.push(position),
+                None => return plan_err!("`{text}` has no column `{key}`"),
+            }
+        }
+        Ok(Self {
+            frame,
+            schema,
+            keys: positions,
+            time,
+            duration,
+        })
+    }
+
+    /// All rows in one batch.
+    async fn collect(&self, reservation: &MemoryReservation) -> Result<RecordBatch> {
+        let mut stream = self.frame.clone().execute_stream().await?;
+        let mut batches = Vec::new();
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            // Again as much when they are put together.
+            reservation.try_grow(batch.get_array_memory_size().saturating_mul(2))?;
+            // Plans may make texts of another layout than they say.
+            let columns = batch.columns().iter().zip(self.schema.fields());
+            let columns = columns.map(|(column, of)| cast(column, of.data_type()));
+            let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let schema = Arc::clone(&self.schema);
+            batches.push(RecordBatch::try_new_with_options(
+                schema, columns, &options,
+            )?);
+        }
+        Ok(concat_batches(&self.schema, &batches)?)
+    }
+
+    /// Columns but for one that is computed.
+    fn without_self_duration(&self) -> impl Iterator<Item = usize> {
+        let fields = self.schema.fields();
+        (0..fields.len()).filter(|&at| fields[at].name() != "self_dur")
+    }
+
+    /// Columns that are neither keys nor times.
+    fn others(&self, without_time: bool) -> impl Iterator<Item = usize> {
+        let is_other = move |at: &usize| {
+            !self.keys.contains(at)
+                && !(without_time && (*at == self.time || Some(*at) == self.duration))
+        };
+        (0..self.schema.fields().len()).filter(is_other)
+    }
+}
+
+impl Function {
+    fn schema(self, sides: &[Side], keys: &[String]) -> SchemaRef {
+        let field = |side: &Side, at: usize, name: &str| {
+            Field::new(name, side.schema.field(at).data_type().clone(), true)
+        };
+        let left = &sides[0];
+        let mut fields = Vec::new();
+        match self {
+            Self::Intersect => {
+                fields.push(Field::new("ts", DataType::Int64, false));
+                fields.push(Field::new("dur", DataType::Int64, false));
+                fields.extend(
+                    left.keys
+                        .iter()
+                        .zip(keys)
+                        .map(|(&at, key)| field(left, at, key)),
+                );
+                for (number, side) in sides.iter().enumerate() {
+                    let other = &sides[1 - number];
+                    for at in side.others(true) {
+                        let name = side.schema.field(at).name();
+                        let is_in_both = other
+                            .others(true)
+                            .any(|at| other.schema.field(at).name() == name);
+                        let name = match is_in_both {
+                            true => format!("{name}_{number}"),
+                            false => name.clone(),
+                        };
+                        fields.push(field(side, at, &name));
+                    }
+                }
+            }
+            Self::SelfDuration => {
+                let kept = left.without_self_duration();
+                fields.extend(kept.map(|at| left.schema.field(at).clone()));
+                fields.push(Field::new("self_dur", DataType::Int64, true));
+            }
+            Self::AsOf => {
+                fields.extend(left.schema.fields().iter().map(|of| of.as_ref().clone()));
+                let right = &sides[1];
+                for at in right.others(false) {
+                    let name = right.schema.field(at).name();
+                    let is_taken = left.schema.index_of(name).is_ok();
+                    let name = if is_taken {
+                        format!("{name}_1")
+                    } else {
+                        name.clone()
+                    };
+                    fields.push(field(right, at, &name));
+                }
+            }
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    fn make(
+        self,
+        tables: &[RecordBatch],
+        sides: &[Side],
+        schema: &SchemaRef,
+        reservation: &MemoryReservation,
+    ) -> Result<RecordBatch> {
+        let groups = groups(tables, sides)?;
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        match self {
+            Self::Intersect => {
+                let spans: Vec<_> = sides
+                    .iter()
+                    .zip(tables)
+                    .map(|(side, of)| spans(side, of))
+                    .collect::<Result<_>>()?;
+                let mut pairs = Vec::new();
+                for group in &groups {
+                    intersect([&spans[0], &spans[1]], group, &mut pairs);
+                    reservation.try_resize(reservation.size().max(pairs.len() * 48))?;
+                }
+                pairs.sort_unstable_by_key(|of| (of.begin, of.left, of.right));
+                let rows = [
+                    pairs.iter().map(|of| of.left).collect::<UInt32Array>(),
+                    pairs.iter().map(|of| of.right).collect::<UInt32Array>(),
+                ];
+                columns.push(Arc::new(
+                    pairs.iter().map(|of| of.begin).collect::<Int64Array>(),
+                ));
+                columns.push(Arc::new(
+                    pairs.iter().map(|of| of.duration).collect::<Int64Array>(),
+                ));
+                for &at in &sides[0].keys {
+                    columns.push(take(tables[0].column(at), &rows[0], None)?);
+                }
+                for (number, side) in sides.iter().enumerate() {
+                    for at in side.others(true) {
+                        columns.push(take(tables[number].column(at), &rows[number], None)?);
+                    }
+                }
+            }
+            Self::SelfDuration => {
+                let spans = spans(&sides[0], &tables[0])?;
+                let mut own: Vec<Option<i64>> = vec![None; tables[0].num_rows()];
+                for group in groups {
+                    self_durations(&spans, group.left, &mut own);
+                }
+                let kept = sides[0].without_self_duration();
+                columns.extend(kept.map(|at| Arc::clone(tables[0].column(at))));
+                columns.push(Arc::new(Int64Array::from(own)));
+            }
+            Self::AsOf => {
+                let left = nanos(tables[0].column(sides[0].time))?;
+                let right = nanos(tables[1].column(sides[1].time))?;
+                let mut found: Vec<Option<u32>> = vec![None; tables[0].num_rows()];
+                for group in &groups {
+                    as_of(&left, &right, group, &mut found);
+                }
+                columns.extend(tables[0].columns().iter().cloned());
+                let rows = UInt32Array::from(found);
+                for at in sides[1].others(false) {
+                    columns.push(take(tables[1].column(at), &rows, None)?);
+                }
+            }
+        }
+        Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+    }
+}
+
+/// Rows with the same keys.
+#[derive(Debug, Default)]
+struct Group {
+    left: Vec<u32>,
+    right: Vec<u32>,
+}
+
+/// The rows by their keys. Keys that are null are equal to nothing.
+fn groups(tables: &[RecordBatch], sides: &[Side]) -> Result<Vec<Group>> {
+    let key_columns = |number: usize| -> Result<Vec<ArrayRef>> {
+        let keys = sides[0].keys.iter().zip(&sides[number].keys);
+        keys.map(|(&first, &at)| {
+            // The types of the first table, and texts as such.
+            let data_type = match sides[0].schema.field(first).data_type() {
+                DataType::Dictionary(_, of) => (**of).clone(),
+                of => of.clone(),
+            };
+            Ok(cast(tables[number].column(at), &data_type)?)
+        })
+        .collect()
+    };
+    if sides[0].keys.is_empty() {
+        let rows =
+            |at: usize| (0..tables.get(at).map_or(0, RecordBatch::num_rows) as u32).collect();
+        return Ok(vec![Group {
+            left: rows(0),
+            right: rows(1),
+        }]);
+    }
+    let fields = key_columns(0)?
+        .iter()
+        .map(|of| SortField::new(of.data_type().clone()))
+        .collect();
+    let converter = RowConverter::new(fields)?;
+    let mut numbers: HashMap<OwnedRow, usize> = HashMap::new();
+    let mut groups: Vec<Group> = Vec::new();
+    for (number, _) in tables.iter().enumerate() {
+        let columns = key_columns(number)?;
+        let rows = converter.convert_columns(&columns)?;
+        for (row, key) in rows.iter().enumerate() {
+            if columns.iter().any(|of| of.is_null(row)) {
+                continue;
+            }
+            let next = groups.len();
+            let at = *numbers.entry(key.owned()).or_insert(next);
+            if at == next {
+                groups.push(Group::default());
+            }
+            match number {
+                0 => groups[at].left.push(row as u32),
+                _ => groups[at].right.push(row as u32),
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// A column of times or numbers, in nanoseconds.
+fn nanos(of: &ArrayRef) -> Result<Int64Array> {
+    let of = match of.data_type() {
+        DataType::Timestamp(_, zone) => {
+            cast(of, &DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()))?
+        }
+        _ => Arc::clone(of),
+    };
+    Ok(as_int64_array(&cast(&of, &DataType::Int64)?)?.clone())
+}
+
+/// When each row begins and ends; one without an end goes on for ever, one without a beginning is none.
+fn spans(side: &Side, table: &RecordBatch) -> Result<Vec<Option<(i64, i64)>>> {
+    let begins = nanos(table.column(side.time))?;
+    let durations = nanos(table.column(side.duration.unwrap_or(side.time)))?;
+    let spans = begins.iter().zip(&durations).map(|(begin, duration)| {
+        let begin = begin?;
+        Some(match duration {
+            Some(duration) if duration >= 0 => (begin, begin.saturating_add(duration)),
+            _ => (begin, i64::MAX),
+        })
+    });
+    Ok(spans.collect())
+}
+
+/// What two intervals have in common.
+struct Pair {
+    left: u32,
+    right: u32,
+    begin: i64,
+    duration: i64,
+}
+
+type Spans = [Option<(i64, i64)>];
+
+fn intersect(spans: [&Spans; 2], group: &Group, pairs: &mut Vec<Pair>) {
+    let mut ahead: Vec<(i64, usize, u32)> = Vec::new();
+    for (side, rows) in [&group.left, &group.right].into_iter().enumerate() {
+        ahead.extend(
+            rows.iter()
+                .filter_map(|&row| Some((spans[side][row as usize]?.0, side, row))),
+        );
+    }
+    ahead.sort_unstable();
+    let mut open: [Vec<u32>; 2] = Default::default();
+    for (begin, side, row) in ahead {
+        let end = |side: usize, row: u32| spans[side][row as usize].map_or(begin, |of| of.1);
+        let is_instant = end(side, row) == begin;
+        let other = 1 - side;
+        // An instant that has just begun meets what begins at the same time.
+        let begins = |row: &u32| spans[other][*row as usize].map_or(begin, |of| of.0);
+        open[other].retain(|of| end(other, *of) > begin || begins(of) == begin);
+        for &with in &open[other] {
+            let last = end(side, row).min(end(other, with));
+            let (left, right) = if side == 0 { (row, with) } else { (with, row) };
+            if last > begin || is_instant || end(other, with) == begin {
+                pairs.push(Pair {
+                    left,
+                    right,
+                    begin,
+                    duration: last.saturating_sub(begin),
+                });
+            }
+        }
+        open[side].push(row);
+    }
+}
+
+/// The duration of each interval without those directly within it.
+fn self_durations(spans: &Spans, mut rows: Vec<u32>, own: &mut [Option<i64>]) {
+    rows.retain(|&row| spans[row as usize].is_some());
+    let span = |row: u32| spans[row as usize].unwrap_or_default();
+    rows.sort_by_key(|&row| (span(row).0, std::cmp::Reverse(span(row).1), row));
+    let mut open: Vec<u32> = Vec::new();
+    for row in rows {
+        let (begin, end) = span(row);
+        while open.last().is_some_and(|&last| span(last).1 <= begin) {
+            open.pop();
+        }
+        let duration = (end != i64::MAX).then(|| end - begin);
+        own[row as usize] = duration;
+        if let Some(&parent) = open.last() {
+            let within = end.min(span(parent).1).saturating_sub(begin);
+            let of = &mut own[parent as usize];
+            *of = of.map(|of| of.saturating_sub(within));
+        }
+        open.push(row);
+    }
+}
+
+/// For each row on the left the last one on the right that is not later.
+fn as_of(left: &Int64Array, right: &Int64Array, group: &Group, found: &mut [Option<u32>]) {
+    let ordered = |times: &Int64Array, rows: &[u32]| {
+        let mut rows: Vec<_> = rows
+            .iter()
+            .copied()
+            .filter(|&row| times.is_valid(row as usize))
+            .collect();
+        rows.sort_by_key(|&row| times.value(row as usize));
+        rows
+    };
+    let mut ahead = ordered(right, &group.right).into_iter().peekable();
+    let mut last = None;
+    for row in ordered(left, &group.left) {
+        let time = left.value(row as usize);
+        while let Some(next) = ahead.next_if(|&next| right.value(next as usize) <= time) {
+            last = Some(next);
+        }
+        found[row as usize] = last;
+    }
+}

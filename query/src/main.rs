@@ -1,0 +1,61 @@
+//! The program `kymo-query`: SQL over recordings, as `kymo query` runs it.
+//!
+//! [`source`] has the recordings, [`scan`] the tables of their events: what a query asks for (columns, time,
+//! conditions, limits) is [pushed down](pushdown) to the decoder, and each partition reads a [unit](units) of chunks.
+//! [`samples`] and [`model`] make the other tables, [`views`] those with Perfetto's names. The rest is DataFusion.
+
+mod args;
+mod errors;
+mod functions;
+mod intervals;
+mod model;
+mod output;
+mod prompt;
+mod pushdown;
+mod rows;
+mod run;
+mod samples;
+mod scan;
+mod session;
+mod source;
+mod streamed;
+mod units;
+mod views;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use kymo_command::terminal::{Outcome, Terminal};
+
+fn main() -> ExitCode {
+    let args = match args::Query::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // If nobody listens, there is nobody to tell.
+            let _ = error.print();
+            let is_error = error.use_stderr();
+            return if is_error {
+                ExitCode::from(Outcome::Usage as u8)
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let terminal = Terminal::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        // One more sees that Ctrl-C was pressed while the others compute.
+        .worker_threads(args.threads.count() + 1)
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => {
+            let result = runtime.block_on(run::run(args, &terminal));
+            // Threads that decode end by themselves, or with the program.
+            runtime.shutdown_background();
+            result
+        }
+        Err(error) => Err(error.into()),
+    };
+    let outcome = result.unwrap_or_else(|failure| terminal.tell_failure(&failure));
+    ExitCode::from(outcome as u8)
+}

@@ -1,0 +1,434 @@
+//! Tracks, slices and counters of all recordings, found in one pass and kept.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+use datafusion::arrow::array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::Result;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use futures::FutureExt;
+use kymo::timeline::{Batch, Query, RowTracks, Timeline, TrackEntry};
+use kymo_arrow::class_name;
+use kymo_model::{EntryKind, Recording, SliceRole, Track, TrackPart, TrackPath, TrackRule};
+
+use crate::source::{Source, external};
+use crate::streamed::{Made, Maker};
+
+/// What Perfetto's tables are made of.
+#[derive(Debug)]
+pub(crate) struct Model {
+    tracks: RecordBatch,
+    slices: RecordBatch,
+    counters: RecordBatch,
+    /// Keeps the memory counted.
+    _memory: Mutex<MemoryReservation>,
+}
+
+/// Makes the model when it is asked for the first time.
+#[derive(Debug)]
+pub(crate) struct LazyModel {
+    source: Arc<Source>,
+    made: Mutex<Option<Arc<Model>>>,
+}
+
+impl LazyModel {
+    fn get(&self, task: &TaskContext) -> Result<Arc<Model>> {
+        let mut made = self
+            .made
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(model) = &*made {
+            return Ok(Arc::clone(model));
+        }
+        let memory = MemoryConsumer::new("slices").register(task.memory_pool());
+        let model = Arc::new(Builder::new(&self.source, memory).build()?);
+        *made = Some(Arc::clone(&model));
+        Ok(model)
+    }
+}
+
+fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
+    let fields = columns
+        .iter()
+        .map(|(name, of)| Field::new(*name, of.clone(), true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn track_schema() -> SchemaRef {
+    schema(&[
+        ("id", DataType::Int64),
+        ("name", DataType::Utf8),
+        ("type", DataType::Utf8),
+        ("parent_id", DataType::Int64),
+        ("unit", DataType::Utf8),
+        ("path", DataType::Utf8),
+        ("pid", DataType::Int64),
+        ("tid", DataType::Int64),
+        ("cpu", DataType::Int64),
+        ("recording", DataType::Utf8),
+    ])
+}
+
+fn slice_schema() -> SchemaRef {
+    schema(&[
+        ("id", DataType::Int64),
+        ("ts", DataType::Int64),
+        ("dur", DataType::Int64),
+        ("track_id", DataType::Int64),
+        ("category", DataType::Utf8),
+        ("name", DataType::Utf8),
+        ("depth", DataType::UInt32),
+        ("parent_id", DataType::Int64),
+        ("self_dur", DataType::Int64),
+    ])
+}
+
+fn counter_schema() -> SchemaRef {
+    schema(&[
+        ("id", DataType::Int64),
+        ("ts", DataType::Int64),
+        ("track_id", DataType::Int64),
+        ("value", DataType::Float64),
+    ])
+}
+
+/// The tables `track`, `slice` and `counter`.
+pub(crate) fn model_tables(source: &Arc<Source>) -> Vec<Made> {
+    let lazy = Arc::new(LazyModel {
+        source: Arc::clone(source),
+        made: Mutex::default(),
+    });
+    let made = |name: &str, schema, pick: fn(&Model) -> &RecordBatch| {
+        let lazy = Arc::clone(&lazy);
+        let make = move |task: Arc<TaskContext>| {
+            let lazy = Arc::clone(&lazy);
+            let work = move || Ok(pick(&*lazy.get(&task)?).clone());
+            async move {
+                let joined = tokio::task::spawn_blocking(work).await;
+                joined.map_err(external)?
+            }
+            .boxed()
+        };
+        Made {
+            name: name.to_owned(),
+            schema,
+            time: None,
+            maker: Maker::Whole(Arc::new(make)),
+        }
+    };
+    vec![
+        made("track", track_schema(), |of| &of.tracks),
+        made("slice", slice_schema(), |of| &of.slices),
+        made("counter", counter_schema(), |of| &of.counters),
+    ]
+}
+
+struct TrackRow {
+    recording: String,
+    track: Track,
+}
+
+struct SliceRow {
+    track: usize,
+    name: u32,
+    category: u32,
+    begin: i64,
+    end: Option<i64>,
+}
+
+struct Builder<'s> {
+    source: &'s Source,
+    memory: MemoryReservation,
+    tracks: Vec<TrackRow>,
+    numbers: HashMap<(String, TrackPath), usize>,
+    names: Vec<String>,
+    name_numbers: HashMap<String, u32>,
+    slices: Vec<SliceRow>,
+    counters: Vec<(i64, usize, Option<f64>)>,
+}
+
+impl<'s> Builder<'s> {
+    fn new(source: &'s Source, memory: MemoryReservation) -> Self {
+        Self {
+            source,
+            memory,
+            tracks: Vec::new(),
+            numbers: HashMap::new(),
+            names: Vec::new(),
+            name_numbers: HashMap::new(),
+            slices: Vec::new(),
+            counters: Vec::new(),
+        }
+    }
+
+    fn build(mut self) -> Result<Model> {
+        for timeline in [&self.source.events, &self.source.samples] {
+            self.rows(timeline)?;
+            self.slices(timeline)?;
+        }
+        let parents: Vec<Option<i64>> = (0..self.tracks.len()).map(|at| self.parent(at)).collect();
+        let tracks = self.track_batch(&parents)?;
+        let slices = self.slice_batch()?;
+        self.counters.sort_by_key(|of| (of.0, of.1));
+        let counters = RecordBatch::try_new(
+            counter_schema(),
+            vec![
+                Arc::new((0..self.counters.len() as i64).collect::<Int64Array>()),
+                Arc::new(self.counters.iter().map(|of| of.0).collect::<Int64Array>()),
+                Arc::new(
+                    self.counters
+                        .iter()
+                        .map(|of| of.1 as i64)
+                        .collect::<Int64Array>(),
+                ),
+                Arc::new(
+                    self.counters
+                        .iter()
+                        .map(|of| of.2)
+                        .collect::<Float64Array>(),
+                ),
+            ],
+        )?;
+        Ok(Model {
+            tracks,
+            slices,
+            counters,
+            _memory: Mutex::new(self.memory),
+        })
+    }
+
+    fn track(&mut self, recording: &str, track: &Track) -> usize {
+        let key = (recording.to_owned(), track.path.clone());
+        if let Some(&known) = self.numbers.get(&key) {
+            return known;
+        }
+        let number = self.tracks.len();
+        self.numbers.insert(key, number);
+        self.tracks.push(TrackRow {
+            recording: recording.to_owned(),
+            track: track.clone(),
+        });
+        number
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        if let Some(&known) = self.name_numbers.get(name) {
+            return known;
+        }
+        let number = self.names.len() as u32;
+        self.name_numbers.insert(name.to_owned(), number);
+        self.names.push(name.to_owned());
+        number
+    }
+
+    /// Finds tracks and counters. Recordings whose tracks are their streams need not be read.
+    fn rows(&mut self, timeline: &Timeline) -> Result<()> {
+        let mut from = kymo::timeline::Places::at_end();
+        let mut is_read = false;
+        for (recording, of) in timeline.recordings().iter().enumerate() {
+            let path = of.path().to_string_lossy().into_owned();
+            let mut classes = 0..of.event_classes().len();
+            let is_plain = classes.all(|class| {
+                of.track_rule(class) == TrackRule::Stream && of.roles(class).counters.is_empty()
+            });
+            for stream in 0..of.streams().len() {
+                if is_plain {
+                    let info = &of.streams()[stream];
+                    let part = TrackPart::Stream {
+                        class: info.class,
+                        id: info.id.unwrap_or(stream as u64),
+                    };
+                    let track = Track::new(
+                        TrackPath::new([part]),
+                        Arc::clone(&info.name),
+                        of.entry_kind(stream),
+                    );
+                    self.track(&path, &track);
+                } else {
+                    is_read = true;
+                    from.set(recording, stream, kymo_model::RowPlace::default());
+                }
+            }
+        }
+        if !is_read {
+            return Ok(());
+        }
+        let mut query = Query::default();
+        query.threads = self.source.threads;
+        query.from = Some(from);
+        let mut tracks = RowTracks::new(timeline, &mut query).map_err(external)?;
+        let mut result = Ok(());
+        let mut numbers: Vec<Vec<usize>> = vec![Vec::new(); timeline.recordings().len()];
+        let each = |batch: Batch| {
+            let before = self.counters.len();
+            for row in 0..batch.len() {
+                let head = batch.head(row);
+                let recording = head.id.recording as usize;
+                for entry in tracks.of(&batch, row).to_vec() {
+                    let known = tracks.tracks(recording);
+                    let numbers = &mut numbers[recording];
+                    for track in &known[numbers.len().min(known.len())..] {
+                        let path = timeline.recordings()[recording].path().to_string_lossy();
+                        numbers.push(self.track(&path, track));
+                    }
+                    if let (TrackEntry::Value(track, value), Some(time)) = (entry, head.time) {
+                        let track = numbers[track as usize];
+                        self.counters.push((time.as_nanos(), track, value));
+                    }
+                }
+            }
+            // They are sorted, and become columns.
+            result = self.memory.try_grow((self.counters.len() - before) * 64);
+            match result {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        timeline.for_each_batch(&query, each).map_err(external)?;
+        result
+    }
+
+    fn slices(&mut self, timeline: &Timeline) -> Result<()> {
+        for (recording, of) in timeline.recordings().iter().enumerate() {
+            let mut classes = 0..of.event_classes().len();
+            if classes.all(|class| of.roles(class).slice == SliceRole::Instant) {
+                continue;
+            }
+            let path = of.path().to_string_lossy().into_owned();
+            let mut result = Ok(());
+            timeline.for_each_slice(recording, self.source.threads, |slice| {
+                let row = SliceRow {
+                    track: self.track(&path, slice.track.1),
+                    name: self.name(&slice.name),
+                    category: self.name(&class_name(&of.event_classes()[slice.class])),
+                    begin: slice.begin.as_nanos(),
+                    end: slice.end.map(kymo_time::Timestamp::as_nanos),
+                };
+                self.slices.push(row);
+                result = self.memory.try_grow(192);
+                match result {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            });
+            result?;
+        }
+        Ok(())
+    }
+
+    /// The track that a track is in, if it has rows itself.
+    fn parent(&self, track: usize) -> Option<i64> {
+        let of = &self.tracks[track];
+        let path = of.track.path.parent()?;
+        let number = self.numbers.get(&(of.recording.clone(), path))?;
+        Some(*number as i64)
+    }
+
+    fn track_batch(&self, parents: &[Option<i64>]) -> Result<RecordBatch> {
+        let texts = |of: &dyn Fn(&TrackRow) -> Option<String>| -> ArrayRef {
+            Arc::new(self.tracks.iter().map(of).collect::<StringArray>())
+        };
+        let part = |of: &dyn Fn(&TrackPart) -> Option<i64>| -> ArrayRef {
+            let find = |row: &TrackRow| row.track.path.parts().iter().rev().find_map(of);
+            Arc::new(self.tracks.iter().map(find).collect::<Int64Array>())
+        };
+        let columns = vec![
+            Arc::new((0..self.tracks.len() as i64).collect::<Int64Array>()) as ArrayRef,
+            texts(&|of| Some(of.track.name.to_string())),
+            texts(&|of| Some(kind(&of.track).to_owned())),
+            Arc::new(parents.iter().copied().collect::<Int64Array>()),
+            texts(&|of| of.track.unit.as_deref().map(str::to_owned)),
+            texts(&|of| Some(of.track.path.to_string())),
+            part(&|of| match of {
+                TrackPart::Process(number) => Some(*number),
+                _ => None,
+            }),
+            part(&|of| match of {
+                TrackPart::Thread(number) => Some(*number),
+                _ => None,
+            }),
+            part(&|of| match of {
+                TrackPart::Cpu(number) => i64::try_from(*number).ok(),
+                _ => None,
+            }),
+            texts(&|of| Some(of.recording.clone())),
+        ];
+        Ok(RecordBatch::try_new(track_schema(), columns)?)
+    }
+
+    fn slice_batch(&mut self) -> Result<RecordBatch> {
+        let slices = &mut self.slices;
+        // What contains others comes before them.
+        let end = |of: &SliceRow| of.end.unwrap_or(i64::MAX);
+        slices.sort_by_key(|of| (of.begin, of.track, std::cmp::Reverse(end(of))));
+        let mut open: Vec<Vec<usize>> = vec![Vec::new(); self.tracks.len()];
+        let (mut depths, mut parents) = (Vec::new(), Vec::new());
+        let mut own: Vec<Option<i64>> = Vec::new();
+        for (number, slice) in slices.iter().enumerate() {
+            let open = &mut open[slice.track];
+            while open
+                .last()
+                .is_some_and(|&last| end(&slices[last]) <= slice.begin)
+            {
+                open.pop();
+            }
+            depths.push(open.len() as u32);
+            parents.push(open.last().map(|&parent| parent as i64));
+            own.push(slice.end.map(|end| end.saturating_sub(slice.begin)));
+            if let Some(&parent) = open.last() {
+                let within = end(slice)
+                    .min(end(&slices[parent]))
+                    .saturating_sub(slice.begin);
+                own[parent] = own[parent].map(|of| of.saturating_sub(within));
+            }
+            open.push(number);
+        }
+        let name = |number: u32| Some(self.names[number as usize].as_str());
+        let slices = &self.slices;
+        let duration = |of: &SliceRow| of.end.map_or(-1, |end| end.saturating_sub(of.begin));
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new((0..slices.len() as i64).collect::<Int64Array>()),
+            Arc::new(slices.iter().map(|of| of.begin).collect::<Int64Array>()),
+            Arc::new(slices.iter().map(duration).collect::<Int64Array>()),
+            Arc::new(
+                slices
+                    .iter()
+                    .map(|of| of.track as i64)
+                    .collect::<Int64Array>(),
+            ),
+            Arc::new(
+                slices
+                    .iter()
+                    .map(|of| name(of.category))
+                    .collect::<StringArray>(),
+            ),
+            Arc::new(
+                slices
+                    .iter()
+                    .map(|of| name(of.name))
+                    .collect::<StringArray>(),
+            ),
+            Arc::new(UInt32Array::from(depths)),
+            Arc::new(parents.into_iter().collect::<Int64Array>()),
+            Arc::new(own.into_iter().collect::<Int64Array>()),
+        ];
+        Ok(RecordBatch::try_new(slice_schema(), columns)?)
+    }
+}
+
+/// What Perfetto calls a track.
+fn kind(track: &Track) -> &'static str {
+    let has = |is: fn(&TrackPart) -> bool| track.path.parts().iter().any(is);
+    match track.kind {
+        EntryKind::Sample => "counter",
+        EntryKind::Event if has(|of| matches!(of, TrackPart::Thread(_))) => "thread",
+        EntryKind::Event if has(|of| matches!(of, TrackPart::Process(_))) => "process",
+        EntryKind::Event if has(|of| matches!(of, TrackPart::Cpu(_))) => "cpu",
+        EntryKind::Event => "global",
+    }
+}

@@ -1,0 +1,319 @@
+//! Rows as a table, CSV, JSON lines or a Parquet file.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::arrow::{csv, json};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::Compression;
+use datafusion::parquet::file::properties::WriterProperties;
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns for people
+    Table,
+    /// Comma-separated values with a line of names
+    Csv,
+    /// A JSON object a line
+    Json,
+    /// A Parquet file
+    Parquet,
+}
+
+impl Format {
+    /// The format that the ending of a path means.
+    pub(crate) fn of_path(path: &Path) -> Option<Self> {
+        Some(match path.extension()?.to_str()? {
+            "csv" => Self::Csv,
+            "json" | "jsonl" | "ndjson" => Self::Json,
+            "parquet" => Self::Parquet,
+            "txt" => Self::Table,
+            _ => return None,
+        })
+    }
+}
+
+/// Of a table so many rows are looked at to find how wide its columns are.
+const MEASURED_ROWS: usize = 1000;
+/// No column is wider than this, but for single values.
+const WIDEST: usize = 60;
+
+/// Where rows go.
+pub(crate) struct Output {
+    kind: Kind,
+    /// Whether anything was written.
+    pub(crate) is_begun: bool,
+    path: Option<PathBuf>,
+}
+
+type Sink = Box<dyn Write + Send>;
+
+enum Kind {
+    Table(Table),
+    Csv(csv::Writer<Sink>),
+    Json(json::LineDelimitedWriter<Sink>),
+    Parquet(ArrowWriter<Sink>),
+}
+
+impl Output {
+    /// Writes to a file, or to standard output.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be made.
+    pub(crate) fn new(format: Format, schema: &SchemaRef, path: Option<&Path>) -> Result<Self> {
+        let sink: Sink = match path {
+            Some(path) => Box::new(io::BufWriter::new(std::fs::File::create(beside(path))?)),
+            None => Box::new(io::BufWriter::new(io::stdout())),
+        };
+        let kind = match format {
+            Format::Table => Kind::Table(Table::new(sink, schema)),
+            Format::Csv => {
+                let mut writer = csv::WriterBuilder::new().with_header(true).build(sink);
+                // The names are there, whether there are rows or not.
+                writer.write(&RecordBatch::new_empty(flat_schema(schema)))?;
+                Kind::Csv(writer)
+            }
+            Format::Json => Kind::Json(
+                json::WriterBuilder::new()
+                    .with_explicit_nulls(true)
+                    .build::<_, json::writer::LineDelimited>(sink),
+            ),
+            Format::Parquet => {
+                let properties = WriterProperties::builder().set_compression(Compression::LZ4_RAW);
+                let writer =
+                    ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties.build()));
+                Kind::Parquet(writer?)
+            }
+        };
+        Ok(Self {
+            kind,
+            is_begun: false,
+            path: path.map(Path::to_path_buf),
+        })
+    }
+
+    /// # Errors
+    ///
+    /// What hinders writing.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        self.is_begun = true;
+        match &mut self.kind {
+            Kind::Table(table) => table.write(batch),
+            Kind::Csv(writer) => Ok(writer.write(&flat(batch)?)?),
+            Kind::Json(writer) => Ok(writer.write(batch)?),
+            Kind::Parquet(writer) => Ok(writer.write(batch)?),
+        }
+    }
+
+    /// Writes what is left; a file gets its name now.
+    ///
+    /// # Errors
+    ///
+    /// What hinders writing.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self.kind {
+            Kind::Table(table) => table.finish()?,
+            Kind::Csv(writer) => writer.into_inner().flush()?,
+            Kind::Json(mut writer) => {
+                writer.finish()?;
+                writer.into_inner().flush()?;
+            }
+            Kind::Parquet(writer) => {
+                let mut sink = writer.into_inner()?;
+                sink.flush()?;
+            }
+        }
+        match self.path {
+            Some(path) => Ok(std::fs::rename(beside(&path), path)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what was written.
+    pub(crate) fn discard(self) {
+        if let Some(path) = self.path {
+            // It may not be there.
+            let _ = std::fs::remove_file(beside(&path));
+        }
+    }
+}
+
+/// Where a file is written before it has its name.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Whether a type is written as one word of text in CSV.
+fn is_flat(of: &DataType) -> bool {
+    match of {
+        DataType::Dictionary(_, of) => is_flat(of),
+        of => !of.is_nested() && !matches!(of, DataType::Binary | DataType::FixedSizeBinary(_)),
+    }
+}
+
+fn flat_schema(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema
+        .fields()
+        .iter()
+        .map(|of| match is_flat(of.data_type()) {
+            true => of.as_ref().clone(),
+            false => Field::new(of.name(), DataType::Utf8, true),
+        });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The batch with nested values as texts.
+fn flat(batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|column| match is_flat(column.data_type()) {
+            true => Ok(Arc::clone(column)),
+            false => texts(column),
+        });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    Ok(RecordBatch::try_new(flat_schema(&batch.schema()), columns)?)
+}
+
+fn texts(column: &ArrayRef) -> Result<ArrayRef> {
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(column, &options)?;
+    let texts = (0..column.len()).map(|row| {
+        let is_there = !column.is_null(row);
+        is_there.then(|| formatter.value(row).to_string())
+    });
+    Ok(Arc::new(texts.collect::<StringArray>()))
+}
+
+/// A table for people.
+struct Table {
+    sink: Sink,
+    names: Vec<String>,
+    /// Whether columns have numbers, which are put to the right.
+    are_numbers: Vec<bool>,
+    /// Rows that were not written yet, while widths are not known.
+    waiting: Vec<Vec<String>>,
+    widths: Option<Vec<usize>>,
+    rows: u64,
+}
+
+impl Table {
+    fn new(sink: Sink, schema: &SchemaRef) -> Self {
+        let fields = schema.fields();
+        Self {
+            sink,
+            names: fields.iter().map(|of| of.name().clone()).collect(),
+            are_numbers: fields
+                .iter()
+                .map(|of| of.data_type().is_numeric())
+                .collect(),
+            waiting: Vec::new(),
+            widths: None,
+            rows: 0,
+        }
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let options = FormatOptions::default().with_null("");
+        let formatters = batch
+            .columns()
+            .iter()
+            .map(|of| ArrayFormatter::try_new(of, &options));
+        let formatters = formatters.collect::<std::result::Result<Vec<_>, _>>()?;
+        if self.names == ["plan_type", "plan"] {
+            return self.plans(&formatters, batch.num_rows());
+        }
+        for row in 0..batch.num_rows() {
+            let value = |of: &ArrayFormatter<'_>| {
+                let text = of.value(row).to_string();
+                kymo_text::visible(&text).into_owned()
+            };
+            let values: Vec<String> = formatters.iter().map(value).collect();
+            self.rows += 1;
+            match self.widths {
+                Some(_) => self.line(&values)?,
+                None => self.waiting.push(values),
+            }
+        }
+        if self.widths.is_none() && self.waiting.len() >= MEASURED_ROWS {
+            self.begin()?;
+        }
+        Ok(())
+    }
+
+    /// Plans have several lines, which are shown as they are.
+    fn plans(&mut self, formatters: &[ArrayFormatter<'_>], rows: usize) -> Result<()> {
+        self.widths = Some(Vec::new());
+        for row in 0..rows {
+            writeln!(self.sink, "{}:", formatters[0].value(row))?;
+            for line in formatters[1].value(row).to_string().lines() {
+                writeln!(self.sink, "  {}", kymo_text::visible(line))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        let mut widths: Vec<usize> = self.names.iter().map(|name| width(name)).collect();
+        for row in &self.waiting {
+            for (known, value) in widths.iter_mut().zip(row) {
+                *known = (*known).max(width(value).min(WIDEST));
+            }
+        }
+        let rule: Vec<String> = widths.iter().map(|&of| "-".repeat(of)).collect();
+        self.widths = Some(widths);
+        let names = self.names.clone();
+        self.line(&names)?;
+        writeln!(self.sink, "{}", rule.join("  "))?;
+        for row in std::mem::take(&mut self.waiting) {
+            self.line(&row)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, values: &[String]) -> Result<()> {
+        let mut line = String::new();
+        let widths = self.widths.as_deref().unwrap_or_default();
+        for ((value, &of), &is_number) in values.iter().zip(widths).zip(&self.are_numbers) {
+            if !line.is_empty() || value.is_empty() && of == 0 {
+                line.push_str("  ");
+            }
+            let gap = " ".repeat(of.saturating_sub(width(value)));
+            match is_number {
+                true => line.extend([&gap, value.as_str()]),
+                false => line.extend([value.as_str(), &gap]),
+            }
+        }
+        Ok(writeln!(self.sink, "{}", line.trim_end())?)
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if self.widths.is_none() {
+            self.begin()?;
+        }
+        Ok(self.sink.flush()?)
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Whether an error says that nobody reads the output any more.
+pub(crate) fn is_closed(error: &DataFusionError) -> bool {
+    let text = error.to_string();
+    text.contains("Broken pipe") || text.contains("os error 32")
+}

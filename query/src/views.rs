@@ -1,0 +1,183 @@
+//! Views with Perfetto's names.
+
+use datafusion::common::Result;
+use datafusion::execution::context::SessionContext;
+
+/// Views of tables that are always there.
+const VIEWS: &[(&str, &str)] = &[
+    (
+        "thread_track",
+        "SELECT id, name, type, parent_id, tid AS utid, path, recording FROM track WHERE type = 'thread'",
+    ),
+    (
+        "process_track",
+        "SELECT id, name, type, parent_id, pid AS upid, path, recording FROM track WHERE type = 'process'",
+    ),
+    (
+        "cpu_track",
+        "SELECT id, name, type, parent_id, cpu, path, recording FROM track WHERE type = 'cpu'",
+    ),
+    (
+        "counter_track",
+        "SELECT id, name, type, parent_id, unit, path, recording FROM track WHERE type = 'counter'",
+    ),
+    (
+        "process",
+        "SELECT pid AS upid, pid, max(CASE WHEN type = 'process' THEN name END) AS name, recording \
+         FROM track WHERE pid IS NOT NULL GROUP BY pid, recording",
+    ),
+    ("slice_self_dur", "SELECT id, self_dur FROM slice"),
+    (
+        "thread_slice",
+        "SELECT s.id, s.ts, s.dur, s.category, s.name, s.track_id, s.depth, s.parent_id, t.tid AS utid, t.tid, \
+         t.name AS thread_name, t.pid AS upid, t.pid \
+         FROM slice s JOIN track t ON s.track_id = t.id WHERE t.type = 'thread'",
+    ),
+    (
+        "trace_bounds",
+        "SELECT min(\"TIMESTAMP\"::BIGINT) AS start_ts, max(\"TIMESTAMP\"::BIGINT) AS end_ts FROM events",
+    ),
+];
+
+/// Threads that tracks name.
+const TRACK_THREADS: &str = "SELECT tid, max(CASE WHEN type = 'thread' THEN name END) AS name, max(pid) AS pid, \
+     CAST(recording AS VARCHAR) AS recording FROM track WHERE tid IS NOT NULL GROUP BY tid, recording";
+
+/// What scheduling is read from: the columns of a table of switches.
+struct Switches {
+    timestamp: String,
+    cpu: String,
+    prev: &'static str,
+    next: &'static str,
+}
+
+/// Makes the views.
+///
+/// # Errors
+///
+/// A view cannot be planned: an error of this program.
+pub(crate) async fn register(context: &SessionContext) -> Result<()> {
+    for (name, query) in VIEWS {
+        let time = own_name(context, "events", "timestamp").await?;
+        create(context, name, &query.replace("TIMESTAMP", &time)).await?;
+    }
+    let switches = switches(context).await?;
+    let threads = match &switches {
+        Some(of) => format!(
+            "SELECT tid AS utid, tid, max(name) AS name, max(pid) AS upid, recording FROM ({TRACK_THREADS} UNION ALL \
+             SELECT CAST({next} AS BIGINT) AS tid, CAST(next_comm AS VARCHAR) AS name, NULL AS pid, \
+             CAST(recording AS VARCHAR) AS recording FROM sched_switch) GROUP BY tid, recording",
+            next = of.next
+        ),
+        None => {
+            format!("SELECT tid AS utid, tid, name, pid AS upid, recording FROM ({TRACK_THREADS})")
+        }
+    };
+    create(context, "thread", &threads).await?;
+    if let Some(of) = switches {
+        let Switches {
+            timestamp,
+            cpu,
+            prev,
+            next,
+        } = of;
+        create(
+            context,
+            "sched",
+            &format!(
+                "SELECT row_number() OVER (ORDER BY ts, cpu) AS id, * FROM (SELECT \
+                 \"{timestamp}\"::BIGINT AS ts, \
+                 coalesce(lead(\"{timestamp}\"::BIGINT) OVER turn - \"{timestamp}\"::BIGINT, -1) AS dur, \
+                 CAST({cpu} AS BIGINT) AS cpu, CAST({next} AS BIGINT) AS utid, \
+                 lead({STATE}) OVER turn AS end_state, CAST(next_prio AS BIGINT) AS priority, \
+                 CAST(recording AS VARCHAR) AS recording \
+                 FROM sched_switch WINDOW turn AS (PARTITION BY recording, {cpu} ORDER BY \"{timestamp}\")) \
+                 WHERE utid <> 0"
+            ),
+        )
+        .await?;
+        // A thread runs from the switch to it to the switch from it, and is in the state it left in until the next.
+        create(
+            context,
+            "thread_state",
+            &format!(
+                "SELECT row_number() OVER (ORDER BY ts, utid) AS id, * FROM (SELECT ts, \
+                 coalesce(lead(ts) OVER turn - ts, -1) AS dur, \
+                 CASE WHEN state = 'Running' THEN cpu END AS cpu, utid, state, recording FROM (\
+                 SELECT \"{timestamp}\"::BIGINT AS ts, 1 AS part, CAST({cpu} AS BIGINT) AS cpu, \
+                 CAST({next} AS BIGINT) AS utid, 'Running' AS state, CAST(recording AS VARCHAR) AS recording \
+                 FROM sched_switch UNION ALL \
+                 SELECT \"{timestamp}\"::BIGINT AS ts, 0 AS part, CAST({cpu} AS BIGINT) AS cpu, \
+                 CAST({prev} AS BIGINT) AS utid, {STATE} AS state, CAST(recording AS VARCHAR) AS recording \
+                 FROM sched_switch) WHERE utid <> 0 \
+                 WINDOW turn AS (PARTITION BY recording, utid ORDER BY ts, part))"
+            ),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// The state of the thread that is switched from, as ftrace writes it.
+const STATE: &str = "CASE CAST(prev_state AS BIGINT) & 255 WHEN 0 THEN 'R' WHEN 1 THEN 'S' WHEN 2 THEN 'D' \
+     WHEN 4 THEN 'T' WHEN 8 THEN 't' WHEN 16 THEN 'X' WHEN 32 THEN 'Z' WHEN 64 THEN 'P' WHEN 128 THEN 'I' \
+     ELSE CAST(prev_state AS VARCHAR) END";
+
+async fn create(context: &SessionContext, name: &str, query: &str) -> Result<()> {
+    // An event class may have the name.
+    if context.table_exist(name)? {
+        return Ok(());
+    }
+    let plan = context.state().create_logical_plan(query).await?;
+    let view = datafusion::catalog::view::ViewTable::new(plan, Some(query.to_owned()));
+    context.register_table(
+        datafusion::common::TableReference::bare(name),
+        std::sync::Arc::new(view),
+    )?;
+    Ok(())
+}
+
+/// The name of a column of kymo's own in a table.
+async fn own_name(context: &SessionContext, table: &str, name: &str) -> Result<String> {
+    let table = datafusion::common::TableReference::bare(table);
+    let schema = context.table_provider(table).await?.schema();
+    let mut own = format!("__{name}");
+    for _ in 0..2 {
+        if schema.index_of(&own).is_ok() {
+            break;
+        }
+        own.remove(0);
+    }
+    Ok(own)
+}
+
+/// The columns of scheduling, if there are any.
+async fn switches(context: &SessionContext) -> Result<Option<Switches>> {
+    if !context.table_exist("sched_switch")? {
+        return Ok(None);
+    }
+    let table = context.table_provider("sched_switch").await?;
+    let schema = table.schema();
+    let find = |names: &[&'static str]| {
+        names
+            .iter()
+            .copied()
+            .find(|name| schema.index_of(name).is_ok())
+    };
+    let (Some(cpu), Some(prev), Some(next), Some(_), Some(_), Some(_)) = (
+        find(&["cpu", "cpu_id", "stream"]),
+        find(&["prev_tid", "prev_pid"]),
+        find(&["next_tid", "next_pid"]),
+        find(&["next_comm"]),
+        find(&["next_prio"]),
+        find(&["prev_state"]),
+    ) else {
+        return Ok(None);
+    };
+    Ok(Some(Switches {
+        timestamp: own_name(context, "sched_switch", "timestamp").await?,
+        cpu: cpu.to_owned(),
+        prev,
+        next,
+    }))
+}

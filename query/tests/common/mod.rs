@@ -1,0 +1,59 @@
+//! Runs `kymo-query`.
+
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file of the repository.
+pub(crate) fn file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// What a run printed.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the program in the root of the repository.
+pub(crate) fn run(words: &[&str]) -> Run {
+    let output = Command::new(env!("CARGO_BIN_EXE_kymo-query"))
+        .args(words)
+        .current_dir(file(""))
+        .env("NO_COLOR", "1")
+        .env("TZ", "UTC")
+        .output()
+        .expect("the program runs");
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).expect("it prints UTF-8"),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The rows of a query as JSON.
+pub(crate) fn rows(sql: &str, inputs: &[&str], options: &[&str]) -> Vec<serde_json::Value> {
+    let words: Vec<&str> = options
+        .iter()
+        .chain(&["--format", "json", sql])
+        .chain(inputs)
+        .copied()
+        .collect();
+    let run = run(&words);
+    assert_eq!(run.code, 0, "{sql}: {}", run.stderr);
+    let lines = run.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect()
+}
+
+/// One number.
+pub(crate) fn number(sql: &str, inputs: &[&str]) -> i64 {
+    let rows = rows(sql, inputs, &[]);
+    let value = rows[0].as_object().and_then(|row| row.values().next());
+    value
+        .and_then(serde_json::Value::as_i64)
+        .unwrap_or_else(|| panic!("{sql}: {rows:?}"))
+}

@@ -1,0 +1,295 @@
+//! What SQL answers is what `kymo print --format json` and `kymo stats` say.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+
+use common::{file, number, rows, run};
+use kymo::filter::Filter;
+use kymo::pipeline::{self, Everything, Output};
+use kymo::report::Stats;
+use kymo::show::json::Json;
+use kymo::show::{Times, WallOptions};
+use kymo_model::FaultReport;
+use serde_json::Value;
+
+const TRACE: &str = "examples/lttng-small";
+const INPUTS: &[&str] = &[
+    TRACE,
+    "examples/lttng-discarded",
+    "examples/rfc-small",
+    "examples/bitfield-le",
+];
+
+struct Text(Vec<u8>);
+
+impl Output for Text {
+    fn text(&mut self, text: &[u8]) -> io::Result<()> {
+        self.0.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn warning(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn fault(&mut self, _: &FaultReport) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// The events as `print --format json` shows them.
+fn printed(input: &str) -> Vec<Value> {
+    let opened = kymo::open::open(&[file(input)], &kymo::open::Options::default());
+    let mut text = Text(Vec::new());
+    let mut json = Json::with_times(Times::Number, WallOptions::default());
+    pipeline::run(
+        &opened.recordings,
+        &Everything,
+        &Default::default(),
+        &mut json,
+        &mut text,
+    )
+    .unwrap();
+    let text = String::from_utf8(text.0).unwrap();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["kind"] == "event").collect()
+}
+
+#[test]
+fn counts_are_those_of_print_and_stats() {
+    for input in INPUTS {
+        let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+        for event in printed(input) {
+            *counts
+                .entry(event["event"].as_str().unwrap_or("0").to_owned())
+                .or_default() += 1;
+        }
+        let sql = "SELECT event, count(*) AS n FROM events GROUP BY event";
+        let asked: BTreeMap<String, i64> = rows(sql, &[input], &[])
+            .iter()
+            .map(|row| {
+                (
+                    row["event"].as_str().unwrap().to_owned(),
+                    row["n"].as_i64().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(asked, counts, "{input}");
+        let opened = kymo::open::open(&[file(input)], &kymo::open::Options::default());
+        let filter = Filter::new(&Default::default(), &[], &opened.recordings).unwrap();
+        let stats = Stats::new(&opened.recordings, &filter, &Default::default());
+        let stats: Value = serde_json::from_slice(&stats.to_json()).unwrap();
+        let sum: i64 = counts.values().sum();
+        assert_eq!(stats["events"].as_i64(), Some(sum), "{input}: {stats}");
+    }
+}
+
+#[test]
+fn numbers_texts_and_lists_are_those_that_are_printed() {
+    let events = printed(TRACE);
+    for (table, columns) in [
+        (
+            "demo:ints",
+            &[
+                "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "hs64", "n16",
+            ][..],
+        ),
+        (
+            "demo:sched",
+            &[
+                "prev_comm",
+                "prev_tid",
+                "prev_prio",
+                "prev_state",
+                "next_comm",
+                "next_tid",
+            ],
+        ),
+        ("demo:arrays", &["a4", "b6", "seq", "seqt"]),
+        ("demo:strs", &["s1", "n", "s2"]),
+    ] {
+        let list: Vec<String> = columns.iter().map(|name| format!("\"{name}\"")).collect();
+        let sql = format!(
+            "SELECT timestamp::BIGINT AS time, {} FROM \"{table}\"",
+            list.join(", ")
+        );
+        let mut asked: Vec<String> = Vec::new();
+        for row in rows(&sql, &[TRACE], &[]) {
+            let values: Vec<String> = columns.iter().map(|name| row[*name].to_string()).collect();
+            asked.push(format!("{} {}", row["time"], values.join(" ")));
+        }
+        let mut shown: Vec<String> = Vec::new();
+        for event in events.iter().filter(|event| event["event"] == table) {
+            let values = columns
+                .iter()
+                .map(|name| event["payload"][*name].to_string());
+            shown.push(format!(
+                "{} {}",
+                event["timestamp"],
+                values.collect::<Vec<_>>().join(" ")
+            ));
+        }
+        asked.sort();
+        shown.sort();
+        assert_eq!(asked.len(), 300 * if table == "demo:sched" { 2 } else { 1 });
+        assert_eq!(asked, shown, "{table}");
+    }
+}
+
+#[test]
+fn conditions_that_are_pushed_down_choose_what_conditions_choose() {
+    for condition in [
+        "u8 > 200",
+        "u8 <> 7",
+        "u8 IN (1, 2, 3)",
+        "u8 BETWEEN 10 AND 20",
+        "s64 < -5",
+        "u64 = 1",
+    ] {
+        let sql = format!("SELECT count(*) FROM \"demo:ints\" WHERE {condition}");
+        // What is added to it hides the columns from the decoder.
+        let hidden = condition
+            .replace("u8", "(u8 + 0)")
+            .replace("s64", "(s64 + 0)")
+            .replace("u64 =", "(u64 + 0) =");
+        let other = format!("SELECT count(*) FROM \"demo:ints\" WHERE {hidden}");
+        assert_eq!(
+            number(&sql, &[TRACE]),
+            number(&other, &[TRACE]),
+            "{condition}"
+        );
+    }
+}
+
+#[test]
+fn plans_show_what_is_not_read() {
+    let all = run(&["EXPLAIN SELECT count(*) FROM events", TRACE]);
+    assert!(all.stdout.contains("packets=2 of 2"), "{}", all.stdout);
+    let sql =
+        "EXPLAIN SELECT u8 FROM \"demo:ints\" WHERE timestamp < '1999-01-01T00:00:00Z' AND u8 > 3";
+    let none = run(&[sql, TRACE]);
+    assert!(none.stdout.contains("packets=0 of 2"), "{}", none.stdout);
+    assert!(none.stdout.contains("where=(`u8` > 3)"), "{}", none.stdout);
+    assert!(none.stdout.contains("columns=[u8]"), "{}", none.stdout);
+    let ordered = run(&[
+        "EXPLAIN SELECT * FROM events ORDER BY timestamp",
+        TRACE,
+        "--threads",
+        "2",
+    ]);
+    assert!(
+        ordered.stdout.contains("SortPreservingMergeExec"),
+        "{}",
+        ordered.stdout
+    );
+    assert!(!ordered.stdout.contains("SortExec"), "{}", ordered.stdout);
+}
+
+#[test]
+fn errors_show_their_place() {
+    let run = run(&["SELECT prev_tidd FROM \"demo:sched\"", TRACE]);
+    assert_eq!(run.code, 2);
+    let expected = "\
+error: column 'prev_tidd' not found
+ --> SQL:1:8
+  |
+1 | SELECT prev_tidd FROM \"demo:sched\"
+  |        ^^^^^^^^^
+  |
+  = help: there is a column `prev_tid`
+";
+    assert_eq!(run.stderr, expected);
+    let run = common::run(&["SELECT * FORM events", TRACE]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains(" --> SQL:1:10\n"), "{}", run.stderr);
+}
+
+#[test]
+fn parameters_are_values() {
+    let sql = "SELECT count(*) FROM \"demo:ints\" WHERE u8 < $most";
+    let rows = rows(sql, &[TRACE], &["-p", "most=10"]);
+    assert_eq!(
+        rows[0]
+            .as_object()
+            .unwrap()
+            .values()
+            .next()
+            .unwrap()
+            .as_i64(),
+        Some(number(&sql.replace("$most", "10"), &[TRACE]))
+    );
+}
+
+#[test]
+fn outputs_have_the_same_rows() {
+    let place = tempfile::tempdir().unwrap();
+    let sql = "SELECT timestamp, u8, \"c.labels\", seq FROM events ORDER BY timestamp, stream";
+    let rows = rows(sql, &[TRACE], &[]).len();
+    for name in ["rows.csv", "rows.json", "rows.parquet"] {
+        let path = place.path().join(name);
+        let run = run(&[sql, TRACE, "-o", path.to_str().unwrap()]);
+        assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
+        assert!(path.is_file());
+    }
+    let csv = std::fs::read_to_string(place.path().join("rows.csv")).unwrap();
+    assert_eq!(csv.lines().count(), rows + 1);
+    assert!(csv.starts_with("timestamp,u8,c.labels,seq\n"));
+    // Parquet files are inputs.
+    let path = place.path().join("rows.parquet");
+    let path = path.to_str().unwrap();
+    assert_eq!(number("SELECT count(*) FROM rows", &[path]), rows as i64);
+    let sum = "SELECT sum(u8) FROM rows";
+    assert_eq!(
+        number(sum, &[path]),
+        number("SELECT sum(u8) FROM events", &[TRACE])
+    );
+    assert_eq!(
+        std::fs::read_dir(place.path()).unwrap().count(),
+        3,
+        "nothing else is left"
+    );
+}
+
+#[test]
+fn memory_is_limited_and_sorting_spills() {
+    let sql = "SELECT a.timestamp, b.u8, a.n FROM \"demo:strs\" a CROSS JOIN \"demo:ints\" b ORDER BY b.u8, a.n, a.timestamp LIMIT 200000";
+    let small = run(&[sql, TRACE, "--memory", "16M", "--format", "csv"]);
+    assert_eq!(small.code, 0, "{}", small.stderr);
+    assert_eq!(small.stdout.lines().count(), 90_001);
+    let large = run(&[sql, TRACE, "--format", "csv"]);
+    assert!(small.stdout == large.stdout);
+}
+
+#[test]
+fn directories_of_parquet_files_are_inputs() {
+    let place = tempfile::tempdir().unwrap();
+    let tables = place.path();
+    let inputs = [
+        file(TRACE),
+        file("crates/kymo-rrd/tests/data/amd64/tiny.rrd"),
+    ];
+    let opened = kymo::open::open(&inputs, &kymo::open::Options::default());
+    let timeline = kymo::Timeline::new(opened.recordings);
+    let mut directory = kymo_arrow::Directory::new(tables, 2).unwrap();
+    let mut take = |table: &kymo_arrow::Table, batch| directory.write(table, batch);
+    kymo_arrow::tables(&timeline, &Default::default(), &mut take, &mut |_| ()).unwrap();
+    directory.finish().unwrap();
+    let tables = tables.to_str().unwrap();
+    let both = [TRACE, "crates/kymo-rrd/tests/data/amd64/tiny.rrd"];
+    for sql in [
+        "SELECT event, count(*) AS n, sum(u8) AS u8, min(timestamp) AS t FROM events GROUP BY event ORDER BY event",
+        "SELECT next_comm, next_tid FROM \"demo:sched\" ORDER BY timestamp, stream",
+        "SELECT series, count(*) AS n, sum(value) AS v FROM samples_all GROUP BY series ORDER BY series",
+        "SELECT count(*) AS n, sum(bytes) AS b FROM packets",
+    ] {
+        assert_eq!(rows(sql, &[tables], &[]), rows(sql, &both, &[]), "{sql}");
+    }
+    // Recordings and files together have the rows of both.
+    let twice = number("SELECT count(*) FROM events", &[tables, TRACE]);
+    assert_eq!(twice, 2 * number("SELECT count(*) FROM events", &[TRACE]));
+}
