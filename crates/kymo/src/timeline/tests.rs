@@ -854,8 +854,7 @@ fn chosen_columns_are_those_of_the_chosen_classes() {
         let value =
             |batch: &Batch, name, row| batch.column(name).map(|of| format!("{:?}", of.value(row)));
         let of = |batch: &Batch| {
-            let rows =
-                (0..batch.len()).map(|row| of_schema.clone().map(|name| value(batch, name, row)));
+            let rows = (0..batch.len()).map(|row| of_schema.map(|name| value(batch, name, row)));
             rows.map(|values| format!("{values:?}")).collect::<Vec<_>>()
         };
         batches.iter().flat_map(of).collect()
@@ -906,8 +905,10 @@ fn rows_between_places_are_all_rows_in_parts() {
 #[test]
 fn a_run_that_is_stopped_ends() {
     let timeline = open("lttng-small");
-    let mut query = Query::default();
-    query.stop = Some(Arc::new(AtomicBool::new(true)));
+    let query = Query {
+        stop: Some(Arc::new(AtomicBool::new(true))),
+        ..Query::default()
+    };
     assert!(rows(&timeline, &query).is_empty());
 }
 
