@@ -184,17 +184,6 @@ impl EventBlock {
         self.numbers.push(number);
         self.bases.push(0);
     }
-
-    /// Makes the columns so long, for those who write rows in their places; the rows of the last walk begin at
-    /// `walked`.
-    pub fn resize(&mut self, len: usize, walked: usize) {
-        self.times.resize(len, Self::NO_TIME);
-        self.ticks.resize(len, 0);
-        self.classes.resize(len, 0);
-        self.numbers.resize(len, 0);
-        self.bases.resize(len - walked, 0);
-        self.first_ends.resize(len - walked, 0);
-    }
 }
 
 /// Gets the events of a block that are to be visited.

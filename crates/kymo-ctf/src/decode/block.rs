@@ -13,8 +13,8 @@ use super::cursor::{PacketCursor, UNKNOWN};
 use super::end::Extent;
 use super::header::{HeaderReader, Packed};
 
-/// The rows for which there is room at a time: making room costs more than one of them.
-const ROOM: usize = 64;
+/// So many rows are put in place at once.
+const ROOM: usize = 128;
 
 /// An event of which header and end are known without running a program.
 struct SimpleEvent<'e> {
@@ -131,52 +131,56 @@ impl PacketCursor<'_> {
         visitor: &mut V,
     ) -> Result<bool, Fault> {
         block.begin_walk();
-        let clock = self.stream.clock.as_ref().map(|clock| clock.converter());
-        let before = block.len();
-        let is_all =
-            query.numbers == (0..u64::MAX) && query.window == (Timestamp::MIN, Timestamp::MAX);
-        loop {
-            let filled = block.len();
-            let room = ROOM.min(before + most - filled);
-            if room == 0 {
-                return Ok(true);
+        let mut rows = BlockRows {
+            query,
+            clock: self.stream.clock.as_ref().map(|clock| clock.converter()),
+            is_all: query.numbers == (0..u64::MAX)
+                && query.window == (Timestamp::MIN, Timestamp::MAX),
+            order: block.order,
+            rows: [BlockRow::default(); ROOM],
+            filled: 0,
+            room: 0,
+            ends: std::mem::take(&mut block.ends),
+            begin_ends: 0,
+            is_visited: false,
+            at: None,
+        };
+        let mut left = most;
+        let walked = loop {
+            rows.room = ROOM.min(left);
+            if rows.room == 0 {
+                break Ok(true);
             }
-            block.resize(filled + room, before);
-            let mut rows = BlockRows {
-                query,
-                clock,
-                is_all,
-                order: &mut block.order,
-                times: &mut block.times[filled..],
-                ticks: &mut block.ticks[filled..],
-                classes: &mut block.classes[filled..],
-                numbers: &mut block.numbers[filled..],
-                bases: &mut block.bases[filled - before..],
-                first_ends: &mut block.first_ends[filled - before..],
-                ends: &mut block.ends,
-                begin_ends: 0,
-                filled: 0,
-                at: None,
-            };
-            let walked = loop {
-                self.walk_simple(&mut rows);
-                if rows.filled == room {
-                    break None;
+            let walked = self.walk_room(&mut rows, visitor);
+            left -= rows.filled;
+            rows.move_to(block);
+            if let Some(walked) = walked.transpose() {
+                break walked;
+            }
+        };
+        (block.order, block.ends, block.at) = (rows.order, rows.ends, rows.at);
+        walked
+    }
+
+    /// Walks on until the rows are full, or until the walk ends: with whether there may be more events.
+    fn walk_room<V: EventVisitor>(
+        &mut self,
+        rows: &mut BlockRows<'_>,
+        visitor: &mut V,
+    ) -> Result<Option<bool>, Fault> {
+        while rows.has_room() {
+            // Behind an event that was visited, there is likely another one.
+            if !rows.is_visited {
+                self.walk_simple(rows);
+                if !rows.has_room() {
+                    break;
                 }
-                match self.walk_event(&mut rows, visitor) {
-                    Ok(ControlFlow::Continue(())) if rows.filled == room => break None,
-                    Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(is_more)) => break Some(Ok(is_more)),
-                    Err(fault) => break Some(Err(fault)),
-                }
-            };
-            let (now, at) = (rows.filled, rows.at);
-            block.resize(filled + now, before);
-            block.at = at;
-            if let Some(walked) = walked {
-                return walked;
+            }
+            if let ControlFlow::Break(is_more) = self.walk_event(rows, visitor)? {
+                return Ok(Some(is_more));
             }
         }
+        Ok(None)
     }
 
     /// Goes to the next event, whatever it is, and adds it if it is wanted. Breaks if the walk ends, with whether there
@@ -190,9 +194,10 @@ impl PacketCursor<'_> {
             return Ok(ControlFlow::Break(false));
         };
         let interest = rows.interest(event.class_index());
+        rows.is_visited = interest.is_visited;
         rows.begin_ends = rows.ends.len();
         if interest.wants_ends {
-            event.find_all_ends(rows.ends);
+            event.find_all_ends(&mut rows.ends);
         }
         let simple = SimpleEvent {
             decoder: event.class,
@@ -234,50 +239,56 @@ impl PacketCursor<'_> {
     }
 }
 
-/// The rows of a block that is being filled: there is room for all that it may get.
+/// A wanted event.
+#[derive(Clone, Copy, Default)]
+struct BlockRow {
+    ticks: u64,
+    number: u64,
+    /// See [`EventBlock::bases`] and [`EventBlock::first_ends`].
+    base: usize,
+    first_end: usize,
+    class: u32,
+}
+
+/// The next rows of a block. An event writes to one place; the columns are made of all of them at once.
 struct BlockRows<'b> {
     query: &'b BlockQuery<'b>,
     clock: Option<TickConverter>,
     /// Whether all numbers and times are wanted.
     is_all: bool,
-    order: &'b mut EventOrder,
-    times: &'b mut [i64],
-    ticks: &'b mut [u64],
-    classes: &'b mut [u32],
-    numbers: &'b mut [u64],
-    bases: &'b mut [usize],
-    first_ends: &'b mut [usize],
-    ends: &'b mut Vec<usize>,
+    order: EventOrder,
+    rows: [BlockRow; ROOM],
+    filled: usize,
+    /// So many of the rows may be filled.
+    room: usize,
+    ends: Vec<usize>,
     /// Where the ends begin that were added for the event in hand.
     begin_ends: usize,
-    filled: usize,
+    /// Whether the last event was visited.
+    is_visited: bool,
     /// The event in whose fields a fault was found.
     at: Option<(u64, usize)>,
 }
 
 impl BlockRows<'_> {
-    /// Adds an event if it is wanted.
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        self.filled < self.room
+    }
+
+    /// Adds an event if it is wanted. There is room for it.
     #[inline(always)]
     fn add(&mut self, event: &SimpleEvent<'_>, interest: Interest) -> bool {
-        let (class, number) = (event.decoder.class, event.number);
-        let (mut ticks, mut time) = (0, EventBlock::NO_TIME);
-        let mut is_wanted = interest.is_wanted;
-        if let Some(clock) = &self.clock {
-            ticks = event.clock.0;
+        let (class, number, ticks) = (event.decoder.class, event.number, event.clock.0);
+        if self.clock.is_some() {
             self.order.meet(ticks, || EventMark {
                 ticks,
                 number,
                 class,
                 bit: event.begin,
             });
-            if let Some(at) = clock.timestamp(ticks) {
-                let (begin, end) = self.query.window;
-                is_wanted &= self.is_all || begin <= at && at <= end;
-                time = Timestamp::as_nanos(at);
-            }
         }
-        is_wanted &= self.is_all || self.query.numbers.contains(&number);
-        if !is_wanted {
+        if !interest.is_wanted || !(self.is_all || self.is_asked_for(ticks, number)) {
             if interest.wants_ends {
                 self.ends.truncate(self.begin_ends);
             }
@@ -285,15 +296,48 @@ impl BlockRows<'_> {
         }
         let mask = event.decoder.places.mask;
         let base = (event.fields.saturating_add(mask) & !mask) / 8;
-        let row = self.filled;
-        self.times[row] = time;
-        self.ticks[row] = ticks;
-        self.classes[row] = class as u32;
-        self.numbers[row] = number;
-        self.bases[row] = base as usize;
-        self.first_ends[row] = self.begin_ends;
+        self.rows[self.filled] = BlockRow {
+            ticks,
+            number,
+            base: base as usize,
+            first_end: self.begin_ends,
+            class: class as u32,
+        };
         self.filled += 1;
         true
+    }
+
+    /// Whether the query asks for an event of these ticks and number.
+    fn is_asked_for(&self, ticks: u64, number: u64) -> bool {
+        let (begin, end) = self.query.window;
+        let time = self.clock.and_then(|clock| clock.timestamp(ticks));
+        time.is_none_or(|time| begin <= time && time <= end) && self.query.numbers.contains(&number)
+    }
+
+    /// Appends the rows to a block: none are left.
+    fn move_to(&mut self, block: &mut EventBlock) {
+        let rows = &self.rows[..self.filled];
+        match &self.clock {
+            Some(clock) => {
+                let time = |row: &BlockRow| {
+                    let time = clock.timestamp(row.ticks);
+                    time.map_or(EventBlock::NO_TIME, Timestamp::as_nanos)
+                };
+                block.times.extend(rows.iter().map(time));
+                block.ticks.extend(rows.iter().map(|row| row.ticks));
+            }
+            None => {
+                let len = block.len() + rows.len();
+                block.times.resize(len, EventBlock::NO_TIME);
+                block.ticks.resize(len, 0);
+            }
+        }
+        block.classes.extend(rows.iter().map(|row| row.class));
+        block.numbers.extend(rows.iter().map(|row| row.number));
+        block.bases.extend(rows.iter().map(|row| row.base));
+        let first_ends = rows.iter().map(|row| row.first_end);
+        block.first_ends.extend(first_ends);
+        self.filled = 0;
     }
 }
 
@@ -306,13 +350,13 @@ impl SimpleVisitor for BlockRows<'_> {
 
     fn ends(&mut self) -> &mut Vec<usize> {
         self.begin_ends = self.ends.len();
-        self.ends
+        &mut self.ends
     }
 
     #[inline(always)]
     fn event(&mut self, event: &SimpleEvent<'_>, interest: Interest, _: u64) -> bool {
         self.add(event, interest);
-        self.filled < self.times.len()
+        self.has_room()
     }
 }
 

@@ -115,6 +115,12 @@ impl Output for Faults<'_> {
     }
 }
 
+fn is_full(batch: &Batch, batch_rows: usize) -> bool {
+    let rows = batch.len();
+    // Its size is not looked at after every few rows.
+    rows >= batch_rows || rows.is_multiple_of(64) && batch.byte_size() >= MOST_BYTES
+}
+
 /// Puts rows together to batches.
 struct Gatherer<'a> {
     plan: &'a RowPlan,
@@ -140,17 +146,12 @@ impl Gatherer<'_> {
             .get(place.0, place.1, || Batch::new(Arc::clone(schema)))
     }
 
-    /// Hands over a batch that is full. `false` ends the run.
+    /// Hands over a batch. `false` ends the run.
     fn hand_over(&mut self, recording: usize, class: usize) -> bool {
-        let batch_rows = self.batch_rows;
         let batch = self.batch(recording, class);
-        let rows = batch.len();
-        // Its size is not looked at after every few rows.
-        if rows >= batch_rows || rows.is_multiple_of(64) && batch.byte_size() >= MOST_BYTES {
-            let empty = batch.empty_like();
-            let full = std::mem::replace(batch, empty);
-            self.is_done = (self.take)(full).is_break();
-        }
+        let empty = batch.empty_like();
+        let full = std::mem::replace(batch, empty);
+        self.is_done = (self.take)(full).is_break();
         !self.is_done
     }
 
@@ -229,9 +230,11 @@ impl<'a> Sink for Gatherer<'a> {
             0 => run.buffers.replaced,
             _ => 0,
         };
-        let first_class = run.entries.classes[0] as usize;
-        self.batch(run.recording, first_class)
-            .add_replaced(replaced);
+        if replaced > 0 {
+            let first_class = run.entries.classes[0] as usize;
+            self.batch(run.recording, first_class)
+                .add_replaced(replaced);
+        }
         match self.plan.is_mixed {
             true => self.mixed_rows(&run, id),
             false => self.rows_by_class(run, id),
@@ -260,7 +263,7 @@ impl Gatherer<'_> {
             );
             batch.append_columns(columns, in_buffers);
             next += count;
-            if !self.hand_over(0, 0) {
+            if is_full(batch, batch_rows) && !self.hand_over(0, 0) {
                 return false;
             }
         }
@@ -306,7 +309,7 @@ impl Gatherer<'_> {
                 let first = run.classes[class].taken;
                 run.classes[class].taken += rows.len();
                 batch.append_columns(run.columns(class), first..first + rows.len());
-                goes_on = self.hand_over(run.recording, class);
+                goes_on = !is_full(batch, batch_rows) || self.hand_over(run.recording, class);
             }
             of_class.clear();
             self.rows_of[class] = of_class;
