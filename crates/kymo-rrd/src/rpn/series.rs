@@ -74,7 +74,9 @@ impl Series {
     /// Moves the series in time, but not further than calendars go.
     pub fn shift(&mut self, seconds: i64) {
         const FAR: i64 = 1 << 60;
-        self.start = self.start.saturating_add(seconds).clamp(-FAR, FAR);
+        let start = self.start.saturating_add(seconds).clamp(-FAR, FAR);
+        let length = self.step * self.values.len() as i64;
+        self.start = start.min(i64::MAX - length);
     }
 
     /// The value of a row; NaN where there is none.

@@ -179,8 +179,11 @@ fn series_are_looked_at_and_moved() {
     a.shift(-600);
     assert_eq!((a.start(), a.end(), a.value_from(0)), (0, 600, 1.0));
     a.shift(i64::MAX);
-    assert_eq!(a.start(), 0);
+    assert_eq!((a.start(), a.end()), (1 << 60, (1 << 60) + 600));
     assert!(a.value_from(i64::MIN).is_nan());
+    let mut long = Series::new(-10, i64::MAX, vec![1.0]).unwrap();
+    long.shift(i64::MAX);
+    assert_eq!((long.start(), long.end()), (0, i64::MAX));
     assert_eq!(Series::new(0, 0, Vec::new()), None);
     assert_eq!(Series::new(i64::MAX, 1, vec![0.0]), None);
 }
