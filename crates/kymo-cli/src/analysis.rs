@@ -178,7 +178,7 @@ pub(crate) fn values(args: &args::values::Values, terminal: &Terminal) -> Result
 fn calls(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Outcome, Failure> {
     let is_file = |path: &&std::path::PathBuf| path.as_os_str() != kymo_io::STANDARD_INPUT;
     let file = args.flame.as_ref().filter(is_file);
-    if let Some(file) = file.filter(|file| file.exists() && !args.force) {
+    if let Some(file) = file.filter(|file| file.exists() && !args.grouping.series.force) {
         return Err(crate::graph::exists(file));
     }
     let query = CallTreeQuery {
@@ -231,7 +231,7 @@ fn calls(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Outcome,
             strict,
         );
     };
-    crate::graph::write_file(file, args.force, |out| {
+    crate::graph::write_file(file, args.grouping.series.force, |out| {
         io::Write::write_all(out, text.as_bytes())
     })?;
     finish_analysis(terminal, &inputs, None, &tree.coverage, strict)

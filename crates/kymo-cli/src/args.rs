@@ -372,7 +372,7 @@ pub(crate) struct Stats {
     pub(crate) input: Input,
 
     /// Show only the N event classes (with --by-track, tracks; with --by, groups) with the most events.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "every")]
     pub(crate) top: Option<usize>,
 
     /// Count the events of each track, and on it of each class, instead of those of streams;

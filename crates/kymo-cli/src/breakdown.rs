@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kymo::analysis::{
     Breakdown, GroupBy, LineFormat, LineSeries, PerfettoSeries, RrdSeries, SeriesSink, Write,
 };
 use kymo::convert::rrd::SeriesDatabase;
-use kymo_io::{Replace, replace};
+use kymo_io::{Replace, STANDARD_INPUT, replace};
 
 use crate::args::group::{Grouping, SeriesArgs};
 use crate::rrd::rrdtool;
@@ -59,12 +59,16 @@ impl<'a> BreakdownArgs<'a> {
             };
         }
         let by = by.unwrap_or_default();
-        let Some(path) = &self.series.output else {
+        let is_file = |path: &&PathBuf| path.as_os_str() != STANDARD_INPUT;
+        let Some(path) = self.series.output.as_ref().filter(is_file) else {
             let write = Box::new(|text: &[u8]| io::stdout().lock().write_all(text));
             let result = finished(self.breakdown(by, None, write)?, run)?;
             io::stdout().flush()?;
             return Ok(result);
         };
+        if path.exists() && !self.series.force {
+            return Err(crate::graph::exists(path));
+        }
         let how = Replace {
             mode: true,
             follow: true,
@@ -93,6 +97,12 @@ impl<'a> BreakdownArgs<'a> {
             _ => LineFormat::Csv,
         };
         let Some(step) = self.series.every else {
+            if matches!(ending, "rrd" | "pftrace" | "perfetto-trace") {
+                let problem = format!(
+                    "error: --all writes CSV or JSON lines, not .{ending}\nhint: `--every DURATION` writes series"
+                );
+                return Err(Failure::Usage(problem));
+            }
             return Ok(Breakdown::all(by, lines, write));
         };
         let sink: Box<dyn SeriesSink + 'w> = match ending {

@@ -13,7 +13,9 @@ use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Cuts a recording.
 pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let to = match reopened(&args.input).as_deref() {
+    let opened = reopened(&args.input);
+    let is_several = opened.as_ref().is_some_and(|all| all.len() > 1);
+    let to = match opened.as_deref() {
         // Why nothing can be opened is told by who opens it next.
         None => "ctf1.8",
         Some([first, rest @ ..]) => {
@@ -32,6 +34,10 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
     };
     let mut words = vec!["cut".into(), "--to".into(), to.into(), "--output".into()];
     words.push(args.output.into_os_string());
+    // One trace could not keep what is said of each.
+    if is_several && to.starts_with("ctf") {
+        words.push("--separate".into());
+    }
     words.extend(
         args.input
             .paths
@@ -60,10 +66,15 @@ fn format_of(of: &AnyRecording) -> Result<&'static str, Failure> {
         other => match other.as_ctf().map(|trace| trace.class().dialect) {
             Some(Dialect::Ctf18) => Ok("ctf1.8"),
             Some(Dialect::Ctf2) => Ok("ctf2"),
-            Some(Dialect::Rfc11) | None => Err(Failure::Usage(format!(
-                "error: cannot cut `{}`: it is {}\nhint: `kymo convert` writes other formats",
+            dialect => Err(Failure::Usage(format!(
+                "error: cannot cut `{}`: it is {}{}\nhint: `kymo convert` writes other formats",
                 other.path().display(),
-                other.what()
+                other.what(),
+                if dialect.is_some() {
+                    " of RFC v1.1"
+                } else {
+                    ""
+                }
             ))),
         },
     }

@@ -1,10 +1,14 @@
 //! `--from-file FILE`: words of the command line that are in a file.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 /// Files that name files that name files: no more than this.
 const DEEPEST: u32 = 8;
+/// Bytes of all of them.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// Replaces `--from-file FILE` by the lines of the file, a word each. Commands of `kymo rrd` are left as they are.
 ///
@@ -14,11 +18,11 @@ const DEEPEST: u32 = 8;
 pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     match words.get(1) {
         Some(command) if command == "rrd" => Ok(words),
-        _ => expand_to(words, DEEPEST),
+        _ => expand_to(words, DEEPEST, &mut { MOST_BYTES }),
     }
 }
 
-fn expand_to(words: Vec<OsString>, deepest: u32) -> Result<Vec<OsString>, String> {
+fn expand_to(words: Vec<OsString>, deepest: u32, left: &mut u64) -> Result<Vec<OsString>, String> {
     const OPTION: &str = "--from-file";
     let mut all = Vec::with_capacity(words.len());
     let mut words = words.into_iter();
@@ -52,10 +56,21 @@ fn expand_to(words: Vec<OsString>, deepest: u32) -> Result<Vec<OsString>, String
         let deeper = deepest.checked_sub(1);
         let deeper =
             deeper.ok_or_else(|| format!("'{shown}': more than {DEEPEST} files in files"))?;
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("'{shown}': {error}"))?;
+        let mut text = String::new();
+        // One more than fits shows that there is more.
+        let read =
+            File::open(&path).and_then(|file| file.take(*left + 1).read_to_string(&mut text));
+        let read = read.map_err(|error| format!("'{shown}': {error}"))? as u64;
+        *left = left
+            .checked_sub(read)
+            .ok_or_else(|| format!("'{shown}': more than {MOST_BYTES} bytes of arguments"))?;
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        all.extend(expand_to(lines.map(OsString::from).collect(), deeper)?);
+        all.extend(expand_to(
+            lines.map(OsString::from).collect(),
+            deeper,
+            left,
+        )?);
     }
     Ok(all)
 }
@@ -102,6 +117,13 @@ mod tests {
         assert_eq!(expand(rrd.clone()).unwrap(), rrd);
         assert!(expand(words(&["kymo", "print", "--from-file"])).is_err());
         assert!(expand(words(&["kymo", "print", "--from-file", "/nowhere/x"])).is_err());
+        std::fs::write(&inner, " ".repeat(16 << 20)).unwrap();
+        let twice = ["kymo", "--from-file", outer, "--from-file", outer];
+        assert!(
+            expand(words(&twice))
+                .unwrap_err()
+                .contains("bytes of arguments")
+        );
         std::fs::write(&inner, format!("--from-file={}", inner.display())).unwrap();
         assert!(
             expand(words(&["kymo", "--from-file", outer]))

@@ -50,6 +50,17 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
                 .into(),
         ));
     }
+    if args.per.is_some()
+        && args.latency
+        && args.count.is_empty()
+        && args.value.is_empty()
+        && args.states.is_none()
+    {
+        return Err(Failure::Usage(
+            "error: `--per` is not for `--latency`, which draws all latencies together\nhint: `--where` chooses some of them"
+                .into(),
+        ));
+    }
     let choice = Choice {
         filter: wanted.query,
         range: Window {

@@ -28,12 +28,50 @@ pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let (Some(command), Some(name)) = (word(1), word(2)) else {
         return Ok(words);
     };
-    if !COMMANDS.contains(&command) || name.starts_with('-') || name.contains(['/', '.']) {
+    if !COMMANDS.contains(&command) {
         return Ok(words);
     }
+    if !may_be_view(name) {
+        let misplaced = misplaced(&words[2..]).filter(|name| {
+            known(&words)
+                .is_ok_and(|views| views.contains_key(&(command.to_string(), name.to_string())))
+        });
+        return match misplaced {
+            Some(name) => Err(format!(
+                "the view `{name}` is not the first argument\n\
+                 hint: write `kymo {command} {name}`, then options and paths"
+            )),
+            None => Ok(words),
+        };
+    }
+    let mut views = known(&words)?;
+    let Some(options) = views.remove(&(command.to_string(), name.to_string())) else {
+        return Ok(words);
+    };
+    let (before, rest) = words.split_at(2);
+    let all = before.iter().cloned().chain(options);
+    Ok(all.chain(rest[1..].iter().cloned()).collect())
+}
+
+/// Whether a word can be the name of a view.
+fn may_be_view(word: &str) -> bool {
+    !word.starts_with('-') && !word.contains(['/', '.'])
+}
+
+/// The first path that does not exist. A word behind one that begins with `-` may be the value of an option.
+fn misplaced(words: &[OsString]) -> Option<&str> {
+    let mut paths = words.windows(2).filter_map(|pair| {
+        let word = pair[1].to_str().filter(|word| may_be_view(word))?;
+        (!pair[0].to_str()?.starts_with('-')).then_some(word)
+    });
+    paths.find(|word| !Path::new(word).exists())
+}
+
+/// The views that kymo has, and those of files.
+fn known(words: &[OsString]) -> Result<Views, String> {
     let mut views = Views::new();
     read(OWN, &mut views)?;
-    let given = file(&words);
+    let given = file(words);
     // The user's own file counts more than that for everybody, and one that is given more than both.
     let mut files: Vec<(PathBuf, bool)> = config::paths("views.toml")
         .map(|path| (path, false))
@@ -48,12 +86,7 @@ pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
         };
         read(&text, &mut views).map_err(|error| format!("'{}': {error}", path.display()))?;
     }
-    let Some(options) = views.remove(&(command.to_string(), name.to_string())) else {
-        return Ok(words);
-    };
-    let (before, rest) = words.split_at(2);
-    let all = before.iter().cloned().chain(options);
-    Ok(all.chain(rest[1..].iter().cloned()).collect())
+    Ok(views)
 }
 
 /// The file that `--views` names.
@@ -166,6 +199,12 @@ mod tests {
         ] {
             assert_eq!(expand(words(other)).unwrap(), words(other));
         }
+        let late = format!("kymo latency --views {} mine trace", file.display());
+        let problem = expand(words(&late)).unwrap_err();
+        assert!(
+            problem.starts_with("the view `mine` is not the first argument"),
+            "{problem}"
+        );
     }
 
     #[test]

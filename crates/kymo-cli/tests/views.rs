@@ -257,4 +257,50 @@ fn single_durations_and_series_add_up() {
         &trace,
     );
     assert_eq!(code, 2, "{err}");
+    let csv = at("s.csv");
+    let csv = csv.to_str().expect("UTF-8");
+    let again = ["latency", "syscalls", "--every", "1ms", "-o", csv];
+    let (code, _, err) = run(&again, &trace);
+    assert!(code == 2 && err.contains("already exists"), "{err}");
+    assert_eq!(good(&[&again[..], &["--force"]].concat()), "");
+    let (code, _, err) = run(&["latency", "syscalls", "--all", "-o", "x.rrd"], &trace);
+    assert!(code == 2 && err.contains("--all writes CSV"), "{err}");
+}
+
+#[test]
+fn whole_slices_have_keys_and_what_is_not_shown_counts() {
+    let slice = |at: u32| {
+        let kind = at % 3;
+        format!(
+            r#"{{"ph":"X","name":"x","pid":1,"tid":1,"ts":{at}0,"dur":5,"args":{{"kind":"k{kind}"}}}}"#
+        )
+    };
+    let slices: Vec<String> = (0..9).map(slice).collect();
+    let directory = tempfile::tempdir().expect("tempdir");
+    let path = directory.path().join("slices.json");
+    std::fs::write(&path, format!("[{}]", slices.join(","))).expect("written");
+    let profile = json(&["profile", "--key", "kind", "--json"], &path);
+    let keys: Vec<_> = profile["keys"].as_array().expect("keys").iter().collect();
+    assert_eq!(keys.len(), 3);
+    assert!(
+        keys.iter()
+            .all(|of| of["calls"] == 3 && of["self"] == 15_000),
+        "{keys:?}"
+    );
+    for command in [
+        &["values", "--field", "duration", "--by", "kind"][..],
+        &["stats", "--by", "kind"],
+    ] {
+        let (code, text, err) = run(&[command, &["--top", "1"]].concat(), &path);
+        assert_eq!((code, err.as_str()), (0, ""));
+        let figures: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert!(figures.contains(&vec!["groups", "3"]), "{text}");
+        assert!(
+            figures.contains(&vec!["values", "9"]) || figures.contains(&vec!["events", "9"]),
+            "{text}"
+        );
+    }
 }

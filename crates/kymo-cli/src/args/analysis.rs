@@ -245,15 +245,11 @@ pub(crate) struct Profile {
     ///
     /// Bars are as wide as the time in calls; their titles show it. Of several tracks, each has a bar that its calls
     /// hang below.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["running", "json"])]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["running", "json", "by", "every", "all", "output"])]
     pub(crate) flame: Option<std::path::PathBuf>,
 
-    /// Overwrite a file that is there.
-    #[arg(long, requires = "flame")]
-    pub(crate) force: bool,
-
     /// Print folded stacks: callers and callee between semicolons, and the nanoseconds in the callee itself.
-    #[arg(long, conflicts_with_all = ["running", "json", "flame"])]
+    #[arg(long, conflicts_with_all = ["running", "json", "flame", "by", "every", "all", "output"])]
     pub(crate) folded: bool,
 
     #[command(flatten)]

@@ -29,6 +29,10 @@ pub(crate) struct SeriesArgs {
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
+    /// Overwrite a file that exists.
+    #[arg(long)]
+    pub(crate) force: bool,
+
     /// Form of the round-robin database: a machine, or `portable` [default: this machine].
     #[arg(long, value_name = "MACHINE", value_parser = super::rrd::target)]
     pub(crate) format: Option<Target>,
@@ -42,7 +46,7 @@ pub(crate) struct Grouping {
     pub(crate) series: SeriesArgs,
 
     /// Show only the N groups with the longest total time.
-    #[arg(long, value_name = "N", requires = "by")]
+    #[arg(long, value_name = "N", requires = "by", conflicts_with_all = ["every", "all"])]
     pub(crate) top: Option<usize>,
 
     /// Write every single duration with the values of --by: CSV, or JSON lines with --json.

@@ -4,6 +4,8 @@
 const MOST_OUTPUT: usize = 64 << 20;
 /// Files within files.
 const MOST_INCLUDES: u32 = 16;
+/// Files in all: those that include several of each other would take long.
+const MOST_FILES: u32 = 10_000;
 /// Tags in arguments of tags.
 const MOST_NESTED: u32 = 8;
 /// Tags that do not end; what follows is copied.
@@ -87,6 +89,7 @@ pub(super) fn expand(page: &[u8], host: &mut dyn Host) -> Result<Vec<u8>, TooLar
         host,
         out: Vec::new(),
         unended: 0,
+        files: 0,
     };
     expansion.text(page, MOST_INCLUDES)?;
     Ok(expansion.out)
@@ -96,6 +99,7 @@ struct Expansion<'h> {
     host: &'h mut dyn Host,
     out: Vec<u8>,
     unended: u32,
+    files: u32,
 }
 
 impl Expansion<'_> {
@@ -134,9 +138,15 @@ impl Expansion<'_> {
                 .collect();
             rest = &rest[begin + end..];
             match tag {
+                Tag::Include if self.files == MOST_FILES => {
+                    self.push(b"[ERROR: too many files are included]")?;
+                }
                 Tag::Include => match self.host.include(&arguments) {
                     Ok(_) if includes == 0 => self.push(b"[ERROR: files include each other]")?,
-                    Ok(content) => self.text(&content, includes - 1)?,
+                    Ok(content) => {
+                        self.files += 1;
+                        self.text(&content, includes - 1)?;
+                    }
                     Err(instead) => self.push(&instead)?,
                 },
                 tag => {
@@ -318,6 +328,9 @@ mod tests {
         let out = expanded("<RRD::INCLUDE self>");
         assert_eq!(out.matches('(').count(), MOST_INCLUDES as usize);
         assert!(out.contains("include each other"));
+        let out =
+            expanded(&"<RRD::INCLUDE self>".repeat((MOST_FILES / MOST_INCLUDES) as usize + 1));
+        assert!(out.contains("too many files are included"));
         // Neither do many tags that do not end within one take long.
         let inner = "<RRD::GETVAR \"".repeat(20_001);
         expanded(&format!("<RRD::SETVAR a {inner}{}", ">".repeat(20)));

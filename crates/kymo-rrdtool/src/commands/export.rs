@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use kymo_rrd::Source;
+use kymo_rrd::model::ArchiveKind;
 use kymo_text::Line;
 
 use super::prometheus::{escaped, for_each_database, number};
@@ -71,6 +72,14 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         function: words.value("function"),
         line: Line::new(),
     };
+    if let Some(function) = export.function
+        && ArchiveKind::known(function).is_none()
+    {
+        return Err(Failure::new(format!(
+            "unknown function '{}'",
+            shown(function)
+        )));
+    }
     if words.operands.is_empty() {
         let usage = "export --to openmetrics|prometheus|influx <file|directory>...";
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));

@@ -351,6 +351,9 @@ impl GraphOptions {
         if options.svg_text && options.format != ImageFormat::Svg {
             return Err(Failure::new("--svg-text needs --imgformat SVG"));
         }
+        if options.tooltips && !matches!(options.format, ImageFormat::Svg | ImageFormat::Html) {
+            return Err(Failure::new("--tooltips needs --imgformat SVG"));
+        }
         options.check_size(options.width, options.height)?;
         Ok(options)
     }

@@ -28,6 +28,8 @@ pub struct GroupStats {
     pub groups: Vec<(Vec<GroupValue>, Count)>,
     /// What was seen.
     pub coverage: Coverage,
+    /// Groups, those that are not shown included.
+    group_count: u64,
     by: GroupBy,
 }
 
@@ -108,6 +110,7 @@ impl GroupStats {
         let mut total = Count::default();
         groups.iter().for_each(|(_, count)| total.add(count));
         Ok(Self {
+            group_count: groups.len() as u64,
             total,
             groups,
             coverage,
@@ -161,7 +164,7 @@ impl GroupStats {
         row("first", style.optional_time(total.first));
         row("last", style.optional_time(total.last));
         row("events/s", style.rate(total.rate(duration)));
-        row("groups", style.count(self.groups.len() as u64));
+        row("groups", style.count(self.group_count));
         self.coverage.rows(style, &mut row);
         let mut text = summary.align(&[false, false]);
         if !self.groups.is_empty() {

@@ -236,7 +236,7 @@ impl Question<'_> {
             }
             Some(ClassQuery {
                 duration,
-                begins: (is_looked_at && role & BEGINS != 0).then_some(0),
+                begins: (is_looked_at && role & (BEGINS | WHOLE) != 0).then_some(0),
                 ends: (is_looked_at && role & ENDS != 0).then_some(0),
                 counters: (0..query.counters.len()).collect(),
                 flows,
@@ -506,7 +506,13 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
                 let role = if edge.is_some() { role } else { SEEN };
                 (role, RowKey { values, fields })
             };
-            let (begins, begin_key) = edge(&meaning.begins, BEGINS);
+            // A whole slice has a key as what begins one, and an end of its own.
+            let begins = if meaning.duration.is_some() {
+                SEEN
+            } else {
+                BEGINS
+            };
+            let (begins, begin_key) = edge(&meaning.begins, begins);
             let (ends, end_key) = edge(&meaning.ends, ENDS);
             self.analysis.event(&Occurrence {
                 recording,

@@ -63,6 +63,9 @@ pub struct FieldValues {
     pub outliers: Vec<Outlier>,
     /// What was seen.
     pub coverage: Coverage,
+    /// Groups and values, those that are not shown included.
+    group_count: u64,
+    value_count: u64,
     by: GroupBy,
     field: String,
     limit: Option<f64>,
@@ -297,6 +300,8 @@ impl FieldValues {
             most.then_with(|| a.values.cmp(&b.values))
         });
         let mut values = Self {
+            group_count: groups.len() as u64,
+            value_count: groups.iter().map(ValueGroup::count).sum(),
             groups,
             outlier_count: 0,
             outliers: Vec::new(),
@@ -422,9 +427,8 @@ impl FieldValues {
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
         let mut summary = Table::default();
         let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        let count = self.groups.iter().map(ValueGroup::count).sum();
-        row("values", style.count(count));
-        row("groups", style.count(self.groups.len() as u64));
+        row("values", style.count(self.value_count));
+        row("groups", style.count(self.group_count));
         if let Some(limit) = self.limit {
             let text = format!(
                 "{} (beyond {limit} deviations)",
