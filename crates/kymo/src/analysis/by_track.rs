@@ -10,7 +10,7 @@ use kymo_time::Timestamp;
 
 use super::events::Error;
 use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run};
-use super::text::{float_json, percent, track_json};
+use super::text::{percent, times_json, track_json};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::name_of;
@@ -168,16 +168,9 @@ impl TrackStats {
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         let duration = self.total.duration();
-        let times = |json: &mut Json, count: &Count| {
-            json.key("first");
-            json.optional_signed(count.first.map(Timestamp::as_nanos));
-            json.key("last");
-            json.optional_signed(count.last.map(Timestamp::as_nanos));
-            float_json("rate", count.rate(duration), json);
-        };
         json.begin_object();
         self.coverage.begin_json(&mut json);
-        times(&mut json, &self.total);
+        times_json(&self.total, duration, &mut json);
         json.key("tracks");
         json.begin_array();
         for of in &self.tracks {
@@ -185,7 +178,7 @@ impl TrackStats {
             track_json(&of.track, &mut json);
             json.key("events");
             json.number(of.count.events);
-            times(&mut json, &of.count);
+            times_json(&of.count, duration, &mut json);
             json.key("event_classes");
             json.begin_array();
             for class in &of.classes {
@@ -196,7 +189,7 @@ impl TrackStats {
                 json.text(class.name.as_bytes());
                 json.key("events");
                 json.number(class.count.events);
-                times(&mut json, &class.count);
+                times_json(&class.count, duration, &mut json);
                 json.end_object();
             }
             json.end_array();

@@ -9,7 +9,7 @@ use super::breakdown::{Breakdown, Span};
 use super::events::Error;
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
 use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run_with};
-use super::text::{float_json, number_json, percent};
+use super::text::{number_json, percent, times_json};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::pipeline::Select;
@@ -129,23 +129,16 @@ impl GroupStats {
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         let duration = self.total.duration();
-        let times = |json: &mut Json, count: &Count| {
-            json.key("first");
-            json.optional_signed(count.first.map(Timestamp::as_nanos));
-            json.key("last");
-            json.optional_signed(count.last.map(Timestamp::as_nanos));
-            float_json("rate", count.rate(duration), json);
-        };
         json.begin_object();
         self.coverage.begin_json(&mut json);
-        times(&mut json, &self.total);
+        times_json(&self.total, duration, &mut json);
         json.key("groups");
         json.begin_array();
         for (values, count) in &self.groups {
             json.begin_object();
             by_json(self.by.titles(), values, &mut json);
             number_json("events", count.events, &mut json);
-            times(&mut json, count);
+            times_json(count, duration, &mut json);
             json.end_object();
         }
         json.end_array();

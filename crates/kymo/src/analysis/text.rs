@@ -1,8 +1,10 @@
 //! Durations and bars for people, and what all reports of analyses tell.
 
+use kymo_time::Timestamp;
+
 use super::run::Coverage;
 use super::tracks::Track;
-use crate::report::{Json, Style, faults_below, write_faults};
+use crate::report::{Count, Json, Style, faults_below, write_faults};
 
 /// A unit of durations: its name, and how many nanoseconds it has.
 pub(super) type Unit = (&'static str, f64);
@@ -120,7 +122,16 @@ pub(super) fn track_json(track: &Track, json: &mut Json) {
     json.text(track.name.as_bytes());
 }
 
-/// A duration under a key, where there is one.
+/// `first`, `last` and `rate` of a count; `duration` is that of all events, in nanoseconds.
+pub(super) fn times_json(count: &Count, duration: Option<u64>, json: &mut Json) {
+    json.key("first");
+    json.optional_signed(count.first.map(Timestamp::as_nanos));
+    json.key("last");
+    json.optional_signed(count.last.map(Timestamp::as_nanos));
+    float_json("rate", count.rate(duration), json);
+}
+
+/// A number under a key; NaN if there is none.
 pub(super) fn float_json(key: &str, value: Option<f64>, json: &mut Json) {
     json.key(key);
     json.float(value.unwrap_or(f64::NAN));
