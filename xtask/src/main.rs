@@ -7,6 +7,7 @@ mod bench;
 mod conformance;
 mod count;
 mod daemons;
+mod dist;
 mod fuzz;
 mod interop;
 mod make_trace;
@@ -96,6 +97,12 @@ usage: cargo xtask COMMAND [OPTIONS]
       --files N     small files to convert (1000)
   count [--base REVISION]
       Counts the lines of each crate without its tests, and how many more they are than in a revision.
+  dist [--static] [--program FILE] [--to DIR]
+      Builds what is released, in target/dist: the program with all features, stripped, its debug information,
+      an archive, a Debian package, and an RPM if `rpmbuild` is installed. The same commit gives the same bytes.
+      --static      only a program that needs no library of the system (needs rustc-web, rust-web-src, musl-tools)
+      --program FILE  packages this program instead of building one
+      --to DIR      writes to DIR
   make-trace N DIR [--from TRACE] [--streams N]
       Makes a CTF trace of N events in a new directory DIR: a recorded trace of LTTng, repeated with later clocks.
       --from TRACE  what is repeated (examples/lttng-small)
@@ -133,6 +140,7 @@ fn run() -> Outcome {
         Some("interop") => interop::run(args),
         Some("bench") => bench::run(args),
         Some("count") => count::run(args),
+        Some("dist") => dist::run(args),
         Some("make-trace") => make_trace::run(args),
         Some("soak") => soak::run(args),
         Some("fuzz") => fuzz::run(args),

@@ -98,3 +98,12 @@ pub(crate) fn hear(command: &mut Command) -> Outcome<Said> {
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
 }
+
+/// What a command wrote to standard output; its failure ends the run.
+pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+    let said = hear(command)?;
+    match said.code {
+        Some(0) => Ok(String::from_utf8(said.out)?),
+        _ => Err(format!("{command:?} failed: {}", said.err.trim()).into()),
+    }
+}

@@ -30,11 +30,19 @@ use kymo::show::pretty;
 pub(crate) use kymo_command::args::{Input, Selection, Threads, Work, parse_glob};
 pub(crate) use kymo_command::key;
 
+/// What `--version` prints: the version, and which features this program was built with.
+#[cfg(feature = "arrow")]
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: +arrow");
+/// What `--version` prints: the version, and which features this program was built without.
+#[cfg(not(feature = "arrow"))]
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: -arrow");
+
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
 #[command(
     name = "kymo",
     version,
+    long_version = VERSION,
     about = "Reads, filters, merges and shows performance records",
     long_about = "Reads, filters, merges and shows performance records: traces in the Common \
 Trace Format (CTF) 1.8 and 2 and its draft of 2010 (RFC v1.1), as LTTng, barectf, Zephyr, babeltrace2 and \

@@ -1,0 +1,361 @@
+//! What is released: a program, archives and packages, the same bytes from the same commit.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Outcome;
+use crate::args::Args;
+use crate::process::{command, output, require, root};
+
+/// Files as they are installed: their place in `packaging` or in the repository, and on the system.
+const FILES: &[(&str, &str)] = &[
+    (
+        "packaging/kymo-serve.service",
+        "usr/lib/systemd/system/kymo-serve.service",
+    ),
+    ("packaging/sysusers.conf", "usr/lib/sysusers.d/kymo.conf"),
+    ("packaging/tmpfiles.conf", "usr/lib/tmpfiles.d/kymo.conf"),
+    ("packaging/serve.toml", "etc/kymo/serve.toml"),
+    ("LICENSE-MIT", "usr/share/doc/kymo/copyright"),
+    ("LICENSE-APACHE", "usr/share/doc/kymo/LICENSE-APACHE"),
+    ("NOTICE", "usr/share/doc/kymo/NOTICE"),
+    ("CHANGELOG.md", "usr/share/doc/kymo/CHANGELOG.md"),
+    ("README.md", "usr/share/doc/kymo/README.md"),
+];
+
+/// A target that needs nothing of the system, for `--static`.
+const STATIC: &str = "x86_64-unknown-linux-musl";
+
+/// Builds the program, and makes an archive, a Debian package and, where `rpmbuild` is, an RPM of it.
+pub(crate) fn run(mut args: Args) -> Outcome {
+    let program: Option<PathBuf> = args.value("--program")?;
+    let to: Option<PathBuf> = args.value("--to")?;
+    let alone = args.flag("--static");
+    args.finish()?;
+    for (tool, package) in [
+        ("objcopy", "binutils"),
+        ("dpkg-deb", "dpkg-dev"),
+        ("tar", "tar"),
+    ] {
+        require(tool, package)?;
+    }
+    let to = to.unwrap_or_else(|| root().join("target/dist"));
+    fs::create_dir_all(&to)?;
+    let to = to.canonicalize()?;
+    let release = Release {
+        version: env!("CARGO_PKG_VERSION"),
+        epoch: output(&mut git(&["log", "-1", "--format=%ct"]))?
+            .trim()
+            .to_owned(),
+        to: &to,
+    };
+    if alone {
+        let built = release.build_static()?;
+        let (program, _) = release.split(&built, "kymo-static")?;
+        println!(
+            "{} ({} bytes)",
+            program.display(),
+            fs::metadata(&program)?.len()
+        );
+        return Ok(());
+    }
+    let built = match program {
+        Some(program) => program,
+        None => release.build()?,
+    };
+    let (program, debug) = release.split(&built, "kymo")?;
+    println!(
+        "{} ({} bytes)",
+        program.display(),
+        fs::metadata(&program)?.len()
+    );
+    let machine = output(command("dpkg").arg("--print-architecture"))?
+        .trim()
+        .to_owned();
+    let name = format!("kymo-{}-{machine}", release.version);
+
+    let stage = to.join("stage");
+    release.stage(&program, &stage)?;
+    release.archive(&to.join(format!("{name}.tar.gz")), &stage, &[".".as_ref()])?;
+    let debug_name = debug.file_name().unwrap_or_default();
+    release.archive(&to.join(format!("{name}-debug.tar.gz")), &to, &[debug_name])?;
+    release.rpm(&stage)?;
+    release.deb(&stage, &program, &machine)
+}
+
+/// One release: everything that its bytes depend on beside the sources.
+struct Release<'a> {
+    version: &'a str,
+    /// The time of the commit in seconds: the only time in what is made.
+    epoch: String,
+    to: &'a Path,
+}
+
+impl Release<'_> {
+    /// Builds the program with all of its features.
+    fn build(&self) -> Outcome<PathBuf> {
+        succeed(&mut self.cargo(&[]))?;
+        Ok(target().join("dist/kymo"))
+    }
+
+    /// Builds a program that needs no library of the system, with the standard library of the
+    /// compiler's own sources: Debian's rustc-web, rust-web-src and musl-tools.
+    fn build_static(&self) -> Outcome<PathBuf> {
+        require("musl-gcc", "musl-tools")?;
+        succeed(
+            self.cargo(&["-Zbuild-std", "--target", STATIC])
+                .env("RUSTC", "/usr/bin/rustc")
+                .env("RUSTC_BOOTSTRAP", "1")
+                .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", "musl-gcc"),
+        )?;
+        Ok(target().join(STATIC).join("dist/kymo"))
+    }
+
+    fn cargo(&self, words: &[&str]) -> Command {
+        let home = std::env::var("CARGO_HOME")
+            .unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap_or_default()));
+        let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo
+            .args([
+                "build",
+                "--profile",
+                "dist",
+                "--locked",
+                "--package",
+                "kymo-cli",
+            ])
+            .args(["--features", "arrow"])
+            .args(words)
+            .env("SOURCE_DATE_EPOCH", &self.epoch)
+            .env("CARGO_INCREMENTAL", "0")
+            // Where it was built is of no interest, and would make each place's bytes different.
+            .env(
+                "RUSTFLAGS",
+                format!(
+                    "--remap-path-prefix={}=kymo --remap-path-prefix={home}=cargo",
+                    root().display()
+                ),
+            );
+        cargo
+    }
+
+    /// Parts a program from its debug information, which debuggers find by its name.
+    fn split(&self, built: &Path, name: &str) -> Outcome<(PathBuf, PathBuf)> {
+        let program = self.to.join(name);
+        let debug = self.to.join(format!("{name}.debug"));
+        succeed(
+            command("objcopy")
+                .arg("--only-keep-debug")
+                .arg(built)
+                .arg(&debug),
+        )?;
+        succeed(
+            command("objcopy")
+                .arg("--strip-all")
+                .arg(built)
+                .arg(&program),
+        )?;
+        succeed(
+            command("objcopy")
+                .current_dir(self.to)
+                .arg(format!("--add-gnu-debuglink={name}.debug"))
+                .arg(&program),
+        )?;
+        Ok((program, debug))
+    }
+
+    /// Puts everything that is installed below a directory.
+    fn stage(&self, program: &Path, stage: &Path) -> Outcome {
+        if stage.exists() {
+            fs::remove_dir_all(stage)?;
+        }
+        install(program, &stage.join("usr/bin/kymo"), 0o755)?;
+        for (from, to) in FILES {
+            install(&root().join(from), &stage.join(to), 0o644)?;
+        }
+        for page in markdown(&root().join("docs"))? {
+            let name = page.strip_prefix(root())?;
+            install(&page, &stage.join("usr/share/doc/kymo").join(name), 0o644)?;
+        }
+        for (shell, to) in [
+            ("bash", "usr/share/bash-completion/completions/kymo"),
+            ("zsh", "usr/share/zsh/site-functions/_kymo"),
+            ("fish", "usr/share/fish/vendor_completions.d/kymo.fish"),
+        ] {
+            let script = output(command(program).args(["completions", shell]))?;
+            write(&stage.join(to), script.as_bytes(), 0o644)?;
+        }
+        let pages = stage.join("usr/share/man/man1");
+        fs::create_dir_all(&pages)?;
+        succeed(command(program).arg("man").arg(&pages))?;
+        let mut gzip = command("gzip");
+        gzip.args(["-9", "-n", "--"]);
+        for page in fs::read_dir(&pages)? {
+            gzip.arg(page?.path());
+        }
+        succeed(&mut gzip)
+    }
+
+    /// Writes an archive of members of a directory: sorted, of nobody, of the commit's time.
+    fn archive(&self, to: &Path, directory: &Path, members: &[&std::ffi::OsStr]) -> Outcome {
+        succeed(
+            command("tar")
+                .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
+                .args(["--format=gnu", "--use-compress-program=gzip -9n"])
+                .arg(format!("--mtime=@{}", self.epoch))
+                .arg("-cf")
+                .arg(to)
+                .arg("-C")
+                .arg(directory)
+                .args(members),
+        )?;
+        println!("{}", to.display());
+        Ok(())
+    }
+
+    /// Makes the Debian package of the staged files.
+    fn deb(&self, stage: &Path, program: &Path, machine: &str) -> Outcome {
+        install(
+            &root().join("packaging/apparmor"),
+            &stage.join("etc/apparmor.d/kymo-serve"),
+            0o644,
+        )?;
+        let zsh = stage.join("usr/share/zsh");
+        fs::create_dir_all(zsh.join("vendor-completions"))?;
+        fs::rename(
+            zsh.join("site-functions/_kymo"),
+            zsh.join("vendor-completions/_kymo"),
+        )?;
+        fs::remove_dir(zsh.join("site-functions"))?;
+        let control = format!(
+            "Package: kymo\n\
+             Version: {}\n\
+             Architecture: {machine}\n\
+             Maintainer: The kymo developers <kymo@localhost>\n\
+             Section: utils\n\
+             Priority: optional\n\
+             Depends: libc6 (>= {}), libgcc-s1\n\
+             Recommends: tzdata\n\
+             Description: reads, converts, merges, queries and shows performance records\n \
+             kymo reads CTF traces, CPEL and elog event logs of VPP, RRD files of every machine and\n \
+             metrics of collectd; converts, merges, queries and shows them; and keeps databases in\n \
+             place of rrdcached.\n",
+            self.version,
+            glibc(program)?,
+        );
+        write(&stage.join("DEBIAN/control"), control.as_bytes(), 0o644)?;
+        let configuration = b"/etc/apparmor.d/kymo-serve\n/etc/kymo/serve.toml\n";
+        write(&stage.join("DEBIAN/conffiles"), configuration, 0o644)?;
+        for script in ["postinst", "prerm", "postrm"] {
+            install(
+                &root().join("packaging/debian").join(script),
+                &stage.join("DEBIAN").join(script),
+                0o755,
+            )?;
+        }
+        let package = self.to.join(format!("kymo_{}_{machine}.deb", self.version));
+        succeed(
+            command("dpkg-deb")
+                .env("SOURCE_DATE_EPOCH", &self.epoch)
+                .args(["--build", "--root-owner-group", "-Zxz"])
+                .arg(stage)
+                .arg(&package),
+        )?;
+        println!("{}", package.display());
+        Ok(())
+    }
+
+    /// Makes the RPM of the staged files.
+    fn rpm(&self, stage: &Path) -> Outcome {
+        if require("rpmbuild", "rpm").is_err() {
+            println!("no RPM is made: `rpmbuild` is not installed (Debian package rpm)");
+            return Ok(());
+        }
+        let work = tempfile::tempdir()?;
+        let tree = work.path().join("tree");
+        succeed(command("cp").arg("-a").arg(stage).arg(&tree))?;
+        succeed(
+            command("rpmbuild")
+                .env("SOURCE_DATE_EPOCH", &self.epoch)
+                .args([
+                    "-bb",
+                    "--quiet",
+                    "--define",
+                    &format!("kymo_version {}", self.version),
+                ])
+                .args(["--define", &format!("_topdir {}", work.path().display())])
+                .args(["--define", &format!("_rpmdir {}", self.to.display())])
+                .args(["--define", "_rpmfilename %%{NAME}-%%{VERSION}.%%{ARCH}.rpm"])
+                .args(["--define", "_buildhost kymo", "--buildroot"])
+                .arg(&tree)
+                .arg(root().join("packaging/kymo.spec")),
+        )
+    }
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn git(words: &[&str]) -> Command {
+    let mut git = command("git");
+    git.current_dir(root()).args(words);
+    git
+}
+
+/// Runs a command whose failure ends the run.
+fn succeed(command: &mut Command) -> Outcome {
+    match command.status()?.success() {
+        true => Ok(()),
+        false => Err(format!("{command:?} failed").into()),
+    }
+}
+
+/// Copies a file with a mode.
+fn install(from: &Path, to: &Path, mode: u32) -> Outcome {
+    let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
+    write(to, &bytes, mode)
+}
+
+fn write(to: &Path, bytes: &[u8], mode: u32) -> Outcome {
+    use std::os::unix::fs::PermissionsExt;
+    if let Some(directory) = to.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(to, bytes)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// The documents below a directory.
+fn markdown(directory: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            pages.extend(markdown(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+/// The newest version of the C library that a program asks for.
+fn glibc(program: &Path) -> Outcome<String> {
+    let symbols = output(command("objdump").arg("-T").arg(program))?;
+    let versions = symbols.split("GLIBC_").skip(1).filter_map(|rest| {
+        let end = rest.find(|byte: char| !byte.is_ascii_digit() && byte != '.')?;
+        let numbers: Vec<u32> = rest[..end]
+            .split('.')
+            .map_while(|part| part.parse().ok())
+            .collect();
+        Some((numbers, rest[..end].to_owned()))
+    });
+    let newest = versions
+        .max()
+        .ok_or("the program asks for no version of the C library")?;
+    Ok(newest.1)
+}
