@@ -179,7 +179,7 @@ fn calls(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Outcome,
     let is_file = |path: &&std::path::PathBuf| path.as_os_str() != kymo_io::STANDARD_INPUT;
     let file = args.flame.as_ref().filter(is_file);
     if let Some(file) = file.filter(|file| file.exists() && !args.grouping.series.force) {
-        return Err(crate::graph::exists(file));
+        return Err(crate::outputs::exists(file));
     }
     let query = CallTreeQuery {
         events: args.enter.clone().zip(args.exit.clone()),

@@ -67,7 +67,7 @@ impl<'a> BreakdownArgs<'a> {
             return Ok(result);
         };
         if path.exists() && !self.series.force {
-            return Err(crate::graph::exists(path));
+            return Err(crate::outputs::exists(path));
         }
         let how = Replace {
             mode: true,

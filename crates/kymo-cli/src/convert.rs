@@ -5,7 +5,7 @@ mod tables;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use kymo::convert::jsonl::Jsonl;
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
 use kymo::convert::{Losses, TrackBinding, TrackOptions, UnknownField};
-use kymo::filter::{Filter, Query};
+use kymo::filter::{Filter, Query, nearest};
 use kymo::pipeline::{self, Output, Summary, Watched};
 use kymo::show::{Sink, WallOptions};
 use kymo::{AnyRecording, Discarded};
@@ -36,6 +36,7 @@ use crate::links::split;
 use crate::open::{
     Inputs, Wanted, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns, whole_inputs,
 };
+use crate::outputs::refuse_file;
 use crate::print::csv;
 use crate::rrd::rrdtool;
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     refuse_found_input(args, to, &inputs.recordings)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn(&inputs, &filter, terminal);
+    let is_explained = wanted.warn(&inputs, &filter, terminal);
     let outcome = tell_opening_faults(&inputs, terminal);
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
@@ -109,6 +110,9 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
             return Ok(Outcome::Damage);
         }
     }
+    if matches!(&done, Ok(summary) if summary.events == 0) && !is_explained {
+        wanted.warn_of_none(&inputs.recordings, terminal);
+    }
     match done {
         Ok(Summary { faults: 0, .. }) => Ok(outcome),
         Ok(_) | Err(Stop::Damage) => Ok(Outcome::Damage),
@@ -133,13 +137,27 @@ fn traces(args: &Convert, to: To, job: &Job<'_>, outcome: Outcome) -> Result<Out
     }
 }
 
-/// The format: what is told, or what the output's name says.
+/// The endings of the names of outputs.
+const ENDINGS: [&str; 10] = [
+    "pftrace",
+    "perfetto-trace",
+    "jsonl",
+    "ndjson",
+    "csv",
+    "cpel",
+    "elog",
+    "rrd",
+    "parquet",
+    "arrow",
+];
+
+/// The format: what is set, or what the output's name says.
 fn target(args: &Convert) -> Result<To, Failure> {
     if let Some(to) = args.to {
         return Ok(to);
     }
     let ending = args.output.extension().and_then(OsStr::to_str);
-    let problem = match ending {
+    Err(Failure::Usage(match ending {
         Some("pftrace" | "perfetto-trace") => return Ok(To::Perfetto),
         Some("jsonl" | "ndjson") => return Ok(To::Jsonl),
         Some("csv") => return Ok(To::Csv),
@@ -150,10 +168,28 @@ fn target(args: &Convert) -> Result<To, Failure> {
         Some("arrow" | "arrows") => return Ok(To::Arrow),
         None if !is_stdout(&args.output) => return Ok(To::Ctf18),
         _ if args.output.is_dir() || ends_in_slash(&args.output) => return Ok(To::Ctf18),
-        Some("json") => "a name that ends in `.json` may be of `--to chrome` or of `--to jsonl`",
-        _ => "the output's name does not tell the format: `--to` does",
-    };
-    Err(Failure::Usage(format!("error: {problem}")))
+        Some("json") => {
+            let path = args.output.display();
+            format!(
+                "error: `{path}` may be of two formats\n\
+                 hint: write `--to chrome` for trace events of Chrome, `--to jsonl` for an object a line"
+            )
+        }
+        _ if is_stdout(&args.output) => {
+            "error: the format of standard output is not specified\nhint: specify it with `--to`, such as `--to jsonl`"
+                .to_string()
+        }
+        ending => {
+            let path = args.output.display();
+            let meant = ending.and_then(|ending| nearest(ending, ENDINGS));
+            let meant = meant.map_or(String::new(), |meant| format!("did you mean `.{meant}`? "));
+            let endings = ENDINGS.map(|ending| format!(".{ending}")).join(" ");
+            format!(
+                "error: the name of the output, `{path}`, does not say its format\n\
+                 hint: {meant}specify it with `--to`, or by the ending: {endings}; a directory is a CTF trace"
+            )
+        }
+    }))
 }
 
 /// Refuses options that do not shape this format, and asks for those that it needs.
@@ -203,30 +239,22 @@ fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
     if is_directory && !is_stdout(output) {
         return crate::directory::refuse_there(output, args.force);
     }
-    let problem = if is_stdout(output) {
-        let needs_file = is_directory || matches!(to, To::Cpel | To::Elog | To::Rrd);
-        needs_file.then(|| "this format cannot be written to standard output".to_string())
-    } else {
-        let exists = output.symlink_metadata().is_ok();
-        let path = output.display();
-        let parent = output.parent().filter(|it| !it.as_os_str().is_empty());
-        match exists && !args.force {
-            _ if parent.is_some_and(|parent| !parent.is_dir()) => Some(format!(
-                "{path}: it cannot be written where there is no directory"
-            )),
-            _ if output.is_dir() => Some(format!(
-                "{path}: it is a directory, and the output is a file"
-            )),
-            true => Some(format!(
-                "{path}: there is a file already; --force overwrites it"
-            )),
-            false => None,
-        }
-    };
-    match problem {
-        Some(problem) => Err(Failure::Usage(format!("error: {problem}"))),
-        None => Ok(()),
+    if !is_stdout(output) {
+        return refuse_file(output, args.force);
     }
+    if is_directory || matches!(to, To::Cpel | To::Elog | To::Rrd) {
+        let problem = "this format cannot be written to standard output";
+        return Err(Failure::Usage(format!(
+            "error: {problem}\nhint: specify a file with `-o`"
+        )));
+    }
+    if matches!(to, To::Perfetto | To::Arrow) && io::stdout().is_terminal() {
+        return Err(Failure::Usage(
+            "error: binary data is not written to a terminal\nhint: specify a file with `-o`, or a pipe behind kymo"
+                .to_string(),
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses a file as output that was found below a path, or is a part of a recording: what a run has
@@ -437,8 +465,8 @@ impl Job<'_> {
             None if args.text => Keep::Text,
             None if of.iter().all(AnyRecording::is_log) => Keep::Own,
             None => {
-                let problem = "error: a CPEL file holds one number or text of an event: `--text` \
-                    keeps all fields as text, `--datum FIELD` one of them";
+                let problem = "error: a CPEL file holds one number or text of each event\n\
+                    hint: `--text` keeps all fields as text, `--datum FIELD` one of them";
                 return Err(Stop::Failure(Failure::Usage(problem.to_string())));
             }
         };
@@ -513,10 +541,16 @@ impl Job<'_> {
                 Some((field.clone(), function))
             }
             (None, true) => None,
-            (None, false) => return Err(usage("a database needs `--count` or `--value FIELD`")),
+            (None, false) => {
+                return Err(usage(
+                    "a database holds numbers: none are specified\nhint: `--count` counts events, `--value FIELD` keeps the values of a field",
+                ));
+            }
         };
         let Some(step) = args.step else {
-            return Err(usage("a database needs `--step TIME`, such as `--step 1s`"));
+            return Err(usage(
+                "a database needs the time from one row to the next\nhint: specify it with `--step`, such as `--step 1s`",
+            ));
         };
         let target = match args.format {
             Some(target) => target,

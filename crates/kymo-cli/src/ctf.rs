@@ -93,8 +93,9 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
     let inputs = inputs_with(&args.input, asked, terminal)?;
     if let Some(other) = inputs.recordings.iter().find(|of| of.as_ctf().is_none()) {
         return Err(Failure::Usage(format!(
-            "error: {}: it is no CTF trace; `kymo rrd repair` repairs databases",
-            other.path().display()
+            "error: `{}` is {}, and this command repairs CTF traces\nhint: `kymo rrd repair` repairs databases",
+            other.path().display(),
+            other.what()
         )));
     }
     let filter = Filter::new(&Query::default(), &[], &inputs.recordings)
@@ -154,17 +155,20 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
     for of in &inputs.recordings {
         let Some(trace) = of.as_ctf() else {
             terminal.error(format_args!(
-                "{}: it is no CTF trace, which alone has indexes",
-                of.path().display()
+                "`{}` is {}: only CTF traces have index files",
+                of.path().display(),
+                of.what()
             ));
+            terminal.hint("`kymo index --summary` summarises recordings of any format");
             outcome = Outcome::Damage;
             continue;
         };
         if trace.files().iter().any(|file| !file.path.is_file()) {
             terminal.error(format_args!(
-                "{}: indexes are not written into archives: extract it first",
+                "{}: indexes are not written into archives",
                 of.path().display()
             ));
+            terminal.hint("extract the archive first");
             outcome = Outcome::Damage;
             continue;
         }
@@ -190,7 +194,7 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
         && let Some(there) = files.keys().find(|path| path.symlink_metadata().is_ok())
     {
         return Err(Failure::Usage(format!(
-            "error: {}: there is an index already; --force overwrites it",
+            "error: {}: there is an index already\nhint: `--force` overwrites it",
             there.display()
         )));
     }
@@ -204,7 +208,7 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
         match directory.symlink_metadata() {
             Ok(there) if !there.is_dir() => {
                 return Err(Failure::Usage(format!(
-                    "error: {}: it is no directory, and not written to",
+                    "error: {}: it is not a directory, and not written to",
                     directory.display()
                 )));
             }

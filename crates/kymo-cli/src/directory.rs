@@ -24,17 +24,23 @@ const MAX_NAMES: u32 = 1000;
 pub(crate) fn refuse_there(output: &Path, force: bool) -> Result<(), Failure> {
     let problem = match output.symlink_metadata() {
         Err(_) => return Ok(()),
-        Ok(there) if !there.is_dir() => "there is a file, and the output is a directory".to_owned(),
+        Ok(there) if !there.is_dir() => {
+            "it is a file, and the output is a directory\nhint: choose another output".to_owned()
+        }
         Ok(_) if !is_empty(output) && only_tables(output) => match force {
             true => return Ok(()),
-            false => "there are tables already; --force overwrites them".to_owned(),
+            false => "there are tables already\nhint: `--force` overwrites them".to_owned(),
         },
         Ok(_) => match (is_empty(output), only_traces(output), force) {
             (true, ..) | (_, Ok(()), true) => return Ok(()),
-            (_, Ok(()), false) => "there is a trace already; --force overwrites it".to_owned(),
+            (_, Ok(()), false) => {
+                "there is a trace already\nhint: `--force` overwrites it".to_owned()
+            }
             // What is not a trace is nothing that this program should remove.
             (_, Err(found), _) => {
-                format!("the directory is not empty, and it is no trace to overwrite: {found}")
+                format!(
+                    "the directory is not empty, and not a trace: {found}\nhint: choose another output; only traces are overwritten"
+                )
             }
         },
     };
@@ -63,7 +69,7 @@ pub(crate) fn refuse_inputs(output: &Path, recordings: &[AnyRecording]) -> Resul
             .find(|it| is_within(it))
         {
             return Err(Failure::Usage(format!(
-                "error: {}: the input {} is there; give another output",
+                "error: {}: the input `{}` is in it\nhint: choose another output",
                 output.display(),
                 input.display()
             )));

@@ -18,7 +18,7 @@ pub(crate) fn refuse_foreign<F: ValueEnum + PartialEq>(
         if *is_given && !formats.contains(format) {
             let formats: Vec<_> = formats.iter().map(name).collect();
             return Err(Failure::Usage(format!(
-                "error: `{option}` is for {}, and the output is {}",
+                "error: `{option}` is for {}, and the output is {}\nhint: leave out `{option}`, or choose another format",
                 formats.join(" and "),
                 name(format)
             )));

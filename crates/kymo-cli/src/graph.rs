@@ -23,14 +23,14 @@ use crate::args::graph::{Graph, PictureFormat, Theme};
 use crate::index::cached;
 use crate::notices::Notices;
 use crate::open::{Wanted, inputs, tell_opening_faults, warn_of_idle_patterns};
+use crate::outputs::{exists, refuse_file};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Draws recordings.
 pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure> {
     let format = format(args)?;
-    let is_there = args.output.as_os_str() != STANDARD_INPUT && args.output.exists();
-    if is_there && !args.force {
-        return Err(exists(&args.output));
+    if args.output.as_os_str() != STANDARD_INPUT {
+        refuse_file(&args.output, args.force)?;
     }
     let inputs = inputs(&args.input, false, terminal)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
@@ -271,14 +271,6 @@ pub(crate) fn write_file(
         io::ErrorKind::AlreadyExists => exists(path),
         _ => Failure::Usage(format!("error: cannot write `{}`: {error}", path.display())),
     })
-}
-
-/// That a file is there.
-pub(crate) fn exists(path: &Path) -> Failure {
-    let path = path.display();
-    Failure::Usage(format!(
-        "error: `{path}` already exists\nhint: `--force` overwrites it"
-    ))
 }
 
 /// More graphs have no pictures in a page beside their values: they would be most of it.

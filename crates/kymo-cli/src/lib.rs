@@ -22,6 +22,7 @@ mod index;
 mod links;
 mod machine;
 mod notices;
+mod outputs;
 mod print;
 mod query;
 mod receive;
@@ -33,48 +34,45 @@ mod serve;
 #[cfg(unix)]
 mod signals;
 mod time;
+mod usage;
 mod view;
 mod views;
 
 use std::ffi::OsString;
-use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use clap::error::ErrorKind;
 
 use args::{Cli, Command};
 pub(crate) use kymo_command::{open, terminal};
-use terminal::{Outcome, Terminal};
+use terminal::{Failure, Terminal};
 
 /// Runs a command line, of which the first word is the name of the program.
 pub fn run(words: Vec<OsString>) -> ExitCode {
     #[cfg(unix)]
     signals::fail_at_size_limit();
-    let first = words.get(1).cloned();
     if let Some(done) = rrd::rrdtool::take(&words) {
         return done;
     }
+    let terminal = Terminal::new();
     let words = args::machine::with_negative_values(words.into_iter());
     let words: Vec<_> = words.collect();
     let words = match files::expand(words).and_then(views::expand) {
         Ok(words) => words,
         Err(problem) => {
-            let _ = writeln!(std::io::stderr(), "error: {problem}");
-            return ExitCode::from(Outcome::Usage as u8);
+            let failure = Failure::Usage(format!("error: {problem}"));
+            return ExitCode::from(terminal.tell_failure(&failure) as u8);
         }
     };
-    let matches = args::command_for(&words).try_get_matches_from(words);
+    let matches = args::command_for(&words).try_get_matches_from(&words);
     let cli = match matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, first.as_deref().map(Path::new)),
+        Err(error) => return ExitCode::from(usage::report(&error, &words, &terminal) as u8),
     };
     #[cfg(unix)]
     if !matches!(cli.command, Command::Serve(_)) {
         signals::remove_temporaries();
     }
-    let terminal = Terminal::new();
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
         Command::View(args) => view::run(&args, &terminal),
@@ -104,23 +102,4 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     };
     let outcome = result.unwrap_or_else(|failure| terminal.tell_failure(&failure));
     ExitCode::from(outcome as u8)
-}
-
-/// Tells what is wrong with the command line, or the help that was asked for.
-fn usage(error: &clap::Error, first: Option<&Path>) -> ExitCode {
-    // If nobody listens, there is nobody to tell.
-    let _ = error.print();
-    if error.kind() == ErrorKind::InvalidSubcommand
-        && let Some(path) = first
-        && path.exists()
-    {
-        let path = path.display();
-        let hint = format!("hint: to show the events of a recording, write `kymo print {path}`");
-        let _ = writeln!(std::io::stderr(), "\n{hint}");
-    }
-    if error.use_stderr() {
-        ExitCode::from(Outcome::Usage as u8)
-    } else {
-        ExitCode::SUCCESS
-    }
 }

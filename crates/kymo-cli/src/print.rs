@@ -127,7 +127,7 @@ fn show_in<A: Sink>(
         return follow::run(args, &wanted, inputs, &mut sink, terminal);
     }
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn(&inputs, &filter, terminal);
+    let is_explained = wanted.warn(&inputs, &filter, terminal);
     let outcome = tell_opening_faults(&inputs, terminal);
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
@@ -135,6 +135,11 @@ fn show_in<A: Sink>(
     let recordings = &inputs.recordings;
     let options = options(args, args.limit);
     let mut output = Console::new(args, terminal);
+    let none = || {
+        if !is_explained && args.limit != Some(0) {
+            wanted.warn_of_none(recordings, terminal);
+        }
+    };
     if args.before > 0 || args.after > 0 {
         let separator = if args.format == Format::Pretty {
             "--\n"
@@ -150,7 +155,7 @@ fn show_in<A: Sink>(
         let select = &&around;
         let select = Watched::new(recordings, select, &progress, None);
         let summary = pipeline::run(recordings, &&select, &options, &mut context, &mut output)?;
-        return ended(args, terminal, &summary, outcome);
+        return ended(args, terminal, &summary, outcome, none);
     }
     let summary = match args.last {
         Some(last) => {
@@ -172,7 +177,7 @@ fn show_in<A: Sink>(
             pipeline::run(recordings, &&select, &options, &mut sink, &mut output)?
         }
     };
-    ended(args, terminal, &summary, outcome)
+    ended(args, terminal, &summary, outcome, none)
 }
 
 /// How the program ends when all is shown.
@@ -181,9 +186,13 @@ fn ended(
     terminal: &Terminal,
     summary: &Summary,
     outcome: Outcome,
+    warn_of_none: impl FnOnce(),
 ) -> Result<Outcome, Failure> {
     io::stdout().flush()?;
     terminal.end_progress();
+    if summary.events == 0 {
+        warn_of_none();
+    }
     let is_lost = args.work.strict && !summary.discarded.is_empty();
     Ok(match summary.faults {
         0 if !is_lost => outcome,
@@ -243,7 +252,7 @@ fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Fa
     for (path, _) in &args.tag {
         if !recordings.iter().any(|of| is_same(path, of.path())) {
             return Err(Failure::Usage(format!(
-                "error: cannot tag `{}`: it is not among the inputs",
+                "error: cannot tag `{}`: it is not among the inputs\nhint: write the path of `--tag` as that of the input",
                 path.display()
             )));
         }
@@ -285,12 +294,12 @@ fn refuse_others(
     };
     let what = other.what();
     let hint = match (other, option) {
-        (AnyRecording::Cpel(_), "--format elog_dump") => "; hint: `--format cpeldump` shows it",
-        (AnyRecording::Elog(_), "--format cpeldump") => "; hint: `--format elog_dump` shows it",
-        _ => "",
+        (AnyRecording::Cpel(_), "--format elog_dump") => "`--format cpeldump` shows it",
+        (AnyRecording::Elog(_), "--format cpeldump") => "`--format elog_dump` shows it",
+        _ => "leave out the option, or specify other recordings",
     };
     Err(Failure::Usage(format!(
-        "error: `{}` is {what}: `{option}` is for {is_for}{hint}",
+        "error: `{}` is {what}: `{option}` is for {is_for}\nhint: {hint}",
         other.path().display()
     )))
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kymo::explain;
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
 use kymo_serve::config::Config;
@@ -17,7 +18,8 @@ use crate::terminal::{Failure, Outcome, Terminal};
 /// Serves until a signal ends it.
 pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure> {
     // What is wrong with the configuration is told before anything is done.
-    let config = configuration(args).map_err(Failure::Usage)?;
+    let config =
+        configuration(args).map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
     let log: Log = Arc::new(|text| {
         // Nobody can be told that messages are not seen.
         let _ = writeln!(std::io::stderr(), "kymo serve: {text}");
@@ -34,9 +36,13 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
 /// What the file of configuration and the command line say.
 fn configuration(args: &Serve) -> Result<Config, String> {
     let mut config = match (&args.config, &args.data) {
+        (Some(path), _) if !path.exists() => {
+            let missing = std::io::ErrorKind::NotFound.into();
+            return Err(explain::reading(path, &missing).with_hint());
+        }
         (Some(path), _) => Config::read(path)?,
         (None, Some(data)) => Config::new(data.clone()),
-        (None, None) => return Err("there is neither --config nor --data".into()),
+        (None, None) => return Err("neither `--config` nor `--data` is specified".into()),
     };
     let set = |to: &mut PathBuf, told: &Option<PathBuf>| {
         if let Some(told) = told {
@@ -44,6 +50,12 @@ fn configuration(args: &Serve) -> Result<Config, String> {
         }
     };
     set(&mut config.data, &args.data);
+    if config.data.exists() && !config.data.is_dir() {
+        return Err(format!(
+            "`{}` is not a directory\nhint: `--data` is the directory with the databases; a missing one is created",
+            config.data.display()
+        ));
+    }
     if let Some(directory) = &args.journal {
         let journal = config
             .journal

@@ -692,7 +692,7 @@ fn indexes_are_not_written_where_links_lead() {
         let run = kymo(&[&["index", text(&trace)], force].concat());
         let err = String::from_utf8_lossy(&run.stderr).into_owned();
         assert_eq!(run.status.code(), Some(2), "{err}");
-        assert!(err.contains("index: it is no directory"), "{err}");
+        assert!(err.contains("index: it is not a directory"), "{err}");
     }
     assert_eq!(fs::read_dir(&elsewhere).expect("read").count(), 0);
     fs::remove_file(&index).expect("removed");

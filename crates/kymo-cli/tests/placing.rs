@@ -141,7 +141,7 @@ fn what_cannot_be_placed_is_told() {
             "does not say of which path: expected PATH=",
         ),
         (["--offset", "a=1w", TRACE], "`1w` is not a duration"),
-        (["--align", "a=noon", TRACE], "`noon` is no time"),
+        (["--align", "a=noon", TRACE], "`noon` is not a time"),
     ] {
         let output = kymo(&options);
         assert_eq!(output.status.code(), Some(2));

@@ -392,9 +392,9 @@ fn files_do_not_get_in_each_others_way() {
         ),
         (
             &["tiny.rrd", "hw.rrd", "-o", "out.rrd"],
-            "--output is for one file",
+            "`--output` is for one file",
         ),
-        (&["other", "-o", "out.rrd"], "--output is for one file"),
+        (&["other", "-o", "out.rrd"], "`--output` is for one file"),
         (&["tiny.rrd"], "required"),
         (
             &["tiny.rrd", "--in-place", "-o", "x"],

@@ -220,7 +220,7 @@ impl Threads {
     }
 }
 fn parse_keys(path: &str) -> Result<Keys, String> {
-    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let text = std::fs::read(path).map_err(|error| crate::key::unreadable(path, &error))?;
     Keys::parse(&text).map_err(|error| error.to_string())
 }
 
@@ -237,8 +237,14 @@ pub fn parse_glob(pattern: &str) -> Result<Glob, std::convert::Infallible> {
 ///
 /// # Errors
 ///
-/// There is none.
+/// If no machine has it; with the machine that may have been meant.
 pub fn find_machine(name: &str) -> Result<&'static Machine, String> {
-    Machine::find(name)
-        .ok_or_else(|| "no machine has this name; `kymo machine list` tells them".to_string())
+    Machine::find(name).ok_or_else(|| {
+        let names = Machine::all().iter().flat_map(Machine::names);
+        let meant = match kymo_text::nearest(name, names) {
+            Some(meant) => format!("did you mean `{meant}`? "),
+            None => String::new(),
+        };
+        format!("unknown machine\nhint: {meant}`kymo machine list` lists all")
+    })
 }

@@ -9,6 +9,11 @@ use crate::terminal::Terminal;
 /// Bytes of a key file that are looked at: no key is as long.
 const LONGEST: u64 = 1 << 10;
 
+/// Why a file that an option names cannot be read, with what to do.
+pub(crate) fn unreadable(path: &str, error: &std::io::Error) -> String {
+    kymo::explain::reading(path.as_ref(), error).with_hint()
+}
+
 /// The key that a file holds.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
@@ -26,7 +31,7 @@ impl KeyFile {
         let mut file = Vec::new();
         std::fs::File::open(path)
             .and_then(|opened| opened.take(LONGEST).read_to_end(&mut file))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| unreadable(path, &error))?;
         let key = Key::parse(&file).map_err(|error| error.to_string())?;
         Ok(Self {
             // No key has half as many bytes as the others.

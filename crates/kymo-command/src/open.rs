@@ -1,9 +1,10 @@
 //! From arguments to open recordings and filters.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use kymo::AnyRecording;
-use kymo::filter::{Filter, Query, TimeQuery};
+use kymo::filter::{Filter, Query, TimeQuery, looks_like_regex};
 use kymo::open::{
     Alignment, Error, OpenError, Opened, Options, TraceOptions, apart, are_relative, open_aligned,
 };
@@ -62,9 +63,17 @@ fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
     let is_input = |path: &&PathBuf| path.as_os_str() == STANDARD_INPUT;
     if input.paths.iter().filter(is_input).count() > 1 {
         let problem = format!(
-            "error: `{STANDARD_INPUT}` is specified twice: standard input can be read only once"
+            "error: `{STANDARD_INPUT}` is specified twice: standard input can be read only once\n\
+             hint: write one of the inputs to a file"
         );
         return Err(Failure::Usage(problem));
+    }
+    if input.paths.iter().any(|path| is_input(&path)) && io::stdin().is_terminal() {
+        return Err(Failure::Usage(
+            "error: standard input is a terminal, not a recording\n\
+             hint: pipe a recording into kymo, such as `xz -dc trace.tar.xz | kymo print -`"
+                .to_string(),
+        ));
     }
     let alignment = Alignment {
         offsets: input.offset.clone(),
@@ -144,6 +153,7 @@ pub fn inputs_with(input: &Input, asked: Asked, terminal: &Terminal) -> Result<I
     }
     let mut are_right = true;
     for recording in &recordings {
+        warn_of_no_datagrams(recording, terminal);
         are_right &= tell_warnings(recording, asked.strict, terminal);
     }
     if recordings.is_empty() {
@@ -182,7 +192,12 @@ fn tell_error(error: &Error, terminal: &Terminal) {
             let picture = error.render(terminal.color());
             terminal.tell(format!("{}\n", picture.trim_end()).as_bytes());
         }
-        error => terminal.error(error),
+        error => {
+            terminal.error(error);
+            if let Some(hint) = error.hint() {
+                terminal.hint(hint);
+            }
+        }
     }
 }
 
@@ -211,7 +226,23 @@ fn tell_warnings(recording: &AnyRecording, strict: bool, terminal: &Terminal) ->
     !strict || metadata.warnings.is_empty()
 }
 
-/// Tells of the damage that opening has shown.
+/// Warns of a capture of the network in which collectd did not take part.
+fn warn_of_no_datagrams(recording: &AnyRecording, terminal: &Terminal) {
+    let AnyRecording::Metrics(metrics) = recording else {
+        return;
+    };
+    if metrics.datagrams() == 0 {
+        let path = recording.path().display();
+        terminal.warning(format_args!(
+            "`{path}` is a capture of the network without datagrams of collectd"
+        ));
+        terminal.hint(
+            "collectd sends to UDP port 25826: `tcpdump -w FILE udp port 25826` captures that",
+        );
+    }
+}
+
+/// Reports the damage found while opening.
 pub fn tell_opening_faults(inputs: &Inputs, terminal: &Terminal) -> Outcome {
     let mut outcome = inputs.outcome;
     for fault in inputs.recordings.iter().flat_map(Recording::faults) {
@@ -269,15 +300,18 @@ impl Wanted {
 
     /// Warns of what hardly was meant so: recordings decades apart, patterns, conditions and times that
     /// match no event.
-    pub fn warn(&self, inputs: &Inputs, filter: &Filter, terminal: &Terminal) {
+    ///
+    /// Returns whether a warning says why no event matches.
+    pub fn warn(&self, inputs: &Inputs, filter: &Filter, terminal: &Terminal) -> bool {
         if let Some((warning, hint)) = &inputs.apart {
             terminal.warning(warning);
             terminal.hint(hint);
         }
-        warn_of_idle_patterns(&self.query, &inputs.recordings, terminal);
+        let mut is_explained = warn_of_idle_patterns(&self.query, &inputs.recordings, terminal);
         for warning in filter.warnings() {
             let picture = warning.render("--where", terminal.color());
             terminal.tell(format!("{picture}\n").as_bytes());
+            is_explained = true;
         }
         if let Some((first, last)) = self.times.misses(&inputs.recordings, self.gmt) {
             let style = inputs.style();
@@ -286,19 +320,65 @@ impl Wanted {
                 style.time(first),
                 style.time(last)
             ));
+            terminal.hint(match self.gmt {
+                true => "a time without a date is of the day of the first event",
+                false => {
+                    "times are read in the local time zone (in UTC with --clock-gmt), and a time without a date \
+                     is of the day of the first event"
+                }
+            });
+            is_explained = true;
         }
+        is_explained
+    }
+
+    /// Warns that no event was found, if filters were set. Call it if no other warning said why.
+    pub fn warn_of_none(&self, recordings: &[AnyRecording], terminal: &Terminal) {
+        let has_times = self.times.begin.is_some() || self.times.end.is_some();
+        let filters = [
+            ("--event", !self.query.events.is_empty()),
+            ("--where", self.query.condition.is_some()),
+            ("the time range", has_times),
+            ("--stream-intersection", self.times.intersection),
+        ];
+        let set = filters.iter().filter(|(_, is_set)| *is_set);
+        let set: Vec<_> = set.map(|(name, _)| *name).collect();
+        if set.is_empty() {
+            return;
+        }
+        terminal.warning(format_args!("no event matched {}", set.join(" and ")));
+        let path = recordings.first().map(|of| of.path().display().to_string());
+        let path = path.unwrap_or_default();
+        terminal.hint(match has_times {
+            true => format!("`kymo info {path}` shows when the recording begins and ends"),
+            false if self.query.condition.is_some() => {
+                format!("`kymo values --field FIELD {path}` shows which values a field has")
+            }
+            false => format!("`kymo stats {path}` shows which events there are"),
+        });
     }
 }
 
-/// Warns of patterns of a query that match no event.
-pub fn warn_of_idle_patterns(query: &Query, recordings: &[AnyRecording], terminal: &Terminal) {
-    for (glob, meant) in query.idle_patterns(recordings) {
-        let hint = meant.map_or_else(String::new, |name| format!("; there is `{name}`"));
-        terminal.warning(format_args!(
-            "no event is called `{}`{hint}",
-            glob.pattern()
-        ));
+/// Warns of patterns of a query that match no event; returns whether none of its patterns matches one.
+pub fn warn_of_idle_patterns(
+    query: &Query,
+    recordings: &[AnyRecording],
+    terminal: &Terminal,
+) -> bool {
+    let idle = query.idle_patterns(recordings);
+    for (glob, meant) in &idle {
+        let pattern = glob.pattern();
+        terminal.warning(format_args!("no event is called `{pattern}`"));
+        terminal.hint(match meant {
+            Some(name) => format!("did you mean `{name}`?"),
+            None if looks_like_regex(pattern) => format!(
+                "`{pattern}` is read as a glob (`*` stands for any text); \
+                 write a regular expression as --where 'event.name =~ \"{pattern}\"'"
+            ),
+            None => "`kymo info` lists the events of a recording".to_string(),
+        });
     }
+    !idle.is_empty() && idle.len() == query.events.len()
 }
 
 /// How many threads work.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kymo::explain::{Explained, writing_hint};
 use kymo_model::FaultReport;
 use kymo_text::visible;
 
@@ -155,12 +156,31 @@ impl Terminal {
         self.labelled("hint", "36", hint);
     }
 
+    /// Reports what failed, and what to do about it.
+    pub fn explained(&self, explained: &Explained) {
+        self.error(&explained.problem);
+        if let Some(hint) = &explained.hint {
+            self.hint(hint);
+        }
+    }
+
     /// Tells of damage in a line.
     pub fn fault(&self, fault: &FaultReport) {
         if fault.code.is_warning() {
             self.warning(fault);
         } else {
             self.error(fault);
+        }
+    }
+
+    /// Reports what is wrong with the command line, which begins with its label; so may further lines.
+    fn usage(&self, message: &str) {
+        for line in message.lines() {
+            match line.split_once(": ") {
+                Some(("error", rest)) => self.error(rest),
+                Some(("hint", rest)) => self.hint(rest),
+                _ => self.tell(format!("{line}\n").as_bytes()),
+            }
         }
     }
 
@@ -187,7 +207,7 @@ impl Terminal {
         self.end_progress();
         match failure {
             Failure::Usage(message) => {
-                self.tell(format!("{message}\n").as_bytes());
+                self.usage(message);
                 Outcome::Usage
             }
             Failure::Unreadable => Outcome::Unreadable,
@@ -195,8 +215,8 @@ impl Terminal {
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Good,
             Failure::Output(error) => {
                 self.error(format_args!("cannot write: {error}"));
-                if error.kind() == io::ErrorKind::FileTooLarge {
-                    self.tell(b"hint: `ulimit -f` shows the limit of file sizes\n");
+                if let Some(hint) = writing_hint(error.kind()) {
+                    self.hint(hint);
                 }
                 Outcome::Damage
             }

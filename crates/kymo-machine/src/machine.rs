@@ -152,7 +152,8 @@ impl Machine {
         self.aliases
     }
 
-    fn names(&self) -> impl Iterator<Item = &'static str> {
+    /// Its name, and then its other names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 

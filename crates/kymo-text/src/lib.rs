@@ -31,10 +31,12 @@ mod float;
 mod integer;
 pub mod json;
 mod line;
+mod nearest;
 mod room;
 mod scientific;
 
 pub use binary128::Binary128;
 pub use escape::visible;
 pub use line::{Line, Stamp};
+pub use nearest::nearest;
 pub use room::Room;

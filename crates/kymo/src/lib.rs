@@ -10,6 +10,7 @@ pub mod analysis;
 pub mod any;
 pub mod convert;
 mod discarded;
+pub mod explain;
 pub mod filter;
 mod hand_on;
 pub mod open;

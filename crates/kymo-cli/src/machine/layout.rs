@@ -83,7 +83,7 @@ fn read(path: &Path, terminal: &Terminal) -> Result<String, Failure> {
         false => File::open(path).and_then(|mut file| read(&mut file)),
     };
     result.map_err(|error| {
-        terminal.error(format_args!("{}: {error}", path.display()));
+        terminal.explained(&kymo::explain::reading(path, &error));
         Failure::Unreadable
     })
 }

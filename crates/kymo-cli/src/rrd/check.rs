@@ -12,7 +12,7 @@ use kymo_rrd::{Source, file::portable, file::rrd4j, is_database};
 use kymo_text::{Line, visible};
 
 use super::files::Searched;
-use super::{open, read, tell, whole, write_new};
+use super::{open, read, tell, tell_unread, tell_unwritten, whole, write_new};
 use crate::args::rrd::{Check, Repair};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -110,7 +110,7 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
             Ok(Done::NoDatabase) => tally.no_database += 1,
             Err(error) => {
                 tally.failed += 1;
-                tell(&jobs[number].path, error, terminal);
+                tell_unread(&jobs[number].path, &error, terminal);
             }
         }
         Ok::<(), io::Error>(())
@@ -256,7 +256,7 @@ fn repaired(args: &Repair, terminal: &Terminal) -> Option<()> {
     write_new(&args.output, args.force, terminal, |file| {
         file.write_all(&whole)
     })
-    .map_err(|error| tell(&args.output, error, terminal))
+    .map_err(|error| tell_unwritten(&args.output, &error, terminal))
     .ok()?;
     let mut text = String::new();
     for done in &done {

@@ -3,6 +3,7 @@
 mod check;
 mod convert;
 mod files;
+mod hints;
 mod plan;
 pub(crate) mod rrdtool;
 
@@ -11,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use kymo::explain;
 use kymo_io::{Access, Bytes, Locking, Replace, replace};
 
 use crate::args::rrd::Command;
@@ -26,10 +28,12 @@ pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Fai
     }
 }
 
-/// Opens a file to be read from beginning to end, or tells why it cannot be.
+/// Opens a file to be read from beginning to end; the error is reported.
 fn open(path: &Path, terminal: &Terminal) -> Option<Bytes> {
     let bytes = read(path).and_then(whole);
-    bytes.map_err(|error| tell(path, error, terminal)).ok()
+    bytes
+        .map_err(|error| tell_unread(path, &error, terminal))
+        .ok()
 }
 
 /// Opens a file to be read from beginning to end, and locks it as long as there are its bytes, since others
@@ -56,6 +60,22 @@ fn tell(path: &Path, error: impl Display, terminal: &Terminal) {
     terminal.error(format_args!("{}: {error}", path.display()));
 }
 
+/// Reports why a file cannot be read.
+fn tell_unread(path: &Path, error: &io::Error, terminal: &Terminal) {
+    terminal.explained(&explain::reading(path, error));
+}
+
+/// Reports why a file cannot be written.
+fn tell_unwritten(path: &Path, error: &io::Error, terminal: &Terminal) {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            terminal.error(format_args!("`{}` already exists", path.display()));
+            terminal.hint("`--force` overwrites it");
+        }
+        _ => terminal.explained(&explain::writing(path, error)),
+    }
+}
+
 /// Writes a new file as a whole. One that is there already is overwritten only with `force`.
 fn write_new(
     path: &Path,
@@ -64,8 +84,7 @@ fn write_new(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     if !force && path.symlink_metadata().is_ok() {
-        let message = "there is a file already; -f overwrites it";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        return Err(io::ErrorKind::AlreadyExists.into());
     }
     let like = path.metadata().is_ok().then_some(path);
     let how = Replace {

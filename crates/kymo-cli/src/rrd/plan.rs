@@ -72,7 +72,7 @@ impl Plan {
         for input in &args.inputs {
             if written.is_some() && real(input) == written {
                 return Err(Failure::Usage(format!(
-                    "error: `{}` is both input and output; --in-place replaces inputs",
+                    "error: `{}` is both input and output\nhint: `--in-place` replaces the inputs",
                     input.display()
                 )));
             }
@@ -114,7 +114,7 @@ impl Plan {
         for Job { input, output, .. } in &self.jobs {
             if let Some(other) = outputs.insert(output, input) {
                 return Err(Failure::Usage(format!(
-                    "error: `{}` and `{}` would both be written to `{}`",
+                    "error: `{}` and `{}` would both be written to `{}`\nhint: convert them one after the other, to different places",
                     other.display(),
                     input.display(),
                     output.display()
@@ -122,7 +122,7 @@ impl Plan {
             }
             if real(output).is_some_and(|output| inputs.contains(&output)) {
                 return Err(Failure::Usage(format!(
-                    "error: `{}` is an input and would be overwritten; --in-place replaces inputs",
+                    "error: `{}` is an input and would be overwritten\nhint: `--in-place` replaces the inputs",
                     output.display()
                 )));
             }
@@ -151,7 +151,7 @@ impl Search<'_> {
             }
         };
         if self.args.output.is_some() && (metadata.is_dir() || self.args.inputs.len() > 1) {
-            let message = "error: --output is for one file; --output-dir takes several";
+            let message = "error: `--output` is for one file\nhint: `--output-dir` takes several";
             return Err(Failure::Usage(message.to_owned()));
         }
         if metadata.is_dir() {

@@ -11,6 +11,7 @@ use kymo_rrdtool::{
     with_place,
 };
 
+use super::hints;
 use crate::config;
 
 /// Does what the command line asks if it is one of rrdtool; `None` if not.
@@ -143,11 +144,22 @@ fn command(name: &OsStr, words: &[OsString], is_link: bool) -> ExitCode {
         // Scripts that call rrdtool expect one line.
         session.shows_places = is_terminal || !is_link;
         let done = run(session, &words).unwrap_or(Ok(()));
-        match session.shows_places {
-            true => done
-                .map_err(|failure| with_place(session, &words, failure, is_colored(is_terminal))),
-            false => done,
+        if !session.shows_places {
+            return done;
         }
+        done.map_err(|failure| {
+            let hint = match &failure {
+                Failure::Message(message) => hints::hint(&words, message),
+                _ => None,
+            };
+            let placed = with_place(session, &words, failure, is_colored(is_terminal));
+            match (placed, hint) {
+                (Failure::Message(message), Some(hint)) => {
+                    Failure::Message(format!("{message}\nhint: {hint}"))
+                }
+                (placed, _) => placed,
+            }
+        })
     })
 }
 

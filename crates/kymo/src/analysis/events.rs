@@ -89,10 +89,10 @@ pub struct UnknownEvent {
 
 impl fmt::Display for UnknownEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no event is called `{}`", self.pattern)?;
+        writeln!(f, "no event is called `{}`", self.pattern)?;
         match &self.meant {
-            Some(meant) => write!(f, "; there is `{meant}`"),
-            None => Ok(()),
+            Some(meant) => write!(f, "hint: did you mean `{meant}`?"),
+            None => f.write_str("hint: `kymo info` lists the events of a recording"),
         }
     }
 }

@@ -173,7 +173,7 @@ impl<'e> Binder<'e> {
             let help = hint.clone().or_else(|| suggestion(name, classes));
             return Err(match help {
                 Some(help) => error.help(help),
-                None => error,
+                None => error.help("`kymo info --schema` lists the fields of all events"),
             });
         }
         let mismatches = self

@@ -1,10 +1,10 @@
 //! Whether a test fits the kinds of its values, and what becomes of it then.
 
 use kymo_model::{FieldId, Flag, Kind, Labels, Schema};
+use kymo_text::nearest;
 
 use super::eval::{Constant, Number, Question, Ranges, Set, Source, Test, contains};
 use super::parser::{Ask, Comparison, Function, Literal, Member};
-use super::suggest::nearest;
 
 /// What a value is, as far as a test must know.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +171,10 @@ fn is_beyond((low, high): (i128, i128), comparison: Comparison, other: Number) -
 
 fn beyond(kind: Type<'_>, (low, high): (i128, i128)) -> Mismatch {
     let label = format!("this is {} from {low} to {high}", kind.describe());
-    Mismatch::of_value(label, String::new())
+    Mismatch::of_value(
+        label,
+        format!("compare it with a number from {low} to {high}"),
+    )
 }
 
 fn is_number(kind: Type<'_>) -> bool {

@@ -270,6 +270,6 @@ fn unknown<'a>(
     let help = array.or_else(|| suggestion(name, classes));
     match help {
         Some(help) => error.help(help),
-        None => error,
+        None => error.help("`kymo info --schema` lists the fields of all events"),
     }
 }

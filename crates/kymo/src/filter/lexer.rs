@@ -119,7 +119,8 @@ impl<'a> Lexer<'a> {
                     self.at..self.at + first.len_utf8(),
                     format!("`{first}` has no meaning here"),
                 )
-                .label("unknown sign")),
+                .label("unknown sign")
+                .help("texts and labels are written in quotes, such as `event.name == \"a:b\"`")),
         }
     }
 

@@ -56,7 +56,6 @@ mod lexer;
 mod names;
 mod parser;
 mod selections;
-mod suggest;
 mod surround;
 mod time;
 
@@ -73,6 +72,8 @@ use kymo_time::Timestamp;
 use crate::AnyRecording;
 use crate::pipeline::{Predicate, Select, Window};
 
+pub use kymo_text::nearest;
+
 use bind::Binder;
 pub use error::FilterError;
 pub(crate) use eval::Source;
@@ -81,7 +82,6 @@ pub use fields::FieldNames;
 pub(crate) use fields::{Fields, Wish};
 pub use glob::Glob;
 use selections::Selections;
-pub use suggest::nearest;
 use surround::Packets;
 pub(crate) use surround::Surround;
 pub use time::{Moment, TimeError, TimeQuery, first_event_time, parse_range};
@@ -121,6 +121,12 @@ impl Query {
             .map(|glob| (glob, nearest(glob.pattern(), names())))
             .collect()
     }
+}
+
+/// Whether a pattern looks like a regular expression, and not like a glob.
+pub fn looks_like_regex(pattern: &str) -> bool {
+    const SIGNS: [&str; 10] = [".*", ".+", "|", "^", "$", "\\d", "\\w", "(?", "]+", "]*"];
+    SIGNS.iter().any(|sign| pattern.contains(sign))
 }
 
 /// The name by which events of a class are chosen: as it is printed.
@@ -215,6 +221,12 @@ impl Filter {
             let whole = 0..source.len();
             let warning = FilterError::new(source, whole, "this condition can never be true")
                 .label("true of no class of events");
+            let warning =
+                match looks_like_regex(source) && source.contains('~') && !source.contains("=~") {
+                    true => warning
+                        .help("`~` takes a glob; a regular expression is written behind `=~`"),
+                    false => warning.help("`kymo info --schema` lists events and fields"),
+                };
             warnings.push(warning.into_warning());
         }
         Ok(Self {

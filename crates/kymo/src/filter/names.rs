@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use kymo_model::{EventClass, FieldId, Kind, Pick, Schema, Scope};
+use kymo_text::nearest;
 
 use super::check::{Bound, Type, kind_of, limits_of};
 use super::eval::{Constant, Number, Source};
 use super::parser::{FieldName, Step};
-use super::suggest::nearest;
 use crate::EntryKind;
 
 /// Scopes in the order in which a name is looked for.
@@ -101,9 +101,27 @@ pub(super) fn suggestion<'a>(
         [one] => return Some(format!("there is {one}")),
         some => return Some(format!("there are {}", some.join(" and "))),
     }
-    let known = known_names(classes);
+    let classes: Vec<_> = classes.collect();
+    if is_label(wrong, &classes) {
+        return Some(format!(
+            "`{wrong}` is a label: write it in quotes, \"{wrong}\""
+        ));
+    }
+    let known = known_names(classes.into_iter());
     let known = nearest(wrong, known.iter().map(String::as_str))?;
     Some(format!("there is a field `{known}`"))
+}
+
+/// Whether an enumeration has a label.
+fn is_label(name: &str, classes: &[Surroundings<'_>]) -> bool {
+    let schemas = classes.iter().flat_map(|of| [&of.class.schema, of.packet]);
+    schemas.flat_map(Schema::fields).any(|field| {
+        let labels = match &field.kind {
+            Kind::Uint { labels, .. } | Kind::Sint { labels, .. } => labels.as_ref(),
+            _ => None,
+        };
+        labels.is_some_and(|labels| labels.mappings().iter().any(|it| &*it.label == name))
+    })
 }
 
 /// Every name a field can be called by.

@@ -287,6 +287,7 @@ impl Parser<'_> {
             format!("expected {what}, found {found}"),
         )
         .label(format!("expected {what}"))
+        .help("a test is written `FIELD == VALUE`; `kymo print --help` describes the language under --where")
     }
 
     fn close(&mut self, sign: &'static str) -> Result<(), FilterError> {
@@ -526,7 +527,9 @@ impl Parser<'_> {
                 range.clone(),
                 "this is not a regular expression",
             );
-            error.label(label)
+            error.label(label).help(
+                "`=~` takes a regular expression; a glob such as \"*x\" is written behind `~`",
+            )
         };
         let text = std::str::from_utf8(&text).map_err(|_| wrong("it is not UTF-8"))?;
         let built = regex::bytes::RegexBuilder::new(text)

@@ -57,7 +57,7 @@ impl std::str::FromStr for Moment {
     fn from_str(source: &str) -> Result<Self, TimeError> {
         let form = Form::parse(source).ok_or_else(|| {
             TimeError(format!(
-                "`{source}` is no time: expected [-]SEC[.NANO], +DURATION, HH:MM[:SS[.NANO]] or \
+                "`{source}` is not a time: expected [-]SEC[.NANO], +DURATION, HH:MM[:SS[.NANO]] or \
                  YYYY-MM-DD[ HH:MM[:SS[.NANO]]]"
             ))
         })?;
@@ -314,9 +314,15 @@ impl TimeQuery {
             end: end.unwrap_or(Timestamp::MAX),
         };
         if asked.begin > asked.end {
-            return Err(TimeError(
-                "the time range ends before it begins".to_string(),
-            ));
+            let source = |moment: &Option<Moment>| match moment {
+                Some(moment) => moment.source.clone(),
+                None => String::new(),
+            };
+            return Err(TimeError(format!(
+                "the time range ends before it begins: from `{}` to `{}`\nhint: exchange the two times",
+                source(&self.begin),
+                source(&self.end)
+            )));
         }
         recordings
             .iter()

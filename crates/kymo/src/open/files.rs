@@ -106,6 +106,13 @@ pub(super) fn by_name(path: &Path) -> Option<&'static FileFormat> {
         .find(|format| format.endings.contains(&ending))
 }
 
+/// How the names of files end that are looked for in directories, for people.
+pub(super) fn endings() -> String {
+    let endings = FORMATS.iter().flat_map(|format| format.endings);
+    let endings: Vec<_> = endings.map(|ending| format!("`*.{ending}`")).collect();
+    endings.join(", ")
+}
+
 /// The format that is surest of a file, and how sure it is.
 pub(super) fn by_content(bytes: &[u8], path: &Path) -> Option<(Score, &'static FileFormat)> {
     let mut surest: Option<(Score, &'static FileFormat)> = None;

@@ -25,6 +25,7 @@
 
 mod align;
 mod files;
+mod foreign;
 #[cfg(test)]
 mod tests;
 
@@ -48,11 +49,12 @@ pub use align::{
     AlignError, Alignment, Duration, apart, are_relative, open_aligned, parse_aligned,
 };
 use files::{FileFormat, OpenFile, UNSURE};
+pub use foreign::Foreign;
 
 pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
-use crate::AnyRecording;
+use crate::{AnyRecording, explain};
 
 /// Fewer files are opened by one thread.
 const FEW_FILES: usize = 64;
@@ -110,12 +112,19 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
-    /// There is no recording at a path or below it.
+    /// A directory without a recording in it or below it.
     NothingFound {
         /// The path.
         path: PathBuf,
-        /// Whether it is a directory.
-        is_directory: bool,
+        /// Whether nothing at all is in it.
+        is_empty: bool,
+    },
+    /// A file that is not a recording.
+    NotRecording {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        foreign: Foreign,
     },
     /// An event log or datagrams that shall lie farther from where they are than 64 bits of
     /// nanoseconds reach.
@@ -145,26 +154,21 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::NothingFound {
-                path,
-                is_directory: true,
-            } => write!(
-                f,
-                "{}: no recording found: neither here nor below is a directory with a file named `{METADATA_NAME}`, \
-                 which makes it a CTF trace, or a database whose name ends in `.rrd`, \
-                 or an event log whose name ends in `.cpel`, `.elog` or `.gist`",
-                path.display()
-            ),
-            Self::NothingFound {
-                path,
-                is_directory: false,
-            } => write!(
-                f,
-                "{}: not a recording: it is no round-robin database, no event log, no capture (pcap, pcapng) and no \
-                 datagram of collectd, and there is no file named `{METADATA_NAME}` beside it, which would make it a part of a CTF trace",
-                path.display()
-            ),
+            Self::Unreadable { path, error } => write!(f, "{}", explain::reading(path, error)),
+            Self::NothingFound { path, is_empty } => {
+                let why = match is_empty {
+                    true => ": the directory is empty",
+                    false => ", and neither do the directories below it",
+                };
+                write!(f, "`{}` contains no recording{why}", path.display())
+            }
+            Self::NotRecording { path, foreign } => {
+                write!(f, "`{}` is not a recording", path.display())?;
+                match foreign.what {
+                    Some(what) => write!(f, ": it is {what}"),
+                    None => Ok(()),
+                }
+            }
             Self::Damaged { path, message } => write!(f, "{}: {message}", path.display()),
             Self::TooFar { path } => write!(
                 f,
@@ -181,6 +185,29 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl Error {
+    /// What to do about it, if that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unreadable { path, error } => explain::reading(path, error).hint,
+            Self::NothingFound { .. } => Some(format!(
+                "in directories, kymo looks for CTF traces (a file named `{METADATA_NAME}`) and for files named {}; \
+                 specify other files one by one",
+                files::endings()
+            )),
+            Self::NotRecording { foreign, .. } => Some(foreign.hint.clone()),
+            Self::Database(DatabaseError::Wrong { path, .. }) => {
+                let path = path.display();
+                Some(format!(
+                    "`kymo rrd check {path}` lists all damage, `kymo rrd repair {path} -o NEW.rrd` saves the rest"
+                ))
+            }
+            Self::TooFar { .. } => Some("check --offset, --align and --clock-offset".to_string()),
+            _ => None,
+        }
+    }
+}
 
 /// Opens everything that is at or below some paths.
 ///
@@ -424,7 +451,12 @@ impl Search {
         }
         // Opening a pipe would wait for somebody to write into it.
         if kind == EntryKind::Other {
-            return self.part_of_trace(path);
+            return self.part_of_trace(path).unwrap_or_else(|| {
+                Err(Error::NotRecording {
+                    path: path.to_path_buf(),
+                    foreign: foreign::special(),
+                })
+            });
         }
         let bytes = self.content(path)?;
         let (sure, unsure) = match files::by_content(&bytes, path) {
@@ -435,12 +467,18 @@ impl Search {
             self.file(format, path, Some(bytes));
             return Ok(());
         }
-        match (self.part_of_trace(path), unsure) {
-            (Err(Error::NothingFound { .. }), Some(format)) => {
+        if let Some(result) = self.part_of_trace(path) {
+            return result;
+        }
+        match unsure {
+            Some(format) => {
                 self.file(format, path, Some(bytes));
                 Ok(())
             }
-            (result, _) => result,
+            None => Err(Error::NotRecording {
+                path: path.to_path_buf(),
+                foreign: foreign::recognize(&bytes, path),
+            }),
         }
     }
 
@@ -469,39 +507,37 @@ impl Search {
         self.seen.insert(self.tree.real(path))
     }
 
-    /// Opens a trace with one of its files alone.
-    fn part_of_trace(&mut self, path: &Path) -> Result<(), Error> {
-        let nothing = || Error::NothingFound {
-            path: path.to_path_buf(),
-            is_directory: false,
-        };
+    /// Opens a trace with one of its files alone; `None` if the file is not a part of a trace.
+    fn part_of_trace(&mut self, path: &Path) -> Option<Result<(), Error>> {
         let directory = match path.parent() {
-            _ if path.as_os_str() == STANDARD_INPUT => return Err(nothing()),
+            _ if path.as_os_str() == STANDARD_INPUT => return None,
             Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
             Some(parent) => parent,
-            None => return Err(nothing()),
+            None => return None,
         };
         // Its compressed content is not the tree that it lies in.
         self.tree = Tree::Disk;
-        let metadata = Directory::metadata_path(directory).ok_or_else(nothing)?;
+        let metadata = Directory::metadata_path(directory)?;
         if path.file_name() == metadata.file_name() {
-            return self.directory(directory);
+            return Some(self.directory(directory));
         }
-        let mut directory =
-            Directory::open_with(directory, &self.options.trace).map_err(Error::Trace)?;
+        let mut directory = match Directory::open_with(directory, &self.options.trace) {
+            Ok(directory) => directory,
+            Err(error) => return Some(Err(Error::Trace(error))),
+        };
         directory
             .files
             .retain(|file| file.path.file_name() == path.file_name());
         directory.is_whole = false;
         if directory.files.is_empty() {
-            return Err(nothing());
+            return None;
         }
         self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: None,
             options: self.options.trace.clone(),
         }));
-        Ok(())
+        Some(Ok(()))
     }
 
     /// Opens a trace, or searches a directory for traces.
@@ -543,7 +579,7 @@ impl Search {
             true => Ok(()),
             false => Err(Error::NothingFound {
                 path: root.to_path_buf(),
-                is_directory: true,
+                is_empty: self.tree.list(root).is_ok_and(|entries| entries.is_empty()),
             }),
         }
     }

@@ -1,0 +1,172 @@
+//! What is wrong with a command line, in words that say what to do.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args;
+use crate::terminal::{Outcome, Terminal};
+
+/// Reports what is wrong with a command line, or prints the help that was asked for.
+pub(crate) fn report(error: &clap::Error, words: &[OsString], terminal: &Terminal) -> Outcome {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Nobody listens if it cannot be printed.
+        let _ = error.print();
+        return match error.use_stderr() {
+            true => Outcome::Usage,
+            false => Outcome::Good,
+        };
+    }
+    let command = Called::new(words);
+    let Some((problem, hint)) = explain(error, words, &command) else {
+        let _ = error.print();
+        return Outcome::Usage;
+    };
+    terminal.error(problem);
+    terminal.hint(hint);
+    Outcome::Usage
+}
+
+/// The command that a command line calls.
+struct Called {
+    /// Its name, such as `kymo rrd convert`.
+    name: String,
+}
+
+impl Called {
+    fn new(words: &[OsString]) -> Self {
+        let mut command = args::command();
+        command.build();
+        let mut name = "kymo".to_string();
+        for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+            let Some(subcommand) = command.find_subcommand(word).cloned() else {
+                break;
+            };
+            name = format!("{name} {word}");
+            command = subcommand;
+        }
+        Self { name }
+    }
+
+    fn help(&self) -> String {
+        format!("`{} --help` lists the options", self.name)
+    }
+}
+
+/// The problem and what to do; `None` where clap's own words are better.
+fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<(String, String)> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join("`, `")),
+        Some(ContextValue::StyledStr(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    let first = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        // The best one comes last.
+        Some(ContextValue::Strings(texts)) => texts.last().cloned(),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg);
+    Some(match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let argument = argument?;
+            let problem = match argument.starts_with('-') {
+                true => format!("unknown option `{argument}` of `{}`", command.name),
+                false => format!("unexpected argument `{argument}` of `{}`", command.name),
+            };
+            let hint = match (
+                first(ContextKind::SuggestedArg),
+                text(ContextKind::SuggestedSubcommand),
+            ) {
+                (Some(meant), _) => format!("did you mean `{meant}`?"),
+                (_, Some(subcommand)) => {
+                    format!("`{subcommand}` has this option: write it behind `{subcommand}`")
+                }
+                _ if Path::new(&argument).exists() => {
+                    format!("a file named like an option is written `./{argument}`")
+                }
+                _ => command.help(),
+            };
+            (problem, hint)
+        }
+        ErrorKind::InvalidSubcommand => {
+            let wrong = text(ContextKind::InvalidSubcommand)?;
+            let is_command = words.get(1).is_some_and(|word| *word == *wrong);
+            let hint = match first(ContextKind::SuggestedSubcommand) {
+                _ if is_command && Path::new(&wrong).exists() => {
+                    format!("to print the events of a recording, write `kymo print {wrong}`")
+                }
+                Some(meant) => format!("did you mean `{} {meant}`?", command.name),
+                None => format!("`{} --help` lists the commands", command.name),
+            };
+            (format!("unknown command `{wrong}`"), hint)
+        }
+        ErrorKind::InvalidValue => {
+            let (argument, value) = (argument?, text(ContextKind::InvalidValue)?);
+            let values = text(ContextKind::ValidValue).filter(|values| !values.is_empty());
+            let values = values.map(|values| format!("the values are `{values}`"));
+            if value.is_empty() {
+                return Some((
+                    format!("`{argument}` needs a value"),
+                    values.unwrap_or_else(|| command.help()),
+                ));
+            }
+            let hint = match (first(ContextKind::SuggestedValue), values) {
+                (Some(meant), Some(values)) => format!("did you mean `{meant}`? {values}"),
+                (_, Some(values)) => values,
+                _ => command.help(),
+            };
+            (format!("invalid value `{value}` for `{argument}`"), hint)
+        }
+        ErrorKind::ValueValidation => {
+            let (argument, value) = (argument?, text(ContextKind::InvalidValue)?);
+            let why = std::error::Error::source(error)?.to_string();
+            let why = match std::error::Error::source(error)?.is::<std::num::ParseIntError>()
+                || why.contains("invalid digit found")
+            {
+                true => "expected a whole number".to_string(),
+                false => why,
+            };
+            let (why, hint) = match why.split_once("\nhint: ") {
+                Some((why, hint)) => (why.to_string(), hint.to_string()),
+                None => (
+                    why,
+                    format!("`{} --help` describes `{argument}`", command.name),
+                ),
+            };
+            let problem = match why.starts_with(&format!("`{value}` ")) {
+                true => format!("invalid value for `{argument}`: {why}"),
+                false => format!("invalid value `{value}` for `{argument}`: {why}"),
+            };
+            (problem, hint)
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = argument?;
+            let usage = text(ContextKind::Usage)?;
+            (
+                format!("`{missing}` is missing"),
+                usage.replace("Usage: ", "usage: "),
+            )
+        }
+        ErrorKind::MissingSubcommand => (
+            format!("`{}` needs a command", command.name),
+            format!("`{} --help` lists the commands", command.name),
+        ),
+        ErrorKind::ArgumentConflict => {
+            let argument = argument?;
+            match text(ContextKind::PriorArg) {
+                Some(prior) if prior == argument => {
+                    (format!("`{argument}` is specified twice"), command.help())
+                }
+                Some(prior) => (
+                    format!("`{argument}` cannot be used with `{prior}`"),
+                    "leave out one of them".to_string(),
+                ),
+                None => return None,
+            }
+        }
+        _ => return None,
+    })
+}
