@@ -30,8 +30,6 @@ mod rrd;
 mod send;
 #[cfg(unix)]
 mod serve;
-#[cfg(unix)]
-mod signals;
 mod time;
 mod view;
 mod views;
@@ -45,7 +43,9 @@ use clap::FromArgMatches;
 use clap::error::ErrorKind;
 
 use args::{Cli, Command};
-pub(crate) use kymo_command::{open, terminal};
+#[cfg(unix)]
+pub(crate) use kymo_command::signals;
+pub(crate) use kymo_command::{live, open, terminal};
 use terminal::{Outcome, Terminal};
 
 /// Runs a command line, of which the first word is the name of the program.
