@@ -331,6 +331,10 @@ pub(crate) struct Print {
     #[arg(long, help_heading = "Output")]
     pub(crate) follow: bool,
 
+    /// Note in FILE how far sessions were shown, and go on from there if it exists.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "LTTng live")]
+    pub(crate) live_resume: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) work: Work,
 }

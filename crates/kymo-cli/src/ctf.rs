@@ -89,6 +89,7 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
         indexes: true,
         cut_metadata: true,
         sorted: true,
+        ..Asked::default()
     };
     let inputs = inputs_with(&args.input, asked, terminal)?;
     if let Some(other) = inputs.recordings.iter().find(|of| of.as_ctf().is_none()) {

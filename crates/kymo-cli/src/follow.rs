@@ -1,6 +1,7 @@
-//! `kymo print --follow`: goes on as recordings grow.
+//! `kymo print --follow` and sessions of LTTng live: goes on as recordings grow.
 //!
-//! Whenever a file below the paths has changed, the recordings are refreshed, and what was added is shown.
+//! Whenever a file below the paths has changed, the recordings are refreshed, and what was added is shown. Sessions
+//! report how far each of their streams is known: what comes before that is shown, in the order of time.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -8,15 +9,17 @@ use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use kymo::pipeline::{self, Output, Places, Span, Tail};
+use kymo::pipeline::{self, Output, Places, ReadPlaces, Span, Tail, Until};
 use kymo::show::Sink;
 use kymo::timeline::Timeline;
 use kymo_ctf::trace::Directory;
 use kymo_model::{FaultCode, FaultReport, Recording};
+use kymo_time::Timestamp;
 
 use crate::args::Print;
+use crate::live::{Growing, Resume, Shown};
 use crate::open::{Inputs, Wanted};
 use crate::print::{Console, options};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -35,7 +38,7 @@ pub(crate) fn run<A: Sink>(
     sink: &mut A,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
-    let mut output = Growing {
+    let mut output = Follower {
         console: Console::new(args, terminal),
         told: HashSet::new(),
         outcome: inputs.outcome,
@@ -77,6 +80,78 @@ pub(crate) fn run<A: Sink>(
             });
         }
         from = Some(wait(&args.input.paths, &mut state, &mut timeline));
+    }
+}
+
+/// A condition may be of fields that come with metadata later: so long that is waited for.
+const FIELD_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Shows sessions as they grow, until they end or the reading is interrupted.
+pub(crate) fn run_live<A: Sink>(
+    args: &Print,
+    wanted: &Wanted,
+    mut growing: Growing,
+    sink: &mut A,
+    terminal: &Terminal,
+) -> Result<Outcome, Failure> {
+    let resume = match &args.live_resume {
+        Some(path) => Resume::load(path)?,
+        None => Resume::default(),
+    };
+    let mut shown = Shown::new(resume);
+    let mut output = Follower {
+        console: Console::new(args, terminal),
+        told: HashSet::new(),
+        outcome: Outcome::Good,
+    };
+    let mut left = args.limit;
+    let mut is_lost = false;
+    let mut read = ReadPlaces::default();
+    let mut begun: Vec<usize> = Vec::new();
+    let mut before = Timestamp::MIN;
+    let since = Instant::now();
+    loop {
+        let mut restarted = Vec::new();
+        let arrived = growing.wait(terminal, |recording, stream| {
+            restarted.push((recording, stream));
+        });
+        for (recording, stream) in restarted {
+            read.restart(recording, stream, Some(before));
+        }
+        shown.begin(&growing, &mut read, &mut begun);
+        for fault in growing.faults() {
+            if output.fault(fault).is_break() {
+                return Ok(output.outcome);
+            }
+        }
+        let recordings = growing.timeline.recordings();
+        let filter = match wanted.filter(recordings, terminal) {
+            Err(_) if since.elapsed() < FIELD_PATIENCE && !arrived.is_over => continue,
+            filter => filter?,
+        };
+        before = arrived.before;
+        let select = &&filter;
+        let until = Until::new(recordings, select, &read, before, |of| growing.is_live(of));
+        if !until.is_empty() {
+            let options = options(args, left);
+            let summary = pipeline::run(recordings, &&until, &options, sink, &mut output)?;
+            io::stdout().flush()?;
+            left = left.map(|left| left.saturating_sub(summary.events));
+            is_lost |= !summary.discarded.is_empty();
+        }
+        until.finish(&mut read);
+        shown.update(&growing, &read, before, args.live_resume.as_deref())?;
+        let outcome = match growing.outcome {
+            Outcome::Good => output.outcome,
+            outcome => outcome,
+        };
+        let is_broken = args.work.strict && outcome != Outcome::Good;
+        if left == Some(0) || is_broken || arrived.is_over {
+            return Ok(match args.work.strict && is_lost {
+                true => Outcome::Damage,
+                false => outcome,
+            });
+        }
     }
 }
 
@@ -153,13 +228,13 @@ fn hash_directory(
 }
 
 /// Text to standard output, the rest to standard error, each line once.
-struct Growing<'t> {
+struct Follower<'t> {
     console: Console<'t>,
     told: HashSet<u64>,
     outcome: Outcome,
 }
 
-impl Growing<'_> {
+impl Follower<'_> {
     fn is_new(&mut self, what: impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);
@@ -167,7 +242,7 @@ impl Growing<'_> {
     }
 }
 
-impl Output for Growing<'_> {
+impl Output for Follower<'_> {
     fn text(&mut self, text: &[u8]) -> io::Result<()> {
         self.console.text(text)
     }

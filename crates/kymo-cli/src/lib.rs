@@ -31,8 +31,6 @@ mod rrd;
 mod send;
 #[cfg(unix)]
 mod serve;
-#[cfg(unix)]
-mod signals;
 mod time;
 mod usage;
 mod view;
@@ -44,7 +42,9 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 
 use args::{Cli, Command};
-pub(crate) use kymo_command::{open, terminal};
+#[cfg(unix)]
+pub(crate) use kymo_command::signals;
+pub(crate) use kymo_command::{live, open, terminal};
 use terminal::{Failure, Terminal};
 
 /// Runs a command line, of which the first word is the name of the program.

@@ -22,6 +22,7 @@ use kymo_text::visible;
 use crate::args::{self, Color, Format, Print};
 use crate::follow;
 use crate::formats::refuse_foreign;
+use crate::live::{Live, Resume};
 use crate::open::{Inputs, Wanted, inputs, tell_opening_faults, threads, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
         }),
         Format::Csv => show(args, terminal, |recordings, wall| {
             let times = args.times.into();
-            match args.follow {
+            match args.follow || is_live(args) {
                 // Classes that are not known yet may come.
                 true => Csv::new(times, wall),
                 false => csv(&args.selection.event, recordings, times, wall),
@@ -76,9 +77,29 @@ fn show<A: Sink>(
     terminal: &Terminal,
     sink: impl FnOnce(&[AnyRecording], WallOptions) -> A,
 ) -> Result<Outcome, Failure> {
+    if is_live(args) {
+        refuse_options_of_others(args)?;
+        let resume = args.live_resume.as_deref().map(Resume::load).transpose()?;
+        let live = Live::open(&args.input, resume.as_ref(), terminal)?;
+        let (growing, inputs) = live.grow(args.work.strict, terminal)?;
+        let mut sink = sink(growing.timeline.recordings(), wall(args, &inputs));
+        let wanted = Wanted::new(&args.selection, inputs.gmt);
+        return follow::run_live(args, &wanted, growing, &mut sink, terminal);
+    }
     let (inputs, wall) = opened(args, terminal)?;
     let sink = sink(&inputs.recordings, wall);
     show_in(args, terminal, inputs, sink)
+}
+
+/// Whether sessions are shown while they grow. What needs all of a recording is shown when they have ended.
+fn is_live(args: &Print) -> bool {
+    let needs_all = args.last.is_some()
+        || args.before > 0
+        || args.after > 0
+        || args.relative
+        || args.columns.is_some();
+    let grows = matches!(args.format, Format::Pretty | Format::Json | Format::Csv);
+    Live::is_in(&args.input) && grows && !needs_all
 }
 
 /// Opens recordings, and decides how times are shown.
@@ -89,12 +110,17 @@ fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Fa
     if args.relative {
         count_from_first(&mut inputs.recordings)?;
     }
-    let wall = WallOptions {
+    let wall = wall(args, &inputs);
+    Ok((inputs, wall))
+}
+
+/// How times are shown.
+fn wall(args: &Print, inputs: &Inputs) -> WallOptions {
+    WallOptions {
         date: args.clock_date,
         gmt: inputs.gmt,
         seconds: args.clock_seconds || args.relative,
-    };
-    Ok((inputs, wall))
+    }
 }
 
 /// Lets times count from the first event of all recordings.
@@ -234,6 +260,11 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--relative", args.relative, with_warnings),
     ];
     refuse_foreign(options, &args.format)?;
+    if args.live_resume.is_some() && !is_live(args) {
+        let problem =
+            "error: `--live-resume` is for sessions of LTTng live that are shown as they grow";
+        return Err(Failure::Usage(problem.to_string()));
+    }
     let is_wrapped = |path: &&PathBuf| Tree::is_wrapped(path).unwrap_or(false);
     if args.follow
         && let Some(path) = args.input.paths.iter().find(is_wrapped)

@@ -3,14 +3,25 @@
 use crate::analysis;
 use crate::args;
 use crate::index;
-use crate::open::{Inputs, Wanted, inputs, threads, total_bytes, whole_inputs};
+use crate::live::{Live, Session, SessionUrl};
+use crate::open::{Asked, Inputs, Wanted, inputs, inputs_with, threads, total_bytes, whole_inputs};
 use crate::terminal::{Failure, Outcome, Terminal};
 use kymo::report::{Check, Info, Options, Stats};
 use kymo::timeline::KnownCounts;
+use kymo_text::visible;
 
 /// Tells what recordings are.
 pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, false, terminal)?;
+    if let Some(daemon) = Live::daemon(&args.input)? {
+        let sessions = Live::sessions(&daemon, terminal)?;
+        terminal.write(&list(&daemon, &sessions, args.json))?;
+        return Ok(Outcome::Good);
+    }
+    let asked = Asked {
+        so_far: true,
+        ..Asked::default()
+    };
+    let inputs = inputs_with(&args.input, asked, terminal)?;
     let info = Info::new(&inputs.recordings);
     let style = inputs.style();
     let text = match args.json {
@@ -18,6 +29,37 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
         false => info.to_text(&style, args.schema),
     };
     finish(terminal, &inputs, &text, info.is_good())
+}
+
+/// The sessions of a relay daemon: a line each, or JSON.
+fn list(daemon: &SessionUrl, sessions: &[Session], json: bool) -> Vec<u8> {
+    let url = |of: &Session| daemon.with_target(&of.host, &of.name).to_string();
+    if json {
+        let sessions = sessions.iter().map(|of| {
+            serde_json::json!({
+                "url": url(of),
+                "host": of.host,
+                "session": of.name,
+                "timer_us": of.live_timer,
+                "streams": of.streams,
+                "clients": of.clients,
+            })
+        });
+        let sessions: Vec<_> = sessions.collect();
+        let text = serde_json::json!({ "sessions": sessions }).to_string();
+        return format!("{text}\n").into_bytes();
+    }
+    let line = |of: &Session| {
+        let url = url(of);
+        format!(
+            "{} (timer = {}, {} stream(s), {} client(s) connected)\n",
+            visible(&url),
+            of.live_timer,
+            of.streams,
+            of.clients
+        )
+    };
+    sessions.iter().map(line).collect::<String>().into_bytes()
 }
 
 /// Counts events.

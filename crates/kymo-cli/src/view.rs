@@ -19,12 +19,19 @@ use crate::args::convert::Convert;
 use crate::args::view::View;
 use crate::args::{Input, Selection};
 use crate::follow::fingerprint;
+use crate::live::Live;
 use crate::open::{Wanted, index_key, inputs, reopened, tell_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
 use daemon::Daemon;
 
 /// Serves the page until it is closed, or writes what it shows.
 pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if Live::is_in(&args.input) {
+        let live = Live::in_background(&args.input, terminal)?;
+        let mut args = args.clone();
+        args.input = live.input().clone();
+        return run(&args, terminal);
+    }
     let inputs = inputs(&args.input, false, terminal)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;

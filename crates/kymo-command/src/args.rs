@@ -18,6 +18,9 @@ pub struct Input {
     /// JSON lines; a trace of Perfetto or Chrome (JSON); or datagrams of collectd: a capture of the
     /// network (pcap, pcapng), or a file that is one datagram.
     ///
+    /// `net://HOST[:PORT]/host/TARGET/SESSION` is a session of LTTng live, read from the relay daemon of HOST until it
+    /// ends; `kymo info net://HOST` lists the sessions.
+    ///
     /// A tar archive stands for the directory it was made of, a file compressed with gzip or Zstandard
     /// for its content, and `-` for standard input.
     ///
@@ -118,6 +121,50 @@ pub struct Input {
     /// Show and read times in UTC instead of the local time zone.
     #[arg(long, help_heading = "Clocks")]
     pub clock_gmt: bool,
+
+    /// How sessions of LTTng live are read.
+    #[command(flatten)]
+    pub live: LiveArgs,
+}
+
+/// How sessions of LTTng live are read.
+#[derive(Clone, Debug, Args)]
+pub struct LiveArgs {
+    /// Where a session is read from.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHERE",
+        default_value_t = LiveFrom::Beginning,
+        help_heading = "LTTng live"
+    )]
+    pub live_from: LiveFrom,
+
+    /// Detach from sessions after this time [default: when they end]; units are ns, us, ms, s, m, h, d.
+    #[arg(long, value_name = "DURATION", value_parser = parse_live_duration, help_heading = "LTTng live")]
+    pub live_for: Option<std::time::Duration>,
+
+    /// Wait for a session that does not exist yet.
+    #[arg(long, help_heading = "LTTng live")]
+    pub live_wait: bool,
+}
+
+/// Where a session of LTTng live is read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LiveFrom {
+    /// The oldest packets that the relay daemon still has.
+    #[default]
+    Beginning,
+    /// The next packets.
+    Now,
+}
+
+fn parse_live_duration(text: &str) -> Result<std::time::Duration, String> {
+    let duration: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    match u64::try_from(duration.nanos) {
+        Ok(nanos @ 1..) => Ok(std::time::Duration::from_nanos(nanos)),
+        _ => Err("expected a duration of more than nothing".to_string()),
+    }
 }
 
 /// Which events.
@@ -200,7 +247,7 @@ pub struct Work {
 }
 
 /// How many threads work.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Work")]
 pub struct Threads {
     /// Number of threads [default: all cores].

@@ -5,5 +5,8 @@
 
 pub mod args;
 pub mod key;
+pub mod live;
 pub mod open;
+#[cfg(unix)]
+pub mod signals;
 pub mod terminal;

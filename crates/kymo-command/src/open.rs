@@ -18,6 +18,7 @@ use kymo_time::NANOS_PER_SECOND;
 
 use crate::args::{Input, Selection, Work};
 use crate::key::KeyFile;
+use crate::live::Live;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How much is asked of traces when they are opened.
@@ -31,6 +32,8 @@ pub struct Asked {
     pub cut_metadata: bool,
     /// Whether packets are put in the order of time.
     pub sorted: bool,
+    /// Whether of sessions of LTTng live only what has come so far is wanted.
+    pub so_far: bool,
 }
 
 /// How recordings are opened.
@@ -59,7 +62,7 @@ pub fn index_key(input: &Input) -> Option<Vec<u8>> {
 }
 
 /// Opens the recordings at their places on the time line.
-fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
+pub(crate) fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
     let is_input = |path: &&PathBuf| path.as_os_str() == STANDARD_INPUT;
     if input.paths.iter().filter(is_input).count() > 1 {
         let problem = format!(
@@ -136,6 +139,24 @@ pub fn whole_inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<
 /// The same, with what is asked of traces.
 pub fn inputs_with(input: &Input, asked: Asked, terminal: &Terminal) -> Result<Inputs, Failure> {
     KeyFile::warn(&input.key_file, terminal);
+    if !Live::is_in(input) {
+        return opened_inputs(input, asked, Outcome::Good, terminal);
+    }
+    let mut live = Live::open(input, None, terminal)?;
+    let outcome = live.collect(asked.so_far, terminal);
+    let mut inputs = opened_inputs(live.input(), asked, outcome, terminal)?;
+    live.rename(&mut inputs.recordings);
+    // The files are mapped: they stay when their names go.
+    Ok(inputs)
+}
+
+/// Opens what there is; `outcome` says whether getting it has gone well.
+pub(crate) fn opened_inputs(
+    input: &Input,
+    asked: Asked,
+    outcome: Outcome,
+    terminal: &Terminal,
+) -> Result<Inputs, Failure> {
     let opened = opened_with(input, asked)?;
     let apart = apart(&opened, &input.paths);
     let watched = Watched::new(&input.paths, &open_options(input, asked), &opened);
@@ -167,7 +188,7 @@ pub fn inputs_with(input: &Input, asked: Asked, terminal: &Terminal) -> Result<I
         recordings,
         watched,
         outcome: if errors.is_empty() {
-            Outcome::Good
+            outcome
         } else {
             Outcome::Damage
         },

@@ -129,6 +129,17 @@ impl Limit {
     }
 }
 
+/// The bytes that files in the temporary directory may have altogether: what [`SPOOL_LIMIT`] sets, or else what
+/// there is room for.
+///
+/// # Errors
+///
+/// The directory cannot be looked at, or the limit that is set is not one.
+pub fn spool_limit() -> io::Result<u64> {
+    let limit = Limit::of(&File::open(std::env::temp_dir())?)?;
+    Ok(limit.all.min(limit.free))
+}
+
 /// A number of bytes: digits, and `K`, `M`, `G` or `T` for powers of 1024.
 fn size(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());

@@ -14,7 +14,7 @@ use super::{Input, Selection, Threads};
 /// been closed. Recordings that grow are followed.
 ///
 /// Overviews are kept in the cache of summaries, as by `kymo index --summary`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   kymo view trace/

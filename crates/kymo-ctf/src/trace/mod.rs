@@ -227,6 +227,11 @@ impl Trace {
         self.name = display_name(&self.metadata.class, Some(place));
     }
 
+    /// Sets the path that the trace is said to be at, where it was read from elsewhere than its files are.
+    pub fn set_path(&mut self, path: PathBuf) {
+        self.path = path;
+    }
+
     /// Everything the metadata says.
     pub fn class(&self) -> &TraceClass {
         &self.metadata.class

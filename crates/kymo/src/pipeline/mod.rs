@@ -14,6 +14,7 @@ mod merge;
 mod places;
 mod rows;
 mod tail;
+mod until;
 mod watched;
 
 use std::io;
@@ -32,6 +33,7 @@ pub use places::{Places, Span};
 pub(crate) use rows::ClassRows;
 pub use rows::{BlockWish, Row, RowBuffers, RowRun, Values};
 pub use tail::Tail;
+pub use until::{ReadPlaces, Until, UntilPredicate};
 pub use watched::{Watched, WatchedPredicate};
 
 /// An inclusive range of time.

@@ -82,6 +82,12 @@ impl Timeline {
         }
     }
 
+    /// The recordings, to change how they are shown; `None` while rows of a query are being read.
+    pub fn recordings_mut(&mut self) -> Option<&mut [AnyRecording]> {
+        self.index = Arc::default();
+        Arc::get_mut(&mut self.recordings).map(Vec::as_mut_slice)
+    }
+
     /// Reads what was added to its recordings since they were opened or refreshed, and nothing else. A row keeps
     /// its [identity](super::RowId), a recording, a stream and an event class its position, unless a change
     /// says otherwise.

@@ -1,7 +1,7 @@
 //! Signals: no temporary file outlives the program, and a limit of file sizes is an error like others.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use nix::sys::signal::Signal;
@@ -11,7 +11,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 /// Has a file that would be larger than `ulimit -f` allows fail with an error, where a signal would end
 /// the program. Programs that this one starts do not inherit that.
-pub(crate) fn fail_at_size_limit() {
+pub fn fail_at_size_limit() {
     // What a handler does is not asked: that there is one is enough. Without it, the program ends as it did.
     let _ = signal_hook::flag::register(Signal::SIGXFSZ as i32, Arc::new(AtomicBool::new(false)));
 }
@@ -20,7 +20,7 @@ pub(crate) fn fail_at_size_limit() {
 ///
 /// Nothing is done before there is one. Commands that answer signals in their own way must not ask for
 /// this.
-pub(crate) fn remove_temporaries() {
+pub fn remove_temporaries() {
     kymo_io::before_temporaries(watch);
 }
 
@@ -49,7 +49,7 @@ fn watch() {
 
 /// The signals that end the program: whoever started it may have had some of them ignored, as `nohup`
 /// does.
-pub(crate) fn ending() -> Vec<i32> {
+pub fn ending() -> Vec<i32> {
     let ignored = ignored();
     let is_heard = |signal: &i32| ignored & (1 << (signal - 1)) == 0;
     [SIGHUP, SIGINT, SIGTERM]
@@ -63,4 +63,29 @@ fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.map_or(0, |bits| u64::from_str_radix(bits.trim(), 16).unwrap_or(0))
+}
+
+/// Has the first signal that would end the program set a flag. The next one, or the first one once `ends` is set,
+/// removes a directory and ends the program.
+pub fn interrupt(
+    interrupted: Arc<AtomicBool>,
+    ends: Arc<AtomicBool>,
+    directory: std::path::PathBuf,
+) {
+    let watch = move || {
+        let Ok(mut signals) = Signals::new(ending()) else {
+            return;
+        };
+        for signal in signals.forever() {
+            if interrupted.swap(true, Ordering::Relaxed) || ends.load(Ordering::Relaxed) {
+                let _removed = kymo_io::remove_temporaries();
+                let _ = std::fs::remove_dir_all(&directory);
+                let _ = emulate_default_handler(signal);
+            }
+        }
+    };
+    // Without the thread, the signals end the program as they did.
+    let _ = std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(watch);
 }

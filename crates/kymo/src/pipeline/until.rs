@@ -1,0 +1,284 @@
+//! Streams that are still growing, up to a time before which all of them are known.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kymo_model::{Chunk, Event, Fault, FieldId, Recording, RowPlace};
+use kymo_time::Timestamp;
+
+use super::{Predicate, Select, Window};
+use crate::AnyRecording;
+
+/// How far streams of recordings were read, from one run to the next.
+#[derive(Clone, Debug, Default)]
+pub struct ReadPlaces {
+    recordings: Vec<Vec<ReadPlace>>,
+}
+
+/// How far a stream was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ReadPlace {
+    next: RowPlace,
+    /// Events before this are left out, in chunks that come: they were read from another copy of the stream.
+    since: Option<Timestamp>,
+}
+
+impl ReadPlaces {
+    /// The first row of a stream that was not read.
+    pub fn next(&self, recording: usize, stream: usize) -> RowPlace {
+        self.place(recording, stream).next
+    }
+
+    fn place(&self, recording: usize, stream: usize) -> ReadPlace {
+        let streams = self.recordings.get(recording);
+        let place = streams.and_then(|streams| streams.get(stream));
+        place.copied().unwrap_or_default()
+    }
+
+    fn place_mut(&mut self, recording: usize, stream: usize) -> &mut ReadPlace {
+        if self.recordings.len() <= recording {
+            self.recordings.resize(recording + 1, Vec::new());
+        }
+        let streams = &mut self.recordings[recording];
+        if streams.len() <= stream {
+            streams.resize(stream + 1, ReadPlace::default());
+        }
+        &mut streams[stream]
+    }
+
+    /// A stream begins anew, with events that were read among those that were not: what is before a time was.
+    pub fn restart(&mut self, recording: usize, stream: usize, since: Option<Timestamp>) {
+        *self.place_mut(recording, stream) = ReadPlace {
+            next: RowPlace::default(),
+            since,
+        };
+    }
+}
+
+/// What is wanted of a stream.
+#[derive(Debug)]
+struct Bound {
+    place: ReadPlace,
+    /// The chunk to end before.
+    end: usize,
+    /// The chunk that is read in part.
+    open: Option<usize>,
+    /// Behind the last event of it that was met.
+    met: AtomicU64,
+}
+
+/// What another selection wants, from where streams were read up to a time: of chunks that reach beyond it, only the
+/// events before. Each event is wanted once, however often runs follow each other.
+#[derive(Debug)]
+pub struct Until<'a, S> {
+    select: &'a S,
+    before: Timestamp,
+    bounds: Vec<Vec<Bound>>,
+}
+
+impl<'a, S: Select> Until<'a, S> {
+    /// Goes on behind `read`, up to `before`. `is_bound` says whether a recording grows: of others, all is wanted.
+    pub fn new(
+        recordings: &[AnyRecording],
+        select: &'a S,
+        read: &ReadPlaces,
+        before: Timestamp,
+        is_bound: impl Fn(usize) -> bool,
+    ) -> Self {
+        let bounds = recordings.iter().enumerate().map(|(recording, of)| {
+            let before = match is_bound(recording) {
+                true => before,
+                false => Timestamp::MAX,
+            };
+            let bound = |stream| bound(of, stream, read.place(recording, stream), before);
+            (0..of.streams().len()).map(bound).collect()
+        });
+        Self {
+            select,
+            before,
+            bounds: bounds.collect(),
+        }
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        let is_empty = |of: &Bound| of.place.next.chunk >= of.end;
+        self.bounds.iter().flatten().all(is_empty)
+    }
+
+    /// How far streams are read when a run has ended.
+    pub fn finish(self, read: &mut ReadPlaces) {
+        for (recording, streams) in self.bounds.into_iter().enumerate() {
+            for (stream, of) in streams.into_iter().enumerate() {
+                let place = read.place_mut(recording, stream);
+                place.next = match of.open {
+                    Some(chunk) => {
+                        let known = match of.place.next.chunk == chunk {
+                            true => of.place.next.number,
+                            false => 0,
+                        };
+                        RowPlace {
+                            chunk,
+                            number: of.met.into_inner().max(known),
+                        }
+                    }
+                    None => RowPlace {
+                        chunk: of.end.max(of.place.next.chunk),
+                        number: 0,
+                    },
+                };
+                if of.end <= of.place.next.chunk {
+                    place.next = of.place.next;
+                }
+            }
+        }
+    }
+
+    fn bound(&self, recording: usize, stream: usize) -> Option<&Bound> {
+        self.bounds.get(recording)?.get(stream)
+    }
+}
+
+/// What is wanted of a stream: whole chunks as long as they end in time, and a part of the next one.
+fn bound(of: &AnyRecording, stream: usize, place: ReadPlace, before: Timestamp) -> Bound {
+    let count = of.chunk_count(stream);
+    let mut end = place.next.chunk.max(of.first_chunk(stream));
+    let mut open = None;
+    while end < count {
+        let chunk = of.chunk(stream, end);
+        let is_whole = before == Timestamp::MAX
+            || match chunk.and_then(|chunk| chunk.end_time) {
+                Some(end) => end <= before,
+                // Without a time, the last one may still grow.
+                None => end + 1 < count,
+            };
+        if !is_whole {
+            let begin = chunk.and_then(|chunk| chunk.begin_time);
+            if begin.is_none_or(|begin| begin < before) {
+                open = Some(end);
+                end += 1;
+            }
+            break;
+        }
+        end += 1;
+    }
+    Bound {
+        place,
+        end,
+        open,
+        met: AtomicU64::new(0),
+    }
+}
+
+impl<'a, S: Select> Select for &'a Until<'_, S> {
+    type Predicate = UntilPredicate<'a, S>;
+
+    fn predicate(&self) -> UntilPredicate<'a, S> {
+        UntilPredicate {
+            predicate: self.select.predicate(),
+            bounds: &self.bounds,
+            before: self.before,
+            from: 0,
+            since: None,
+            met: None,
+        }
+    }
+
+    fn window(&self, recording: usize) -> Window {
+        self.select.window(recording)
+    }
+
+    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
+        self.select.wants_class(recording, of, class)
+    }
+
+    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
+        self.select.looks_at(recording, class, field)
+    }
+
+    fn first_chunk(&self, recording: usize, stream: usize) -> usize {
+        let inner = self.select.first_chunk(recording, stream);
+        self.first_row(recording, stream).chunk.max(inner)
+    }
+
+    fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
+        let inner = self.select.first_row(recording, stream);
+        let next = self.bound(recording, stream).map(|of| of.place.next);
+        next.unwrap_or_default().max(inner)
+    }
+
+    fn end_chunk(&self, recording: usize, stream: usize) -> usize {
+        let end = self.bound(recording, stream).map_or(0, |of| of.end);
+        self.select.end_chunk(recording, stream).min(end)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.select.is_stopped()
+    }
+
+    fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {
+        let next = self.bound(recording, stream).map(|of| of.place.next);
+        next.is_some_and(|next| next.chunk == chunk && next.number > 0)
+            || self.select.begins_within(recording, stream, chunk)
+    }
+}
+
+/// Decides in one thread.
+#[derive(Debug)]
+pub struct UntilPredicate<'a, S: Select> {
+    predicate: S::Predicate,
+    bounds: &'a [Vec<Bound>],
+    before: Timestamp,
+    /// Of the chunk, the first event that is wanted.
+    from: u64,
+    since: Option<Timestamp>,
+    /// Where it is noted which events of a chunk were met that is read in part.
+    met: Option<&'a AtomicU64>,
+}
+
+impl<S: Select> Predicate for UntilPredicate<'_, S> {
+    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+        let bound = self
+            .bounds
+            .get(recording)
+            .and_then(|of| of.get(chunk.stream));
+        self.from = 0;
+        self.since = None;
+        self.met = None;
+        if let Some(bound) = bound {
+            let ReadPlace { next, since } = bound.place;
+            self.since = since;
+            if next.chunk == chunk.number {
+                self.from = next.number;
+            }
+            if bound.open == Some(chunk.number) {
+                self.met = Some(&bound.met);
+            }
+        }
+        self.predicate.chunk(recording, of, chunk)
+    }
+
+    fn numbers(&self) -> Option<Range<u64>> {
+        if self.met.is_some() || self.since.is_some() {
+            return None;
+        }
+        let Range { start, end } = self.predicate.numbers()?;
+        Some(start.max(self.from)..end)
+    }
+
+    #[inline]
+    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
+        let number = event.number();
+        if let Some(met) = self.met {
+            if event.timestamp().is_some_and(|time| time >= self.before) {
+                return Ok(false);
+            }
+            met.fetch_max(number + 1, Ordering::Relaxed);
+        }
+        let is_late = |since| event.timestamp().is_some_and(|time| time < since);
+        if number < self.from || self.since.is_some_and(is_late) {
+            return Ok(false);
+        }
+        self.predicate.wants(event)
+    }
+}
