@@ -29,6 +29,7 @@ use kymo::show::pretty;
 
 pub(crate) use kymo_command::args::{Input, Selection, Threads, Work, parse_glob};
 pub(crate) use kymo_command::key;
+pub(crate) use kymo_command::symbols::SymbolArgs;
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
@@ -322,6 +323,9 @@ pub(crate) struct Print {
     /// With --last N, N events are printed first.
     #[arg(long, help_heading = "Output")]
     pub(crate) follow: bool,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 
     #[command(flatten)]
     pub(crate) work: Work,

@@ -6,4 +6,5 @@
 pub mod args;
 pub mod key;
 pub mod open;
+pub mod symbols;
 pub mod terminal;
