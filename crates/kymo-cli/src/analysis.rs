@@ -314,6 +314,7 @@ fn analyse<T>(
     run: impl FnOnce(&[AnyRecording], &Selected<'_>, &Options) -> Result<T, Error>,
 ) -> Result<(Inputs, T), Failure> {
     let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let inputs = args.symbols.apply(inputs, true, terminal)?;
     let options = Options {
         threads: threads(&args.work),
         strict: args.work.strict,

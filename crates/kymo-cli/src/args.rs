@@ -29,6 +29,7 @@ use kymo::show::pretty;
 
 pub(crate) use kymo_command::args::{Input, Selection, Threads, Work, parse_glob};
 pub(crate) use kymo_command::key;
+pub(crate) use kymo_command::symbols::SymbolArgs;
 
 /// What `--version` prints: the version, and which features this program was built with.
 #[cfg(feature = "arrow")]
@@ -334,6 +335,9 @@ pub(crate) struct Print {
     /// Note in FILE how far sessions were shown, and go on from there if it exists.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "LTTng live")]
     pub(crate) live_resume: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 
     #[command(flatten)]
     pub(crate) work: Work,

@@ -105,7 +105,8 @@ fn is_live(args: &Print) -> bool {
 /// Opens recordings, and decides how times are shown.
 fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Failure> {
     refuse_options_of_others(args)?;
-    let mut inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let mut inputs = args.symbols.apply(inputs, false, terminal)?;
     refuse_recordings(args, &inputs.recordings)?;
     if args.relative {
         count_from_first(&mut inputs.recordings)?;
@@ -258,6 +259,7 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--before", args.before > 0, with_warnings),
         ("--after", args.after > 0, with_warnings),
         ("--relative", args.relative, with_warnings),
+        ("--debug-info", args.symbols.is_given(), with_warnings),
     ];
     refuse_foreign(options, &args.format)?;
     if args.live_resume.is_some() && !is_live(args) {

@@ -9,4 +9,5 @@ pub mod live;
 pub mod open;
 #[cfg(unix)]
 pub mod signals;
+pub mod symbols;
 pub mod terminal;

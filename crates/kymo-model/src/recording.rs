@@ -192,6 +192,12 @@ pub trait Recording: Send + Sync {
         Roles::default()
     }
 
+    /// The field that has the name of the address that a field of an event class holds: rows are grouped by that, and
+    /// not by the number. If the field is an array, so is that one.
+    fn symbol_field(&self, _class: usize, _field: FieldId) -> Option<FieldId> {
+        None
+    }
+
     /// What the rows of a stream are.
     fn entry_kind(&self, _stream: usize) -> EntryKind {
         EntryKind::Event

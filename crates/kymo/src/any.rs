@@ -19,6 +19,8 @@ use kymo_perfetto::Recording as Perfetto;
 use kymo_rrd::recording::Recording as Rrd;
 use kymo_time::Timestamp;
 
+use crate::symbols::SymbolizedTrace;
+
 /// Makes the types of the table: of each format its variant, what it is for people, and its type.
 macro_rules! formats {
     ($d:tt $($(#[$doc:meta])* $format:ident($recording:ty) = $what:literal,)*) => {
@@ -120,6 +122,8 @@ macro_rules! formats {
 formats! { $
     /// A trace in the Common Trace Format.
     Ctf(Trace) = "a trace",
+    /// A trace in the Common Trace Format whose events have names for their addresses.
+    Symbolized(SymbolizedTrace) = "a trace",
     /// A round-robin database.
     Rrd(Rrd) = "a round-robin database",
     /// An event log: a CPEL or a Gist file.
@@ -150,6 +154,7 @@ impl AnyRecording {
     pub fn as_ctf(&self) -> Option<&Trace> {
         match self {
             Self::Ctf(trace) => Some(trace),
+            Self::Symbolized(of) => Some(of.trace()),
             _ => None,
         }
     }
@@ -166,6 +171,7 @@ impl AnyRecording {
             Self::Metrics(metrics) => metrics.notes(),
             Self::Perfetto(trace) => trace.notes(),
             Self::Ctf(trace) => trace.notes(),
+            Self::Symbolized(of) => of.trace().notes(),
             Self::Rrd(_) | Self::Elog(_) => &[],
         }
     }
@@ -208,6 +214,10 @@ impl Recording for AnyRecording {
 
     fn roles(&self, class: usize) -> Roles {
         each!(self, of => of.roles(class))
+    }
+
+    fn symbol_field(&self, class: usize, field: FieldId) -> Option<FieldId> {
+        each!(self, of => of.symbol_field(class, field))
     }
 
     fn entry_kind(&self, stream: usize) -> EntryKind {

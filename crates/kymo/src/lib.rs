@@ -19,6 +19,7 @@ pub mod pipeline;
 pub mod report;
 pub mod send;
 pub mod show;
+pub mod symbols;
 #[cfg(test)]
 mod testing;
 pub mod timeline;

@@ -7,7 +7,7 @@ use kymo::analysis::{EventPattern, PairBy, Sort, Switch, SwitchError, TrackBy, T
 use kymo::filter::{FieldNames, FilterError, Glob};
 
 use super::group::Grouping;
-use super::{Input, Selection, Work, parse_glob};
+use super::{Input, Selection, SymbolArgs, Work, parse_glob};
 
 /// What a track is.
 #[derive(Debug, Args)]
@@ -74,6 +74,9 @@ pub(crate) struct Analysis {
 
     #[command(flatten)]
     pub(crate) selection: Selection,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 
     #[command(flatten)]
     pub(crate) work: Work,

@@ -204,10 +204,12 @@ impl Fields {
             return Vec::new();
         };
         let event = &of.event_classes()[class];
+        // An address stands for its name, if it has one.
+        let named = |field| of.symbol_field(class, field).unwrap_or(field);
         let mut columns: Vec<(DataType, Vec<Pick>, Vec<Source>)> = Vec::new();
         for source in sources {
             let data_type = match source {
-                Source::Event(slot) => column_type(&event.schema, all_picks[*slot].field),
+                Source::Event(slot) => column_type(&event.schema, named(all_picks[*slot].field)),
                 Source::Packet(slot) => {
                     let packets = &self.recordings[recording].packets;
                     match packets.pick(event, *slot) {
@@ -239,7 +241,10 @@ impl Fields {
                 continue;
             };
             match source {
-                Source::Event(slot) => picks.push(all_picks[*slot].clone()),
+                Source::Event(slot) => picks.push(Pick {
+                    field: named(all_picks[*slot].field),
+                    ..all_picks[*slot].clone()
+                }),
                 other => others.push(other.clone()),
             }
         }

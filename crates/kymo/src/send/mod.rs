@@ -99,6 +99,7 @@ impl SendPlan {
                 rows_of(of.path(), database, all_archives, name)
             }
             AnyRecording::Ctf(_)
+            | AnyRecording::Symbolized(_)
             | AnyRecording::Cpel(_)
             | AnyRecording::Elog(_)
             | AnyRecording::Perfetto(_) => Err(SendError::Events(of.path().to_path_buf())),

@@ -107,13 +107,18 @@ impl Timeline {
         for (position, of) in recordings.iter_mut().enumerate() {
             let parts = appeared.directories.iter().any(|(of, _)| *of == position);
             let refreshed = match of {
-                AnyRecording::Ctf(trace) if parts => {
+                AnyRecording::Ctf(_) | AnyRecording::Symbolized(_) if parts => {
                     let (own, others) = std::mem::take(&mut appeared.directories)
                         .into_iter()
                         .partition(|(of, _)| *of == position);
                     appeared.directories = others;
-                    let own: Vec<_> = own;
-                    trace.refresh_with(own.into_iter().map(|(_, part)| part).collect())
+                    let own: Vec<(usize, _)> = own;
+                    let own = own.into_iter().map(|(_, part)| part).collect();
+                    match of {
+                        AnyRecording::Symbolized(of) => of.refresh_with(own),
+                        AnyRecording::Ctf(trace) => trace.refresh_with(own),
+                        of => of.refresh(),
+                    }
                 }
                 of => of.refresh(),
             };

@@ -203,6 +203,7 @@ impl RecordingInfo {
     fn new(of: &AnyRecording) -> Self {
         match of {
             AnyRecording::Ctf(of) => Self::Trace(Box::new(TraceInfo::new(of))),
+            AnyRecording::Symbolized(of) => Self::Trace(Box::new(TraceInfo::new(of.trace()))),
             AnyRecording::Rrd(of) => Self::Database(DatabaseInfo::new(of)),
             AnyRecording::Cpel(of) => Self::Log(LogInfo::of_cpel(of)),
             AnyRecording::Elog(of) => Self::Log(LogInfo::of_elog(of)),
