@@ -197,8 +197,11 @@ impl Evaluator<'_> {
                 .or_default()
                 .push(place);
         }
+        // At a step at which one side has nothing, there is nothing to match.
+        let has_many = |step: usize| many.iter().any(|it| !is_absent(it.values[step]));
+        let is_matched: Vec<bool> = (0..grid.count).map(has_many).collect();
         for (signature, members) in &groups {
-            check_unique(one, members, signature, is_swapped, grid)?;
+            check_unique(one, members, signature, is_swapped, &is_matched)?;
         }
         let mut results = Vec::new();
         // The steps at which a group has had a match already.
@@ -298,18 +301,19 @@ impl Evaluator<'_> {
     }
 }
 
-/// Refuses two series of a group that are there at the same time.
+/// Refuses two series of a group that are there at the same step, if it has something to match.
 fn check_unique(
     columns: &[Column],
     members: &[usize],
     signature: &Labels,
     is_left: bool,
-    grid: &Grid,
+    is_matched: &[bool],
 ) -> Result<(), QueryError> {
     if members.len() < 2 {
         return Ok(());
     }
-    for step in 0..grid.count {
+    let steps = is_matched.iter().enumerate();
+    for (step, _) in steps.filter(|(_, is_matched)| **is_matched) {
         let mut present = members
             .iter()
             .filter(|member| !is_absent(columns[**member].values[step]));

@@ -2,7 +2,7 @@
 //!
 //! [`Expression::parse`] reads a query, with the crate `promql-parser` behind a guard that bounds what it is
 //! given; [`evaluate`] computes it over a [`SeriesSource`]. The semantics are those of Prometheus 2.42:
-//! windows of ranges are closed at both ends, a sample counts for five minutes.
+//! windows of ranges are closed at both ends, a sample counts for five minutes, the last millisecond included.
 //!
 //! Values are computed for all steps of a query together: a vector is a list of columns, one value for each
 //! step, of which some are absent. So each series is read once, whatever the number of steps.

@@ -92,7 +92,7 @@ impl Evaluator<'_> {
                 next += rest.iter().take_while(|sample| sample.time <= time).count();
                 let last = next.checked_sub(1).map(|place| series.samples[place]);
                 match last {
-                    Some(last) if last.time > time.saturating_sub(lookback) => match times {
+                    Some(last) if last.time >= time.saturating_sub(lookback) => match times {
                         true => last.time as f64 / 1000.0,
                         false => canonical(last.value),
                     },

@@ -135,7 +135,7 @@ fn instant_queries() {
         ("max without (host) (up)", "{job=\"x\"} 50\n{job=\"y\"} 7"),
         ("quantile(0.5, up)", "{} 7"),
         ("stddev by (job) (up{job=\"x\"})", "{job=\"x\"} 22.5"),
-        ("count_values(\"v\", limit)", "{v=\"30\"} 1\n{v=\"4\"} 1"),
+        ("count_values(\"v\", limit)", "{v=\"4\"} 1\n{v=\"30\"} 1"),
         (
             "topk(2, up)",
             "{__name__=\"up\", host=\"b\", job=\"x\"} 50\n{__name__=\"up\", host=\"c\", job=\"y\"} 7",
@@ -301,7 +301,7 @@ fn samples_count_for_a_while() {
         };
         shown("count(up)", time)
     };
-    assert_eq!((at(339), at(340)), ("{} 3".into(), String::new()));
+    assert_eq!((at(340), at(341)), ("{} 3".into(), String::new()));
 }
 
 #[test]
@@ -325,4 +325,66 @@ fn queries_are_bounded() {
         evaluate(&expression, time, &memory(), over),
         Err(QueryError::Timeout)
     );
+}
+
+/// All steps together give what each gives alone.
+#[test]
+fn a_range_is_many_instants() {
+    let step = 7_000;
+    let range = QueryTime {
+        start: -10_000,
+        end: 60_000,
+        step: Some(step),
+    };
+    for query in [
+        "up",
+        "up offset 15s",
+        "rate(up[25s])",
+        "sum by (job, host) (up or limit) / on (job) group_left sum by (job) (up)",
+        "topk by (job) (1, up)",
+        "quantile(0.3, up) > bool 3",
+        "up > on (host) group_right limit",
+        "up{job=\"x\"} unless up > 4",
+        "max_over_time(deriv(up[30s])[20s:7s])",
+        "predict_linear(up[1m], 30)",
+        "count_values(\"v\", up)",
+        "absent(up > 9) or absent_over_time(up{host=\"a\"}[5s])",
+        "timestamp(up) - time()",
+        "scalar(up{host=\"a\"}) + vector(1)",
+    ] {
+        let expression = Expression::parse(query).unwrap();
+        let all = evaluate(&expression, range, &memory(), limits()).unwrap();
+        let Answer::Matrix(series) = all.answer else {
+            panic!("{query}");
+        };
+        for time in (range.start..=range.end).step_by(step as usize) {
+            let once = QueryTime {
+                start: time,
+                end: time,
+                step: None,
+            };
+            let Answer::Vector(samples) = evaluate(&expression, once, &memory(), limits())
+                .unwrap()
+                .answer
+            else {
+                panic!("{query}");
+            };
+            let text = |labels: &Labels, value: f64| format!("{labels} {}", number(value, true));
+            let mut alone: Vec<_> = samples
+                .iter()
+                .map(|(labels, it)| text(labels, it.value))
+                .collect();
+            alone.sort();
+            let mut together: Vec<_> = series
+                .iter()
+                .flat_map(|(labels, samples)| {
+                    let at = samples.iter().filter(|sample| sample.time == time);
+                    at.map(|sample| text(labels, sample.value))
+                        .collect::<Vec<_>>()
+                })
+                .collect();
+            together.sort();
+            assert_eq!(together, alone, "{query} at {time}");
+        }
+    }
 }
