@@ -76,6 +76,9 @@ fn configuration(args: &Serve) -> Result<Config, String> {
         .metrics
         .addresses
         .extend(args.metrics.iter().cloned());
+    let query = &mut config.query.listen;
+    query.is_set |= !args.query.is_empty();
+    query.addresses.extend(args.query.iter().cloned());
     collectd(args, &mut config)?;
     let write = &mut config.write;
     write.timeout = args.write_timeout.unwrap_or(write.timeout);

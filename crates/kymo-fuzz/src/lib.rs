@@ -14,6 +14,8 @@ mod index_cache;
 mod logs;
 mod portable_rrd;
 mod queries;
+#[cfg(all(unix, target_has_atomic = "64"))]
+mod reading;
 mod rrd;
 mod rrd_words;
 mod secured;
@@ -38,6 +40,8 @@ use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 pub use font::font;
 pub use portable_rrd::portable_rrd;
 pub use queries::queries;
+#[cfg(all(unix, target_has_atomic = "64"))]
+pub use reading::{graphite, promql, serve_http};
 pub use view::view_request;
 
 /// What separates the parts of an input that has several.
@@ -84,6 +88,12 @@ pub const CHECKS: &[Check] = &[
     ("serve_journal", serve_journal),
     #[cfg(all(unix, target_has_atomic = "64"))]
     ("serve_config", serve_config),
+    #[cfg(all(unix, target_has_atomic = "64"))]
+    ("serve_http", serve_http),
+    #[cfg(all(unix, target_has_atomic = "64"))]
+    ("promql", promql),
+    #[cfg(all(unix, target_has_atomic = "64"))]
+    ("graphite", graphite),
 ];
 
 /// Lines of rrdcached's protocol, behind a byte that tells how they come.

@@ -41,7 +41,7 @@ pub use decompress::{
     Compression, Content, LONGEST_MAGIC, content, content_within, stem, without_compression,
 };
 pub use links::{file_id, is_same_file, link, other_names};
-pub use lock::{Locking, lock, lock_to_read, unlock};
+pub use lock::{Locking, is_locked_to_write, lock, lock_to_read, unlock};
 pub use private::{is_own_file, private_directory};
 #[cfg(not(target_family = "wasm"))]
 pub use process::monotonic_nanos;

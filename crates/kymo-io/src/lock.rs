@@ -95,6 +95,23 @@ fn try_to_take(file: &File, kind: Kind) -> io::Result<()> {
     })
 }
 
+/// Whether another holds a lock that keeps readers out. On Linux nothing is locked to find out, so nobody is held up;
+/// on other systems a lock is taken for a moment.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn is_locked_to_write(file: &File) -> io::Result<bool> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return system::is_locked_to_write(file);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    match lock_to_read(file, Locking::Try) {
+        Ok(()) => unlock(file).map(|()| false),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// Ends a lock, if there is one.
 ///
 /// # Errors
@@ -130,6 +147,13 @@ mod system {
     pub(super) fn unlock(file: &File) -> io::Result<()> {
         fcntl(file, FcntlArg::F_OFD_SETLK(&whole(libc::F_UNLCK)))?;
         Ok(())
+    }
+
+    pub(super) fn is_locked_to_write(file: &File) -> io::Result<bool> {
+        let mut wanted = whole(libc::F_RDLCK);
+        fcntl(file, FcntlArg::F_OFD_GETLK(&mut wanted))?;
+        // The system says what is in the way, or that nothing is.
+        Ok(wanted.l_type != libc::F_UNLCK as libc::c_short)
     }
 
     /// From the beginning to wherever the end will be. Such a lock has no process.

@@ -31,7 +31,7 @@ pub(crate) fn handed() -> Result<Handed, String> {
         };
         if let Ok(Some(socket)) = handed.take_udp_socket(index) {
             match name {
-                "metrics" | "rrdcached" | "unixsock" => {
+                "metrics" | "query" | "rrdcached" | "unixsock" => {
                     return unfit("a socket of datagrams", "one that listens for connections");
                 }
                 // All that can be received is collectd's.
@@ -41,13 +41,14 @@ pub(crate) fn handed() -> Result<Handed, String> {
         }
         let what = match name {
             "metrics" => "metrics",
+            "query" => "query",
             "unixsock" => "unixsock",
             // Without a name it is called after the unit, or by `systemd-socket-activate` so.
             "rrdcached" | "unknown" | "" => "rrdcached",
             unit if unit.ends_with(".socket") => "rrdcached",
             "collectd" => return unfit("no socket of datagrams", "one of UDP"),
             _ => {
-                let names = "`rrdcached`, `metrics`, `unixsock` or `collectd`";
+                let names = "`rrdcached`, `metrics`, `query`, `unixsock` or `collectd`";
                 return unfit("this name", &format!("FileDescriptorName= {names}"));
             }
         };

@@ -24,7 +24,7 @@ use kymo_rrd::file::convert::Target;
 use toml::de::DeTable;
 
 use crate::store::Timing;
-use crate::{journal, rrdcached};
+use crate::{journal, query, rrdcached};
 pub(crate) use section::Section;
 
 /// What the daemon shall do.
@@ -46,6 +46,8 @@ pub struct Config {
     pub rrdcached: Listen,
     /// The daemon's own metrics, by HTTP.
     pub metrics: Listen,
+    /// Queries of Prometheus' HTTP API and Graphite's.
+    pub query: query::Options,
     /// collectd's clients, if there are any.
     pub collectd: Option<crate::collectd::Options>,
 }
@@ -141,6 +143,7 @@ impl Config {
             journal: None,
             rrdcached: Listen::nowhere(0o660),
             metrics: Listen::nowhere(0o660),
+            query: query::Options::default(),
             collectd: None,
         }
     }
@@ -229,6 +232,9 @@ impl Config {
                 self::listen(table, port, listen)?;
             }
         }
+        if let Some(table) = section.section("query")? {
+            self::query(table, &mut config.query)?;
+        }
         if let Some(table) = section.section("collectd")? {
             config.collectd = Some(collectd::read(table, read)?);
         }
@@ -239,6 +245,15 @@ impl Config {
 
 /// Reads where a protocol is spoken.
 fn listen(mut table: Section<'_>, port: Option<u16>, listen: &mut Listen) -> Result<(), String> {
+    listen_keys(&mut table, port, listen)?;
+    table.end()
+}
+
+fn listen_keys(
+    table: &mut Section<'_>,
+    port: Option<u16>,
+    listen: &mut Listen,
+) -> Result<(), String> {
     if let Some(addresses) = table.addresses("listen", port)? {
         listen.addresses = addresses;
         listen.is_set = true;
@@ -246,7 +261,27 @@ fn listen(mut table: Section<'_>, port: Option<u16>, listen: &mut Listen) -> Res
     table.set("mode", &mut listen.mode, Section::mode)?;
     table.set("connections", &mut listen.connections, |section, name| {
         section.count(name, 1..=100_000)
+    })
+}
+
+/// Reads where queries are answered, and what they may take.
+fn query(mut table: Section<'_>, to: &mut query::Options) -> Result<(), String> {
+    listen_keys(&mut table, None, &mut to.listen)?;
+    table.set("timeout", &mut to.timeout, Section::period)?;
+    table.set("concurrent", &mut to.concurrent, |section, name| {
+        section.count(name, 1..=1000)
     })?;
+    table.set("most-samples", &mut to.most_samples, |section, name| {
+        section.count(name, 1..=1_000_000_000)
+    })?;
+    table.set("most-points", &mut to.most_points, |section, name| {
+        section.count(name, 1..=1_000_000)
+    })?;
+    table.set("most-answer-mib", &mut to.most_answer, |section, name| {
+        let mib = section.count(name, 1..=4096)?;
+        Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
+    })?;
+    table.set("refresh", &mut to.refresh, Section::seconds)?;
     table.end()
 }
 
@@ -283,6 +318,14 @@ mod tests {
             connections = 5
             [metrics]
             listen = ["localhost:9104"]
+            [query]
+            listen = "localhost:9090"
+            timeout = 7
+            concurrent = 3
+            most-samples = 1000
+            most-points = 100
+            most-answer-mib = 2
+            refresh = 1.5
             "#,
         );
         let address = |text| Address::parse(text, None).unwrap();
@@ -319,6 +362,19 @@ mod tests {
                 is_set: true,
                 ..Listen::nowhere(0o660)
             },
+            query: query::Options {
+                listen: Listen {
+                    addresses: vec![address("localhost:9090")],
+                    is_set: true,
+                    ..Listen::nowhere(0o660)
+                },
+                timeout: Duration::from_secs(7),
+                concurrent: 3,
+                most_samples: 1000,
+                most_points: 100,
+                most_answer: 2 << 20,
+                refresh: Duration::from_millis(1500),
+            },
             collectd: None,
         };
         assert_eq!(config, Ok(expected));
@@ -336,7 +392,7 @@ mod tests {
             ),
             (
                 "data = 'a'\nx = 1",
-                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `journal`, `metrics`, `pid-file`, `rrdcached`, `write`",
+                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `journal`, `metrics`, `pid-file`, `query`, `rrdcached`, `write`",
             ),
             (
                 "data = 1",

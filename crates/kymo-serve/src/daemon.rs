@@ -23,6 +23,7 @@ use crate::config::{Config, Listen};
 use crate::instance::{PidFile, lock_data};
 use crate::listen::{Server, Socket};
 use crate::metrics::{self, Page};
+use crate::query;
 use crate::rrdcached::{self, Rrdcached};
 use crate::store::{Log, Options, Store};
 use crate::sync::lock;
@@ -68,6 +69,7 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
         collectd: None,
         rrdcached: None,
         metrics: None,
+        query: None,
         pid_file: None,
         _data_lock: data_lock,
     };
@@ -132,6 +134,7 @@ struct Daemon {
     collectd: Option<Arc<Collectd>>,
     rrdcached: Option<Arc<rrdcached::Source>>,
     metrics: Option<Server>,
+    query: Option<Arc<query::Source>>,
     pid_file: Option<PidFile>,
     _data_lock: Option<File>,
 }
@@ -148,15 +151,16 @@ impl Daemon {
         self.config = self.complete(self.config.clone());
         self.bound = self.bind(&self.config)?;
         let collectd = self.config.collectd.as_ref();
-        let is_served = ["rrdcached", "unixsock"]
+        let is_served = ["rrdcached", "unixsock", "query"]
             .iter()
             .any(|what| !self.sockets(what, &self.bound).is_empty())
             || !datagrams.is_empty()
             || collectd.is_some_and(|collectd| !collectd.network.listen.is_empty());
         if !is_served {
             return Err(
-                "no address to listen at: set `rrdcached.listen`, `collectd.listen` or \
-                        `collectd.unixsock.listen`, or give --rrdcached, --collectd or --unixsock"
+                "no address to listen at: set `rrdcached.listen`, `collectd.listen`, \
+                        `collectd.unixsock.listen` or `query.listen`, or give --rrdcached, --collectd, \
+                        --unixsock or --query"
                     .into(),
             );
         }
@@ -167,6 +171,7 @@ impl Daemon {
         };
         self.start_collectd(&self.config.clone(), &self.bound.clone(), datagrams)?;
         self.start_rrdcached()?;
+        self.start_query()?;
         self.start_metrics()
     }
 
@@ -276,6 +281,15 @@ impl Daemon {
         Ok(())
     }
 
+    fn start_query(&mut self) -> Result<(), String> {
+        let sockets = self.sockets("query", &self.bound);
+        let source = query::Source::start(&self.store, &self.config.query, &sockets, &self.log);
+        let source = Arc::new(source.map_err(|error| reason(&error))?);
+        lock(&self.sources).insert("query", Arc::clone(&source) as _);
+        self.query = Some(source);
+        Ok(())
+    }
+
     fn start_metrics(&mut self) -> Result<(), String> {
         let (store, sources) = (Arc::clone(&self.store), Arc::clone(&self.sources));
         let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(move || {
@@ -300,7 +314,9 @@ impl Daemon {
         let rrdcached = self.rrdcached.as_ref().map(|it| &it.server);
         let collectd = self.collectd.as_ref().map(|it| it.server());
         let metrics = self.metrics.as_ref();
+        let query = self.query.as_ref().map(|it| &it.server);
         let all = [
+            ("query", query),
             ("rrdcached", rrdcached),
             ("unixsock", collectd),
             ("metrics", metrics),
@@ -380,7 +396,8 @@ impl Daemon {
             && before.write.future_limit == write.future_limit
             && before.write.suspend_limit == write.suspend_limit
             && before.write.least_free == write.least_free
-            && before.write.most_pending == write.most_pending;
+            && before.write.most_pending == write.most_pending
+            && before.query.has_same_limits(&now.query);
         if !stays {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
             (self.log)(text);
@@ -407,6 +424,9 @@ impl Daemon {
     fn end(&mut self) -> bool {
         if let Some(metrics) = self.metrics.take() {
             metrics.stop();
+        }
+        if let Some(query) = self.query.take() {
+            query.stop();
         }
         if let Some(rrdcached) = self.rrdcached.take() {
             rrdcached.stop();
@@ -467,6 +487,7 @@ fn spoken(config: &Config) -> Vec<(&'static str, &Listen)> {
     let mut spoken = vec![
         ("rrdcached", &config.rrdcached),
         ("metrics", &config.metrics),
+        ("query", &config.query.listen),
     ];
     spoken.extend(config.collectd.iter().map(|it| ("unixsock", &it.unixsock)));
     spoken

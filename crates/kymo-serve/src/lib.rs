@@ -7,6 +7,7 @@
 //! * [`collectd`]: collectd's clients: [`network`] receives datagrams, [`plain`] serves the text protocol;
 //!   [`ingest`] gives their lists to databases, defined as in [`definitions`], and to files ([`csv`]);
 //!   [`forward`] sends them on; [`conf`] reads a `collectd.conf`;
+//! * [`query`]: Prometheus' HTTP API and Graphite's, over all databases;
 //! * [`metrics`]: what the daemon tells of itself;
 //! * [`config`], [`daemon`]: what it shall do, and its life.
 //!
@@ -30,6 +31,7 @@ mod log_limiter;
 pub mod metrics;
 pub mod network;
 pub mod plain;
+pub mod query;
 pub mod rrdcached;
 mod sequence_cache;
 pub mod store;

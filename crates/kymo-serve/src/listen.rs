@@ -1,6 +1,7 @@
 //! Sockets that wait for connections, and a thread for each of these.
 
 mod server;
+mod timed;
 
 use std::fs::Permissions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -17,6 +18,7 @@ use kymo_io::net::Address;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 pub use server::{Connections, Server};
+pub(crate) use timed::TimedStream;
 
 /// A socket that listens.
 #[derive(Debug)]

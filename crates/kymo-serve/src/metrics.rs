@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-use crate::listen::{Connections, Stream};
+use crate::listen::{Connections, Stream, TimedStream};
 use crate::store::Store;
 
 /// A request is not longer than this.
@@ -284,41 +284,6 @@ pub fn serve(mut stream: Stream, page: &Arc<dyn Fn() -> Page + Send + Sync>) {
     };
     // Who is gone needs no answer.
     let _ = answer(&mut stream, page.as_ref());
-}
-
-/// A connection that ends at a moment, however its bytes are spread over the time until then.
-struct TimedStream<'a> {
-    stream: &'a mut Stream,
-    end: Instant,
-}
-
-impl TimedStream<'_> {
-    /// Has the next bytes come before the end, if that is not there.
-    fn limit_wait(&self) -> io::Result<()> {
-        let rest = self.end.saturating_duration_since(Instant::now());
-        match rest.is_zero() {
-            true => Err(io::ErrorKind::TimedOut.into()),
-            false => self.stream.set_patience(rest),
-        }
-    }
-}
-
-impl Read for TimedStream<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.limit_wait()?;
-        self.stream.read(buffer)
-    }
-}
-
-impl Write for TimedStream<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.limit_wait()?;
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
 }
 
 fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<()> {

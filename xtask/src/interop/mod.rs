@@ -8,6 +8,7 @@ mod ctf;
 mod engine;
 mod graphs;
 mod perfetto;
+mod queries;
 mod rrd;
 mod serve;
 mod tracing;
@@ -23,9 +24,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "analyses", "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve",
-    "collectd", "soak",
+    "collectd", "queries", "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -91,6 +92,10 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("collectd") {
         counts.add(collectd::run(&kymo)?);
+    }
+    // Prometheus is not installed everywhere.
+    if only.as_deref() == Some("queries") {
+        counts.add(queries::run(&kymo, python.as_deref(), seed)?);
     }
     if wanted("soak") {
         let time = std::time::Duration::from_secs(20);

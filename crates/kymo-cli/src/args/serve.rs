@@ -26,6 +26,7 @@ Examples:
   kymo serve --data /var/lib/rrd --rrdcached unix:/run/rrdcached.sock --journal /var/lib/kymo
   kymo serve --config /etc/kymo/serve.toml
   kymo serve --data /var/lib/collectd/rrd --collectd 127.0.0.1 --unixsock /run/collectd.sock
+  kymo serve --data /var/lib/collectd/rrd --query 127.0.0.1:9090
   rrdtool fetch --daemon unix:/run/rrdcached.sock /var/lib/rrd/load.rrd AVERAGE")]
 pub(crate) struct Serve {
     /// The file of configuration (TOML). What is said on the command line counts more.
@@ -112,6 +113,12 @@ pub(crate) struct Serve {
     /// Tell metrics about the daemon at http://HOST:PORT/metrics. Can be given several times.
     #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
     pub(crate) metrics: Vec<Address>,
+
+    /// Answer queries at http://HOST:PORT, as Prometheus and Graphite do. Can be given several times.
+    ///
+    /// Nobody is asked who they are: whoever reaches the port can read all databases.
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
+    pub(crate) query: Vec<Address>,
 
     /// Write what is acknowledged to a journal in this directory first.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]

@@ -13,6 +13,7 @@ mod database;
 mod displace;
 mod flush;
 mod recover;
+mod snapshot;
 mod update;
 mod upkeep;
 mod writer;

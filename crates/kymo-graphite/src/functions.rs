@@ -1,0 +1,521 @@
+//! Functions of series.
+
+mod combine;
+
+use crate::series::mean;
+use crate::{Argument, Series, SeriesSource, Target, TargetError, Window};
+
+/// The functions that exist here.
+pub const NAMES: [&str; 37] = [
+    "absolute",
+    "alias",
+    "aliasByMetric",
+    "aliasByNode",
+    "averageSeries",
+    "avg",
+    "countSeries",
+    "derivative",
+    "diffSeries",
+    "divideSeries",
+    "group",
+    "groupByNode",
+    "groupByNodes",
+    "highestAverage",
+    "highestCurrent",
+    "highestMax",
+    "integral",
+    "keepLastValue",
+    "limit",
+    "lowestAverage",
+    "max",
+    "maxSeries",
+    "min",
+    "minSeries",
+    "movingAverage",
+    "multiplySeries",
+    "nonNegativeDerivative",
+    "offset",
+    "perSecond",
+    "rangeOfSeries",
+    "scale",
+    "scaleToSeconds",
+    "sortByName",
+    "stddevSeries",
+    "sum",
+    "sumSeries",
+    "summarize",
+];
+
+/// Computes the series of a target.
+///
+/// # Errors
+///
+/// A function that does not exist here or gets what it does not take; those of the source.
+pub fn render(
+    target: &Target,
+    window: &Window,
+    source: &dyn SeriesSource,
+) -> Result<Vec<Series>, TargetError> {
+    match target {
+        Target::Pattern(pattern) => source.fetch(pattern, window),
+        Target::Call(name, arguments) => {
+            if NAMES.binary_search(&name.as_str()).is_err() {
+                return Err(TargetError::Target(format!(
+                    "the function `{name}` is not supported"
+                )));
+            }
+            let call = Call {
+                name,
+                arguments,
+                window,
+                source,
+            };
+            let series = call.compute()?;
+            let count = series.iter().map(|series| series.values.len()).sum();
+            source.spend(count)?;
+            Ok(series)
+        }
+    }
+}
+
+struct Call<'a> {
+    name: &'a str,
+    arguments: &'a [Argument],
+    window: &'a Window,
+    source: &'a dyn SeriesSource,
+}
+
+type Computed = Result<Vec<Series>, TargetError>;
+
+impl Call<'_> {
+    fn wrong(&self, place: usize, expected: &str) -> TargetError {
+        let found = self.arguments.get(place);
+        let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("`{found}`"));
+        TargetError::Target(format!(
+            "{}(): argument {}: found {found}, expected {expected}",
+            self.name,
+            place + 1
+        ))
+    }
+
+    fn series(&self, place: usize) -> Computed {
+        self.series_of(place, self.window)
+    }
+
+    fn series_of(&self, place: usize, window: &Window) -> Computed {
+        match self.arguments.get(place) {
+            Some(Argument::Target(target)) => render(target, window, self.source),
+            _ => Err(self.wrong(place, "series")),
+        }
+    }
+
+    /// The series of all arguments.
+    fn all_series(&self) -> Computed {
+        let mut all = Vec::new();
+        for place in 0..self.arguments.len().max(1) {
+            all.append(&mut self.series(place)?);
+        }
+        Ok(all)
+    }
+
+    fn number(&self, place: usize) -> Result<f64, TargetError> {
+        match self.arguments.get(place) {
+            Some(Argument::Number(number)) => Ok(*number),
+            _ => Err(self.wrong(place, "a number")),
+        }
+    }
+
+    fn count(&self, place: usize) -> Result<usize, TargetError> {
+        let number = self.number(place)?;
+        let is_count = (0.0..=1e9).contains(&number) && number.fract() == 0.0;
+        is_count
+            .then_some(number as usize)
+            .ok_or_else(|| self.wrong(place, "a whole number"))
+    }
+
+    fn text(&self, place: usize) -> Result<&str, TargetError> {
+        match self.arguments.get(place) {
+            Some(Argument::Text(text)) => Ok(text),
+            _ => Err(self.wrong(place, "a text")),
+        }
+    }
+
+    /// Places of parts of paths, those below 0 from the end.
+    fn nodes(&self, first: usize) -> Result<Vec<i64>, TargetError> {
+        let node = |place: usize| {
+            let number = self.number(place)?;
+            let is_node = number.abs() <= 1000.0 && number.fract() == 0.0;
+            is_node
+                .then_some(number as i64)
+                .ok_or_else(|| self.wrong(place, "the place of a part"))
+        };
+        (first..self.arguments.len()).map(node).collect()
+    }
+
+    fn compute(&self) -> Computed {
+        let all_arguments: Vec<_> = self.arguments.iter().map(ToString::to_string).collect();
+        let expression = all_arguments.join(",");
+        let name = self.name;
+        Ok(match name {
+            "group" => self.all_series()?,
+            "sumSeries" | "sum" | "averageSeries" | "avg" | "maxSeries" | "max" | "minSeries"
+            | "min" | "countSeries" | "multiplySeries" | "rangeOfSeries" | "stddevSeries"
+            | "diffSeries" => {
+                let series = self.all_series()?;
+                let name = format!("{name}({expression})");
+                self.combine(self.name, series, name)?.into_iter().collect()
+            }
+            "divideSeries" => self.divide()?,
+            "alias" => {
+                let alias = self.text(1)?;
+                each(self.series(0)?, |series| alias.clone_into(&mut series.name))
+            }
+            "aliasByNode" => {
+                let nodes = self.nodes(1)?;
+                each(self.series(0)?, |series| {
+                    series.name = parts(&series.path, &nodes)
+                })
+            }
+            "aliasByMetric" => each(self.series(0)?, |series| {
+                series.name = parts(&series.path, &[-1]);
+            }),
+            "groupByNode" | "groupByNodes" => self.group_by_nodes()?,
+            "scale" => {
+                let factor = self.number(1)?;
+                self.map(format_args!(",{factor}"), |_, value| Some(value * factor))?
+            }
+            "scaleToSeconds" => {
+                let seconds = self.number(1)?;
+                self.map(format_args!(",{seconds}"), |step, value| {
+                    Some(value * seconds / step as f64)
+                })?
+            }
+            "offset" => {
+                let added = self.number(1)?;
+                self.map(format_args!(",{added}"), |_, value| Some(value + added))?
+            }
+            "absolute" => self.map(format_args!(""), |_, value| Some(value.abs()))?,
+            "integral" => {
+                let mut series = self.series(0)?;
+                for series in &mut series {
+                    let mut sum = 0.0;
+                    for value in series.values.iter_mut().flatten() {
+                        sum += *value;
+                        *value = sum;
+                    }
+                    series.name = format!("integral({})", series.name);
+                }
+                series
+            }
+            "derivative" => self.differences(|before, value, _| Some(value - before))?,
+            "nonNegativeDerivative" => {
+                let most = self.most()?;
+                self.differences(|before, value, _| growth(before, value, most))?
+            }
+            "perSecond" => {
+                let most = self.most()?;
+                self.differences(|before, value, step| {
+                    growth(before, value, most).map(|growth| growth / step as f64)
+                })?
+            }
+            "keepLastValue" => {
+                let limit = match self.arguments.len() {
+                    0 | 1 => usize::MAX,
+                    _ => self.count(1)?,
+                };
+                each(self.series(0)?, |series| {
+                    keep_last(&mut series.values, limit);
+                    series.name = format!("keepLastValue({})", series.name);
+                })
+            }
+            "limit" => {
+                let count = self.count(1)?;
+                let mut series = self.series(0)?;
+                series.truncate(count);
+                series
+            }
+            "sortByName" => {
+                let mut series = self.series(0)?;
+                series.sort_by(|a, b| a.name.cmp(&b.name));
+                series
+            }
+            "highestAverage" => self.best(|series| mean(series.values.iter().copied()), false)?,
+            "lowestAverage" => self.best(|series| mean(series.values.iter().copied()), true)?,
+            "highestMax" => self.best(
+                |series| series.values.iter().flatten().copied().reduce(f64::max),
+                false,
+            )?,
+            "highestCurrent" => self.best(
+                |series| series.values.iter().flatten().copied().next_back(),
+                false,
+            )?,
+            "movingAverage" => self.moving_average()?,
+            "summarize" => self.summarize()?,
+            _ => {
+                return Err(TargetError::Target(format!(
+                    "the function `{name}` is not supported"
+                )));
+            }
+        })
+    }
+
+    fn map(
+        &self,
+        parameters: std::fmt::Arguments<'_>,
+        compute: impl Fn(i64, f64) -> Option<f64>,
+    ) -> Computed {
+        Ok(each(self.series(0)?, |series| {
+            for value in &mut series.values {
+                *value = value.and_then(|value| compute(series.step, value));
+            }
+            series.name = format!("{}({}{parameters})", self.name, series.name);
+        }))
+    }
+
+    /// A second argument that is the greatest value of a counter.
+    fn most(&self) -> Result<Option<f64>, TargetError> {
+        match self.arguments.len() {
+            0 | 1 => Ok(None),
+            _ => self.number(1).map(Some),
+        }
+    }
+
+    fn differences(&self, compute: impl Fn(f64, f64, i64) -> Option<f64>) -> Computed {
+        Ok(each(self.series(0)?, |series| {
+            let mut before = None;
+            for value in &mut series.values {
+                let now = *value;
+                let both = before.zip(now);
+                *value = both.and_then(|(before, now)| compute(before, now, series.step));
+                before = now;
+            }
+            series.name = format!("{}({})", self.name, series.name);
+        }))
+    }
+
+    /// So many series, the best first; those without values are the worst.
+    fn best(&self, judge: impl Fn(&Series) -> Option<f64>, lowest: bool) -> Computed {
+        let count = match self.arguments.len() {
+            0 | 1 => 1,
+            _ => self.count(1)?,
+        };
+        let series = self.series(0)?;
+        let mut judged: Vec<_> = series.into_iter().map(|it| (judge(&it), it)).collect();
+        judged.sort_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) if lowest => a.total_cmp(b),
+            (Some(a), Some(b)) => b.total_cmp(a),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        });
+        judged.truncate(count);
+        Ok(judged.into_iter().map(|(_, series)| series).collect())
+    }
+
+    /// The mean of the values before each; those before the window are read, too.
+    fn moving_average(&self) -> Computed {
+        let seconds = match self.arguments.get(1) {
+            Some(Argument::Text(text)) => {
+                Some(duration(text).ok_or_else(|| self.wrong(1, "a duration such as '5min'"))?)
+            }
+            _ => None,
+        };
+        let shown = self
+            .arguments
+            .get(1)
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let before = match seconds {
+            Some(seconds) => seconds,
+            None => {
+                let count = self.count(1)?;
+                let step = self.series(0)?.iter().map(|series| series.step).max();
+                step.unwrap_or(0).saturating_mul(count as i64)
+            }
+        };
+        let window = Window {
+            from: self.window.from.saturating_sub(before),
+            ..*self.window
+        };
+        let mut averages = Vec::new();
+        for series in self.series_of(0, &window)? {
+            let step = series.step.max(1);
+            let count = match seconds {
+                Some(seconds) => usize::try_from(seconds / step).unwrap_or(0),
+                None => self.count(1)?,
+            };
+            let count = count.max(1);
+            let skipped = self.window.from.saturating_sub(series.start).max(0);
+            let skipped = usize::try_from(skipped / step).unwrap_or(usize::MAX);
+            let skipped = skipped.min(series.values.len());
+            let (mut sum, mut known) = (0.0, 0_usize);
+            let mut values = Vec::with_capacity(series.values.len() - skipped);
+            for (place, value) in series.values.iter().enumerate() {
+                if let Some(value) = value {
+                    sum += value;
+                    known += 1;
+                }
+                if let Some(Some(old)) = place.checked_sub(count).map(|old| series.values[old]) {
+                    sum -= old;
+                    known -= 1;
+                }
+                if place >= skipped {
+                    values.push((known > 0).then(|| sum / known as f64));
+                }
+            }
+            averages.push(Series {
+                name: format!("movingAverage({},{shown})", series.name),
+                start: series
+                    .start
+                    .saturating_add(step.saturating_mul(skipped as i64)),
+                values,
+                ..series
+            });
+        }
+        Ok(averages)
+    }
+
+    fn summarize(&self) -> Computed {
+        let text = self.text(1)?;
+        let step = duration(text).filter(|step| *step > 0);
+        let step = step.ok_or_else(|| self.wrong(1, "a duration such as '1h'"))?;
+        let function = match self.arguments.len() {
+            0..=2 => "sum",
+            _ => self.text(2)?,
+        };
+        let from_start = matches!(self.arguments.get(3), Some(Argument::Truth(true)));
+        let fold: fn(&[Option<f64>]) -> Option<f64> = match function {
+            "sum" | "total" => |values| {
+                let mut known = values.iter().flatten().copied();
+                known
+                    .next()
+                    .map(|first| known.fold(first, |sum, value| sum + value))
+            },
+            "avg" | "average" => mean_of,
+            "max" => |values| values.iter().flatten().copied().reduce(f64::max),
+            "min" => |values| values.iter().flatten().copied().reduce(f64::min),
+            "last" | "current" => |values| values.iter().flatten().copied().next_back(),
+            "count" => |values| Some(values.iter().flatten().count() as f64),
+            _ => {
+                let problem = format!("summarize(): the function `{function}` is not supported");
+                return Err(TargetError::Target(problem));
+            }
+        };
+        let mut summarized = Vec::new();
+        for series in self.series(0)? {
+            let start = match from_start {
+                true => series.start,
+                false => series.start.div_euclid(step).saturating_mul(step),
+            };
+            let mut summary = resample(&series, start, step, fold);
+            let ending = if from_start { ", true" } else { "" };
+            summary.name = format!(
+                "summarize({}, \"{text}\", \"{function}\"{ending})",
+                series.name
+            );
+            summarized.push(summary);
+        }
+        Ok(summarized)
+    }
+}
+
+fn each(mut series: Vec<Series>, change: impl Fn(&mut Series)) -> Vec<Series> {
+    series.iter_mut().for_each(change);
+    series
+}
+
+/// Parts of a path, those below 0 from the end; what does not exist is left out.
+fn parts(path: &str, nodes: &[i64]) -> String {
+    let all: Vec<_> = path.split('.').collect();
+    let count = all.len() as i64;
+    let wanted = nodes.iter().filter_map(|node| {
+        let place = if *node < 0 { count + node } else { *node };
+        usize::try_from(place).ok().and_then(|place| all.get(place))
+    });
+    wanted.copied().collect::<Vec<_>>().join(".")
+}
+
+fn mean_of(values: &[Option<f64>]) -> Option<f64> {
+    mean(values.iter().copied())
+}
+
+/// The growth of a counter; of one that fell, what it grew if it went round at a known value.
+fn growth(before: f64, value: f64, most: Option<f64>) -> Option<f64> {
+    match most {
+        _ if value >= before => Some(value - before),
+        Some(most) if most >= before => Some(most - before + value + 1.0),
+        _ => None,
+    }
+}
+
+/// Fills gaps of so many values at most.
+fn keep_last(values: &mut [Option<f64>], limit: usize) {
+    let (mut last, mut gap) = (None, 0);
+    for place in 0..values.len() {
+        match values[place] {
+            None => gap += 1,
+            known => {
+                if let Some(last) = last.filter(|_| gap > 0 && gap <= limit) {
+                    values[place - gap..place].fill(Some(last));
+                }
+                (last, gap) = (known, 0);
+            }
+        }
+    }
+    if let Some(last) = last.filter(|_| gap > 0 && gap <= limit) {
+        let begin = values.len() - gap;
+        values[begin..].fill(Some(last));
+    }
+}
+
+/// Values in other steps: each of those that begin in it.
+fn resample(
+    series: &Series,
+    start: i64,
+    step: i64,
+    fold: fn(&[Option<f64>]) -> Option<f64>,
+) -> Series {
+    let mut values = Vec::new();
+    let mut rest = &series.values[..];
+    let mut time = series.start;
+    let mut begin = start;
+    while !rest.is_empty() {
+        let end = begin.saturating_add(step);
+        let inside = end.saturating_sub(time).max(0);
+        let inside = inside / series.step.max(1) + i64::from(inside % series.step.max(1) > 0);
+        let count = usize::try_from(inside).unwrap_or(0).min(rest.len());
+        values.push(fold(&rest[..count]));
+        time = time.saturating_add((count as i64).saturating_mul(series.step.max(1)));
+        rest = &rest[count..];
+        if end == begin {
+            break;
+        }
+        begin = end;
+    }
+    Series {
+        name: series.name.clone(),
+        path: series.path.clone(),
+        start,
+        step,
+        values,
+    }
+}
+
+/// Seconds of a duration such as `5min` or `1h`.
+fn duration(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let digits = text.find(|char: char| !char.is_ascii_digit())?;
+    let count: i64 = text[..digits].parse().ok()?;
+    let unit = match text[digits..].trim() {
+        "s" | "sec" | "secs" | "second" | "seconds" => 1,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60,
+        "h" | "hour" | "hours" => 3600,
+        "d" | "day" | "days" => 86_400,
+        "w" | "week" | "weeks" => 604_800,
+        "mon" | "month" | "months" => 2_592_000,
+        "y" | "year" | "years" => 31_536_000,
+        _ => return None,
+    };
+    count.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests;

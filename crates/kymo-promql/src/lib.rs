@@ -1,0 +1,30 @@
+//! PromQL over any source of series: no sockets, no files, no clock.
+//!
+//! [`Expression::parse`] reads a query, with the crate `promql-parser` behind a guard that bounds what it is
+//! given; [`evaluate`] computes it over a [`SeriesSource`]. The semantics are those of Prometheus 2.42:
+//! windows of ranges are closed at both ends, a sample counts for five minutes, the last millisecond included.
+//!
+//! Values are computed for all steps of a query together: a vector is a list of columns, one value for each
+//! step, of which some are absent. So each series is read once, whatever the number of steps.
+
+mod aggregate;
+mod answer;
+mod binary;
+mod error;
+mod eval;
+mod functions;
+mod guard;
+mod labels;
+mod number;
+mod over_time;
+mod parse;
+mod select;
+mod source;
+
+pub use answer::{Answer, Evaluated};
+pub use error::QueryError;
+pub use eval::{Limits, QueryTime, evaluate};
+pub use labels::{Labels, NAME};
+pub use number::number;
+pub use parse::{Expression, Matchers};
+pub use source::{Request, Sample, Series, SeriesSource};

@@ -1,0 +1,198 @@
+//! From the text of a query to an expression that can be evaluated.
+
+use promql_parser::label::{MatchOp, Matcher};
+use promql_parser::parser::value::ValueType;
+use promql_parser::parser::{Expr, VectorSelector, parse};
+use regex::Regex;
+
+use crate::guard::guard;
+use crate::labels::NAME;
+use crate::{Labels, QueryError, aggregate, functions, over_time};
+
+/// A query that can be evaluated.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    pub(crate) root: Expr,
+}
+
+impl Expression {
+    /// Reads a query.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Parse`] where it is not PromQL, or asks for what does not exist here, such as
+    /// `histogram_quantile`.
+    ///
+    /// ```
+    /// use kymo_promql::Expression;
+    ///
+    /// let expression = Expression::parse("sum by(host)(rate(x[5m]))").unwrap();
+    /// assert_eq!(expression.pretty(), "sum by (host) (rate(x[5m]))");
+    /// assert!(Expression::parse("histogram_quantile(0.9, x)").is_err());
+    /// ```
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let plain = guard(query).map_err(QueryError::Parse)?;
+        if plain.trim().is_empty() {
+            return Err(QueryError::Parse("no expression found in input".to_owned()));
+        }
+        let root = parse(&plain).map_err(QueryError::Parse)?;
+        check(&root).map_err(QueryError::Parse)?;
+        Ok(Self { root })
+    }
+
+    /// The expression in the usual form, in lines if it is long.
+    pub fn pretty(&self) -> String {
+        self.root.prettify()
+    }
+
+    /// What the expression is, if a range of times cannot be evaluated for it.
+    pub fn is_range_vector(&self) -> bool {
+        self.root.value_type() == ValueType::Matrix
+    }
+
+    /// Whether it is a text.
+    pub fn is_text(&self) -> bool {
+        self.root.value_type() == ValueType::String
+    }
+}
+
+/// Refuses what the parser takes and the evaluation does not know.
+fn check(expr: &Expr) -> Result<(), String> {
+    match expr {
+        Expr::Aggregate(aggregate) => {
+            aggregate::Operator::of(aggregate)?;
+            aggregate.param.iter().try_for_each(|param| check(param))?;
+            check(&aggregate.expr)
+        }
+        Expr::Unary(unary) => check(&unary.expr),
+        Expr::Binary(binary) => {
+            if let Some(modifier) = &binary.modifier {
+                let fill = &modifier.fill_values;
+                if fill.lhs.is_some() || fill.rhs.is_some() {
+                    return Err("fill modifiers are not supported".to_owned());
+                }
+            }
+            check(&binary.lhs)?;
+            check(&binary.rhs)
+        }
+        Expr::Paren(paren) => check(&paren.expr),
+        Expr::Subquery(subquery) => {
+            if subquery.expr.value_type() != ValueType::Vector {
+                return Err("subquery is only allowed on instant vector".to_owned());
+            }
+            if subquery.range.as_millis() == 0
+                || subquery.step.is_some_and(|it| it.as_millis() == 0)
+            {
+                return Err("duration must be greater than 0".to_owned());
+            }
+            check(&subquery.expr)
+        }
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) => Ok(()),
+        Expr::VectorSelector(selector) => check_selector(selector),
+        Expr::MatrixSelector(matrix) => {
+            if matrix.range.as_millis() == 0 {
+                return Err("duration must be greater than 0".to_owned());
+            }
+            check_selector(&matrix.vs)
+        }
+        Expr::Call(call) => {
+            let name = call.func.name;
+            if !functions::is_known(name) && !over_time::is_known(name) {
+                return Err(functions::refusal(name));
+            }
+            // The parser passes over the types of `ln(-1)` and the like.
+            for (place, arg) in call.args.args.iter().enumerate() {
+                let types = &call.func.arg_types;
+                let expected = types.get(place).or(types.last());
+                let found = arg.value_type();
+                if expected.is_none_or(|expected| *expected != found) {
+                    return Err(format!(
+                        "unexpected type {found} in call to function '{name}'"
+                    ));
+                }
+                check(arg)?;
+            }
+            Ok(())
+        }
+        Expr::Extension(_) => Err("extensions are not supported".to_owned()),
+    }
+}
+
+fn check_selector(selector: &VectorSelector) -> Result<(), String> {
+    match selector.matchers.or_matchers.is_empty() {
+        true => Ok(()),
+        false => Err("`or` between matchers is not supported".to_owned()),
+    }
+}
+
+/// Which series a selector means.
+#[derive(Clone, Debug)]
+pub struct Matchers(Vec<Matcher>);
+
+impl Matchers {
+    pub(crate) fn of(selector: &VectorSelector) -> Self {
+        let mut matchers = selector.matchers.matchers.clone();
+        if let Some(name) = &selector.name {
+            matchers.push(Matcher::new(MatchOp::Equal, NAME, name));
+        }
+        Self(matchers)
+    }
+
+    /// Reads a selector such as `up{job="a"}`.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Parse`] if it is something else.
+    pub fn parse(text: &str) -> Result<Self, QueryError> {
+        match Expression::parse(text)?.root {
+            Expr::VectorSelector(selector)
+                if selector.offset.is_none() && selector.at.is_none() =>
+            {
+                Ok(Self::of(&selector))
+            }
+            _ => Err(QueryError::Parse(format!(
+                "{text:?} is not a series selector"
+            ))),
+        }
+    }
+
+    /// Whether a series of these labels is meant.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        let mut matchers = self.0.iter();
+        matchers.all(|matcher| matcher.is_match(labels.get(&matcher.name)))
+    }
+
+    /// The name of the metric, if only one can match.
+    pub fn name(&self) -> Option<&str> {
+        let mut equal = self.equal();
+        equal
+            .find(|(name, _)| *name == NAME)
+            .map(|(_, value)| value)
+    }
+
+    /// Labels that must have one value, and these.
+    pub fn equal(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().filter_map(|matcher| match matcher.op {
+            MatchOp::Equal => Some((matcher.name.as_str(), matcher.value.as_str())),
+            _ => None,
+        })
+    }
+
+    /// The labels that `absent` gives: those of which a series without a doubt would have this value.
+    pub(crate) fn certain_labels(&self) -> Labels {
+        let names = |name: &str| self.0.iter().filter(|it| it.name == name).count();
+        let certain = self.equal();
+        Labels::new(certain.filter(|(name, _)| *name != NAME && names(name) == 1))
+    }
+}
+
+/// A regular expression that has to match a whole text.
+///
+/// # Errors
+///
+/// If it is not one, or takes too much memory.
+pub(crate) fn anchored(pattern: &str) -> Result<Regex, regex::Error> {
+    regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
+        .size_limit(1 << 20)
+        .build()
+}

@@ -1,0 +1,243 @@
+//! The databases of a directory, and the series in them.
+
+use std::collections::HashSet;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use foldhash::{HashMap, HashMapExt};
+use kymo_io::Shared;
+use kymo_promql::{Labels, Matchers};
+use kymo_rrd::engine::Rrd;
+use kymo_rrd::is_database;
+use kymo_rrd::model::{Reading, SourceKind};
+
+use super::naming;
+use crate::store::bytes_of;
+use crate::sync::lock;
+
+/// Directories are not looked into deeper than this.
+const DEEPEST: usize = 32;
+/// No more series are known.
+const MOST_SERIES: usize = 2_000_000;
+
+/// A data source of a database.
+#[derive(Debug)]
+pub(crate) struct SeriesEntry {
+    /// Its labels.
+    pub(crate) labels: Labels,
+    /// Its path for Graphite.
+    pub(crate) graphite: String,
+    /// The name of the data source.
+    pub(crate) source: Box<[u8]>,
+    /// Whether its values are rates of a counter.
+    pub(crate) is_rate: bool,
+    /// The path of the file, absolute.
+    pub(crate) path: Arc<[u8]>,
+    /// When the file was written last, as far as that was seen.
+    pub(crate) modified: Option<SystemTime>,
+}
+
+/// All series, in order of their labels.
+#[derive(Debug, Default)]
+pub(crate) struct Series(Vec<Arc<SeriesEntry>>);
+
+impl Series {
+    /// Those that match.
+    pub(crate) fn matching<'s>(
+        &'s self,
+        matchers: &'s Matchers,
+    ) -> impl Iterator<Item = &'s Arc<SeriesEntry>> {
+        let all = match matchers.name() {
+            // The name is the first label of all.
+            Some(name) => {
+                let begin = self.0.partition_point(|it| it.labels.name() < name);
+                let end = self.0.partition_point(|it| it.labels.name() <= name);
+                self.0.get(begin..end).unwrap_or_default()
+            }
+            None => &self.0,
+        };
+        all.iter().filter(|it| matchers.matches(&it.labels))
+    }
+
+    /// All.
+    pub(crate) fn all(&self) -> &[Arc<SeriesEntry>] {
+        &self.0
+    }
+}
+
+/// A file, as it was when it was looked into: if it is still the same, it holds the same data sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    length: u64,
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct KnownFile {
+    identity: Identity,
+    /// None, if it is not a database.
+    series: Vec<Arc<SeriesEntry>>,
+}
+
+/// The databases of a directory, looked for again from time to time.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    base: PathBuf,
+    refresh: Duration,
+    current: Mutex<Option<(Arc<Series>, Instant)>>,
+    /// Held by the one who looks.
+    files: Mutex<HashMap<PathBuf, KnownFile>>,
+}
+
+impl Catalog {
+    pub(crate) fn new(base: PathBuf, refresh: Duration) -> Self {
+        Self {
+            base,
+            refresh,
+            current: Mutex::default(),
+            files: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// All series. Whoever finds that they are old looks for them again; others meanwhile get what is known,
+    /// if something is.
+    pub(crate) fn series(&self) -> Arc<Series> {
+        let known = |is_old: bool| {
+            let current = lock(&self.current);
+            let (series, when) = current.as_ref()?;
+            let is_new = when.elapsed() < self.refresh;
+            (is_new || is_old).then(|| Arc::clone(series))
+        };
+        if let Some(series) = known(false) {
+            return series;
+        }
+        let mut files = match self.files.try_lock() {
+            Ok(files) => files,
+            Err(_) => match known(true) {
+                Some(series) => return series,
+                None => lock(&self.files),
+            },
+        };
+        // Somebody else may have been first.
+        if let Some(series) = known(false) {
+            return series;
+        }
+        let series = Arc::new(scan(&self.base, &mut files));
+        *lock(&self.current) = Some((Arc::clone(&series), Instant::now()));
+        series
+    }
+}
+
+/// Looks for all databases. What was looked into before and is the same is not looked into again.
+fn scan(base: &Path, files: &mut HashMap<PathBuf, KnownFile>) -> Series {
+    let mut found: HashMap<PathBuf, KnownFile> = HashMap::with_capacity(files.len());
+    let mut count = 0;
+    // Links may lead round and round.
+    let mut entered = HashSet::new();
+    let mut directories = vec![(base.to_path_buf(), 0)];
+    while let Some((directory, depth)) = directories.pop() {
+        let Ok(entries) = std::fs::read_dir(&directory) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            // Links are followed.
+            let Ok(metadata) = std::fs::metadata(&path) else {
+                continue;
+            };
+            if metadata.is_dir() {
+                if depth < DEEPEST && entered.insert((metadata.dev(), metadata.ino())) {
+                    directories.push((path, depth + 1));
+                }
+                continue;
+            }
+            if !metadata.is_file() || count >= MOST_SERIES {
+                continue;
+            }
+            let identity = Identity::of(&metadata);
+            let before = files.remove(&path).filter(|it| it.identity == identity);
+            let known = before.unwrap_or_else(|| KnownFile {
+                identity,
+                series: look_into(base, &path),
+            });
+            let modified = metadata.modified().ok();
+            let series = known.series.into_iter().map(|it| with_time(it, modified));
+            let known = KnownFile {
+                identity,
+                series: series.collect(),
+            };
+            count += known.series.len();
+            found.insert(path, known);
+        }
+    }
+    *files = found;
+    let mut series: Vec<_> = files.values().flat_map(|it| &it.series).cloned().collect();
+    series.sort_by(|a, b| a.labels.cmp(&b.labels).then_with(|| a.path.cmp(&b.path)));
+    // Two paths may mean the same labels: then the first one has them.
+    series.dedup_by(|a, b| a.labels == b.labels);
+    Series(series)
+}
+
+/// The same with a new time.
+fn with_time(entry: Arc<SeriesEntry>, modified: Option<SystemTime>) -> Arc<SeriesEntry> {
+    if entry.modified == modified {
+        return entry;
+    }
+    Arc::new(SeriesEntry {
+        labels: entry.labels.clone(),
+        graphite: entry.graphite.clone(),
+        source: entry.source.clone(),
+        is_rate: entry.is_rate,
+        path: Arc::clone(&entry.path),
+        modified,
+    })
+}
+
+/// The data sources of a file; none, if it is not a database.
+fn look_into(base: &Path, path: &Path) -> Vec<Arc<SeriesEntry>> {
+    let mut begin = [0; 16];
+    let is_one = File::open(path).and_then(|mut file| file.read(&mut begin));
+    if !is_one.is_ok_and(|length| is_database(&begin[..length])) {
+        return Vec::new();
+    }
+    // What is damaged is reported by whoever writes it.
+    let Some(mut rrd) = Shared::open(path)
+        .ok()
+        .and_then(|file| Rrd::open(file).ok())
+    else {
+        return Vec::new();
+    };
+    let relative = bytes_of(path.strip_prefix(base).unwrap_or(path));
+    let path: Arc<[u8]> = bytes_of(path).into();
+    let sources = rrd.database().sources.iter().map(|source| {
+        let is_rate = match source.kind {
+            SourceKind::Measured { reading, .. } => reading != Reading::Gauge,
+            SourceKind::Compute(_) => false,
+        };
+        let name = source.name.as_bytes();
+        Arc::new(SeriesEntry {
+            labels: naming::labels(relative, name, is_rate),
+            graphite: naming::graphite(relative, name),
+            source: name.into(),
+            is_rate,
+            path: Arc::clone(&path),
+            modified: None,
+        })
+    });
+    sources.collect()
+}

@@ -1,0 +1,225 @@
+//! Reading: Prometheus' HTTP API and Graphite's, over all databases and what waits in memory.
+//!
+//! * [`http`]: requests and answers; [`mod@prometheus`], `graphite`: what they ask;
+//! * [`naming`]: what series are called; `catalog`: which there are;
+//! * `databases`: their samples, of the archive that `archives` chooses.
+//!
+//! Nothing here changes a database, and nobody who writes waits for it.
+
+mod archives;
+mod catalog;
+mod databases;
+mod graphite;
+pub mod http;
+pub mod naming;
+mod prometheus;
+
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use kymo_text::Line;
+
+use crate::config::Listen;
+use crate::daemon;
+use crate::listen::{Server, Socket};
+use crate::metrics::Page;
+use crate::store::{Log, Store};
+use crate::sync::{lock, wait_until};
+use catalog::Catalog;
+use http::{HttpAnswer, HttpRequest, Method};
+
+/// Where queries are answered, and what they may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where.
+    pub listen: Listen,
+    /// How long a query may take.
+    pub timeout: Duration,
+    /// How many are computed at the same time; others wait.
+    pub concurrent: usize,
+    /// How many samples one may read, and values compute.
+    pub most_samples: usize,
+    /// How many values of a series an answer may have.
+    pub most_points: usize,
+    /// How long an answer may be, in bytes.
+    pub most_answer: usize,
+    /// How often databases are looked for.
+    pub refresh: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: Listen::nowhere(0o660),
+            timeout: Duration::from_secs(120),
+            concurrent: 16,
+            most_samples: 10_000_000,
+            most_points: 11_000,
+            most_answer: 64 << 20,
+            refresh: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Options {
+    /// Whether queries may take the same as others.
+    pub(crate) fn has_same_limits(&self, other: &Self) -> bool {
+        let listen = other.listen.clone();
+        let same = Self {
+            listen,
+            ..self.clone()
+        };
+        same == *other
+    }
+}
+
+/// What queries are answered from.
+pub(crate) struct Queries {
+    pub(crate) store: Arc<Store>,
+    pub(crate) catalog: Catalog,
+    pub(crate) options: Options,
+    /// How many more may be computed now.
+    free: Mutex<usize>,
+    changed: Condvar,
+    counters: Counters,
+}
+
+/// What has been done.
+#[derive(Debug, Default)]
+struct Counters {
+    requests: AtomicU64,
+    failed: AtomicU64,
+    times: crate::metrics::Histogram,
+}
+
+impl Queries {
+    pub(crate) fn new(store: &Arc<Store>, options: Options) -> Self {
+        Self {
+            catalog: Catalog::new(store.options().base.clone(), options.refresh),
+            store: Arc::clone(store),
+            free: Mutex::new(options.concurrent.max(1)),
+            options,
+            changed: Condvar::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&self, request: &HttpRequest) -> HttpAnswer {
+        self.counters.requests.fetch_add(1, Relaxed);
+        let begun = Instant::now();
+        let answer = match request.method {
+            Method::Other => HttpAnswer::text(405, "only GET and POST are supported\n"),
+            _ => self.route(request),
+        };
+        self.counters.times.add(begun.elapsed());
+        if answer.status >= 400 {
+            self.counters.failed.fetch_add(1, Relaxed);
+        }
+        answer
+    }
+
+    fn route(&self, request: &HttpRequest) -> HttpAnswer {
+        let path = request.path.trim_end_matches('/');
+        if let Some(name) = path.strip_prefix("/api/v1/") {
+            return prometheus::answer(self, name, request);
+        }
+        match path {
+            "/-/ready" | "/-/healthy" => HttpAnswer::text(200, "kymo serve is ready\n"),
+            _ => graphite::answer(self, path, request).unwrap_or_else(|| {
+                HttpAnswer::text(
+                    404,
+                    "expected /api/v1/... of Prometheus, or /metrics/find or /render of Graphite\n",
+                )
+            }),
+        }
+    }
+
+    /// Waits until a query can be computed. `None` if that is not before the end.
+    pub(crate) fn turn(&self, end: Instant) -> Option<Turn<'_>> {
+        let mut free = lock(&self.free);
+        while *free == 0 {
+            free = wait_until(&self.changed, free, end)?;
+        }
+        *free -= 1;
+        Some(Turn(self))
+    }
+}
+
+/// That a query is computed.
+pub(crate) struct Turn<'q>(&'q Queries);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.free) += 1;
+        self.0.changed.notify_one();
+    }
+}
+
+/// Seconds and milliseconds of this machine's clock: milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Appends texts as an array of JSON.
+pub(crate) fn json_strings<'t>(out: &mut Line, texts: impl IntoIterator<Item = &'t str>) {
+    out.push_byte(b'[');
+    for (place, text) in texts.into_iter().enumerate() {
+        if place > 0 {
+            out.push_byte(b',');
+        }
+        out.json_string(text.as_bytes());
+    }
+    out.push_byte(b']');
+}
+
+/// The sockets of queries and their connections.
+pub struct Source {
+    queries: Arc<Queries>,
+    pub(crate) server: Server,
+}
+
+impl Source {
+    /// Answers at these sockets.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn start(
+        store: &Arc<Store>,
+        options: &Options,
+        sockets: &[Arc<Socket>],
+        log: &Log,
+    ) -> io::Result<Self> {
+        let queries = Arc::new(Queries::new(store, options.clone()));
+        let answering = Arc::clone(&queries);
+        let most = options.listen.connections;
+        let server = Server::start("query", sockets, most, log, move |stream| {
+            http::serve(stream, &|request| answering.answer(request));
+        })?;
+        Ok(Self { queries, server })
+    }
+}
+
+impl daemon::Source for Source {
+    fn metrics(&self, page: &mut Page) {
+        let counters = &self.queries.counters;
+        let requests = counters.requests.load(Relaxed);
+        page.counter("query_requests_total", "Requests of queries.", requests);
+        let failed = counters.failed.load(Relaxed);
+        page.counter("query_failures_total", "Requests that failed.", failed);
+        let help = "How long requests of queries took.";
+        page.histogram("query_seconds", help, &counters.times);
+        page.connections("query", self.server.connections());
+    }
+
+    fn stop(&self) {
+        self.server.stop();
+    }
+}

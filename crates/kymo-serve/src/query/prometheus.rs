@@ -1,0 +1,564 @@
+//! Prometheus' HTTP API.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use kymo_promql::{
+    Answer, Evaluated, Expression, Labels, Limits, Matchers, QueryError, QueryTime, Sample,
+    evaluate, number,
+};
+use kymo_text::Line;
+
+use super::catalog::SeriesEntry;
+use super::databases::Databases;
+use super::http::{HttpAnswer, HttpRequest};
+use super::{Queries, json_strings, now};
+
+/// The version of Prometheus whose API and language this is: clients ask which functions they can use.
+const VERSION: &str = "2.42.0";
+
+/// Why a request has no answer.
+#[derive(Debug)]
+struct Failure {
+    status: u16,
+    kind: &'static str,
+    message: String,
+}
+
+impl Failure {
+    fn bad(message: impl Into<String>) -> Self {
+        Self {
+            status: 400,
+            kind: "bad_data",
+            message: message.into(),
+        }
+    }
+
+    fn parameter(name: &str, problem: impl std::fmt::Display) -> Self {
+        Self::bad(format!("invalid parameter \"{name}\": {problem}"))
+    }
+
+    fn timeout(message: &str) -> Self {
+        Self {
+            status: 503,
+            kind: "timeout",
+            message: message.into(),
+        }
+    }
+
+    fn answer(&self) -> HttpAnswer {
+        let mut out = Line::new();
+        out.push(b"{\"status\":\"error\",\"errorType\":");
+        out.json_string(self.kind.as_bytes());
+        out.push(b",\"error\":");
+        out.json_string(self.message.as_bytes());
+        out.push_byte(b'}');
+        HttpAnswer::json(self.status, out.as_bytes().to_vec())
+    }
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        let message = error.to_string();
+        match error {
+            QueryError::Parse(_) => Self::bad(message),
+            QueryError::Timeout => Self::timeout(&message),
+            QueryError::Execution(_) | QueryError::TooManySamples(_) => Self {
+                status: 422,
+                kind: "execution",
+                message,
+            },
+        }
+    }
+}
+
+/// What an answer says, in JSON, and what users should know about it.
+type Answered = Result<(Vec<u8>, Vec<String>), Failure>;
+
+/// Answers what is asked below `/api/v1/`.
+pub(super) fn answer(queries: &Queries, name: &str, request: &HttpRequest) -> HttpAnswer {
+    let api = Api { queries, request };
+    let plain = |data: &[u8]| Ok((data.to_vec(), Vec::new()));
+    let answered = match name {
+        "query" => api.query(),
+        "query_range" => api.query_range(),
+        "series" => api.series(),
+        "labels" => api.labels(),
+        "metadata" => api.metadata(),
+        "format_query" => api.format_query(),
+        "status/buildinfo" => Ok((build_info(), Vec::new())),
+        // There are none.
+        "query_exemplars" => plain(b"[]"),
+        "rules" => plain(b"{\"groups\":[]}"),
+        "alerts" => plain(b"{\"alerts\":[]}"),
+        _ => match name
+            .strip_prefix("label/")
+            .and_then(|it| it.strip_suffix("/values"))
+        {
+            Some(label) => api.label_values(label),
+            None => Err(Failure {
+                status: 404,
+                kind: "not_found",
+                message: format!("there is no /api/v1/{name}"),
+            }),
+        },
+    };
+    let (data, warnings) = match answered {
+        Ok(answered) => answered,
+        Err(failure) => return failure.answer(),
+    };
+    let mut out = Line::new();
+    out.push(b"{\"status\":\"success\",\"data\":");
+    out.push(&data);
+    if !warnings.is_empty() {
+        out.push(b",\"warnings\":");
+        json_strings(&mut out, warnings.iter().map(String::as_str));
+    }
+    out.push_byte(b'}');
+    HttpAnswer::json(200, out.as_bytes().to_vec())
+}
+
+/// A request and what it is answered from.
+struct Api<'a> {
+    queries: &'a Queries,
+    request: &'a HttpRequest,
+}
+
+impl Api<'_> {
+    fn expression(&self) -> Result<Expression, Failure> {
+        let query = self.request.get("query").unwrap_or_default();
+        Expression::parse(query).map_err(|error| Failure::parameter("query", error))
+    }
+
+    fn query(&self) -> Answered {
+        let time = match self.request.get("time").filter(|it| !it.is_empty()) {
+            Some(text) => parse_time(text).map_err(|it| Failure::parameter("time", it))?,
+            None => now(),
+        };
+        let deadline = self.deadline()?;
+        let expression = self.expression()?;
+        let time = QueryTime {
+            start: time,
+            end: time,
+            step: None,
+        };
+        self.evaluate(&expression, time, deadline)
+    }
+
+    fn query_range(&self) -> Answered {
+        let time = |name: &str| {
+            let text = self.request.get(name).unwrap_or_default();
+            parse_time(text).map_err(|problem| Failure::parameter(name, problem))
+        };
+        let (start, end) = (time("start")?, time("end")?);
+        if end < start {
+            return Err(Failure::parameter(
+                "end",
+                "end timestamp must not be before start time",
+            ));
+        }
+        let step = parse_duration(self.request.get("step").unwrap_or_default())
+            .map_err(|problem| Failure::parameter("step", problem))?;
+        if step <= 0 {
+            return Err(Failure::parameter(
+                "step",
+                "zero or negative query resolution step widths are not accepted. Try a positive integer",
+            ));
+        }
+        let most = self.queries.options.most_points;
+        if (end - start) / step >= i64::try_from(most).unwrap_or(i64::MAX) {
+            return Err(Failure::bad(format!(
+                "exceeded maximum resolution of {most} points per timeseries. Try decreasing the query \
+                 resolution (?step=XX)"
+            )));
+        }
+        let deadline = self.deadline()?;
+        let expression = self.expression()?;
+        let kind = match (expression.is_range_vector(), expression.is_text()) {
+            (true, _) => Some("range vector"),
+            (_, true) => Some("string"),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            return Err(Failure::parameter(
+                "query",
+                format!(
+                    "invalid expression type \"{kind}\" for range query, must be Scalar or instant Vector"
+                ),
+            ));
+        }
+        let time = QueryTime {
+            start,
+            end,
+            step: Some(step),
+        };
+        self.evaluate(&expression, time, deadline)
+    }
+
+    /// When the answer has to be there: after the time that the configuration says, or the request, if that is less.
+    fn deadline(&self) -> Result<Instant, Failure> {
+        let mut timeout = self.queries.options.timeout;
+        if let Some(text) = self.request.get("timeout").filter(|it| !it.is_empty()) {
+            let millis = parse_duration(text).map_err(|it| Failure::parameter("timeout", it))?;
+            let millis = u64::try_from(millis).unwrap_or(0);
+            timeout = timeout.min(Duration::from_millis(millis));
+        }
+        Ok(Instant::now() + timeout)
+    }
+
+    fn evaluate(&self, expression: &Expression, time: QueryTime, deadline: Instant) -> Answered {
+        let Some(_turn) = self.queries.turn(deadline) else {
+            return Err(Failure::timeout("query timed out in query queue"));
+        };
+        let source = Databases::new(&self.queries.store, &self.queries.catalog, deadline);
+        let limits = Limits {
+            samples: self.queries.options.most_samples as u64,
+            deadline: Some(deadline),
+        };
+        let Evaluated {
+            answer,
+            mut warnings,
+        } = evaluate(expression, time, &source, limits)?;
+        warnings.extend(source.problems());
+        Ok((self.write(&answer)?, warnings))
+    }
+
+    /// The answer in JSON.
+    fn write(&self, answer: &Answer) -> Result<Vec<u8>, Failure> {
+        let most = self.queries.options.most_answer;
+        let mut out = Line::new();
+        let check = |out: &Line| match out.as_bytes().len() > most {
+            true => Err(Failure {
+                status: 422,
+                kind: "execution",
+                message: format!(
+                    "the answer is longer than {} MiB (query.most-answer-mib)",
+                    most >> 20
+                ),
+            }),
+            false => Ok(()),
+        };
+        let kind = match answer {
+            Answer::Scalar(_) => "scalar",
+            Answer::Text(..) => "string",
+            Answer::Vector(_) => "vector",
+            Answer::Matrix(_) => "matrix",
+        };
+        out.push(format!("{{\"resultType\":\"{kind}\",\"result\":").as_bytes());
+        match answer {
+            Answer::Scalar(sample) => write_sample(&mut out, sample),
+            Answer::Text(time, text) => {
+                out.push_byte(b'[');
+                write_time(&mut out, *time);
+                out.push_byte(b',');
+                out.json_string(text.as_bytes());
+                out.push_byte(b']');
+            }
+            Answer::Vector(samples) => {
+                out.push_byte(b'[');
+                for (place, (labels, sample)) in samples.iter().enumerate() {
+                    write_labels(&mut out, place, labels);
+                    out.push(b",\"value\":");
+                    write_sample(&mut out, sample);
+                    out.push_byte(b'}');
+                    check(&out)?;
+                }
+                out.push_byte(b']');
+            }
+            Answer::Matrix(series) => {
+                out.push_byte(b'[');
+                for (place, (labels, samples)) in series.iter().enumerate() {
+                    write_labels(&mut out, place, labels);
+                    out.push(b",\"values\":[");
+                    for (place, sample) in samples.iter().enumerate() {
+                        if place > 0 {
+                            out.push_byte(b',');
+                        }
+                        write_sample(&mut out, sample);
+                    }
+                    out.push(b"]}");
+                    check(&out)?;
+                }
+                out.push_byte(b']');
+            }
+        }
+        out.push_byte(b'}');
+        Ok(out.as_bytes().to_vec())
+    }
+
+    /// The series that `match[]` selects, of those that were written since `start`; all, if there is no `match[]`.
+    fn selected(&self, needs_match: bool) -> Result<Vec<Arc<SeriesEntry>>, Failure> {
+        let time = |name: &str| match self.request.get(name).filter(|it| !it.is_empty()) {
+            Some(text) => {
+                let time = parse_time(text).map_err(|problem| Failure::parameter(name, problem));
+                time.map(Some)
+            }
+            None => Ok(None),
+        };
+        let (start, _) = (time("start")?, time("end")?);
+        let since = start.and_then(|start| u64::try_from(start).ok());
+        let since = since.and_then(|start| UNIX_EPOCH.checked_add(Duration::from_millis(start)));
+        let matchers = self.request.all("match[]").map(Matchers::parse);
+        let matchers: Vec<_> = matchers
+            .collect::<Result<_, _>>()
+            .map_err(|problem| Failure::parameter("match[]", problem))?;
+        if needs_match && matchers.is_empty() {
+            return Err(Failure::bad("no match[] parameter provided"));
+        }
+        let series = self.queries.catalog.series();
+        let is_current = |entry: &&Arc<SeriesEntry>| {
+            let Some(since) = since else {
+                return true;
+            };
+            // What waits in memory is not yet in the file.
+            entry.modified.is_none_or(|it| it >= since)
+                || self
+                    .queries
+                    .store
+                    .known(&entry.path)
+                    .is_some_and(|it| it.pending_count() > 0)
+        };
+        if matchers.is_empty() {
+            return Ok(series.all().iter().filter(is_current).cloned().collect());
+        }
+        let mut selected: Vec<Arc<SeriesEntry>> = Vec::new();
+        for matchers in &matchers {
+            selected.extend(series.matching(matchers).filter(is_current).cloned());
+        }
+        if matchers.len() > 1 {
+            selected.sort_by(|a, b| a.labels.cmp(&b.labels));
+            selected.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        }
+        Ok(selected)
+    }
+
+    /// How many entries of a list are wanted.
+    fn limit(&self) -> Result<usize, Failure> {
+        match self.request.get("limit").filter(|it| !it.is_empty()) {
+            None => Ok(usize::MAX),
+            Some(text) => match text.parse() {
+                Ok(0) => Ok(usize::MAX),
+                Ok(limit) => Ok(limit),
+                Err(_) => Err(Failure::parameter(
+                    "limit",
+                    format!("{text:?} is not a number"),
+                )),
+            },
+        }
+    }
+
+    fn series(&self) -> Answered {
+        let limit = self.limit()?;
+        let mut out = Line::new();
+        out.push_byte(b'[');
+        for (place, entry) in self.selected(true)?.iter().take(limit).enumerate() {
+            if place > 0 {
+                out.push_byte(b',');
+            }
+            write_label_set(&mut out, &entry.labels);
+        }
+        out.push_byte(b']');
+        Ok((out.as_bytes().to_vec(), Vec::new()))
+    }
+
+    fn labels(&self) -> Answered {
+        let selected = self.selected(false)?;
+        let names = selected.iter().flat_map(|entry| entry.labels.iter());
+        let names: BTreeSet<&str> = names.map(|(name, _)| name).collect();
+        self.list(names)
+    }
+
+    fn label_values(&self, label: &str) -> Answered {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if label.is_empty() || !label.bytes().all(is_name) || label.as_bytes()[0].is_ascii_digit() {
+            return Err(Failure::bad(format!("invalid label name: {label:?}")));
+        }
+        let selected = self.selected(false)?;
+        let values = selected.iter().map(|entry| entry.labels.get(label));
+        self.list(values.filter(|value| !value.is_empty()).collect())
+    }
+
+    fn list(&self, names: BTreeSet<&str>) -> Answered {
+        let mut out = Line::new();
+        json_strings(&mut out, names.into_iter().take(self.limit()?));
+        Ok((out.as_bytes().to_vec(), Vec::new()))
+    }
+
+    fn metadata(&self) -> Answered {
+        let limit = self.limit()?;
+        let metric = self.request.get("metric").filter(|it| !it.is_empty());
+        let series = self.queries.catalog.series();
+        let mut metrics: BTreeMap<&str, bool> = BTreeMap::new();
+        for entry in series.all() {
+            let name = entry.labels.name();
+            if metric.is_none_or(|metric| metric == name) {
+                metrics.insert(name, entry.is_rate);
+            }
+        }
+        let mut out = Line::new();
+        out.push_byte(b'{');
+        for (place, (name, is_rate)) in metrics.into_iter().take(limit).enumerate() {
+            if place > 0 {
+                out.push_byte(b',');
+            }
+            out.json_string(name.as_bytes());
+            let help = match is_rate {
+                true => "Rate per second of a counter, consolidated by a round-robin database.",
+                false => "Values, consolidated by a round-robin database.",
+            };
+            out.push(b":[{\"type\":\"gauge\",\"help\":");
+            out.json_string(help.as_bytes());
+            out.push(b",\"unit\":\"\"}]");
+        }
+        out.push_byte(b'}');
+        Ok((out.as_bytes().to_vec(), Vec::new()))
+    }
+
+    fn format_query(&self) -> Answered {
+        let mut out = Line::new();
+        out.json_string(self.expression()?.pretty().as_bytes());
+        Ok((out.as_bytes().to_vec(), Vec::new()))
+    }
+}
+
+fn build_info() -> Vec<u8> {
+    let mut out = Line::new();
+    out.push(b"{\"version\":");
+    out.json_string(VERSION.as_bytes());
+    let rest = format!(
+        ",\"revision\":\"kymo {}\",\"branch\":\"\",\"buildUser\":\"\",\"buildDate\":\"\",\"goVersion\":\"\"}}",
+        env!("CARGO_PKG_VERSION")
+    );
+    out.push(rest.as_bytes());
+    out.as_bytes().to_vec()
+}
+
+/// The labels of a series and what comes before and after them.
+fn write_labels(out: &mut Line, place: usize, labels: &Labels) {
+    if place > 0 {
+        out.push_byte(b',');
+    }
+    out.push(b"{\"metric\":");
+    write_label_set(out, labels);
+}
+
+fn write_label_set(out: &mut Line, labels: &Labels) {
+    out.push_byte(b'{');
+    for (place, (name, value)) in labels.iter().enumerate() {
+        if place > 0 {
+            out.push_byte(b',');
+        }
+        out.json_string(name.as_bytes());
+        out.push_byte(b':');
+        out.json_string(value.as_bytes());
+    }
+    out.push_byte(b'}');
+}
+
+/// Seconds, with three digits behind the point if they are not whole.
+fn write_time(out: &mut Line, millis: i64) {
+    if millis < 0 {
+        out.push_byte(b'-');
+    }
+    let size = millis.unsigned_abs();
+    out.decimal(size / 1000);
+    if !size.is_multiple_of(1000) {
+        out.push_byte(b'.');
+        out.padded(size % 1000, 3);
+    }
+}
+
+fn write_sample(out: &mut Line, sample: &Sample) {
+    out.push_byte(b'[');
+    write_time(out, sample.time);
+    out.push(b",\"");
+    out.push(number(sample.value, true).as_bytes());
+    out.push(b"\"]");
+}
+
+/// A time: seconds since 1970, with a fraction or without, or as RFC 3339 has it; in milliseconds.
+fn parse_time(text: &str) -> Result<i64, String> {
+    let wrong = || format!("cannot parse {text:?} to a valid timestamp");
+    if let Ok(seconds) = text.parse::<f64>() {
+        // Beyond any date, numbers saturate nowhere.
+        let is_date = seconds.abs() < 1e13;
+        return is_date
+            .then_some((seconds * 1000.0).round() as i64)
+            .ok_or_else(wrong);
+    }
+    text.parse::<Timestamp>()
+        .map(|time| time.as_millisecond())
+        .map_err(|_| wrong())
+}
+
+/// A duration: seconds, with a fraction or without, or as in queries, such as `1h30m`; in milliseconds.
+fn parse_duration(text: &str) -> Result<i64, String> {
+    let wrong = || format!("cannot parse {text:?} to a valid duration");
+    if let Ok(seconds) = text.parse::<f64>() {
+        let is_short = seconds.abs() < 1e12;
+        return is_short
+            .then_some((seconds * 1000.0) as i64)
+            .ok_or_else(wrong);
+    }
+    let mut rest = text;
+    let mut millis: i64 = 0;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|char: char| !char.is_ascii_digit())
+            .ok_or_else(wrong)?;
+        let count: i64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let units = [
+            ("ms", 1),
+            ("s", 1000),
+            ("m", 60_000),
+            ("h", 3_600_000),
+            ("d", 86_400_000),
+            ("w", 604_800_000),
+            ("y", 31_536_000_000),
+        ];
+        let unit = units.iter().find(|(unit, _)| rest.starts_with(unit));
+        let (unit, size) = unit.ok_or_else(wrong)?;
+        let added = count.checked_mul(*size).ok_or_else(wrong)?;
+        millis = millis.checked_add(added).ok_or_else(wrong)?;
+        rest = &rest[unit.len()..];
+    }
+    match text.is_empty() {
+        true => Err(wrong()),
+        false => Ok(millis),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_durations() {
+        assert_eq!(parse_time("1600000000.5"), Ok(1_600_000_000_500));
+        assert_eq!(parse_time("2020-09-13T12:26:40Z"), Ok(1_600_000_000_000));
+        for wrong in ["", "x", "NaN", "inf", "1e300"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_duration("1h30m"), Ok(5_400_000));
+        assert_eq!(parse_duration("0.5"), Ok(500));
+        assert_eq!(parse_duration("15ms"), Ok(15));
+        assert!(parse_duration("99999999999999999y").is_err());
+    }
+
+    #[test]
+    fn times_have_milliseconds_where_they_need_them() {
+        let text = |millis| {
+            let mut out = Line::new();
+            write_time(&mut out, millis);
+            String::from_utf8_lossy(out.as_bytes()).into_owned()
+        };
+        assert_eq!(
+            [text(1_000), text(1_050), text(-1)],
+            ["1", "1.050", "-0.001"]
+        );
+    }
+}

@@ -1,0 +1,474 @@
+//! Queries over databases and what waits in memory, by HTTP.
+#![cfg(unix)]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kymo_io::net::Address;
+use kymo_rrd::Time;
+use kymo_rrd::engine::{Definition, Smoothing};
+use kymo_serve::daemon::Source as _;
+use kymo_serve::listen::Socket;
+use kymo_serve::query::{Options, Source};
+use kymo_serve::store::{self, Log, Store, Timing, Update};
+use serde_json::{Value, json};
+
+/// A multiple of all steps.
+const START: i64 = 1_500_000_000;
+
+struct Fixture {
+    store: Arc<Store>,
+    source: Source,
+    socket: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.source.stop();
+        self.store.close();
+    }
+}
+
+/// A store without databases that writes nothing by itself.
+fn fixture(change: impl FnOnce(&mut Options)) -> Fixture {
+    let directory = tempfile::tempdir().unwrap();
+    let log: Log = Arc::new(|_| {});
+    let never = Duration::from_secs(3600);
+    let store = Store::open(store::Options {
+        timing: Timing {
+            write_timeout: never,
+            jitter: Duration::ZERO,
+            flush_interval: never,
+        },
+        ..store::Options::new(directory.path().join("data"), Arc::clone(&log))
+    })
+    .unwrap();
+    let path = directory.path().join("sock");
+    let socket = Arc::new(Socket::bind(&Address::Unix(path.clone()), 0o600).unwrap());
+    let mut options = Options {
+        refresh: Duration::ZERO,
+        ..Options::default()
+    };
+    change(&mut options);
+    let source = Source::start(&store, &options, &[socket], &log).unwrap();
+    Fixture {
+        store,
+        source,
+        socket: path,
+        _directory: directory,
+    }
+}
+
+impl Fixture {
+    /// A database with a value every ten seconds: these, from the start on. They wait in memory.
+    fn database(&self, name: &str, texts: &[&str], values: &[&str]) {
+        let path = self.store.path(name.as_bytes());
+        let start = Time::from_seconds(START);
+        let definition = Definition::parse(start, 10, texts, &Smoothing::default()).unwrap();
+        self.store.create(&path, &definition).unwrap();
+        self.update(name, 1, values);
+    }
+
+    fn update(&self, name: &str, first: i64, values: &[&str]) {
+        let database = self
+            .store
+            .database(&self.store.path(name.as_bytes()))
+            .unwrap();
+        for (place, value) in (first..).zip(values) {
+            let text = format!("{}:{value}", START + place * 10);
+            let (update, _) = Update::from_text(text.as_bytes()).unwrap();
+            self.store.accept(&database, &update, None).unwrap();
+        }
+    }
+
+    fn usual(&self) {
+        let gauge = ["DS:value:GAUGE:20:U:U", "RRA:AVERAGE:0.5:1:100"];
+        self.database("web1/load/load.rrd", &gauge, &["1", "2", "3", "4"]);
+        self.database("web2/load/load.rrd", &gauge, &["10", "20", "U", "40"]);
+        let counter = ["DS:rx:COUNTER:20:U:U", "RRA:AVERAGE:0.5:1:100"];
+        self.database(
+            "web1/interface-eth0/if_octets.rrd",
+            &counter,
+            &["0", "50", "150", "150"],
+        );
+        let plain = [
+            "DS:a:GAUGE:20:U:U",
+            "RRA:AVERAGE:0.5:1:100",
+            "RRA:AVERAGE:0.5:2:100",
+            "RRA:MAX:0.5:2:100",
+        ];
+        self.database("plain.rrd", &plain, &["1", "5", "2", "8"]);
+    }
+
+    fn send(&self, request: &str) -> (u16, String) {
+        exchange(&self.socket, request)
+    }
+
+    fn get(&self, target: &str) -> Value {
+        let (_, body) = self.send(&format!(
+            "GET {target} HTTP/1.1\r\nConnection: close\r\n\r\n"
+        ));
+        serde_json::from_str(&body).unwrap_or(Value::String(body))
+    }
+
+    /// A POST with a form, as Grafana sends it.
+    fn post(&self, target: &str, form: &str) -> (u16, Value) {
+        let (status, body) = self.send(&format!(
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: Grafana/11.0.0\r\nContent-Length: {}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n{form}",
+            form.len()
+        ));
+        (
+            status,
+            serde_json::from_str(&body).unwrap_or(Value::String(body)),
+        )
+    }
+
+    fn instant(&self, query: &str, place: i64) -> Value {
+        let form = format!("query={query}&time={}", START + place * 10);
+        self.post("/api/v1/query", &form).1
+    }
+}
+
+fn exchange(socket: &Path, request: &str) -> (u16, String) {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+#[test]
+fn what_waits_in_memory_is_answered() {
+    let fixture = fixture(|_| {});
+    fixture.usual();
+    let sum = |place: i64| {
+        fixture.instant("sum(collectd_load)", place)["data"]["result"][0]["value"][1].clone()
+    };
+    // One row, then two series of which one is unknown, which counts on.
+    assert_eq!(sum(2), "22");
+    assert_eq!(sum(3), "23");
+    assert_eq!(sum(4), "44");
+    // Nothing was written for it.
+    let pending = fixture.store.pending_bytes();
+    assert!(pending > 0);
+    fixture.store.flush_all_and_wait();
+    assert_eq!(sum(4), "44");
+    fixture.update("web1/load/load.rrd", 5, &["6"]);
+    fixture.update("web2/load/load.rrd", 5, &["50"]);
+    assert_eq!((sum(4), sum(5)), ("44".into(), "56".into()));
+}
+
+#[test]
+fn prometheus_api() {
+    let fixture = fixture(|_| {});
+    fixture.usual();
+    let answer = fixture.instant("collectd_load%7Bhost%3D%22web1%22%7D", 2);
+    assert_eq!(
+        answer,
+        json!({"status": "success", "data": {"resultType": "vector", "result": [{
+            "metric": {"__name__": "collectd_load", "host": "web1", "plugin": "load", "type": "load"},
+            "value": [START + 20, "2"],
+        }]}})
+    );
+    let form = format!(
+        "query=collectd_load&start={}&end={}&step=20",
+        START + 10,
+        START + 50
+    );
+    let (status, answer) = fixture.post("/api/v1/query_range", &form);
+    assert_eq!(
+        (status, &answer["data"]["resultType"]),
+        (200, &json!("matrix"))
+    );
+    assert_eq!(
+        answer["data"]["result"][1]["values"],
+        json!([[START + 10, "10"], [START + 30, "20"], [START + 50, "40"]])
+    );
+    let answer = fixture.instant("rate(collectd_interface_if_octets_rx_rate%5B1m%5D)", 4);
+    let warning = answer["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("rates per second already"), "{warning}");
+    let values = |target: &str| fixture.get(target)["data"].clone();
+    assert_eq!(values("/api/v1/label/host/values"), json!(["web1", "web2"]));
+    assert_eq!(
+        values("/api/v1/label/__name__/values?match[]=%7Bhost%3D%22web1%22%7D"),
+        json!(["collectd_interface_if_octets_rx_rate", "collectd_load"])
+    );
+    assert_eq!(
+        values("/api/v1/labels"),
+        json!([
+            "__name__",
+            "ds",
+            "file",
+            "host",
+            "plugin",
+            "plugin_instance",
+            "type"
+        ])
+    );
+    assert_eq!(
+        values("/api/v1/series?match[]=rrd_value"),
+        json!([{"__name__": "rrd_value", "ds": "a", "file": "plain.rrd"}])
+    );
+    assert_eq!(
+        values("/api/v1/metadata?metric=collectd_load")["collectd_load"][0]["type"],
+        "gauge"
+    );
+    assert_eq!(
+        values("/api/v1/format_query?query=sum(a)by(b)"),
+        "sum by (b) (a)"
+    );
+    assert_eq!(values("/api/v1/status/buildinfo")["version"], "2.42.0");
+    // What Grafana asks to find out whether the source works.
+    assert_eq!(
+        fixture.post("/api/v1/query", "query=1%2B1&time=1").1,
+        json!({"status": "success", "data": {"resultType": "scalar", "result": [1, "2"]}})
+    );
+    for (target, status, kind, problem) in [
+        (
+            "query?query=a(",
+            400,
+            "bad_data",
+            "invalid parameter \"query\"",
+        ),
+        (
+            "query?query=up&time=x",
+            400,
+            "bad_data",
+            "invalid parameter \"time\": cannot parse \"x\"",
+        ),
+        (
+            "query_range?query=up&start=2&end=1&step=1",
+            400,
+            "bad_data",
+            "end timestamp must not be before",
+        ),
+        (
+            "query_range?query=up&start=0&end=1&step=0",
+            400,
+            "bad_data",
+            "zero or negative query resolution",
+        ),
+        (
+            "query_range?query=up&start=0&end=11000&step=1",
+            400,
+            "bad_data",
+            "exceeded maximum resolution of 11000",
+        ),
+        (
+            "query_range?query=up[1m]&start=0&end=1&step=1",
+            400,
+            "bad_data",
+            "range vector",
+        ),
+        (
+            "query?query=label_replace(vector(1),%22%22,%22%22,%22%22,%22%22)",
+            422,
+            "execution",
+            "invalid destination label",
+        ),
+        (
+            "query?query=histogram_quantile(1,a)",
+            400,
+            "bad_data",
+            "databases hold no histograms",
+        ),
+        ("series", 400, "bad_data", "no match[] parameter provided"),
+        ("label/1/values", 400, "bad_data", "invalid label name"),
+        ("nothing", 404, "not_found", "there is no /api/v1/nothing"),
+    ] {
+        let request = format!("GET /api/v1/{target} HTTP/1.1\r\nConnection: close\r\n\r\n");
+        let (found, body) = fixture.send(&request);
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            (found, &body["status"], &body["errorType"]),
+            (status, &json!("error"), &json!(kind))
+        );
+        assert!(body["error"].as_str().unwrap().contains(problem), "{body}");
+    }
+}
+
+#[test]
+fn archives_suit_the_query() {
+    let fixture = fixture(|_| {});
+    fixture.usual();
+    let range = |query: &str, step: i64| {
+        let form = format!(
+            "query={query}&start={}&end={}&step={step}",
+            START + 20,
+            START + 40
+        );
+        let (_, answer) = fixture.post("/api/v1/query_range", &form);
+        answer["data"]["result"][0]["values"].clone()
+    };
+    assert_eq!(
+        range("rrd_value", 10),
+        json!([[START + 20, "5"], [START + 30, "2"], [START + 40, "8"]])
+    );
+    // Means of two points.
+    assert_eq!(
+        range("rrd_value", 20),
+        json!([[START + 20, "3"], [START + 40, "5"]])
+    );
+    assert_eq!(
+        range("max_over_time(rrd_value%5B40s%5D)", 20),
+        json!([[START + 20, "5"], [START + 40, "8"]])
+    );
+}
+
+#[test]
+fn graphite_api() {
+    let fixture = fixture(|_| {});
+    fixture.usual();
+    let find = |query: &str| fixture.get(&format!("/metrics/find?query={query}"));
+    assert_eq!(
+        find("*"),
+        json!([
+            {"text": "plain", "id": "plain", "allowChildren": 1, "expandable": 1, "leaf": 0, "context": {}},
+            {"text": "web1", "id": "web1", "allowChildren": 1, "expandable": 1, "leaf": 0, "context": {}},
+            {"text": "web2", "id": "web2", "allowChildren": 1, "expandable": 1, "leaf": 0, "context": {}},
+        ])
+    );
+    assert_eq!(find("web*.load.load")[1]["leaf"], 1);
+    let render = |target: &str| {
+        let form = format!(
+            "target={target}&from={START}&until={}&format=json&maxDataPoints=100",
+            START + 40
+        );
+        fixture.post("/render", &form)
+    };
+    let (status, answer) = render("aliasByNode(web*.load.load%2C0)");
+    assert_eq!(status, 200);
+    assert_eq!(
+        answer,
+        json!([
+            {"target": "web1", "tags": {"name": "web1.load.load"}, "datapoints":
+                [[1, START], [2, START + 10], [3, START + 20], [4, START + 30]]},
+            {"target": "web2", "tags": {"name": "web2.load.load"}, "datapoints":
+                [[10, START], [20, START + 10], [null, START + 20], [40, START + 30]]},
+        ])
+    );
+    let (status, answer) = render("holtWintersForecast(a)");
+    assert_eq!(
+        (status, answer),
+        (
+            400,
+            json!("the function `holtWintersForecast` is not supported\n")
+        )
+    );
+    assert_eq!(
+        render("sumSeries(web*.load.load)").1[0]["datapoints"][1][0],
+        22
+    );
+}
+
+#[test]
+fn queries_have_bounds() {
+    let fixture = fixture(|options| {
+        options.most_samples = 100;
+        options.most_answer = 300;
+        options.concurrent = 1;
+    });
+    fixture.usual();
+    let form = format!(
+        "query=collectd_load&start={START}&end={}&step=1",
+        START + 40
+    );
+    let (status, answer) = fixture.post("/api/v1/query_range", &form);
+    assert_eq!((status, &answer["errorType"]), (422, &json!("execution")));
+    assert!(
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .contains("too many samples")
+    );
+    let form = format!(
+        "query=collectd_load&start={START}&end={}&step=5",
+        START + 40
+    );
+    let (status, answer) = fixture.post("/api/v1/query_range", &form);
+    assert_eq!(status, 422);
+    assert!(
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .contains("query.most-answer-mib"),
+        "{answer}"
+    );
+    let (status, answer) = fixture.post("/api/v1/query", "query=1&timeout=0.000001");
+    assert_eq!((status, &answer["errorType"]), (503, &json!("timeout")));
+    let many: Vec<_> = (0..20)
+        .map(|_| {
+            let socket = fixture.socket.clone();
+            let request = "GET /api/v1/query?query=1 HTTP/1.1\r\nConnection: close\r\n\r\n";
+            std::thread::spawn(move || exchange(&socket, request).0)
+        })
+        .collect();
+    assert!(many.into_iter().all(|one| one.join().unwrap() == 200));
+}
+
+#[test]
+fn requests_that_are_not_understood_have_a_status() {
+    let fixture = fixture(|_| {});
+    for (request, status) in [
+        (
+            "PUT /api/v1/query HTTP/1.1\r\nConnection: close\r\n\r\n",
+            405,
+        ),
+        ("GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
+        (
+            "POST /api/v1/query HTTP/1.1\r\nContent-Length: 2\r\n\r\nxx",
+            415,
+        ),
+        ("BREW\r\n\r\n", 400),
+        ("GET /-/ready HTTP/1.1\r\nConnection: close\r\n\r\n", 200),
+    ] {
+        assert_eq!(fixture.send(request).0, status, "{request}");
+    }
+    // A connection serves several requests.
+    let request = "GET /-/ready HTTP/1.1\r\n\r\nGET /-/ready HTTP/1.1\r\nConnection: close\r\n\r\n";
+    let mut stream = UnixStream::connect(&fixture.socket).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2);
+}
+
+/// Each query sees either all of an update or nothing, while others write as fast as they can.
+#[test]
+fn queries_and_writes_do_not_mix() {
+    let fixture = fixture(|_| {});
+    let both = [
+        "DS:a:GAUGE:20:U:U",
+        "DS:b:GAUGE:20:U:U",
+        "RRA:AVERAGE:0.5:1:10",
+    ];
+    fixture.database("pair.rrd", &both, &["1:1"]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for place in 2..400 {
+                let value = format!("{place}:{place}");
+                fixture.update("pair.rrd", place, &[&value]);
+                let path = fixture.store.path(b"pair.rrd");
+                let database = fixture.store.known(&path).unwrap();
+                fixture.store.flush(&database);
+            }
+        });
+        for _ in 0..100 {
+            let form = "query=sum+by(file)(last_over_time(rrd_value%5B100y%5D))&time=1600000000";
+            let (status, answer) = fixture.post("/api/v1/query", form);
+            assert_eq!(status, 200);
+            assert_eq!(answer.get("warnings"), None, "{answer}");
+            let sum = answer["data"]["result"][0]["value"][1]
+                .as_str()
+                .map(str::parse::<i64>);
+            assert!(matches!(sum, Some(Ok(sum)) if sum % 2 == 0), "{answer}");
+        }
+    });
+}
