@@ -8,9 +8,11 @@
 mod args;
 mod cluster;
 mod errors;
+mod facts;
 mod functions;
 mod intervals;
 mod leaf;
+mod macros;
 mod model;
 mod opening;
 mod output;

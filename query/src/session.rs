@@ -16,11 +16,12 @@ use datafusion::sql::parser::Statement;
 
 use crate::args::Parameter;
 use crate::cluster::{Remote, ShareWork};
+use crate::facts::fact_tables;
 use crate::model::model_tables;
 use crate::samples::other_tables;
 use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
-use crate::{functions, intervals, views};
+use crate::{functions, intervals, macros, views};
 
 /// What a session is made of.
 #[derive(Clone)]
@@ -93,6 +94,7 @@ impl Session {
         let context = SessionContext::new_with_state(state.build());
         functions::register(&context);
         intervals::register(&context);
+        macros::register(&context);
         let session = Self {
             context,
             source,
@@ -153,6 +155,7 @@ impl Session {
         for table in other_tables(&self.source)
             .into_iter()
             .chain(model_tables(&self.source))
+            .chain(fact_tables(&self.source))
         {
             add(&table.name.clone(), Arc::new(table));
         }

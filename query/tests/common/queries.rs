@@ -206,6 +206,23 @@ pub(crate) const QUERIES: &[(&str, &[&str])] = &[
         "SELECT * FROM interval_intersect('SELECT ts, dur, utid, cpu FROM sched', 'SELECT ts, dur, utid, state FROM thread_state', 'utid') ORDER BY ts, utid, state",
         &[KERNEL],
     ),
+    (
+        "SELECT * FROM intervals_overlap_count('slice', 'track_id') ORDER BY track_id, ts",
+        &[CHROME, SLICES],
+    ),
+    (
+        "SELECT * FROM counter_leading_intervals('counter') ORDER BY id",
+        &[COUNTERS, CHROME],
+    ),
+    (
+        "SELECT * FROM metadata ORDER BY recording, name",
+        &[TRACE, RRD],
+    ),
+    (
+        "SELECT * FROM clock_snapshot ORDER BY recording, clock_id",
+        &[TRACE],
+    ),
+    ("SELECT * FROM stats ORDER BY name", &[LOSSES]),
     // Samples, losses, packets.
     (
         "SELECT * FROM samples ORDER BY timestamp, series, \"function\", step",
