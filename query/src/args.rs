@@ -1,11 +1,16 @@
 //! What can be written on the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 use datafusion::common::ScalarValue;
-use kymo_command::args::{Input, Threads};
+use kymo::open::Duration;
+use kymo_command::args::Threads;
+use kymo_command::terminal::Failure;
 
+use crate::cluster::Secret;
+use crate::opening::Opening;
 use crate::output::Format;
 
 /// Ask recordings questions in SQL
@@ -21,7 +26,10 @@ use crate::output::Format;
 #[command(
     name = "kymo query",
     bin_name = "kymo query",
-    override_usage = "kymo query [OPTIONS] [SQL] PATH...",
+    override_usage = "kymo query [OPTIONS] [SQL] PATH...\n       kymo query scheduler|worker [OPTIONS]",
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
     version,
     max_term_width = 100,
     after_long_help = "\
@@ -36,12 +44,17 @@ Examples:
   kymo query 'SELECT * FROM \"lttng_ust_libc:malloc\" WHERE size > 4096 LIMIT 10' trace/
   kymo query 'SELECT time_bucket(INTERVAL '\\''1 second'\\'', timestamp) AS t, count(*) FROM events GROUP BY t' trace/
   kymo query -p limit=100 'SELECT * FROM samples WHERE value > $limit' load.rrd
-  kymo query trace/                      a prompt"
+  kymo query trace/                      a prompt
+  kymo query --cluster host:7433 'SELECT count(*) FROM events' /mnt/traces"
 )]
 pub(crate) struct Query {
-    /// Which recordings.
+    /// Starts a part of a cluster instead.
+    #[command(subcommand)]
+    pub(crate) node: Option<Node>,
+
+    /// Which recordings, and which of their events.
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) opening: Opening,
 
     /// Read statements from a file, which end with `;`. `-` is standard input.
     #[arg(short, long, value_name = "FILE", help_heading = "SQL")]
@@ -50,8 +63,8 @@ pub(crate) struct Query {
     /// Set a parameter, which is `$NAME` in the SQL. Can be given several times.
     ///
     /// A VALUE that is a number, `true`, `false` or `null` is that; `'TEXT'` is text, and so is anything else.
-    #[arg(short, long, value_name = "NAME=VALUE", value_parser = parameter, help_heading = "SQL")]
-    pub(crate) param: Vec<(String, ScalarValue)>,
+    #[arg(short, long, value_name = "NAME=VALUE", help_heading = "SQL")]
+    pub(crate) param: Vec<Parameter>,
 
     /// How rows are written [default: by the ending of --output, else table].
     #[arg(long, value_enum, help_heading = "Output")]
@@ -68,9 +81,137 @@ pub(crate) struct Query {
     /// How many threads work.
     #[command(flatten)]
     pub(crate) threads: Threads,
+
+    /// Have a scheduler answer, and its workers read: HOST:PORT.
+    ///
+    /// Paths are those that the scheduler and the workers see.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        conflicts_with_all = ["memory", "threads"],
+        help_heading = "Cluster"
+    )]
+    pub(crate) cluster: Option<String>,
+
+    /// A file with the token of the cluster [default: the variable KYMO_CLUSTER_TOKEN].
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cluster",
+        help_heading = "Cluster"
+    )]
+    pub(crate) token_file: Option<PathBuf>,
+}
+
+/// A part of a cluster.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Node {
+    /// Start the scheduler of a cluster, which plans queries and has workers read
+    ///
+    /// Clients (`kymo query --cluster`) and workers connect to it. The token is what all of them have to know; without one,
+    /// only addresses of this machine can be listened at. Nothing is encrypted: across networks that others read, put the
+    /// connections into a tunnel.
+    Scheduler(Scheduler),
+    /// Start a worker, which reads recordings for a scheduler
+    ///
+    /// It reads files as the user that it runs as. If the scheduler is gone, it tries again until it is back.
+    Worker(Worker),
+}
+
+/// The scheduler of a cluster.
+#[derive(Debug, Args)]
+pub(crate) struct Scheduler {
+    /// Where clients and workers connect: HOST:PORT.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7433")]
+    pub(crate) listen: String,
+
+    /// Where metrics for Prometheus are answered by HTTP, `/metrics`, and `/-/ready`: HOST:PORT [default: nowhere].
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<String>,
+
+    /// A file with the token [default: the variable KYMO_CLUSTER_TOKEN].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// A worker that says nothing for so long is lost, and its work is given to others.
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub(crate) patience: Duration,
+
+    /// Memory for sorting, joining and grouping of all queries. With K, M or G.
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = bytes)]
+    pub(crate) memory: usize,
+
+    /// How many threads work.
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// A worker of a cluster.
+#[derive(Debug, Args)]
+pub(crate) struct Worker {
+    /// Where the scheduler listens: HOST:PORT.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7433")]
+    pub(crate) scheduler: String,
+
+    /// What logs call this worker [default: the name of the machine].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// A file with the token [default: the variable KYMO_CLUSTER_TOKEN].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Memory for sorting and grouping. With K, M or G.
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = bytes)]
+    pub(crate) memory: usize,
+
+    /// How many threads work: units of work that are done at the same time.
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+/// The token of a cluster: of a file, or of the environment; empty if there is none.
+///
+/// # Errors
+///
+/// The file cannot be read, or is empty.
+pub(crate) fn secret(file: Option<&Path>) -> Result<Secret, Failure> {
+    let Some(file) = file else {
+        let token = std::env::var("KYMO_CLUSTER_TOKEN");
+        return Ok(Secret::new(&token.unwrap_or_default()));
+    };
+    let wrong = |problem: String| Failure::Usage(format!("error: {}: {problem}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    let secret = Secret::new(&text);
+    match secret.is_empty() {
+        true => Err(wrong("there is no token in it".to_owned())),
+        false => Ok(secret),
+    }
 }
 
 /// A parameter of a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) value: ScalarValue,
+    /// As it was written.
+    pub(crate) text: String,
+}
+
+impl FromStr for Parameter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = parameter(text)?;
+        Ok(Self {
+            name,
+            value,
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// The name and the value of a parameter.
 fn parameter(text: &str) -> Result<(String, ScalarValue), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     let name = name.trim_start_matches('$');

@@ -1,5 +1,6 @@
 //! Errors with their place in the SQL.
 
+use std::fmt;
 use std::ops::Range;
 
 use datafusion::common::DataFusionError;
@@ -7,8 +8,37 @@ use kymo_text::diagnostic::Diagnostic;
 
 use crate::rows::OutOfOrder;
 
+/// An error that another process has made a text for people of.
+#[derive(Debug)]
+pub(crate) struct Reported {
+    pub(crate) text: String,
+    /// The exit status that it means.
+    pub(crate) status: u8,
+}
+
+impl Reported {
+    /// The one that an error is, if it is one.
+    pub(crate) fn of(error: &DataFusionError) -> Option<&Self> {
+        match error.find_root() {
+            DataFusionError::External(inner) => inner.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Reported {}
+
 /// An error as a person reads it.
 pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String {
+    if let Some(reported) = Reported::of(error) {
+        return reported.text.clone();
+    }
     let found = error.diagnostic().and_then(|of| {
         let span = of.span?;
         let start = offset(sql, span.start.line, span.start.column)?;
@@ -40,7 +70,7 @@ pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String 
 }
 
 /// What DataFusion says, without what it says of itself.
-fn message(error: &DataFusionError) -> String {
+pub(crate) fn message(error: &DataFusionError) -> String {
     let mut text = error.strip_backtrace();
     for prefix in [
         "SQL error: ",

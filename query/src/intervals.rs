@@ -59,20 +59,26 @@ impl Function {
     }
 }
 
+/// The names and texts that a function of tables takes.
+///
+/// # Errors
+///
+/// One is something else.
+pub(crate) fn words(exprs: &[Expr], function: &str) -> Result<Vec<String>> {
+    let words = exprs.iter().map(|of| match of {
+        Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => {
+            Ok(text.clone())
+        }
+        // A table, or a column that is a key.
+        Expr::Column(column) => Ok(column.name.clone()),
+        other => plan_err!("{function} takes names and texts, not {other}"),
+    });
+    words.collect()
+}
+
 impl TableFunctionImpl for Function {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        let mut texts = Vec::new();
-        for of in args.exprs() {
-            match of {
-                Expr::Literal(
-                    ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)),
-                    _,
-                ) => texts.push(text.clone()),
-                // A table, or a column that is a key.
-                Expr::Column(column) => texts.push(column.name.clone()),
-                other => return plan_err!("{} takes names and texts, not {other}", self.name()),
-            }
-        }
+        let mut texts = words(args.exprs(), self.name())?;
         let count = self.tables();
         if texts.len() < count {
             return plan_err!("{} needs {count} tables", self.name());

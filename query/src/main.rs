@@ -2,13 +2,19 @@
 //!
 //! [`source`] has the recordings, [`scan`] the tables of their events: what a query asks for (columns, time,
 //! conditions, limits) is [pushed down](pushdown) to the decoder, and each partition reads a [unit](units) of chunks.
-//! [`samples`] and [`model`] make the other tables, [`views`] those with Perfetto's names. The rest is DataFusion.
+//! [`samples`] and [`model`] make the other tables, [`views`] those with Perfetto's names. The rest is DataFusion. A
+//! [`cluster`] has other processes read.
 
 mod args;
+mod cluster;
 mod errors;
+mod facts;
 mod functions;
 mod intervals;
+mod leaf;
+mod macros;
 mod model;
+mod opening;
 mod output;
 mod prompt;
 mod pushdown;
@@ -24,12 +30,17 @@ mod views;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use kymo_command::terminal::{Outcome, Terminal};
 
+use crate::args::Node;
+use crate::cluster::{scheduler, worker};
+
 fn main() -> ExitCode {
-    let args = match args::Query::try_parse() {
-        Ok(args) => args,
+    let parsed = args::Query::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((args::Query::from_arg_matches(&matches)?, matches)));
+    let (args, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // If nobody listens, there is nobody to tell.
             let _ = error.print();
@@ -42,14 +53,25 @@ fn main() -> ExitCode {
         }
     };
     let terminal = Terminal::new();
+    let threads = match &args.node {
+        Some(Node::Scheduler(args)) => args.threads.count(),
+        Some(Node::Worker(args)) => args.threads.count(),
+        None => args.threads.count(),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One more sees that Ctrl-C was pressed while the others compute.
-        .worker_threads(args.threads.count() + 1)
+        .worker_threads(threads + 1)
         .enable_all()
         .build();
     let result = match runtime {
         Ok(runtime) => {
-            let result = runtime.block_on(run::run(args, &terminal));
+            let result = runtime.block_on(async {
+                match &args.node {
+                    Some(Node::Scheduler(args)) => scheduler::run(args, &terminal).await,
+                    Some(Node::Worker(args)) => worker::run(args, &terminal).await,
+                    None => run::run(args, &matches, &terminal).await,
+                }
+            });
             // Threads that decode end by themselves, or with the program.
             runtime.shutdown_background();
             result

@@ -259,6 +259,7 @@ impl<'s> Builder<'s> {
             return Ok(());
         }
         let mut query = Query::default();
+        query.range = self.source.range;
         query.threads = self.source.threads;
         query.from = Some(from);
         let mut tracks = RowTracks::new(timeline, &mut query).map_err(external)?;
@@ -301,7 +302,11 @@ impl<'s> Builder<'s> {
             }
             let path = of.path().to_string_lossy().into_owned();
             let mut result = Ok(());
+            let range = self.source.range;
             timeline.for_each_slice(recording, self.source.threads, |slice| {
+                if slice.begin > range.end || slice.end.is_some_and(|end| end < range.begin) {
+                    return ControlFlow::Continue(());
+                }
                 let row = SliceRow {
                     track: self.track(&path, slice.track.1),
                     name: self.name(&slice.name),

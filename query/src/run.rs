@@ -1,20 +1,22 @@
 //! From the command line to rows.
 
-use std::collections::HashMap;
 use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
+use clap::ArgMatches;
+use datafusion::common::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::{DFParser, Statement};
 use futures::StreamExt;
-use kymo_command::open::{Inputs, inputs, tell_opening_faults};
 use kymo_command::terminal::{Failure, Outcome, Terminal};
 
-use crate::args::Query;
-use crate::errors::{is_out_of_order, render};
+use crate::args::{Parameter, Query, secret};
+use crate::cluster::client::Client;
+use crate::errors::{Reported, is_out_of_order, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
-use crate::session::{Session, Settings, is_parquet};
+use crate::session::{Session, Settings, runtime};
 use crate::source::Source;
 
 /// Does what the command line asks for.
@@ -22,44 +24,36 @@ use crate::source::Source;
 /// # Errors
 ///
 /// The command line is wrong, or nothing can be opened.
-pub(crate) async fn run(mut args: Query, terminal: &Terminal) -> Result<Outcome, Failure> {
+pub(crate) async fn run(
+    mut args: Query,
+    matches: &ArgMatches,
+    terminal: &Terminal,
+) -> Result<Outcome, Failure> {
     let statement = statement(&mut args)?;
-    let parquet: Vec<PathBuf> = args
-        .input
-        .paths
-        .extract_if(.., |path| is_parquet(path))
-        .collect();
-    let mut outcome = Outcome::Good;
-    let recordings = match args.input.paths.is_empty() {
-        true if parquet.is_empty() => {
-            return Err(Failure::Usage(
-                "error: no recording is given\nhint: `kymo query 'SELECT ...' PATH`".to_owned(),
-            ));
+    let (engine, outcome) = match &args.cluster {
+        Some(address) => {
+            let words = args.opening.words(matches)?;
+            let secret = secret(args.token_file.as_deref())?;
+            let client = Client::new(address.clone(), secret, words, terminal.color());
+            let outcome = client.open(terminal).await?;
+            (Engine::Cluster(client), outcome)
         }
-        true => Vec::new(),
-        false => {
-            let inputs: Inputs = inputs(&args.input, false, terminal)?;
-            outcome = tell_opening_faults(&inputs, terminal);
-            inputs.recordings
-        }
-    };
-    let settings = Settings {
-        threads: args.threads.count(),
-        memory: args.memory,
-    };
-    let source = Source::new(recordings, settings.threads);
-    let session = match Session::new(source, &parquet, &settings).await {
-        Ok(session) => session,
-        Err(error) => {
-            terminal.error(render(&error, "", false).trim_start_matches("error: "));
-            return Err(Failure::Unreadable);
+        None => {
+            let threads = args.threads.count();
+            let opened = args.opening.open(threads, terminal)?;
+            let session = session(opened.source, &opened.parquet, threads, args.memory).await;
+            let session = session.map_err(|error| {
+                terminal.error(render(&error, "", false).trim_start_matches("error: "));
+                Failure::Unreadable
+            })?;
+            (Engine::Local(Box::new(session)), opened.outcome)
         }
     };
     let runner = Runner {
-        session,
+        engine,
         format: args.format,
         output: args.output,
-        parameters: args.param.into_iter().collect(),
+        parameters: args.param,
         terminal,
     };
     let of_sql = match statement {
@@ -68,6 +62,20 @@ pub(crate) async fn run(mut args: Query, terminal: &Terminal) -> Result<Outcome,
     };
     let worst = [outcome, of_sql].into_iter().max_by_key(|of| *of as u8);
     Ok(worst.unwrap_or(Outcome::Good))
+}
+
+async fn session(
+    source: Source,
+    parquet: &[PathBuf],
+    threads: usize,
+    memory: usize,
+) -> Result<Session, DataFusionError> {
+    let settings = Settings {
+        threads,
+        runtime: runtime(memory)?,
+        remote: None,
+    };
+    Session::new(Arc::new(source), parquet, &settings).await
 }
 
 /// The SQL that the command line gives; none for a prompt.
@@ -83,12 +91,12 @@ fn statement(args: &mut Query) -> Result<Option<String>, Failure> {
         let unreadable = |error| Failure::Usage(format!("error: {}: {error}", file.display()));
         return text.map(Some).map_err(unreadable);
     }
-    let first = args.input.paths.first();
+    let first = args.opening.input.paths.first();
     if let Some(sql) = first.filter(|path| !path.exists() && path.as_os_str() != "-") {
         // A path that is not there is no statement.
         let text = sql.to_string_lossy().into_owned();
-        if text.contains(char::is_whitespace) || args.input.paths.len() > 1 {
-            args.input.paths.remove(0);
+        if text.contains(char::is_whitespace) || args.opening.input.paths.len() > 1 {
+            args.opening.input.paths.remove(0);
             return Ok(Some(text));
         }
     }
@@ -101,11 +109,56 @@ fn statement(args: &mut Query) -> Result<Option<String>, Failure> {
     Ok(None)
 }
 
+/// Who answers statements.
+enum Engine {
+    /// This process.
+    Local(Box<Session>),
+    /// A cluster.
+    Cluster(Client),
+}
+
+impl Engine {
+    /// Begins to answer a statement of a text.
+    async fn start(
+        &self,
+        sql: &str,
+        (number, statement): (usize, Statement),
+        parameters: &[Parameter],
+    ) -> Result<SendableRecordBatchStream, DataFusionError> {
+        match self {
+            Self::Local(session) => session.start(statement, parameters).await,
+            Self::Cluster(client) => client.start(sql, number, parameters).await,
+        }
+    }
+
+    /// The damage that was met since it was asked the last time.
+    fn damage(&self) -> Vec<String> {
+        match self {
+            Self::Local(session) => session.source.damage.take(),
+            Self::Cluster(client) => client.damage.take(),
+        }
+    }
+
+    async fn names(&self) -> Vec<String> {
+        match self {
+            Self::Local(session) => session.names().await,
+            Self::Cluster(client) => client.names(),
+        }
+    }
+
+    fn tables(&self) -> Vec<String> {
+        match self {
+            Self::Local(session) => session.tables(),
+            Self::Cluster(client) => client.tables(),
+        }
+    }
+}
+
 struct Runner<'t> {
-    session: Session,
+    engine: Engine,
     format: Option<Format>,
     output: Option<PathBuf>,
-    parameters: HashMap<String, ScalarValue>,
+    parameters: Vec<Parameter>,
     terminal: &'t Terminal,
 }
 
@@ -125,7 +178,7 @@ impl Runner<'_> {
             return Outcome::Usage;
         }
         let mut worst = Outcome::Good;
-        for statement in statements {
+        for statement in statements.into_iter().enumerate() {
             let outcome = self.statement(statement, sql).await;
             if outcome != Outcome::Good && outcome != Outcome::Damage {
                 return outcome;
@@ -139,18 +192,18 @@ impl Runner<'_> {
         worst
     }
 
-    async fn statement(&self, statement: Statement, sql: &str) -> Outcome {
-        let result = self.rows(statement.clone()).await;
-        let result = match result {
-            Err((error, false)) if is_out_of_order(&error) => {
+    async fn statement(&self, statement: (usize, Statement), sql: &str) -> Outcome {
+        let result = self.rows(statement.clone(), sql).await;
+        let result = match (result, &self.engine) {
+            (Err((error, false)), Engine::Local(session)) if is_out_of_order(&error) => {
                 // Planned again, with sorting.
-                self.session.set_unordered();
-                self.rows(statement).await
+                session.set_unordered();
+                self.rows(statement, sql).await
             }
-            result => result,
+            (result, _) => result,
         };
         let mut outcome = Outcome::Good;
-        for damage in self.session.source.new_damage() {
+        for damage in self.engine.damage() {
             self.terminal.error(damage);
             outcome = Outcome::Damage;
         }
@@ -168,23 +221,19 @@ impl Runner<'_> {
     }
 
     /// Runs a statement and writes its rows. An error says whether some were written.
-    async fn rows(&self, statement: Statement) -> Result<(), (DataFusionError, bool)> {
+    async fn rows(
+        &self,
+        statement: (usize, Statement),
+        sql: &str,
+    ) -> Result<(), (DataFusionError, bool)> {
         let before = |error| (error, false);
-        let context = &self.session.context;
-        let plan = context
-            .state()
-            .statement_to_plan(statement)
-            .await
-            .map_err(before)?;
-        let frame = context.execute_logical_plan(plan).await.map_err(before)?;
-        let frame = match self.parameters.is_empty() {
-            true => frame,
-            false => {
-                let values: ParamValues = self.parameters.clone().into();
-                frame.with_param_values(values).map_err(before)?
+        let start = self.engine.start(sql, statement, &self.parameters);
+        let mut stream = tokio::select! {
+            stream = start => stream.map_err(before)?,
+            _ = tokio::signal::ctrl_c() => {
+                return Err(before(DataFusionError::Execution("interrupted".to_owned())));
             }
         };
-        let mut stream = frame.execute_stream().await.map_err(before)?;
         let schema = stream.schema();
         let by_name = self.output.as_deref().and_then(Format::of_path);
         let format = self.format.or(by_name).unwrap_or(Format::Table);
@@ -221,7 +270,7 @@ impl Runner<'_> {
     }
 
     async fn prompt(&self) -> Result<Outcome, Failure> {
-        let names = self.session.names().await;
+        let names = self.engine.names().await;
         let failed = |error| Failure::Output(std::io::Error::other(error));
         let mut prompt = Prompt::new(names).map_err(failed)?;
         self.terminal
@@ -241,19 +290,17 @@ impl Runner<'_> {
     }
 
     fn tables(&self) {
-        let catalog = self.session.context.catalog("kymo");
-        let schema = catalog.and_then(|catalog| catalog.schema("main"));
-        let mut names = schema
-            .map(|schema| schema.table_names())
-            .unwrap_or_default();
-        names.sort();
+        let names = self.engine.tables();
         let lines: Vec<_> = names.iter().map(|name| quoted(name) + "\n").collect();
         self.terminal.tell(lines.concat().as_bytes());
     }
 }
 
 /// Whether an error happened while rows were made.
-fn is_of_execution(error: &DataFusionError) -> bool {
+pub(crate) fn is_of_execution(error: &DataFusionError) -> bool {
+    if let Some(reported) = Reported::of(error) {
+        return reported.status != Outcome::Usage as u8;
+    }
     matches!(
         error.find_root(),
         DataFusionError::Execution(_)

@@ -68,6 +68,7 @@ impl Make for Other {
         stop: &StopOnDrop,
         take: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> Result<()> {
+        let window = window.and(self.source.range);
         let mut query = Query::default();
         query.range = window;
         query.threads = self.source.threads;

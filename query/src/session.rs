@@ -1,36 +1,65 @@
 //! A session: the tables of recordings and of Parquet files, functions and views.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Result, TableReference};
+use datafusion::common::{ParamValues, Result, TableReference};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement;
 
+use crate::args::Parameter;
+use crate::cluster::{Remote, ShareWork};
+use crate::facts::fact_tables;
 use crate::model::model_tables;
 use crate::samples::other_tables;
-use crate::scan::Events;
+use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
-use crate::{functions, intervals, views};
+use crate::{functions, intervals, macros, views};
 
 /// What a session is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) threads: usize,
-    /// Bytes that operators may hold; what is beyond goes to temporary files.
-    pub(crate) memory: usize,
+    /// Memory that operators may hold; what is beyond goes to temporary files.
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    /// Those who read, if this process does not.
+    pub(crate) remote: Option<Arc<Remote>>,
+}
+
+/// Limits the memory of operators to a number of bytes.
+///
+/// # Errors
+///
+/// There is no place for temporary files.
+pub(crate) fn runtime(memory: usize) -> Result<Arc<RuntimeEnv>> {
+    RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+        .build_arc()
+}
+
+/// How plans are made and run, here and by workers.
+pub(crate) fn session_config(threads: usize) -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(threads)
+        .with_information_schema(true)
+        .with_default_catalog_and_schema("kymo", "main");
+    config.options_mut().sql_parser.collect_spans = true;
+    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
+    config
 }
 
 /// Tables that can be asked.
 pub(crate) struct Session {
     pub(crate) context: SessionContext,
     pub(crate) source: Arc<Source>,
-    is_ordered: Arc<AtomicBool>,
+    pub(crate) scans: Arc<ScanSettings>,
 }
 
 impl Session {
@@ -38,35 +67,74 @@ impl Session {
     ///
     /// A table cannot be made.
     pub(crate) async fn new(
-        source: Source,
+        source: Arc<Source>,
         parquet: &[PathBuf],
         settings: &Settings,
     ) -> Result<Self> {
-        let source = Arc::new(source);
-        let mut config = SessionConfig::new()
-            .with_target_partitions(settings.threads)
-            .with_information_schema(true)
-            .with_default_catalog_and_schema("kymo", "main");
-        config.options_mut().sql_parser.collect_spans = true;
-        config.options_mut().sql_parser.map_string_types_to_utf8view = false;
-        let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(FairSpillPool::new(settings.memory)))
-            .build_arc()?;
-        let state = SessionStateBuilder::new()
+        let mut config = session_config(settings.threads);
+        if settings.remote.is_some() {
+            let optimizer = &mut config.options_mut().optimizer;
+            // What one part of a plan finds out while it runs does not reach others in other processes.
+            optimizer.enable_dynamic_filter_pushdown = false;
+            optimizer.enable_topk_dynamic_filter_pushdown = false;
+            optimizer.enable_join_dynamic_filter_pushdown = false;
+            optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+            optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+            // Rows that come from one unit are not worth being spread.
+            optimizer.enable_round_robin_repartition = false;
+        }
+        let mut state = SessionStateBuilder::new()
             .with_config(config)
-            .with_runtime_env(runtime)
+            .with_runtime_env(Arc::clone(&settings.runtime))
             .with_default_features();
-        let state = state.build();
-        let context = SessionContext::new_with_state(state);
+        if let Some(remote) = &settings.remote {
+            // It comes last.
+            state = state.with_physical_optimizer_rule(Arc::new(ShareWork(Arc::clone(remote))));
+        }
+        let context = SessionContext::new_with_state(state.build());
         functions::register(&context);
         intervals::register(&context);
+        macros::register(&context);
         let session = Self {
             context,
             source,
-            is_ordered: Arc::new(AtomicBool::new(true)),
+            scans: Arc::default(),
         };
         session.register(parquet).await?;
         Ok(session)
+    }
+
+    /// Begins to answer a statement.
+    ///
+    /// # Errors
+    ///
+    /// It is wrong.
+    pub(crate) async fn start(
+        &self,
+        statement: Statement,
+        parameters: &[Parameter],
+    ) -> Result<SendableRecordBatchStream> {
+        let context = &self.context;
+        let plan = context.state().statement_to_plan(statement).await?;
+        let mut frame = context.execute_logical_plan(plan).await?;
+        if !parameters.is_empty() {
+            let values = parameters.iter();
+            let values = values.map(|of| (of.name.clone(), of.value.clone()));
+            let values: ParamValues = values.collect::<HashMap<_, _>>().into();
+            frame = frame.with_param_values(values)?;
+        }
+        frame.execute_stream().await
+    }
+
+    /// The names of the tables.
+    pub(crate) fn tables(&self) -> Vec<String> {
+        let catalog = self.context.catalog("kymo");
+        let schema = catalog.and_then(|catalog| catalog.schema("main"));
+        let mut names = schema
+            .map(|schema| schema.table_names())
+            .unwrap_or_default();
+        names.sort();
+        names
     }
 
     async fn register(&self, parquet: &[PathBuf]) -> Result<()> {
@@ -77,7 +145,7 @@ impl Session {
         let events = |class| -> Result<Arc<dyn TableProvider>> {
             Ok(Arc::new(Events {
                 table: Arc::new(EventTable::new(&self.source, class)?),
-                is_ordered: Arc::clone(&self.is_ordered),
+                settings: Arc::clone(&self.scans),
             }))
         };
         for class in self.source.class_names() {
@@ -87,6 +155,7 @@ impl Session {
         for table in other_tables(&self.source)
             .into_iter()
             .chain(model_tables(&self.source))
+            .chain(fact_tables(&self.source))
         {
             add(&table.name.clone(), Arc::new(table));
         }
@@ -159,7 +228,7 @@ impl Session {
 
     /// Forgets that rows are in order of time: those of a stream are not.
     pub(crate) fn set_unordered(&self) {
-        self.is_ordered.store(false, Ordering::Relaxed);
+        self.scans.is_ordered.store(false, Ordering::Relaxed);
     }
 
     /// The names of tables and functions, and of the columns of tables.

@@ -7,7 +7,8 @@ use datafusion::arrow::array::{ArrayRef, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{DataFusionError, Result};
 use kymo::AnyRecording;
-use kymo::filter::Glob;
+use kymo::filter::{Filter, Glob};
+use kymo::pipeline::Window;
 use kymo::timeline::{Columns, Query, Timeline};
 use kymo_arrow::{class_name, data_type, time_type};
 use kymo_model::batch::{DataType as ColumnDataType, all_columns};
@@ -20,14 +21,42 @@ pub(crate) struct Source {
     pub(crate) samples: Timeline,
     /// Threads to work with.
     pub(crate) threads: usize,
-    damage: Mutex<Damage>,
+    /// Damage that was met while rows were read.
+    pub(crate) damage: Arc<Damage>,
+    /// Which events are wanted at all.
+    pub(crate) wanted: kymo::filter::Query,
+    /// From when to when rows are wanted at all.
+    pub(crate) range: Window,
+    /// Whether losses count as damage.
+    pub(crate) is_strict: bool,
 }
 
-/// Damage that was met while rows were read; each is kept once.
+/// Damage that was met; each is kept once.
 #[derive(Debug, Default)]
-struct Damage {
+pub(crate) struct Damage(Mutex<DamageTexts>);
+
+#[derive(Debug, Default)]
+struct DamageTexts {
     known: HashSet<String>,
     new: Vec<String>,
+}
+
+impl Damage {
+    /// Keeps damage, to be reported later.
+    pub(crate) fn met(&self, text: String) {
+        if let Ok(mut damage) = self.0.lock()
+            && damage.known.len() < 10_000
+            && damage.known.insert(text.clone())
+        {
+            damage.new.push(text);
+        }
+    }
+
+    /// The damage that was met since it was asked the last time.
+    pub(crate) fn take(&self) -> Vec<String> {
+        let damage = self.0.lock();
+        damage.map_or_else(|_| Vec::new(), |mut damage| std::mem::take(&mut damage.new))
+    }
 }
 
 impl Source {
@@ -40,32 +69,41 @@ impl Source {
             events: Timeline::new(events),
             samples: Timeline::new(samples),
             threads,
-            damage: Mutex::default(),
+            damage: Arc::default(),
+            wanted: kymo::filter::Query::default(),
+            range: Window::ALL,
+            is_strict: false,
+        }
+    }
+
+    /// The same with events that are wanted alone; whether losses count as damage.
+    pub(crate) fn with_selection(
+        self,
+        wanted: kymo::filter::Query,
+        range: Window,
+        is_strict: bool,
+    ) -> Self {
+        Self {
+            wanted,
+            range,
+            is_strict,
+            ..self
         }
     }
 
     /// Keeps damage that was met, to be reported later.
     pub(crate) fn met(&self, fault: &FaultReport) {
-        let text = fault.to_string();
-        if let Ok(mut damage) = self.damage.lock()
-            && damage.known.len() < 10_000
-            && damage.known.insert(text.clone())
-        {
-            damage.new.push(text);
-        }
-    }
-
-    /// The damage that was met since it was asked the last time.
-    pub(crate) fn new_damage(&self) -> Vec<String> {
-        let damage = self.damage.lock();
-        damage.map_or_else(|_| Vec::new(), |mut damage| std::mem::take(&mut damage.new))
+        self.damage.met(fault.to_string());
     }
 
     /// The names of the event classes, in the order in which they are first met.
     pub(crate) fn class_names(&self) -> Vec<Arc<str>> {
         let mut known = HashSet::new();
-        let classes = self.events.recordings().iter();
-        let names = classes.flat_map(|of| of.event_classes()).map(class_name);
+        let recordings = self.events.recordings().iter();
+        let classes = recordings.flat_map(|of| of.event_classes());
+        let names = classes
+            .filter(|of| self.wanted.names_class(of))
+            .map(class_name);
         names
             .filter(|name| known.insert(Arc::clone(name)))
             .collect()
@@ -114,6 +152,8 @@ pub(crate) struct EventTable {
     pub(crate) has_clocks: bool,
     /// Whether a class has no name, by which it could be chosen.
     pub(crate) has_nameless: bool,
+    /// Whether what is asked of all events can be true of none of these.
+    pub(crate) is_empty: bool,
     /// What the values of a field are in all classes that have it.
     pub(crate) kinds: HashMap<Arc<str>, FieldKind>,
 }
@@ -153,6 +193,9 @@ impl EventTable {
         let mut is_plain = true;
         let mut number = |of: &EventClass| {
             let name = class_name(of);
+            if !source.wanted.names_class(of) {
+                return None;
+            }
             if class.as_ref().is_some_and(|wanted| *wanted != name) {
                 return None;
             }
@@ -241,8 +284,14 @@ impl EventTable {
             is_plain,
             has_clocks: streams_of_class.iter().all(|has_clock| *has_clock),
             has_nameless,
+            is_empty: false,
             kinds,
         };
+        // A field that other classes have alone.
+        let filter = table.query(&[], &[]).filter;
+        if filter.condition.is_some() && Filter::new(&filter, &[], recordings).is_err() {
+            table.is_empty = true;
+        }
         table.add_columns(fields, packets)?;
         Ok(table)
     }
@@ -297,6 +346,8 @@ impl EventTable {
                 packet_fields: packets.into(),
             },
         };
+        query.range = self.source.range;
+        query.filter = self.source.wanted.clone();
         if let Some(class) = &self.class {
             query.filter.events = vec![Glob::new(&literal(class))];
             // Classes without a name are called by their numbers here.

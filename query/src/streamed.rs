@@ -7,19 +7,16 @@ use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::BaselineMetrics;
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
-};
 use futures::future::BoxFuture;
 use kymo::pipeline::Window;
 
+use crate::leaf::{Leaf, LeafExec};
 use crate::pushdown;
 use crate::scan::StopOnDrop;
 
@@ -101,18 +98,12 @@ impl TableProvider for Made {
             .filter_map(|filter| pushdown::time(self.time?, filter));
         let window = windows.fold(Window::ALL, Window::and);
         let schema = Arc::new(self.schema.project(&projection)?);
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Ok(Arc::new(MakeTable {
+        let leaf = MakeTable {
             made: self.clone(),
             projection,
             window,
-            properties: Arc::new(properties),
-        }))
+        };
+        Ok(Arc::new(LeafExec::new(Arc::new(leaf), schema, None, 1)))
     }
 }
 
@@ -122,58 +113,30 @@ struct MakeTable {
     made: Made,
     projection: Vec<usize>,
     window: Window,
-    properties: Arc<PlanProperties>,
 }
 
-impl DisplayAs for MakeTable {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KymoTable: table={}", self.made.name)?;
+impl Leaf for MakeTable {
+    fn name(&self) -> &'static str {
+        "KymoTable"
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table={}", self.made.name)?;
         if self.window != Window::ALL {
             let Window { begin, end } = self.window;
             write!(f, ", time=[{}, {}]", begin.as_nanos(), end.as_nanos())?;
         }
         Ok(())
     }
-}
 
-impl ExecutionPlan for MakeTable {
-    fn name(&self) -> &'static str {
-        "KymoTable"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
+    fn read(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        _: usize,
+        schema: SchemaRef,
+        task: Arc<TaskContext>,
+        metrics: BaselineMetrics,
+    ) -> Result<SendableRecordBatchStream> {
         let projection = self.projection.clone();
-        let schema = self.schema();
         match &self.made.maker {
             Maker::Stream(make) => {
                 let (make, window) = (Arc::clone(make), self.window);
@@ -186,7 +149,10 @@ impl ExecutionPlan for MakeTable {
                     let result = make.make(window, &seen, &mut |batch| match batch
                         .project(&projection)
                     {
-                        Ok(batch) => sender.blocking_send(Ok(batch)).is_ok(),
+                        Ok(batch) => {
+                            metrics.record_output(batch.num_rows());
+                            sender.blocking_send(Ok(batch)).is_ok()
+                        }
                         Err(error) => {
                             failed = Some(error.into());
                             false
@@ -197,7 +163,7 @@ impl ExecutionPlan for MakeTable {
                 Ok(stop.around(builder.build()))
             }
             Maker::Whole(make) => {
-                let made = make(context);
+                let made = make(task);
                 let batch = async move { Ok(made.await?.project(&projection)?) };
                 let stream = futures::stream::once(batch);
                 Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))

@@ -1,16 +1,36 @@
 //! Recordings cut into pieces of about the same size, to be read at the same time.
 
+use std::collections::HashMap;
+
 use kymo::pipeline::{Places, Window};
 use kymo::timeline::Timeline;
 use kymo_model::{Recording, RowPlace};
 use kymo_time::Timestamp;
+use serde::{Deserialize, Serialize};
 
-/// What is read without others: from which chunk of each stream to which.
+/// Chunks of a stream, one after another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Span {
+    recording: usize,
+    stream: usize,
+    begin: usize,
+    /// The chunk behind the last one.
+    end: usize,
+}
+
+/// What is read without others: some chunks of each stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unit {
-    pub(crate) from: Places,
-    pub(crate) to: Places,
-    pub(crate) packets: u64,
+    pub(crate) spans: Vec<Span>,
+}
+
+/// How chunks are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// Those of one time, so that units follow each other.
+    Time,
+    /// Those of one recording, so that few have to be open for a unit.
+    Recording,
 }
 
 /// The pieces, and how many packets there are.
@@ -41,6 +61,7 @@ impl Units {
         window: Window,
         is_wanted: impl Fn(usize) -> bool,
         most: usize,
+        grouping: Grouping,
     ) -> Self {
         let mut pieces = Vec::new();
         let mut all_packets = 0;
@@ -69,19 +90,25 @@ impl Units {
         }
         let packets = pieces.len() as u64;
         // Stable, so that chunks of a stream stay in their order.
-        pieces.sort_by_key(|of| of.begin);
+        match grouping {
+            Grouping::Time => pieces.sort_by_key(|of| of.begin),
+            Grouping::Recording => pieces.sort_by_key(|of| (of.recording, of.begin)),
+        }
         let bytes: u64 = pieces.iter().map(|of| of.bytes).sum();
         let most = (bytes / LEAST_BYTES).clamp(1, most.max(1) as u64);
         let share = bytes.div_ceil(most).max(1);
         let mut units = vec![Unit::default()];
+        // Where the spans of streams are in the last unit.
+        let mut known = HashMap::new();
         let mut taken = 0;
         for piece in pieces {
             if taken >= share * units.len() as u64 {
                 units.push(Unit::default());
+                known.clear();
             }
             taken += piece.bytes;
             if let Some(unit) = units.last_mut() {
-                unit.add(&piece);
+                unit.add(&piece, &mut known);
             }
         }
         Self {
@@ -93,14 +120,43 @@ impl Units {
 }
 
 impl Unit {
-    fn add(&mut self, piece: &Piece) {
-        let at = |chunk| RowPlace { chunk, number: 0 };
-        let first = at(piece.number);
-        if self.from.get(piece.recording, piece.stream) > first {
-            self.from.set(piece.recording, piece.stream, first);
+    fn add(&mut self, piece: &Piece, known: &mut HashMap<(usize, usize), usize>) {
+        let end = piece.number + 1;
+        let at = *known
+            .entry((piece.recording, piece.stream))
+            .or_insert(self.spans.len());
+        match self.spans.get_mut(at) {
+            Some(span) => {
+                span.begin = span.begin.min(piece.number);
+                span.end = end;
+            }
+            None => self.spans.push(Span {
+                recording: piece.recording,
+                stream: piece.stream,
+                begin: piece.number,
+                end,
+            }),
         }
-        self.to
-            .set(piece.recording, piece.stream, at(piece.number + 1));
-        self.packets += 1;
+    }
+
+    /// Whether all that it names is among recordings.
+    pub(crate) fn is_of(&self, timeline: &Timeline) -> bool {
+        let recordings = timeline.recordings();
+        self.spans.iter().all(|span| {
+            recordings
+                .get(span.recording)
+                .is_some_and(|of| span.stream < of.streams().len())
+        })
+    }
+
+    /// The rows to begin at, and those to end before.
+    pub(crate) fn places(&self) -> (Places, Places) {
+        let (mut from, mut to) = (Places::at_end(), Places::at_end());
+        let at = |chunk| RowPlace { chunk, number: 0 };
+        for span in &self.spans {
+            from.set(span.recording, span.stream, at(span.begin));
+            to.set(span.recording, span.stream, at(span.end));
+        }
+        (from, to)
     }
 }

@@ -26,6 +26,11 @@ const VIEWS: &[(&str, &str)] = &[
         "SELECT pid AS upid, pid, max(CASE WHEN type = 'process' THEN name END) AS name, recording \
          FROM track WHERE pid IS NOT NULL GROUP BY pid, recording",
     ),
+    (
+        "stats",
+        "SELECT CASE kind WHEN 'damage' THEN kind ELSE kind || '_lost' END AS name, 'data_loss' AS severity, \
+         'trace' AS source, sum(coalesce(count, 1)) AS value, recording FROM losses GROUP BY kind, recording",
+    ),
     ("slice_self_dur", "SELECT id, self_dur FROM slice"),
     (
         "thread_slice",

@@ -293,3 +293,67 @@ fn directories_of_parquet_files_are_inputs() {
     let twice = number("SELECT count(*) FROM events", &[tables, TRACE]);
     assert_eq!(twice, 2 * number("SELECT count(*) FROM events", &[TRACE]));
 }
+
+#[test]
+fn selections_are_those_of_print() {
+    let count = "SELECT count(*) AS n FROM events";
+    let printed = |options: &[&str]| rows(count, &[TRACE], options)[0]["n"].as_i64();
+    assert_eq!(
+        printed(&["--event", "demo:ints"]),
+        Some(number("SELECT count(*) FROM \"demo:ints\"", &[TRACE]))
+    );
+    let where_ = number(
+        "SELECT count(*) FROM \"demo:ints\" WHERE u8 > 200",
+        &[TRACE],
+    );
+    assert!(where_ > 0);
+    assert_eq!(printed(&["--where", "u8 > 200"]), Some(where_));
+    // Tables whose events have no such field are empty.
+    let other = rows(
+        "SELECT count(*) AS n FROM \"demo:floats\"",
+        &[TRACE],
+        &["--where", "u8 > 200"],
+    );
+    assert_eq!(other[0]["n"], 0);
+    let from = "2026-11-21T09:04:23.0758Z";
+    let later = number(
+        &format!("SELECT count(*) FROM events WHERE timestamp >= '{from}'"),
+        &[TRACE],
+    );
+    let all = number("SELECT count(*) FROM events", &[TRACE]);
+    assert!(0 < later && later < all);
+    assert_eq!(printed(&["--begin", from]), Some(later));
+    let wrong = run(&["--where", "nothing > 1", count, TRACE]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    // Losses count only if that is asked for.
+    let lossy = "examples/lttng-discarded";
+    assert_eq!(run(&[count, lossy]).code, 0);
+    assert_eq!(run(&["--strict", count, lossy]).code, 1);
+}
+
+#[test]
+fn overlaps_and_leading_intervals_are_counted() {
+    let spans = "SELECT * FROM (VALUES (0, 10), (5, 10), (20, -1)) AS t(ts, dur)";
+    let found = rows(
+        &format!("SELECT * FROM intervals_overlap_count('{spans}') ORDER BY ts"),
+        &[TRACE],
+        &[],
+    );
+    let pairs: Vec<_> = found
+        .iter()
+        .map(|row| (row["ts"].as_i64(), row["value"].as_i64()))
+        .collect();
+    let expected = [(0, 1), (5, 2), (10, 1), (15, 0), (20, 1)];
+    assert_eq!(pairs, expected.map(|(ts, value)| (Some(ts), Some(value))));
+    let values = "SELECT * FROM (VALUES (1, 0, 7, 1.0), (2, 5, 7, 1.0), (3, 8, 7, 4.0)) AS t(id, ts, track_id, value)";
+    let found = rows(
+        &format!("SELECT * FROM counter_leading_intervals('{values}') ORDER BY ts"),
+        &[TRACE],
+        &[],
+    );
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0]["dur"], 8);
+    assert_eq!(found[0]["delta_value"], 3.0);
+    assert_eq!(found[1]["dur"], -1);
+    assert!(found[1]["next_value"].is_null());
+}

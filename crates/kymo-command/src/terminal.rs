@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -49,6 +49,8 @@ pub struct Terminal {
     /// Whether standard error shows colours.
     color: bool,
     progress: OnceLock<Progress>,
+    /// What would go to standard error, if somebody else shows it.
+    collected: Option<Mutex<Vec<u8>>>,
 }
 
 /// A progress bar that appears when work is long.
@@ -74,7 +76,26 @@ impl Terminal {
         Self {
             color: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             progress: OnceLock::new(),
+            collected: None,
         }
+    }
+
+    /// One that keeps what would go to standard error, and shows no progress.
+    pub fn collected(color: bool) -> Self {
+        Self {
+            color,
+            progress: OnceLock::new(),
+            collected: Some(Mutex::default()),
+        }
+    }
+
+    /// What was kept since it was taken the last time; nothing if this is a real terminal.
+    pub fn take_collected(&self) -> String {
+        let kept = self.collected.as_ref().map(|kept| {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *kept)
+        });
+        String::from_utf8_lossy(&kept.unwrap_or_default()).into_owned()
     }
 
     /// Whether standard error shows colours.
@@ -92,7 +113,7 @@ impl Terminal {
 
     /// The same for work that shows nothing else.
     pub fn show_progress(&self, bytes: u64) {
-        if !io::stderr().is_terminal() {
+        if self.collected.is_some() || !io::stderr().is_terminal() {
             return;
         }
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
@@ -131,6 +152,10 @@ impl Terminal {
     /// Writes lines to standard error, above the progress. If nobody listens, there is
     /// nobody to tell.
     pub fn tell(&self, lines: &[u8]) {
+        if let Some(kept) = &self.collected {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            return kept.extend_from_slice(lines);
+        }
         let write = || {
             let mut stderr = io::stderr().lock();
             let _ = stderr.write_all(lines).and_then(|()| stderr.flush());

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+pub(crate) mod cluster;
+pub(crate) mod queries;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,6 +27,7 @@ pub(crate) fn run(words: &[&str]) -> Run {
         .current_dir(file(""))
         .env("NO_COLOR", "1")
         .env("TZ", "UTC")
+        .env("KYMO_CLUSTER_TOKEN", "a secret of tests")
         .output()
         .expect("the program runs");
     Run {
@@ -56,4 +60,14 @@ pub(crate) fn number(sql: &str, inputs: &[&str]) -> i64 {
     value
         .and_then(serde_json::Value::as_i64)
         .unwrap_or_else(|| panic!("{sql}: {rows:?}"))
+}
+
+/// The rows of a query as texts, in an order that depends on the statement alone.
+pub(crate) fn answer(sql: &str, inputs: &[&str], options: &[&str]) -> Vec<String> {
+    let rows = rows(sql, inputs, options);
+    let mut rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    if !sql.contains("ORDER BY") {
+        rows.sort();
+    }
+    rows
 }

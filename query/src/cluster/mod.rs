@@ -1,0 +1,53 @@
+//! More than one machine: a scheduler plans, workers read.
+//!
+//! The [scheduler] opens the recordings of a query and plans it as a single process would. The parts of the plan that
+//! need no other rows than those of one partition (scans, with filters, projections, partial aggregation and sorting above
+//! them) become [remote] parts, whose partitions are units of work: chunks of few recordings. Each unit goes to a [worker]
+//! that has nothing else to do. Its answer counts only when it is complete, so that a unit whose worker disappears can be
+//! given to another one without any row twice. The [pool] keeps the units and who works on them. What is above (joins,
+//! final aggregation, merging) runs in the scheduler. [`wire`] is what the nodes say to each other.
+
+mod answer;
+pub(crate) mod client;
+mod codec;
+mod log;
+mod metrics;
+mod pool;
+mod remote;
+pub(crate) mod scheduler;
+mod wire;
+pub(crate) mod worker;
+
+pub(crate) use remote::{Remote, ShareWork};
+pub(crate) use wire::Secret;
+
+use kymo_model::Recording;
+use sha2::{Digest, Sha256};
+
+use crate::source::Source;
+use wire::Fingerprint;
+
+/// What tells whether recordings are the same elsewhere: their paths, and the sizes of their chunks.
+fn fingerprint(source: &Source) -> Fingerprint {
+    let mut found = Fingerprint::default();
+    let mut hash = Sha256::new();
+    let recordings = [&source.events, &source.samples];
+    for of in recordings.into_iter().flat_map(|of| of.recordings()) {
+        found.recordings += 1;
+        hash.update(of.path().as_os_str().as_encoded_bytes());
+        hash.update([0]);
+        for stream in 0..of.streams().len() {
+            let (mut chunks, mut bytes) = (0u64, 0u64);
+            for chunk in of.chunks(stream) {
+                chunks += 1;
+                bytes = bytes.saturating_add(chunk.bytes);
+            }
+            hash.update(chunks.to_le_bytes());
+            hash.update(bytes.to_le_bytes());
+            found.bytes = found.bytes.saturating_add(bytes);
+        }
+    }
+    let digest = hash.finalize();
+    found.hash.copy_from_slice(&digest[..16]);
+    found
+}

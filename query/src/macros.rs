@@ -1,0 +1,90 @@
+//! Functions that stand for a query: `intervals_overlap_count`, `counter_leading_intervals`.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, TableReference, plan_err};
+use datafusion::execution::context::{SessionContext, SessionState};
+use futures::FutureExt;
+
+use crate::intervals::words;
+
+/// Makes the functions known.
+pub(crate) fn register(context: &SessionContext) {
+    for function in [Macro::OverlapCount, Macro::LeadingIntervals] {
+        context.register_udtf(function.name(), Arc::new(function));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Macro {
+    /// `intervals_overlap_count(intervals [, key ...])`
+    OverlapCount,
+    /// `counter_leading_intervals(counters)`
+    LeadingIntervals,
+}
+
+impl Macro {
+    fn name(self) -> &'static str {
+        match self {
+            Self::OverlapCount => "intervals_overlap_count",
+            Self::LeadingIntervals => "counter_leading_intervals",
+        }
+    }
+
+    /// The query that a call stands for.
+    fn query(self, table: &str, keys: &[String]) -> Result<String> {
+        let keys: Vec<String> = keys.iter().map(|key| quoted(key)).collect();
+        let listed: String = keys.iter().map(|key| format!(", {key}")).collect();
+        let partition = match keys.is_empty() {
+            true => String::new(),
+            false => format!("PARTITION BY {} ", keys.join(", ")),
+        };
+        Ok(match self {
+            // What begins adds one, what ends takes one away; intervals that do not end stay.
+            Self::OverlapCount => format!(
+                "SELECT ts, sum(sum(step)) OVER ({partition}ORDER BY ts) AS value{listed} FROM (\
+                 SELECT ts, 1 AS step{listed} FROM {table} UNION ALL \
+                 SELECT ts + dur AS ts, -1 AS step{listed} FROM {table} WHERE dur >= 0) GROUP BY ts{listed}"
+            ),
+            Self::LeadingIntervals if !keys.is_empty() => {
+                return plan_err!("{} takes a table of counters alone", self.name());
+            }
+            Self::LeadingIntervals => format!(
+                "SELECT id, ts, coalesce(lead(ts) OVER turn - ts, -1) AS dur, track_id, value, \
+                 lead(value) OVER turn AS next_value, lead(value) OVER turn - value AS delta_value FROM (\
+                 SELECT id, ts, track_id, value, lag(value) OVER (PARTITION BY track_id ORDER BY ts, id) AS before \
+                 FROM {table}) WHERE before IS NULL OR value <> before \
+                 WINDOW turn AS (PARTITION BY track_id ORDER BY ts, id)"
+            ),
+        })
+    }
+}
+
+/// A name that stands for itself, whatever it is.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl TableFunctionImpl for Macro {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let words = words(args.exprs(), self.name())?;
+        let Some((table, keys)) = words.split_first() else {
+            return plan_err!("{} needs a table", self.name());
+        };
+        let Some(state) = args.session().as_any().downcast_ref::<SessionState>() else {
+            return plan_err!("{} cannot be used here", self.name());
+        };
+        let context = SessionContext::new_with_state(state.clone());
+        // Tables are known and views are planned, so nothing has to be waited for.
+        let known = context.table(TableReference::bare(&**table)).now_or_never();
+        let table = match known {
+            Some(Ok(_)) => quoted(table),
+            _ => format!("({table})"),
+        };
+        match context.sql(&self.query(&table, keys)?).now_or_never() {
+            Some(frame) => Ok(frame?.into_view()),
+            None => plan_err!("{} cannot be planned here", self.name()),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A cluster of processes on this machine.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::file;
+
+/// The secret of clusters in tests.
+const TOKEN: &str = "a secret of tests";
+
+/// A process that ends with this.
+pub(crate) struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    /// Starts a part of a cluster; its log goes to `log`.
+    fn start(words: &[&str], log: &Arc<Mutex<Vec<String>>>) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kymo-query"))
+            .args(words)
+            .current_dir(file(""))
+            .env("KYMO_CLUSTER_TOKEN", TOKEN)
+            .env("TZ", "UTC")
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs");
+        let lines = BufReader::new(child.stderr.take().expect("standard error is a pipe"));
+        let log = Arc::clone(log);
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                log.lock().unwrap().push(line);
+            }
+        });
+        Self(child)
+    }
+
+    /// Sends a signal: `KILL`, `STOP`, `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "kill -s {name} {id}"
+        );
+    }
+}
+
+/// A scheduler and workers.
+pub(crate) struct Cluster {
+    pub(crate) workers: Vec<Process>,
+    pub(crate) address: String,
+    metrics: String,
+    log: Arc<Mutex<Vec<String>>>,
+    _scheduler: Process,
+}
+
+impl Cluster {
+    pub(crate) fn new(workers: usize) -> Self {
+        let log = Arc::default();
+        let words = [
+            "scheduler",
+            "--listen",
+            "127.0.0.1:0",
+            "--metrics",
+            "127.0.0.1:0",
+            "--patience",
+            "20s",
+        ];
+        let scheduler = Process::start(&words, &log);
+        let mut cluster = Self {
+            workers: Vec::new(),
+            address: String::new(),
+            metrics: String::new(),
+            log,
+            _scheduler: scheduler,
+        };
+        cluster.metrics = cluster.wait_for(" metrics address=");
+        cluster.address = cluster.wait_for(" scheduler listens address=");
+        (0..workers).for_each(|_| cluster.add_worker());
+        cluster
+    }
+
+    /// Starts one more worker, and waits until it is there.
+    pub(crate) fn add_worker(&mut self) {
+        let words = ["worker", "--scheduler", &self.address, "--threads", "1"];
+        let log = Arc::default();
+        self.workers.push(Process::start(&words, &log));
+        let expected = self.workers.len() as f64;
+        self.wait_until(|of| of.metric("workers") >= expected);
+    }
+
+    /// What follows a text in a line of the scheduler's log, once there is one.
+    fn wait_for(&self, text: &str) -> String {
+        let mut found = None;
+        self.wait_until(|of| {
+            let log = of.log.lock().unwrap();
+            found = log
+                .iter()
+                .find_map(|line| Some(line.split_once(text)?.1.to_owned()));
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    pub(crate) fn wait_until(&self, mut is_so: impl FnMut(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The scheduler's log.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
+    }
+
+    /// A metric of the scheduler; 0 if it does not answer.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let page = self.get("/metrics");
+        let name = format!("kymo_cluster_{name} ");
+        let mut lines = page.lines();
+        let value = lines.find_map(|line| line.strip_prefix(&name)?.parse().ok());
+        value.unwrap_or(0.0)
+    }
+
+    /// What the scheduler answers by HTTP.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let get = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(&self.metrics)?;
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        get().unwrap_or_default()
+    }
+
+    /// The options of a client.
+    pub(crate) fn options(&self) -> [&str; 2] {
+        ["--cluster", &self.address]
+    }
+}
