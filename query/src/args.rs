@@ -53,6 +53,10 @@ pub(crate) struct Query {
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = parameter, help_heading = "SQL")]
     pub(crate) param: Vec<(String, ScalarValue)>,
 
+    /// Reject statements that make tables, write files or change settings.
+    #[arg(long, help_heading = "SQL")]
+    pub(crate) read_only: bool,
+
     /// How rows are written [default: by the ending of --output, else table].
     #[arg(long, value_enum, help_heading = "Output")]
     pub(crate) format: Option<Format>,

@@ -14,7 +14,7 @@ use crate::args::Query;
 use crate::errors::{is_out_of_order, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
-use crate::session::{Session, Settings, is_parquet};
+use crate::session::{Session, Settings, is_parquet, queries_only};
 use crate::source::Source;
 
 /// Does what the command line asks for.
@@ -60,6 +60,7 @@ pub(crate) async fn run(mut args: Query, terminal: &Terminal) -> Result<Outcome,
         format: args.format,
         output: args.output,
         parameters: args.param.into_iter().collect(),
+        is_read_only: args.read_only,
         terminal,
     };
     let of_sql = match statement {
@@ -106,6 +107,7 @@ struct Runner<'t> {
     format: Option<Format>,
     output: Option<PathBuf>,
     parameters: HashMap<String, ScalarValue>,
+    is_read_only: bool,
     terminal: &'t Terminal,
 }
 
@@ -176,6 +178,9 @@ impl Runner<'_> {
             .statement_to_plan(statement)
             .await
             .map_err(before)?;
+        if self.is_read_only {
+            queries_only().verify_plan(&plan).map_err(before)?;
+        }
         let frame = context.execute_logical_plan(plan).await.map_err(before)?;
         let frame = match self.parameters.is_empty() {
             true => frame,

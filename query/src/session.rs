@@ -10,7 +10,7 @@ use datafusion::common::{Result, TableReference};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
 
 use crate::model::model_tables;
 use crate::samples::other_tables;
@@ -24,6 +24,14 @@ pub(crate) struct Settings {
     pub(crate) threads: usize,
     /// Bytes that operators may hold; what is beyond goes to temporary files.
     pub(crate) memory: usize,
+}
+
+/// Lets queries through, and nothing that makes tables, writes files or changes settings.
+pub(crate) fn queries_only() -> SQLOptions {
+    SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false)
 }
 
 /// Tables that can be asked.
