@@ -66,6 +66,10 @@ pub(crate) struct Query {
     #[arg(short, long, value_name = "NAME=VALUE", help_heading = "SQL")]
     pub(crate) param: Vec<Parameter>,
 
+    /// Reject statements that make tables, write files or change settings.
+    #[arg(long, help_heading = "SQL")]
+    pub(crate) read_only: bool,
+
     /// How rows are written [default: by the ending of --output, else table].
     #[arg(long, value_enum, help_heading = "Output")]
     pub(crate) format: Option<Format>,

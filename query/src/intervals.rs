@@ -22,6 +22,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::Expr;
 use futures::{FutureExt, StreamExt};
 
+use crate::session::queries_only;
 use crate::streamed::{Made, Maker};
 
 /// Makes the functions known.
@@ -135,7 +136,10 @@ impl Side {
             .now_or_never();
         let frame = match table {
             Some(Ok(frame)) => frame,
-            _ => match context.sql(text).now_or_never() {
+            _ => match context
+                .sql_with_options(text, queries_only())
+                .now_or_never()
+            {
                 Some(frame) => frame?,
                 None => return plan_err!("`{text}` cannot be planned here"),
             },

@@ -41,7 +41,7 @@ pub(crate) async fn run(
         None => {
             let threads = args.threads.count();
             let opened = args.opening.open(threads, terminal)?;
-            let session = session(opened.source, &opened.parquet, threads, args.memory).await;
+            let session = session(opened.source, &opened.parquet, threads, &args).await;
             let session = session.map_err(|error| {
                 terminal.error(render(&error, "", false).trim_start_matches("error: "));
                 Failure::Unreadable
@@ -68,12 +68,13 @@ async fn session(
     source: Source,
     parquet: &[PathBuf],
     threads: usize,
-    memory: usize,
+    args: &Query,
 ) -> Result<Session, DataFusionError> {
     let settings = Settings {
         threads,
-        runtime: runtime(memory)?,
+        runtime: runtime(args.memory)?,
         remote: None,
+        is_read_only: args.read_only,
     };
     Session::new(Arc::new(source), parquet, &settings).await
 }

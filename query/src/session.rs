@@ -11,7 +11,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 
 use crate::args::Parameter;
@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) runtime: Arc<RuntimeEnv>,
     /// Those who read, if this process does not.
     pub(crate) remote: Option<Arc<Remote>>,
+    /// Whether statements that make tables, write files or change settings are rejected.
+    pub(crate) is_read_only: bool,
 }
 
 /// Limits the memory of operators to a number of bytes.
@@ -55,11 +57,20 @@ pub(crate) fn session_config(threads: usize) -> SessionConfig {
     config
 }
 
+/// Lets queries through, and nothing that makes tables, writes files or changes settings.
+pub(crate) fn queries_only() -> SQLOptions {
+    SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false)
+}
+
 /// Tables that can be asked.
 pub(crate) struct Session {
     pub(crate) context: SessionContext,
     pub(crate) source: Arc<Source>,
     pub(crate) scans: Arc<ScanSettings>,
+    is_read_only: bool,
 }
 
 impl Session {
@@ -99,6 +110,7 @@ impl Session {
             context,
             source,
             scans: Arc::default(),
+            is_read_only: settings.is_read_only,
         };
         session.register(parquet).await?;
         Ok(session)
@@ -116,6 +128,9 @@ impl Session {
     ) -> Result<SendableRecordBatchStream> {
         let context = &self.context;
         let plan = context.state().statement_to_plan(statement).await?;
+        if self.is_read_only {
+            queries_only().verify_plan(&plan)?;
+        }
         let mut frame = context.execute_logical_plan(plan).await?;
         if !parameters.is_empty() {
             let values = parameters.iter();

@@ -13,7 +13,7 @@ use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Cuts a recording.
 pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let opened = reopened(&args.input);
+    let opened = reopened(&args.input, &[]);
     let is_several = opened.as_ref().is_some_and(|all| all.len() > 1);
     let to = match opened.as_deref() {
         // Why nothing can be opened is told by who opens it next.

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
+use std::fs::Metadata;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -198,10 +199,14 @@ pub(crate) fn fingerprint(paths: &[PathBuf]) -> u64 {
 
 fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
     if let Ok(metadata) = std::fs::metadata(path) {
-        path.hash(hasher);
-        metadata.len().hash(hasher);
-        metadata.modified().ok().hash(hasher);
+        hash_metadata(path, &metadata, hasher);
     }
+}
+
+fn hash_metadata(path: &Path, metadata: &Metadata, hasher: &mut DefaultHasher) {
+    path.hash(hasher);
+    metadata.len().hash(hasher);
+    metadata.modified().ok().hash(hasher);
 }
 
 /// Each directory is looked into once, however many links lead to it.
@@ -220,9 +225,10 @@ fn hash_directory(
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort_unstable();
     for path in paths {
-        match path.is_dir() {
-            true => hash_directory(&path, looked_into, hasher),
-            false => hash_file(&path, hasher),
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => hash_directory(&path, looked_into, hasher),
+            Ok(metadata) => hash_metadata(&path, &metadata, hasher),
+            Err(_) => {}
         }
     }
 }

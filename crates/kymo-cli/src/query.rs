@@ -11,7 +11,7 @@ const PROGRAM: &str = "kymo-query";
 
 /// Becomes `kymo-query`, or runs it.
 pub(crate) fn run(args: &Query) -> Result<Outcome, Failure> {
-    let program = beside().unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let program = program();
     let mut command = Command::new(&program);
     command.args(&args.words);
     let error = match replace(command) {
@@ -19,12 +19,22 @@ pub(crate) fn run(args: &Query) -> Result<Outcome, Failure> {
         Err(error) => error,
     };
     Err(Failure::Usage(match error.kind() {
-        std::io::ErrorKind::NotFound => format!(
-            "error: `{PROGRAM}` is not installed: it is neither beside `kymo` nor in PATH\n\
-             hint: `cargo install --path query` in the source of kymo installs it"
-        ),
+        std::io::ErrorKind::NotFound => format!("error: {}", missing()),
         _ => format!("error: cannot run `{}`: {error}", program.display()),
     }))
+}
+
+/// Where the program is: beside this one, or else in PATH.
+pub(crate) fn program() -> PathBuf {
+    beside().unwrap_or_else(|| PathBuf::from(PROGRAM))
+}
+
+/// Why nothing is answered without it, and what to do.
+pub(crate) fn missing() -> String {
+    format!(
+        "`{PROGRAM}` is not installed: it is neither beside `kymo` nor in PATH\n\
+         hint: `cargo install --path query` in the source of kymo installs it"
+    )
 }
 
 /// The program in the directory of this one.

@@ -1,6 +1,7 @@
 //! `kymo view`.
 
 mod daemon;
+mod sql;
 
 use std::fs::File;
 use std::io::Write;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Parser;
+use kymo::AnyRecording;
 use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 use kymo_view::{
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         false => server,
     };
     let api = Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes));
-    server.run(api.saving(save(args)));
+    server.run(api.saving(save(args)).querying(sql::sql(args)));
     Ok(outcome)
 }
 
@@ -139,8 +141,8 @@ impl Files {
         }
     }
 
-    fn open(&self, input: &Input) -> Option<Opened> {
-        let recordings = reopened(input)?;
+    fn open(&self, input: &Input, shown: &[AnyRecording]) -> Option<Opened> {
+        let recordings = reopened(input, shown)?;
         let gmt = input.clock_gmt || self.is_relative;
         let wanted = Wanted::new(&self.selection, gmt);
         let options = SceneOptions {
@@ -164,7 +166,7 @@ impl Files {
 }
 
 impl Open for Files {
-    fn changed(&mut self) -> Option<Opened> {
+    fn changed(&mut self, shown: &[AnyRecording]) -> Option<Opened> {
         if let Some(daemon) = &mut self.daemon {
             daemon.flush();
         }
@@ -173,13 +175,13 @@ impl Open for Files {
             return None;
         }
         // What is just being written may not make sense yet: then it is looked at again.
-        let opened = self.open(&self.input)?;
+        let opened = self.open(&self.input, shown)?;
         self.take(&opened);
         self.state = now;
         Some(opened)
     }
 
-    fn added(&mut self, path: &Path) -> Result<Opened, String> {
+    fn added(&mut self, path: &Path, shown: &[AnyRecording]) -> Result<Opened, String> {
         if self.allowed.is_empty() {
             return Err(
                 "recordings can be added if `kymo view` is started with `--add DIR`".into(),
@@ -212,9 +214,9 @@ impl Open for Files {
             return Err(format!("`{}` is shown already", path.display()));
         }
         input.paths.push(real);
-        let count = reopened(&self.input).map_or(0, |recordings| recordings.len());
+        let count = reopened(&self.input, shown).map_or(0, |recordings| recordings.len());
         let opened = self
-            .open(&input)
+            .open(&input, shown)
             .filter(|(recordings, _)| recordings.len() > count);
         let opened = opened.ok_or_else(|| format!("`{}` is not a recording", path.display()))?;
         self.take(&opened);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kymo::AnyRecording;
+use kymo::open::Known;
 use kymo::timeline::Timeline;
 use kymo_ctf::trace::Trace;
 use kymo_io::spool_limit;
@@ -332,7 +333,7 @@ impl Live {
         loop {
             let statuses = self.wait(terminal, &mut outcome);
             let is_over = self.is_stopped() || statuses.iter().all(|status| status.is_ended);
-            if opened_with(&self.input, asked).is_ok_and(|of| !of.recordings.is_empty()) {
+            if opened_with(&self.input, asked, Known::default()).is_ok_and(|of| !of.recordings.is_empty()) {
                 return Ok(outcome);
             }
             if is_over {

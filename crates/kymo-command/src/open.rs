@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery, looks_like_regex};
 use kymo::open::{
-    Alignment, Error, OpenError, Opened, Options, TraceOptions, apart, are_relative, open_aligned,
+    Alignment, Error, Known, OpenError, Opened, Options, TraceOptions, apart, are_relative,
+    open_aligned,
 };
 use kymo::pipeline::Window;
 use kymo::report::Style;
@@ -53,6 +54,7 @@ fn open_options(input: &Input, asked: Asked) -> Options {
         machine: input.machine,
         clock: input.clock,
         keys: input.auth_file.clone(),
+        known: Known::default(),
     }
 }
 
@@ -62,7 +64,7 @@ pub fn index_key(input: &Input) -> Option<Vec<u8>> {
 }
 
 /// Opens the recordings at their places on the time line.
-pub(crate) fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure> {
+pub(crate) fn opened_with(input: &Input, asked: Asked, known: Known) -> Result<Opened, Failure> {
     let is_input = |path: &&PathBuf| path.as_os_str() == STANDARD_INPUT;
     if input.paths.iter().filter(is_input).count() > 1 {
         let problem = format!(
@@ -83,13 +85,12 @@ pub(crate) fn opened_with(input: &Input, asked: Asked) -> Result<Opened, Failure
         begins: input.align.clone(),
         event: input.align_event.clone(),
     };
-    open_aligned(
-        &input.paths,
-        &open_options(input, asked),
-        &alignment,
-        input.clock_gmt,
-    )
-    .map_err(|error| Failure::Usage(format!("error: {error}")))
+    let options = Options {
+        known,
+        ..open_options(input, asked)
+    };
+    open_aligned(&input.paths, &options, &alignment, input.clock_gmt)
+        .map_err(|error| Failure::Usage(format!("error: {error}")))
 }
 
 /// Recordings that are open, and whether all that was asked for is among them.
@@ -157,7 +158,7 @@ pub(crate) fn opened_inputs(
     outcome: Outcome,
     terminal: &Terminal,
 ) -> Result<Inputs, Failure> {
-    let opened = opened_with(input, asked)?;
+    let opened = opened_with(input, asked, Known::default())?;
     let apart = apart(&opened, &input.paths);
     let watched = Watched::new(&input.paths, &open_options(input, asked), &opened);
     let Opened {
@@ -199,9 +200,10 @@ pub(crate) fn opened_inputs(
     })
 }
 
-/// Opens recordings again that have grown, and says nothing of what cannot be opened now.
-pub fn reopened(input: &Input) -> Option<Vec<AnyRecording>> {
-    let opened = opened_with(input, Asked::default()).ok()?;
+/// Opens recordings again that have grown, and says nothing of what cannot be opened now. Of those that are `known`, what
+/// has not changed is not read again.
+pub fn reopened(input: &Input, known: &[AnyRecording]) -> Option<Vec<AnyRecording>> {
+    let opened = opened_with(input, Asked::default(), Known::new(known)).ok()?;
     (!opened.recordings.is_empty()).then_some(opened.recordings)
 }
 

@@ -5,12 +5,13 @@
 //! rows, such as `AVERAGE/300`, and has one optional number for each data source, which is absent
 //! where it is unknown.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kymo_io::{Access, Bytes, FileState, Locking};
 use kymo_machine::Machine;
@@ -29,9 +30,17 @@ const CHUNK: u64 = 4096;
 /// Bits of a value.
 const VALUE_BITS: u64 = 64;
 
-/// A file that is open.
-#[derive(Debug)]
+/// A file that is open. What was read of it is shared by all clones.
+#[derive(Clone, Debug)]
 pub struct Recording {
+    contents: Arc<Contents>,
+    /// How it was moved in time, with the clock and the streams that have it.
+    moved: Option<(Shift, Arc<Clock>, Vec<StreamInfo>)>,
+}
+
+/// What is read of a file: the same for all that show this state of it.
+#[derive(Debug)]
+struct Contents {
     path: PathBuf,
     name: Option<String>,
     bytes: Bytes,
@@ -45,11 +54,79 @@ pub struct Recording {
     vanished: Vec<u64>,
     /// The file, where it is read again when it changes, and the machine that was told.
     watched: Option<(FileState, Option<&'static Machine>)>,
+    layout: Arc<Layout>,
+}
+
+/// What databases with the same sources and archives have in common: of thousands, most do.
+#[derive(Debug)]
+struct Layout {
     streams: Vec<StreamInfo>,
     tracks: Vec<Track>,
     classes: Vec<EventClass>,
     clock: Arc<Clock>,
-    shifted: Shift,
+}
+
+/// The layouts that are in use, by what makes them.
+static LAYOUTS: Mutex<BTreeMap<Vec<u8>, Weak<Layout>>> = Mutex::new(BTreeMap::new());
+
+/// So many layouts are shared. Databases beyond them have one of their own.
+const MOST_LAYOUTS: usize = 1024;
+
+impl Layout {
+    /// The layout of a database.
+    fn of(database: &Database) -> Arc<Self> {
+        let mut key = (database.sources.len() as u64).to_le_bytes().to_vec();
+        for source in &database.sources {
+            key.extend((source.name.as_bytes().len() as u64).to_le_bytes());
+            key.extend(source.name.as_bytes());
+        }
+        for (archive, of) in database.archives.iter().enumerate() {
+            key.extend(of.kind.name().as_bytes());
+            key.push(0);
+            key.extend(
+                database
+                    .row_seconds(archive)
+                    .unwrap_or(u64::MAX)
+                    .to_le_bytes(),
+            );
+        }
+        let mut layouts = LAYOUTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = layouts.get(&key).and_then(Weak::upgrade) {
+            return known;
+        }
+        let new = Arc::new(Self::new(database));
+        if layouts.len() >= MOST_LAYOUTS {
+            layouts.retain(|_, of| of.strong_count() > 0);
+        }
+        if layouts.len() < MOST_LAYOUTS {
+            layouts.insert(key, Arc::downgrade(&new));
+        }
+        new
+    }
+
+    fn new(database: &Database) -> Self {
+        let clock = Arc::new(clock());
+        let packet_schema = Arc::new(Schema::new());
+        let classes: Vec<EventClass> = (0..database.archives.len())
+            .map(|archive| event_class(database, archive))
+            .collect();
+        let streams = classes
+            .iter()
+            .map(|class| StreamInfo {
+                class: class.id,
+                id: Some(0),
+                name: class.name.clone().unwrap_or_default(),
+                clock: Some(Arc::clone(&clock)),
+                packet_schema: Arc::clone(&packet_schema),
+            })
+            .collect();
+        Self {
+            streams,
+            tracks: tracks_of(&classes),
+            classes,
+            clock,
+        }
+    }
 }
 
 /// Why a file cannot be opened.
@@ -110,6 +187,47 @@ impl Drop for Copied {
     }
 }
 
+impl Contents {
+    fn new(
+        path: &Path,
+        bytes: Bytes,
+        machine: Option<&'static Machine>,
+    ) -> Result<Self, fault::Error> {
+        let completed = match Source::complete(&bytes)? {
+            std::borrow::Cow::Borrowed(_) => None,
+            std::borrow::Cow::Owned(bytes) => Some(Bytes::from(bytes)),
+        };
+        let bytes = completed.unwrap_or(bytes);
+        let source = Source::open(&bytes, machine)?;
+        let grids: Vec<Grid> = (0..source.database.archives.len())
+            .filter_map(|archive| source.rows.grid(archive).copied())
+            .collect();
+        let (order, form, database) = (source.rows.order(), source.form, source.database);
+        Ok(Self {
+            name: kymo_io::stem(path),
+            path: path.to_path_buf(),
+            bytes,
+            copied: None,
+            form,
+            order,
+            vanished: vec![0; grids.len()],
+            grids,
+            watched: None,
+            layout: Layout::of(&database),
+            database,
+        })
+    }
+}
+
+impl From<Contents> for Recording {
+    fn from(contents: Contents) -> Self {
+        Self {
+            contents: Arc::new(contents),
+            moved: None,
+        }
+    }
+}
+
 impl Recording {
     /// Opens a file. The machine of a native one is found where none is told. Others may change it
     /// then: what is told of it is the state in which it was opened. Of files that together are more than
@@ -119,6 +237,10 @@ impl Recording {
     ///
     /// When it cannot be read, is no database, or is damaged.
     pub fn open(path: &Path, machine: Option<&'static Machine>) -> Result<Self, OpenError> {
+        Self::contents_of(path, machine).map(Self::from)
+    }
+
+    fn contents_of(path: &Path, machine: Option<&'static Machine>) -> Result<Contents, OpenError> {
         let unreadable = |error| OpenError::Unreadable {
             path: path.to_path_buf(),
             error,
@@ -130,15 +252,15 @@ impl Recording {
         if copied.is_some() {
             bytes = bytes.into_memory();
         }
-        let opened = Self::new(path, bytes, machine);
-        let mut recording = opened.map_err(|error| OpenError::Wrong {
+        let opened = Contents::new(path, bytes, machine);
+        let mut contents = opened.map_err(|error| OpenError::Wrong {
             path: path.to_path_buf(),
             error: Box::new(error),
         })?;
-        recording.bytes.unlock();
-        recording.copied = copied;
-        recording.watched = state.map(|state| (state, machine));
-        Ok(recording)
+        contents.bytes.unlock();
+        contents.copied = copied;
+        contents.watched = state.map(|state| (state, machine));
+        Ok(contents)
     }
 
     /// The database in the bytes of a file.
@@ -151,86 +273,59 @@ impl Recording {
         bytes: Bytes,
         machine: Option<&'static Machine>,
     ) -> Result<Self, fault::Error> {
-        let completed = match Source::complete(&bytes)? {
-            std::borrow::Cow::Borrowed(_) => None,
-            std::borrow::Cow::Owned(bytes) => Some(Bytes::from(bytes)),
-        };
-        let bytes = completed.unwrap_or(bytes);
-        let source = Source::open(&bytes, machine)?;
-        let clock = Arc::new(clock());
-        let archives = 0..source.database.archives.len();
-        let grids: Vec<Grid> = archives
-            .clone()
-            .filter_map(|archive| source.rows.grid(archive).copied())
-            .collect();
-        let (order, form, database) = (source.rows.order(), source.form, source.database);
-        let packet_schema = Arc::new(Schema::new());
-        let classes: Vec<EventClass> = archives
-            .map(|archive| event_class(&database, archive))
-            .collect();
-        let streams = classes
-            .iter()
-            .map(|class| StreamInfo {
-                class: class.id,
-                id: Some(0),
-                name: class.name.clone().unwrap_or_default(),
-                clock: Some(Arc::clone(&clock)),
-                packet_schema: Arc::clone(&packet_schema),
-            })
-            .collect();
-        Ok(Self {
-            name: kymo_io::stem(path),
-            path: path.to_path_buf(),
-            bytes,
-            copied: None,
-            form,
-            database,
-            order,
-            vanished: vec![0; grids.len()],
-            grids,
-            watched: None,
-            streams,
-            tracks: tracks_of(&classes),
-            classes,
-            clock,
-            shifted: Shift::default(),
+        Contents::new(path, bytes, machine).map(Self::from)
+    }
+
+    /// The same recording again, as it was before it was [shifted](kymo_model::Recording::shift), if its file has not
+    /// changed since it was opened; `None` where that is not known.
+    pub fn unchanged(&self) -> Option<Self> {
+        let (state, _) = self.contents.watched?;
+        let is_same = FileState::of(&self.contents.path).is_ok_and(|now| now == state);
+        is_same.then(|| Self {
+            contents: Arc::clone(&self.contents),
+            moved: None,
         })
     }
 
     /// The form of the file.
     pub fn form(&self) -> &Form {
-        &self.form
+        &self.contents.form
     }
 
     /// Definitions and state.
     pub fn database(&self) -> &Database {
-        &self.database
+        &self.contents.database
     }
 
     /// Number of bytes of the file.
     pub fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.contents.bytes.len() as u64
     }
 
     /// The values.
     pub fn rows(&self) -> Rows<'_> {
-        let sources = self.database.sources.len();
-        Rows::new(&self.bytes, self.order, sources, self.grids.clone())
-            .expect("the grids were checked when the file was opened")
+        let sources = self.contents.database.sources.len();
+        Rows::new(
+            &self.contents.bytes,
+            self.contents.order,
+            sources,
+            self.contents.grids.clone(),
+        )
+        .expect("the grids were checked when the file was opened")
     }
 
     /// The ticks of a row's time; `None` before 1970 and beyond the clock.
     fn ticks(&self, archive: usize, row: u64) -> Option<u64> {
-        let seconds = u64::try_from(self.database.row_time(archive, row)?).ok()?;
+        let seconds = u64::try_from(self.contents.database.row_time(archive, row)?).ok()?;
         seconds.checked_mul(NANOS_PER_SECOND.unsigned_abs())
     }
 
     fn rows_of(&self, archive: usize) -> u64 {
-        self.grids.get(archive).map_or(0, |grid| grid.rows)
+        self.contents.grids.get(archive).map_or(0, |grid| grid.rows)
     }
 
     fn vanished(&self, archive: usize) -> u64 {
-        self.vanished.get(archive).copied().unwrap_or(0)
+        self.contents.vanished.get(archive).copied().unwrap_or(0)
     }
 
     /// The rows of a chunk, as they are counted through their stream from the first one that there was.
@@ -244,35 +339,39 @@ impl Recording {
 
     /// Takes the state that the file has now. A row keeps its number: archives are rings, in which the oldest
     /// rows vanish as others come.
-    fn take(&mut self, now: Self) -> Refreshed {
+    fn take(&mut self, mut now: Contents) -> Refreshed {
         let mut refreshed = Refreshed::default();
+        let before = Arc::clone(&self.contents);
         let is_same = {
             let definitions =
-                |of: &Self| (of.database.sources.clone(), of.database.archives.clone());
-            self.database.step == now.database.step && definitions(self) == definitions(&now)
+                |of: &Contents| (of.database.sources.clone(), of.database.archives.clone());
+            before.database.step == now.database.step && definitions(&before) == definitions(&now)
         };
         if !is_same {
             refreshed.has_other_classes = true;
-            for stream in 0..now.streams.len() {
+            for stream in 0..now.grids.len() {
                 let from = RowPlace::default();
                 refreshed.push(stream, Change::Replaced { from });
             }
-            let shift = self.shifted;
-            *self = now;
-            // It fitted before, and clocks begin where they did.
-            let _ = kymo_model::Recording::shift(self, shift);
+            let shift = self.moved.take().map(|of| of.0);
+            self.contents = Arc::new(now);
+            if let Some(shift) = shift {
+                // It fitted before, and clocks begin where they did.
+                let _ = kymo_model::Recording::shift(self, shift);
+            }
             return refreshed;
         }
-        for archive in 0..self.grids.len() {
+        now.vanished.clone_from(&before.vanished);
+        for archive in 0..before.grids.len() {
             let rows = self.rows_of(archive);
-            let newest = |of: &Self| of.database.row_time(archive, rows.checked_sub(1)?);
-            let seconds = self.database.row_seconds(archive).unwrap_or(1).max(1);
-            let later = newest(&now).zip(newest(self));
+            let newest = |of: &Contents| of.database.row_time(archive, rows.checked_sub(1)?);
+            let seconds = before.database.row_seconds(archive).unwrap_or(1).max(1);
+            let later = newest(&now).zip(newest(&before));
             let Some(later) = later.and_then(|(now, before)| now.checked_sub(before)) else {
                 continue;
             };
             let Ok(later) = u64::try_from(later) else {
-                let from = self.place(self.vanished(archive));
+                let from = place(self.vanished(archive));
                 refreshed.push(archive, Change::Replaced { from });
                 continue;
             };
@@ -281,28 +380,29 @@ impl Recording {
                 continue;
             }
             let end = self.vanished(archive) + rows;
-            self.vanished[archive] += added;
-            let before = self.place(self.vanished[archive]);
-            refreshed.push(archive, Change::Vanished { before });
-            let from = self.place(end);
+            now.vanished[archive] += added;
+            let first = place(now.vanished[archive]);
+            refreshed.push(archive, Change::Vanished { before: first });
+            let from = place(end);
             refreshed.push(archive, Change::Appended { from });
         }
-        self.bytes = now.bytes;
-        self.copied = now.copied;
-        self.form = now.form;
-        self.database = now.database;
-        self.order = now.order;
-        self.grids = now.grids;
-        self.watched = now.watched;
+        self.contents = Arc::new(now);
         refreshed
     }
 
-    /// The place of a row that is counted through its stream.
-    fn place(&self, row: u64) -> RowPlace {
-        RowPlace {
-            chunk: usize::try_from(row / CHUNK).unwrap_or(usize::MAX),
-            number: row % CHUNK,
+    fn clock(&self) -> &Arc<Clock> {
+        match &self.moved {
+            Some((_, clock, _)) => clock,
+            None => &self.contents.layout.clock,
         }
+    }
+}
+
+/// The place of a row that is counted through its stream.
+fn place(row: u64) -> RowPlace {
+    RowPlace {
+        chunk: usize::try_from(row / CHUNK).unwrap_or(usize::MAX),
+        number: row % CHUNK,
     }
 }
 
@@ -370,13 +470,13 @@ impl kymo_model::Recording for Recording {
     type Cursor<'a> = RowCursor<'a>;
 
     fn path(&self) -> &Path {
-        &self.path
+        &self.contents.path
     }
 
     fn format(&self) -> Format {
         Format {
             name: "rrd",
-            version: match (&self.form, self.database.version) {
+            version: match (&self.contents.form, self.contents.database.version) {
                 (Form::Portable, _) => "portable",
                 (Form::Rrd4j { version: 1 }, _) => "RRD4J 0.1",
                 (Form::Rrd4j { .. }, _) => "RRD4J 0.2",
@@ -390,23 +490,26 @@ impl kymo_model::Recording for Recording {
     }
 
     fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+        self.contents.name.as_deref()
     }
 
     fn streams(&self) -> &[StreamInfo] {
-        &self.streams
+        match &self.moved {
+            Some((_, _, streams)) => streams,
+            None => &self.contents.layout.streams,
+        }
     }
 
     fn event_classes(&self) -> &[EventClass] {
-        &self.classes
+        &self.contents.layout.classes
     }
 
     fn tracks(&self) -> &[Track] {
-        &self.tracks
+        &self.contents.layout.tracks
     }
 
     fn track_rule(&self, class: usize) -> TrackRule {
-        let sources = self.database.sources.len();
+        let sources = self.contents.database.sources.len();
         // Below the root there are an optional and the value in it for each source.
         let values = (0..sources).map(|source| FieldId(2 + 2 * source as u32));
         TrackRule::Series {
@@ -420,23 +523,27 @@ impl kymo_model::Recording for Recording {
     }
 
     fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
-        self.shifted = self.shifted.and(shift);
-        self.clock = Arc::new(clock().shifted(self.shifted.nanos));
-        for stream in &mut self.streams {
-            stream.clock = Some(Arc::clone(&self.clock));
+        let before = self.moved.take().map_or(Shift::default(), |of| of.0);
+        let shift = before.and(shift);
+        let clock = Arc::new(clock().shifted(shift.nanos));
+        let mut streams = self.contents.layout.streams.clone();
+        for stream in &mut streams {
+            stream.clock = Some(Arc::clone(&clock));
         }
+        self.moved = Some((shift, clock, streams));
         Ok(())
     }
 
     fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
-        let error = |error: &dyn fmt::Display| RefreshError::new(&self.path, &error);
-        let Some((state, machine)) = self.watched else {
+        let path = &self.contents.path;
+        let error = |error: &dyn fmt::Display| RefreshError::new(path, &error);
+        let Some((state, machine)) = self.contents.watched else {
             return Ok(Refreshed::default());
         };
-        if FileState::of(&self.path).map_err(|it| error(&it))? == state {
+        if FileState::of(path).map_err(|it| error(&it))? == state {
             return Ok(Refreshed::default());
         }
-        let opened = Self::open(&self.path, machine);
+        let opened = Self::contents_of(path, machine);
         let opened = opened.map_err(|it| error(&it))?;
         Ok(self.take(opened))
     }
@@ -457,8 +564,8 @@ impl kymo_model::Recording for Recording {
             self.ticks(stream, rows.start - vanished),
             self.ticks(stream, rows.end - 1 - vanished),
         );
-        let time = |ticks: Option<u64>| self.clock.timestamp(ticks?);
-        let sources = self.database.sources.len() as u64;
+        let time = |ticks: Option<u64>| self.clock().timestamp(ticks?);
+        let sources = self.contents.database.sources.len() as u64;
         Some(Chunk {
             stream,
             number,
@@ -486,10 +593,10 @@ impl kymo_model::Recording for Recording {
     }
 
     fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
-        let grid = self.grids.get(chunk.stream);
+        let grid = self.contents.grids.get(chunk.stream);
         FaultReport {
             code: fault.code,
-            file: Arc::new(self.path.clone()),
+            file: Arc::new(self.contents.path.clone()),
             offset: grid.map_or(0, |grid| grid.offset),
             packet: None,
             event: event.map(|(number, _)| number),
@@ -528,7 +635,7 @@ impl<'c> Cursor for RowCursor<'c> {
         };
         Ok(Some(RowEvent {
             of: self.of,
-            class: &self.of.classes[self.archive],
+            class: &self.of.contents.layout.classes[self.archive],
             row,
             archive: self.archive,
             number: number - self.first,
@@ -557,7 +664,7 @@ impl Event for RowEvent<'_> {
     }
 
     fn timestamp(&self) -> Option<Timestamp> {
-        self.of.clock.timestamp(self.ticks?)
+        self.of.clock().timestamp(self.ticks?)
     }
 
     fn ticks(&self) -> Option<u64> {
@@ -569,7 +676,7 @@ impl Event for RowEvent<'_> {
     }
 
     fn begin_bit(&self) -> u64 {
-        self.number * self.of.database.sources.len() as u64 * VALUE_BITS
+        self.number * self.of.contents.database.sources.len() as u64 * VALUE_BITS
     }
 
     fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
@@ -676,6 +783,30 @@ mod tests {
             let end = of.chunk(0, 0).unwrap().end_time.unwrap();
             assert_eq!(end.as_nanos(), expected);
         }
+    }
+
+    #[test]
+    fn what_has_not_changed_is_shared() {
+        let name = format!("kymo-rrd-unchanged-{}.rrd", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, FILE).unwrap();
+        let mut of = Recording::open(&path, None).unwrap();
+        let other = Recording::open(&path, None).unwrap();
+        assert!(Arc::ptr_eq(&of.contents.layout, &other.contents.layout));
+        let unmoved = of.chunk(0, 0).unwrap();
+        let shift = Shift {
+            nanos: 5,
+            from_unix_epoch: false,
+        };
+        of.shift(shift).unwrap();
+        let again = of.unchanged().expect("the file is the same");
+        assert!(Arc::ptr_eq(&of.contents, &again.contents));
+        assert_eq!(again.chunk(0, 0).unwrap(), unmoved);
+        assert_eq!(again.streams()[0].clock.as_deref(), Some(&clock()));
+        std::fs::write(&path, &FILE[..FILE.len() - 8]).unwrap();
+        assert!(of.unchanged().is_none());
+        std::fs::remove_file(&path).unwrap();
+        assert!(open().unchanged().is_none(), "it has no file");
     }
 
     #[test]

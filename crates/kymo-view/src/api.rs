@@ -19,6 +19,7 @@ use crate::scene::Scene;
 use crate::search::chosen;
 use crate::server::Answer;
 use crate::slices::Slice;
+use crate::sql::{self, Sql};
 use crate::wire::{TILE, put_head, put_track};
 
 /// Tracks of one request at most.
@@ -43,6 +44,7 @@ pub struct Api {
     /// Found when they are asked for first.
     pub(crate) flows: OnceLock<Flows>,
     save: Arc<Save>,
+    sql: Arc<Sql>,
 }
 
 pub(crate) type Result<T, E = String> = std::result::Result<T, E>;
@@ -56,6 +58,7 @@ impl Api {
             keep: Arc::default(),
             flows: OnceLock::new(),
             save: Arc::default(),
+            sql: Arc::default(),
         }
     }
 
@@ -64,6 +67,15 @@ impl Api {
     pub fn saving(self, save: Save) -> Self {
         Self {
             save: Arc::new(save),
+            ..self
+        }
+    }
+
+    /// The same, which answers SQL.
+    #[must_use]
+    pub fn querying(self, sql: Sql) -> Self {
+        Self {
+            sql: Arc::new(sql),
             ..self
         }
     }
@@ -91,6 +103,7 @@ impl Api {
             keep: Arc::clone(&self.keep),
             flows: OnceLock::new(),
             save: Arc::clone(&self.save),
+            sql: Arc::clone(&self.sql),
         }
     }
 
@@ -112,6 +125,7 @@ impl Api {
                     .map_or_else(|error| Answer::problem(&error), Answer::binary);
             }
             "fingerprints" => Ok(self.fingerprints()),
+            "density" => self.density(&request),
             "slices" => self.slices(&request),
             "few" => self.few(&request),
             "event" => self.event(&request),
@@ -121,6 +135,7 @@ impl Api {
             "next" => self.next(&request),
             "stats" => self.stats(&request),
             "analysis" => self.analysis(&request),
+            "sql" => self.sql(&request),
             "lens" => self.lens(&request),
             "flows" => self.flows(&request),
             "around" => self.around(&request),
@@ -177,6 +192,23 @@ impl Api {
             put_track(&of, &grid, &mut out);
         }
         Ok(out)
+    }
+
+    /// Starts a query in SQL, or reports whether its rows are there.
+    pub(crate) fn sql(&self, request: &Value) -> Result<Value> {
+        let job = match request.get("job") {
+            Some(_) => self.job(request)?,
+            None => {
+                let text = request["text"].as_str().ok_or("`text` is not a string")?;
+                sql::start(&self.jobs, &self.sql, text)?
+            }
+        };
+        match job.answer.get() {
+            Some(Ok(answer)) => Ok(json!({"job": job.number, "done": true, "answer": answer})),
+            Some(Err(problem)) => Err(problem.clone()),
+            None if job.is_done() => Err("there is no thread for the query".into()),
+            None => Ok(json!({"job": job.number, "done": false})),
+        }
     }
 
     /// A range in another format, as bytes of a file.

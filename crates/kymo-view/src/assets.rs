@@ -53,6 +53,7 @@ pub const ASSETS: &[Asset] = assets![
     "analyses.js",
     "flame.js",
     "compare.js",
+    "sql.js",
     "icon.svg",
 ];
 

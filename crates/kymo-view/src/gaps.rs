@@ -1,5 +1,7 @@
 //! Long times in which nothing happens, which the page may fold.
 
+use std::sync::Arc;
+
 use crate::scene::Scene;
 
 /// Gaps at most.
@@ -11,14 +13,14 @@ const COLUMNS: usize = 4096;
 impl Scene {
     /// The longest times without an event or slice on any of some tracks, each at least one part in `least` of all
     /// time. They end a little before something happens, and begin a little after.
-    pub(crate) fn gaps(&self, tracks: &[u32], least: u64) -> Vec<(i64, i64)> {
+    pub(crate) fn gaps(self: &Arc<Self>, tracks: &[u32], least: u64) -> Vec<(i64, i64)> {
         let Some((begin, end)) = self.state().range() else {
             return Vec::new();
         };
         let (_, bins) = self.bins(None, tracks, begin, end, COLUMNS);
         let bins = bins.iter().flat_map(|of| &of.bins);
         let mut busy: Vec<(i64, i64)> = bins.map(|(_, bin)| (bin.first, bin.last)).collect();
-        let slices = std::sync::Arc::clone(&self.state().slices);
+        let slices = Arc::clone(&self.state().slices);
         let pixel = (end.abs_diff(begin) / COLUMNS as u64).max(1);
         for &track in tracks {
             let drawn = slices.draw(track, (begin, end), pixel, |_| true);

@@ -39,7 +39,7 @@ pub(crate) struct Job {
     pub(crate) values: Mutex<Vec<String>>,
     /// Bytes that were read so far.
     pub(crate) bytes: AtomicU64,
-    pub(crate) stop: AtomicBool,
+    pub(crate) stop: Arc<AtomicBool>,
     done: AtomicBool,
 }
 
@@ -116,7 +116,7 @@ impl Jobs {
             answer: OnceLock::new(),
             values: Mutex::default(),
             bytes: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
             done: AtomicBool::new(false),
         });
         let is_search = job.matches.is_some();
@@ -150,13 +150,21 @@ impl Jobs {
         job
     }
 
-    /// Searches the rows that a condition holds for.
-    pub(crate) fn search(&self, scene: &Arc<Scene>, condition: String) -> Arc<Job> {
+    /// Searches the rows that a condition holds for, from a view outwards.
+    pub(crate) fn search(
+        &self,
+        scene: &Arc<Scene>,
+        condition: String,
+        view: Option<(i64, i64)>,
+    ) -> Arc<Job> {
         let scene = Arc::clone(scene);
         self.start(Some(Matches::default()), None, move |job| {
             if let Some(found) = &job.matches {
                 // The condition was checked before.
-                let _ = scene.find(scene.query(Some(&condition)), found, &job.stop);
+                let mut query = scene.query(Some(&condition));
+                // Panning goes on beside it.
+                query.threads = query.threads.saturating_sub(1).max(1);
+                let _ = scene.find(query, found, view, &job.stop);
             }
         })
     }
@@ -192,6 +200,7 @@ fn rows_stats(scene: &Scene, job: &Job, (begin, end): (i64, i64), tracks: &HashS
     query.range = query.range.and(window(begin, end));
     query.columns = Columns::All;
     query.batch_rows = 1 << 12;
+    query.stop = Some(Arc::clone(&job.stop));
     let recordings = scene.recordings();
     // The condition was checked before.
     let Ok(mut classifier) = Classifier::new(scene, &mut query) else {

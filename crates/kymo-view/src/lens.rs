@@ -35,7 +35,7 @@ pub(crate) fn start(
         // The condition was checked before.
         let _ = match &field {
             Some(field) => find(&scene, query, job, found, field),
-            None => scene.find(query, found, &job.stop),
+            None => scene.find(query, found, None, &job.stop),
         };
         found.lock().is_done = true;
     })
@@ -53,7 +53,8 @@ fn find(
     query.batch_rows = 1 << 12;
     let mut classifier = Classifier::new(scene, &mut query)?;
     let mut numbers: HashMap<String, u32> = HashMap::new();
-    scene.timeline.for_each_batch(&query, |batch| {
+    // From the beginning, so that values have the same colours in every view.
+    scene.for_each_part(query, None, &job.stop, |batch| {
         let mut columns = batch.columns().iter().zip(batch.schema().iter());
         let column = columns.find(|(_, of)| &*of.name == field);
         let mut rows = Vec::new();

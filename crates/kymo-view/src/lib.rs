@@ -16,10 +16,12 @@
 //! # Ok::<(), kymo_view::ServerError>(())
 //! ```
 
+mod ahead;
 mod analyses;
 mod api;
 pub mod assets;
 mod contents;
+mod density;
 mod events;
 mod export;
 mod flows;
@@ -31,6 +33,7 @@ mod lens;
 mod live;
 mod matches;
 mod notices;
+mod outwards;
 mod overview;
 mod panels;
 mod place;
@@ -40,6 +43,7 @@ mod scene;
 mod search;
 mod server;
 mod slices;
+mod sql;
 mod stats;
 mod text;
 mod tracks;
@@ -55,3 +59,4 @@ pub use live::{Open, Opened, Reopen};
 pub use save::{Save, Saving};
 pub use scene::{Scene, SceneOptions};
 pub use server::{Server, ServerError, ServerOptions};
+pub use sql::{Sql, SqlRows};

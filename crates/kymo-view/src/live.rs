@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::scene::{Scene, SceneOptions};
 
-/// How often is looked for changes at most, and how many times as long as opening took.
+/// How often is looked for changes at most, and how many times as long as that took, and as opening took, there is a rest.
 const PERIOD: Duration = Duration::from_millis(500);
+const LOOK_REST: u32 = 16;
 const REST: u32 = 4;
 
 /// Recordings that were opened, and how they are shown.
@@ -23,15 +24,16 @@ pub type Opened = (Vec<AnyRecording>, SceneOptions);
 
 /// Opens recordings again.
 pub trait Open: Send {
-    /// The recordings, if they have changed since they were opened the last time.
-    fn changed(&mut self) -> Option<Opened>;
+    /// The recordings, if they have changed since they were opened the last time. Those that are `shown` and have not
+    /// changed need not be read again.
+    fn changed(&mut self, shown: &[AnyRecording]) -> Option<Opened>;
 
-    /// The recordings with those at one more path.
+    /// The recordings that are `shown` with those at one more path.
     ///
     /// # Errors
     ///
     /// The path may not be opened, or cannot be; text for the person who asked.
-    fn added(&mut self, path: &Path) -> Result<Opened, String>;
+    fn added(&mut self, path: &Path, shown: &[AnyRecording]) -> Result<Opened, String>;
 }
 
 /// Opens recordings again.
@@ -90,7 +92,9 @@ impl Current {
         let mut reopen = self
             .reopen()
             .ok_or("standard input cannot be opened again")?;
-        let opened = reopen.0.added(Path::new(path))?;
+        let opened = reopen
+            .0
+            .added(Path::new(path), self.get().scene.recordings())?;
         self.show(opened);
         Ok(json!({}))
     }
@@ -100,17 +104,24 @@ impl Current {
         let mut rest = PERIOD;
         loop {
             std::thread::sleep(rest);
-            if !self.get().scene.state().is_settled {
+            let shown = Arc::clone(&self.get().scene);
+            if !shown.state().is_settled {
                 continue;
             }
             let Some(mut reopen) = self.reopen() else {
                 return;
             };
             let from = Instant::now();
-            if let Some(opened) = reopen.0.changed() {
-                self.show(opened);
-            }
-            rest = PERIOD.max(from.elapsed() * REST);
+            let opened = reopen.0.changed(shown.recordings());
+            drop(shown);
+            let times = match opened {
+                Some(opened) => {
+                    self.show(opened);
+                    REST
+                }
+                None => LOOK_REST,
+            };
+            rest = PERIOD.max(from.elapsed() * times);
         }
     }
 }

@@ -6,14 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kymo::pipeline::Window;
-use kymo::timeline::{Bin, Grid, IndexOptions, Query, QueryError, Slice, Timeline, TimelineIndex};
+use kymo::timeline::{
+    Batch, Bin, Grid, IndexOptions, Query, QueryError, Slice, Timeline, TimelineIndex,
+};
 use kymo::{AnyRecording, filter};
 use kymo_model::{Recording, TrackPath};
 use kymo_time::Timestamp;
 
+use crate::ahead::Ahead;
 use crate::contents::Described;
 use crate::matches::{Match, Matches};
 use crate::notices::MOST_NOTICES;
+use crate::outwards::outwards;
 use crate::overview::State;
 use crate::slices::{Nesting, Slices};
 use crate::tracks::{Classifier, Tracks};
@@ -58,6 +62,7 @@ pub struct Scene {
     pub(crate) bytes: u64,
     /// Rows that background work has looked at.
     pub(crate) looked_at: AtomicU64,
+    pub(crate) ahead: Ahead,
 }
 
 /// One track's bins.
@@ -120,6 +125,7 @@ impl Scene {
             epoch: before.map_or(0, |before| before.epoch + 1),
             state: Mutex::new(state),
             looked_at: AtomicU64::new(0),
+            ahead: Ahead::default(),
             timeline,
             options,
             bytes,
@@ -193,7 +199,7 @@ impl Scene {
             .is_none_or(|window| (window.begin.as_nanos()..=window.end.as_nanos()).contains(&time))
     }
 
-    /// Adds the rows of a query to what was found, until it is full or to be stopped.
+    /// Adds the rows of a query to what was found, those of a view first, until it is full or to be stopped.
     ///
     /// # Errors
     ///
@@ -202,11 +208,12 @@ impl Scene {
         &self,
         mut query: Query,
         found: &Matches,
-        stop: &AtomicBool,
+        view: Option<(i64, i64)>,
+        stop: &Arc<AtomicBool>,
     ) -> Result<(), QueryError> {
         query.batch_rows = 1 << 12;
         let mut classifier = Classifier::new(self, &mut query)?;
-        self.timeline.for_each_batch(&query, |batch| {
+        self.for_each_part(query, view, stop, |batch| {
             let mut rows = Vec::new();
             for row in 0..batch.len() {
                 let head = batch.head(row);
@@ -233,9 +240,40 @@ impl Scene {
         Ok(())
     }
 
+    /// Hands over the rows of a query, those of a view first: not in the order of time, but each soon.
+    ///
+    /// # Errors
+    ///
+    /// The condition is wrong.
+    pub(crate) fn for_each_part(
+        &self,
+        mut query: Query,
+        view: Option<(i64, i64)>,
+        stop: &Arc<AtomicBool>,
+        mut take: impl FnMut(Batch) -> ControlFlow<()>,
+    ) -> Result<(), QueryError> {
+        query.stop = Some(Arc::clone(stop));
+        let all = self.range().unwrap_or((i64::MIN, i64::MAX));
+        let range = query.range;
+        let mut goes_on = ControlFlow::Continue(());
+        for (begin, end) in outwards(all, self.bytes, view) {
+            query.range = range.and(window(begin, end));
+            if goes_on.is_break() || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if query.range.begin <= query.range.end {
+                self.timeline.for_each_batch(&query, |batch| {
+                    goes_on = take(batch);
+                    goes_on
+                })?;
+            }
+        }
+        Ok(())
+    }
+
     /// What happened on some tracks.
     pub(crate) fn bins(
-        &self,
+        self: &Arc<Self>,
         found: Option<&Matches>,
         tracks: &[u32],
         begin: i64,
@@ -263,7 +301,8 @@ impl Scene {
         let asked: Vec<(usize, TrackPath)> = asked.collect();
         let range = window(begin, end);
         // On the grid of another clock a range may touch one span more.
-        let summary = self.index.summary(range, Some(&asked), columns + 1);
+        let mut summary = self.index.summary(range, Some(&asked), columns + 1);
+        self.look_ahead((range, columns + 1, asked), &mut summary);
         let grid = Grid::with_span(begin, end, summary.span);
         for of in summary.tracks {
             let number = self.tracks.number(of.recording, &of.track);
@@ -284,7 +323,7 @@ impl Scene {
             move || {
                 if let Some(found) = &scene.wanted {
                     // The condition was checked before.
-                    let _ = scene.find(scene.query(None), found, &AtomicBool::new(false));
+                    let _ = scene.find(scene.query(None), found, None, &Arc::default());
                     found.lock().is_done = true;
                 }
             }

@@ -19,7 +19,11 @@ impl Api {
     /// Starts a search.
     pub(crate) fn search(&self, request: &Value) -> Result<Value> {
         let condition = self.condition(request)?;
-        let job = self.jobs.search(&self.scene, condition.clone());
+        let view = match request.get("begin") {
+            Some(_) => Some(range(request)?),
+            None => None,
+        };
+        let job = self.jobs.search(&self.scene, condition.clone(), view);
         Ok(json!({"job": job.number, "condition": condition}))
     }
 

@@ -1,6 +1,7 @@
 //! The time line as text: a row per track, for terminals.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use kymo::report::Style;
 use kymo_model::Recording;
@@ -35,7 +36,7 @@ impl Scene {
     ///
     /// Events are drawn as the logarithm of their number, series as their mean between their least and greatest
     /// value. Below a recording with losses or damage, a row marks where they are.
-    pub fn text(&self, width: usize, style: &Style) -> String {
+    pub fn text(self: &Arc<Self>, width: usize, style: &Style) -> String {
         self.wait();
         let Some((begin, end)) = self.range() else {
             return "no events with a time\n".to_string();

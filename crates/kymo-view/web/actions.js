@@ -15,6 +15,7 @@ import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
 import { changed, fitAll, isSeries, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
 import { dialogs, panels } from "./panels.js";
+import { runSql, writeSql } from "./sql.js";
 import { duration, format } from "./time.js";
 
 /** Says something to people who do not see the page. @param {string} words */
@@ -145,7 +146,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
   if (!text) return;
   const poll = ++polls;
   try {
-    const { job } = await ask("search", { text, mode, case: view.exact });
+    const { job } = await ask("search", { text, mode, case: view.exact, begin: String(view.begin), end: String(viewEnd()) });
     search.job = job;
     search.done = false;
     let pause = 40;
@@ -326,6 +327,11 @@ export const actions = {
     changed();
     panels.area();
   },
+  /** @param {string} text */
+  sql(text) {
+    panels.show("sql");
+    return runSql(text);
+  },
   showSnapshot,
   snap() {
     const name = `${kept.snapshots.length + 1}: ${format(view.begin, view.zone, scene.begin, 3)}, ${duration(view.span)}`;
@@ -407,6 +413,7 @@ export const ACTIONS = [
   { name: "Make everything the area", keys: ["Ctrl+a"], run: () => actions.area(scene.begin, scene.end) },
   { name: "Make the view the area", keys: ["Shift+R"], run: () => actions.area(view.begin, viewEnd()) },
   { name: "Search", keys: ["/"], run: () => /** @type {HTMLInputElement} */ (document.getElementById("text")).select() },
+  { name: "Ask in SQL", keys: [":"], run: () => (panels.show("sql"), writeSql()) },
   { name: "Next hit", keys: ["n"], run: () => nextHit(false) },
   { name: "Hit before", keys: ["Shift+N"], run: () => nextHit(true) },
   { name: "Find a track", keys: ["Ctrl+p"], run: () => dialogs.finder() },

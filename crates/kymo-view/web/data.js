@@ -86,6 +86,8 @@ function queue(kind, work) {
         // What is shown stays; the next look asks again.
         if (error instanceof TypeError) scene.is_lost = true;
         else console.warn(error);
+        // Not at once: a server that is gone would be asked in each frame.
+        await new Promise((done) => setTimeout(done, 500));
       }
       changed();
     }
@@ -161,6 +163,24 @@ function put(kept, part, shown) {
   kept.delete(part);
   kept.set(part, shown);
   if (kept.size > MOST_PARTS) kept.delete([...kept.keys()][0]);
+}
+
+/** How many rows of all tracks there are in each of some spans, the first of which begins at a time. */
+export const density = { key: "", asked: "", begin: 0n, span: 1, /** @type {number[]} */ counts: [] };
+
+/** Asks for the density of a range of time, unless it is there. @param {bigint} begin @param {bigint} end @param {number} width */
+export function wantDensity(begin, end, width) {
+  const key = `${begin} ${end} ${width} ${scene.generation} ${scene.epoch}`;
+  if (key === density.key || key === density.asked) return;
+  density.asked = key;
+  queue("density", async () => {
+    try {
+      const answer = await source.ask("density", { begin: String(begin), end: String(end), width });
+      Object.assign(density, { key, begin: BigInt(answer.begin), span: answer.span, counts: answer.counts });
+    } finally {
+      if (density.asked === key) density.asked = "";
+    }
+  });
 }
 
 /** How many columns of the strip of hits there are at most. */

@@ -68,6 +68,7 @@ export class Embedded {
         return request.generation === scene.generation ? { generation: scene.generation, same: true } : scene;
       }
       case "fingerprints": return { fingerprints: this.data.fingerprints };
+      case "density": return this.density(request);
       case "slices": return this.slices(request);
       case "few": return this.few(request);
       case "event": return this.event(request);
@@ -97,6 +98,20 @@ export class Embedded {
   keep(/** @type {any} */ { save }) {
     if (save) this.data.kept = save;
     return { version: 0, kept: this.data.kept ?? {}, path: null };
+  }
+
+  /** How many rows of all tracks there are in each of some spans. @param {any} request */
+  density({ begin, end, width }) {
+    const [from, length] = [BigInt(begin), Number(BigInt(end) - BigInt(begin)) + 1];
+    const span = Math.max(1, length / width);
+    const counts = Array(width).fill(0);
+    const fine = 2 ** this.finest.shift;
+    const start = Number(this.finest.begin - from);
+    for (const of of this.bins.values()) for (let bin = 0; bin < of.position.length; bin++) {
+      const at = Math.floor((start + of.position[bin] * fine) / span);
+      if (at >= 0 && at < width) counts[at] += of.count[bin];
+    }
+    return { begin, span, counts };
   }
 
   /** Tiles of any resolution, from the finest ones. @param {any} request @returns {Promise<import("./wire.js").Tiles>} */

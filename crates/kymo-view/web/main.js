@@ -147,9 +147,16 @@ get("previous").addEventListener("click", () => actions.nextHit(true));
 get("search").addEventListener("submit", async (/** @type {Event} */ event) => {
   event.preventDefault();
   const [text, mode] = [get("text").value, get("mode").value];
+  if (mode === "sql") return actions.sql(text.trim());
   if (text === view.search && mode === view.mode && search.job) return actions.nextHit(false);
   await actions.startSearch(text, mode);
   if (search.count) actions.nextHit(false);
+});
+get("text").addEventListener("input", () => {
+  // As in other viewers, a colon makes it SQL.
+  if (!get("text").value.startsWith(":")) return;
+  get("mode").value = "sql";
+  get("text").value = get("text").value.slice(1).trimStart();
 });
 get("text").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
   if (event.key === "Enter" && event.shiftKey) {

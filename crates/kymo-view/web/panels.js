@@ -12,11 +12,12 @@ import { keep, kept } from "./keep.js";
 import { applyLens, classNames, colour, colourOf, colourOfValue, fieldOfColour, lens } from "./lens.js";
 import { source } from "./source.js";
 import { changed, keyOf, onChange, remember, rows, scene, shorten, slew, view } from "./state.js";
+import { showSql } from "./sql.js";
 import { showTable } from "./table.js";
 import { duration, format, number } from "./time.js";
 
 export const panel = /** @type {HTMLElement} */ (document.getElementById("panel"));
-const TABS = ["details", "events", "stats", "latency", "profile", "compare", "classes", "health", "notes"];
+const TABS = ["details", "events", "stats", "latency", "profile", "compare", "classes", "health", "sql", "notes"];
 
 /**
  * An element with a text or children.
@@ -88,7 +89,7 @@ export const panels = {
     lastTrack = track;
   },
   area() {
-    if (!["events", "latency", "profile", "compare"].includes(view.tab)) view.tab = "stats";
+    if (!["events", "latency", "profile", "compare", "sql"].includes(view.tab)) view.tab = "stats";
     panels.refresh();
   },
   refresh() {
@@ -100,7 +101,7 @@ export const panels = {
     panel.setAttribute("aria-labelledby", `tab-${view.tab}`);
     panel.onscroll = null;
     if (!scene.info) return;
-    /** @type {Record<string, () => unknown>} */ ({ details, events: () => showTable(lastEvent), stats, latency: showLatency, profile: showProfile, compare: showCompare, classes, health, notes })[view.tab]?.();
+    /** @type {Record<string, () => unknown>} */ ({ details, events: () => showTable(lastEvent), stats, latency: showLatency, profile: showProfile, compare: showCompare, classes, health, sql: showSql, notes })[view.tab]?.();
   },
 };
 

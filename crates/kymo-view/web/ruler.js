@@ -1,7 +1,7 @@
 // The ruler with marks and notes, and the overview of all time.
 
-import { colours, drawn, framesOf, hatching, overview, pointer, prepare, ruler, search, shiftOf, tileRange, timeAt, viewEnd, xOf } from "./canvas.js";
-import { tileLength, tilesOf, wantStrip, wantTiles } from "./data.js";
+import { colours, drawn, framesOf, hatching, overview, pointer, prepare, ruler, search, timeAt, viewEnd, xOf } from "./canvas.js";
+import { density, wantDensity, wantStrip } from "./data.js";
 import { later } from "./fold.js";
 import { kept } from "./keep.js";
 import { hitsIn } from "./moves.js";
@@ -113,26 +113,14 @@ export function drawOverview() {
   if (!scene.info || width < 1 || !scene.tracks.length) return;
   const { begin, span } = overviewRange();
   // Coarse: a bar of two pixels.
-  const shift = shiftOf(span, width / 2);
-  const { first, count } = tileRange(begin, span, shift);
-  const shown = scene.tracks.slice(0, 512);
-  wantTiles(0, shift, first, count, shown.map((track) => track.id));
+  wantDensity(begin, begin + BigInt(Math.ceil(span)), Math.ceil(width / 2));
   const columns = new Float64Array(Math.ceil(width / 2) + 1);
   const scale = width / span;
-  for (const track of shown) {
-    const own = tilesOf(0, shift, track.id);
-    if (!own) continue;
-    for (let tile = first; tile < first + count; tile++) {
-      const known = own.get(tile);
-      if (!known) continue;
-      const start = Number(BigInt(tile) * tileLength(shift) - begin) + known.phase;
-      for (let bin = 0; bin < known.length; bin++) {
-        const x = (start + known.position[bin] * 2 ** shift) * scale;
-        const column = Math.floor(x / 2);
-        if (column >= 0 && column < columns.length) columns[column] += known.count[bin];
-      }
-    }
-  }
+  const start = Number(density.begin - begin);
+  density.counts.forEach((rows, at) => {
+    const column = Math.floor(((start + at * density.span) * scale) / 2);
+    if (column >= 0 && column < columns.length) columns[column] += rows;
+  });
   const most = Math.max(1, ...columns);
   context.fillStyle = scene.whole ? colours.accent : colours.soft;
   columns.forEach((rows, column) => {

@@ -50,6 +50,7 @@ export const view = {
   /** @type {string[]} columns of the event table */ columns: [],
   /** whether the event table follows the view */ tableFollows: true,
   /** @type {Record<string, string>} what the analyses ask for */ asked: {},
+  /** the statement of the panel SQL */ sql: "",
   follow: false,
 };
 

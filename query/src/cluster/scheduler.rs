@@ -257,6 +257,8 @@ impl Scheduler {
             threads: self.threads,
             runtime: Arc::clone(&self.runtime),
             remote: Some(Arc::clone(&remote)),
+            // Clients write no files of this machine.
+            is_read_only: true,
         };
         match Session::new(source, &opened.parquet, &settings).await {
             Ok(session) => {

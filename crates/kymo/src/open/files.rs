@@ -57,6 +57,9 @@ pub(super) static FORMATS: [FileFormat; 4] = [
             })
         },
         open_file: Some(|path, options| {
+            if let Some(known) = options.known.database(path) {
+                return Ok(known);
+            }
             let opened = Database::open(path, options.machine);
             opened.map(AnyRecording::Rrd).map_err(Error::Database)
         }),

@@ -33,7 +33,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kymo_collectd::network::Keys;
 use kymo_collectd::recording::OpenError as MetricsError;
@@ -72,6 +72,30 @@ pub struct Options {
     pub clock: ClockChoice,
     /// Whom signed and encrypted datagrams of collectd may be from.
     pub keys: Option<Keys>,
+    /// What was open before: of thousands of files few change, and the others need not be read again.
+    pub known: Known,
+}
+
+/// Recordings that are open, for opening them again: those that have not changed share what was read of them. So far
+/// these are databases; others are opened anew.
+#[derive(Clone, Debug, Default)]
+pub struct Known(Arc<HashMap<PathBuf, kymo_rrd::recording::Recording>>);
+
+impl Known {
+    /// These.
+    pub fn new(recordings: &[AnyRecording]) -> Self {
+        let databases = recordings.iter().filter_map(|of| match of {
+            AnyRecording::Rrd(database) => Some((of.path().to_path_buf(), database.clone())),
+            _ => None,
+        });
+        Self(Arc::new(databases.collect()))
+    }
+
+    /// The database at a path, if it was open and has not changed.
+    fn database(&self, path: &Path) -> Option<AnyRecording> {
+        let known = self.0.get(path)?.unchanged();
+        known.map(AnyRecording::Rrd)
+    }
 }
 
 impl Options {

@@ -1,0 +1,91 @@
+// Recordings that are written while they are shown: what `kymo receive` writes, several at once, one of many.
+
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { before, test } from "node:test";
+import { copy, kymo, look, open, run, serve, servers, settled, work } from "./harness.mjs";
+
+/** Starts a program that ends with the tests, and returns it with what it writes to standard error. @param {string[]} words */
+function start(...words) {
+  const program = spawn(kymo, words, { cwd: work, stdio: ["ignore", "ignore", "pipe"] });
+  servers.push(program);
+  const started = { program, text: "" };
+  program.stderr.on("data", (data) => (started.text += data));
+  return started;
+}
+
+/** Waits for something outside of the page. @param {() => any} isThere */
+async function until(isThere) {
+  for (let tries = 0; !isThere(); tries++) {
+    assert.ok(tries < 400, `not there after 20 s: ${isThere}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+/** The events of all tracks of a recording. */
+const eventsOf = (page, recording) => look(page, (recording) => kymo.scene.tracks.filter((of) => of.recording === recording).reduce((sum, of) => sum + of.rows, 0), recording);
+
+before(() => {
+  copy("examples/lttng-small", "trace");
+  // In small packets, which come one after the other.
+  run("convert", "trace", "--to", "ctf1.8", "--packet-size", "4K", "-o", "packets");
+  const words = ["--start", "999999900", "--step", "60", "DS:load:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:20"];
+  run("rrd", "create", "one.rrd", ...words);
+  for (let at = 0; at < 5; at++) run("rrd", "update", "one.rrd", `${1000000000 + at * 60}:${at}`);
+  copyFileSync(join(work, "one.rrd"), join(work, "two.rrd"));
+});
+
+test("what kymo receive writes is shown as it comes, beside databases that grow at the same time", async () => {
+  const { length } = run("print", "packets").stdout.trim().split("\n");
+  const receive = start("receive", "ctf+udp://127.0.0.1:0", "-o", "received", "--idle", "60s");
+  await until(() => /127\.0\.0\.1:\d+/.test(receive.text));
+  const [place] = /127\.0\.0\.1:\d+/.exec(receive.text);
+  const send = start("send", "packets", `ctf+udp://${place}`, "--rate", "25000");
+  await until(() => existsSync(join(work, "received/metadata")) && statSync(join(work, "received/metadata")).size > 0);
+  await until(() => spawnSync(kymo, ["check", "received"], { cwd: work, encoding: "utf8" }).stdout.match(/^events\s+[1-9]/m));
+  const page = await open(await serve("--no-cache", "received", "one.rrd", "two.rrd"));
+  const seen = new Set([await eventsOf(page, 0)]);
+  const before = await look(page, () => String(kymo.scene.end));
+  run("rrd", "update", "one.rrd", "1000000320:70");
+  run("rrd", "update", "two.rrd", "1000000320:80");
+  for (let tries = 0; tries < 300 && ![...seen].includes(length); tries++) {
+    await new Promise((done) => setTimeout(done, 100));
+    seen.add(await eventsOf(page, 0));
+  }
+  assert.ok([...seen].includes(length), `${[...seen]} of ${length}: ${receive.text}${send.text}`);
+  assert.ok(seen.size > 1, "it was there at once");
+  await settled(page);
+  const last = await look(page, () => kymo.scene.tracks.filter((of) => of.recording > 0).map((of) => [of.recording, String(of.last)]));
+  assert.deepEqual(last.map(([, time]) => time), ["1000000320000000000", "1000000320000000000"]);
+  assert.ok(before.length > 0);
+});
+
+test("of many databases, the page learns of the one that changes, and of nothing else", async () => {
+  mkdirSync(join(work, "tree"));
+  for (let at = 0; at < 200; at++) copyFileSync(join(work, "one.rrd"), join(work, `tree/load-${at}.rrd`));
+  const page = await open(await serve("--no-cache", "tree"));
+  assert.equal(await look(page, () => kymo.scene.info.recordings.length), 200);
+  const changed = await look(page, () => {
+    const post = globalThis.fetch;
+    const seen = (globalThis.seen = []);
+    globalThis.fetch = async (url, ...words) => {
+      const answer = await post(url, ...words);
+      if (String(url).endsWith("/scene")) seen.push(await answer.clone().json());
+      return answer;
+    };
+    return kymo.scene.info.recordings.findIndex((of) => of.path.endsWith("load-7.rrd"));
+  });
+  run("rrd", "update", "tree/load-7.rrd", "1000000380:9");
+  await page.waitForFunction(() => kymo.scene.tracks.some((of) => of.last === 1000000380000000000n), undefined, { timeout: 20000 });
+  await settled(page);
+  const { rows, recordings, ids } = await look(page, () => ({
+    rows: seen.filter((of) => !of.same).flatMap((of) => of.rows.filter((_, at) => at % 2 === 0)),
+    recordings: seen.filter((of) => !of.same).flatMap((of) => of.recordings.list),
+    ids: kymo.scene.tracks.filter((of) => of.path && of.last === 1000000380000000000n).map((of) => of.id),
+  }));
+  assert.deepEqual([...new Set(rows)], ids);
+  assert.deepEqual(recordings, []);
+  assert.equal(await look(page, (at) => kymo.scene.tracks.find((of) => of.last === 1000000380000000000n).recording === at, changed), true);
+});
