@@ -8,6 +8,7 @@ mod collectd;
 mod columns;
 mod commands;
 mod engine;
+mod graph;
 mod index;
 mod logs;
 mod machine;
@@ -46,6 +47,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     match args.word().as_deref() {
         Some("ctf") => {}
         Some("engine") => return engine::run(args),
+        Some("graph") => return graph::run(args),
         Some("index") => return index::run(args),
         Some("logs") => return logs::run(args),
         Some("machine") => return machine::run(args),
@@ -59,7 +61,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("view") => return view::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `collectd`, `columns`, `commands`, `engine`, `index`, `logs`, `machine`, `rows`, \
+                "what to measure: `bench ctf`, `collectd`, `columns`, `commands`, `engine`, `graph`, `index`, `logs`, `machine`, `rows`, \
                  `rrd`, `serve`, `tracing` or `view`"
                     .into(),
             );

@@ -3,11 +3,11 @@
 use crate::embed::Embedded;
 use crate::font::Fonts;
 use crate::layout::{self, GlyphRun, Rotation};
+use crate::number::Number;
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
 };
 use crate::stroke::{MITER_LIMIT, is_visible, pattern};
-use crate::svg::Number;
 use std::fmt::Write;
 
 /// Renders a picture as encapsulated PostScript of level 3, where a pixel is a point. Glyphs are

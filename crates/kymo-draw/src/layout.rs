@@ -69,6 +69,11 @@ impl Rotation {
         Rotation { cos, sin }
     }
 
+    /// What distinguishes it from others.
+    pub(crate) fn bits(self) -> [u64; 2] {
+        [self.cos.to_bits(), self.sin.to_bits()]
+    }
+
     pub(crate) fn apply(self, x: f64, y: f64) -> Point {
         Point::new(self.cos * x + self.sin * y, self.cos * y - self.sin * x)
     }

@@ -25,6 +25,7 @@ mod font;
 mod glyphs;
 mod layout;
 mod markup;
+mod number;
 pub mod page;
 mod pdf;
 mod picture;

@@ -367,7 +367,8 @@ impl Default for RenderOptions {
             smooth_shapes: true,
             text_mode: TextMode::Normal,
             svg_text: false,
-            compression: 6,
+            // PNGs are as large as rrdtool's; 6 makes them a quarter smaller, in twice the time.
+            compression: 3,
         }
     }
 }

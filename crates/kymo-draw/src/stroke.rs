@@ -1,6 +1,6 @@
 //! Outlines of lines: width, caps, joins and dashes.
 
-use crate::picture::{Cap, Join, Path, Point, Stroke};
+use crate::picture::{Cap, Join, Path, Point, Segment, Stroke};
 use crate::raster::{Fixed, Polygons, convex, fixed, flatten};
 use std::f64::consts::PI;
 
@@ -75,6 +75,62 @@ pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
         }
     }
     polygons
+}
+
+/// A horizontal or vertical line without caps, perhaps dashed: what it covers, in 256ths of a pixel. Grids are of
+/// these.
+pub(crate) struct Straight {
+    pub(crate) is_horizontal: bool,
+    /// From where to where across the line.
+    pub(crate) across: (i32, i32),
+    /// From where to where along it; in order, and apart from each other.
+    pub(crate) along: Vec<(i32, i32)>,
+}
+
+/// The line that a path of one straight segment is, if it is one.
+pub(crate) fn straight(path: &Path, style: &Stroke, zoom: f64) -> Option<Straight> {
+    let [Segment::Move(from), Segment::Line(to)] = path.segments[..] else {
+        return None;
+    };
+    let is_plain = style.cap == Cap::Butt && style.join == Join::Miter && is_visible(style);
+    let part = |value: f64| f64::from(fixed(value * zoom)) / 256.0;
+    let [from, to] = [from, to].map(|point| Point::new(part(point.x), part(point.y)));
+    let is_horizontal = from.y == to.y;
+    if !is_plain || from == to || !(is_horizontal || from.x == to.x) {
+        return None;
+    }
+    let half = fixed(style.width * zoom / 2.0);
+    let middle = fixed(if is_horizontal { from.y } else { from.x });
+    let mut along = Vec::new();
+    let mut add = |dash: &[Point]| {
+        if let [from, to] = dash {
+            let [a, b] = [from, to].map(|of| fixed(if is_horizontal { of.x } else { of.y }));
+            if a != b {
+                along.push((a.min(b), a.max(b)));
+            }
+        }
+    };
+    let points = [from, to];
+    match Dashes::new(style, zoom, &points, false) {
+        Some(dashes) => dashes.cut(&points, false, add),
+        None => add(&points),
+    }
+    if along.first() > along.last() {
+        along.reverse();
+    }
+    along.sort_unstable();
+    along.dedup_by(|next, before| {
+        let overlaps = next.0 <= before.1;
+        if overlaps {
+            before.1 = before.1.max(next.1);
+        }
+        overlaps
+    });
+    Some(Straight {
+        is_horizontal,
+        across: (middle - half, middle + half),
+        along,
+    })
 }
 
 struct Pen<'a> {

@@ -1,7 +1,8 @@
 //! Pictures as SVG.
 
-use crate::font::{FaceId, Fonts};
+use crate::font::{FaceId, Fonts, GlyphKey};
 use crate::layout::{self, GlyphRun, Rotation};
+use crate::number::{Number, push_fixed, push_number};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke,
 };
@@ -63,24 +64,6 @@ struct Svg<'a> {
     body: String,
 }
 
-/// A number with up to 6 decimals, and 6 significant digits below 0.1, as cairo writes it.
-pub(crate) struct Number(pub(crate) f64);
-
-impl std::fmt::Display for Number {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let value = if self.0.is_finite() { self.0 } else { 0.0 };
-        let magnitude = value.abs();
-        let decimals = if !(1e-12..0.1).contains(&magnitude) {
-            6
-        } else {
-            (5.0 - magnitude.log10().floor()) as usize
-        };
-        let text = format!("{value:.decimals$}");
-        let text = text.trim_end_matches('0').trim_end_matches('.');
-        out.write_str(if matches!(text, "-0" | "") { "0" } else { text })
-    }
-}
-
 /// A colour's three parts in per cent.
 struct Rgb(Colour);
 
@@ -97,38 +80,37 @@ impl std::fmt::Display for Rgb {
     }
 }
 
-/// A path's steps, in pixels rounded to 256ths.
-struct Steps<'a>(&'a Path, f64);
-
-impl std::fmt::Display for Steps<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let number = |value: i32| Number(f64::from(value) / 256.0);
-        let mut begin = None;
-        let steps = steps(self.0, self.1);
-        let mut steps = steps.iter().peekable();
-        while let Some(step) = steps.next() {
-            match step {
-                Step::Move((x, y)) => {
-                    begin = Some((*x, *y));
-                    write!(out, "M {} {} ", number(*x), number(*y))?;
-                }
-                Step::Line((x, y)) => write!(out, "L {} {} ", number(*x), number(*y))?,
-                Step::Curve(points) => {
-                    out.write_str("C ")?;
-                    for (x, y) in points {
-                        write!(out, "{} {} ", number(*x), number(*y))?;
-                    }
-                }
-                Step::Close => {
-                    out.write_str("Z ")?;
-                    let moves = matches!(steps.peek(), Some(Step::Move(_)));
-                    if let Some((x, y)) = begin.filter(|_| !moves) {
-                        write!(out, "M {} {} ", number(x), number(y))?;
-                    }
+/// Appends a path's steps, in pixels rounded to 256ths.
+fn push_steps(out: &mut String, path: &Path, zoom: f64) {
+    fn push(out: &mut String, name: char, points: &[Fixed]) {
+        out.push(name);
+        out.push(' ');
+        for (x, y) in points {
+            push_fixed(out, *x);
+            out.push(' ');
+            push_fixed(out, *y);
+            out.push(' ');
+        }
+    }
+    let mut begin = None;
+    let steps = steps(path, zoom);
+    let mut steps = steps.iter().peekable();
+    while let Some(step) = steps.next() {
+        match step {
+            Step::Move(to) => {
+                begin = Some(*to);
+                push(out, 'M', &[*to]);
+            }
+            Step::Line(to) => push(out, 'L', &[*to]),
+            Step::Curve(points) => push(out, 'C', points),
+            Step::Close => {
+                out.push_str("Z ");
+                let moves = matches!(steps.peek(), Some(Step::Move(_)));
+                if let Some(begin) = begin.filter(|_| !moves) {
+                    push(out, 'M', &[begin]);
                 }
             }
         }
-        Ok(())
     }
 }
 
@@ -324,11 +306,13 @@ impl<'a> Svg<'a> {
                 Item::Clip(path) => {
                     self.clips += 1;
                     clips.push(overlap(bounds(path, zoom), inside));
-                    let (number, steps) = (self.clips, Steps(path, zoom));
+                    let number = self.clips;
                     let _ = write!(
                         self.definitions,
-                        "<clipPath id=\"clip{number}\">\n  <path d=\"{steps}\"/>\n</clipPath>\n"
+                        "<clipPath id=\"clip{number}\">\n  <path d=\""
                     );
+                    push_steps(&mut self.definitions, path, zoom);
+                    self.definitions.push_str("\"/>\n</clipPath>\n");
                     let _ = writeln!(
                         self.body,
                         "<g clip-path=\"url(#clip{number})\" clip-rule=\"nonzero\">"
@@ -345,7 +329,6 @@ impl<'a> Svg<'a> {
     }
 
     fn fill(&mut self, path: &Path, paint: &Paint, zoom: f64, whole: Option<(f64, f64)>) {
-        let steps = Steps(path, zoom);
         match paint {
             Paint::Solid(colour) => {
                 let (rgb, alpha) = (Rgb(*colour), Number(colour.alpha));
@@ -360,10 +343,12 @@ impl<'a> Svg<'a> {
                     );
                     return;
                 }
-                let _ = writeln!(
+                let _ = write!(
                     self.body,
-                    "<path style=\" stroke:none;fill-rule:nonzero;fill:{rgb};fill-opacity:{alpha};\" d=\"{steps}\"/>"
+                    "<path style=\" stroke:none;fill-rule:nonzero;fill:{rgb};fill-opacity:{alpha};\" d=\""
                 );
+                push_steps(&mut self.body, path, zoom);
+                self.body.push_str("\"/>\n");
             }
             Paint::Linear { from, to, stops } => {
                 let number = self.gradients;
@@ -384,10 +369,12 @@ impl<'a> Svg<'a> {
                     );
                 }
                 self.definitions.push_str("</linearGradient>\n");
-                let _ = writeln!(
+                let _ = write!(
                     self.body,
-                    "<path style=\" stroke:none;fill-rule:nonzero;fill:url(#linear{number});\" d=\"{steps}\"/>"
+                    "<path style=\" stroke:none;fill-rule:nonzero;fill:url(#linear{number});\" d=\""
                 );
+                push_steps(&mut self.body, path, zoom);
+                self.body.push_str("\"/>\n");
             }
         }
     }
@@ -424,20 +411,20 @@ impl<'a> Svg<'a> {
                 let _ = write!(self.body, "stroke-dashoffset:{};", Number(offset));
             }
         }
-        let _ = writeln!(
-            self.body,
-            "stroke-miterlimit:{MITER_LIMIT};\" d=\"{}\"/>",
-            Steps(path, zoom)
-        );
+        let _ = write!(self.body, "stroke-miterlimit:{MITER_LIMIT};\" d=\"");
+        push_steps(&mut self.body, path, zoom);
+        self.body.push_str("\"/>\n");
     }
 
     fn run(&mut self, run: &GlyphRun, rotation: Rotation) {
         if let Some((path, colour)) = &run.background {
             self.fill(path, &Paint::Solid(*colour), 1.0, None);
         }
+        let mut characters = run.glyphs.iter().map(|glyph| glyph.character);
         if self.options.svg_text {
             self.text(run, rotation);
-        } else {
+        } else if !characters.all(char::is_whitespace) {
+            // cairo leaves out what shows nothing.
             let _ = writeln!(
                 self.body,
                 "<g style=\"fill:{};fill-opacity:{};\">",
@@ -446,11 +433,14 @@ impl<'a> Svg<'a> {
             );
             for glyph in &run.glyphs {
                 let (font, number) = self.symbol(run, rotation, glyph.glyph);
-                let (x, y) = (Number(glyph.origin.x), Number(glyph.origin.y));
-                let _ = writeln!(
+                let _ = write!(
                     self.body,
-                    "  <use xlink:href=\"#glyph{font}-{number}\" x=\"{x}\" y=\"{y}\"/>"
+                    "  <use xlink:href=\"#glyph{font}-{number}\" x=\""
                 );
+                push_number(&mut self.body, glyph.origin.x);
+                self.body.push_str("\" y=\"");
+                push_number(&mut self.body, glyph.origin.y);
+                self.body.push_str("\"/>\n");
             }
             self.body.push_str("</g>\n");
         }
@@ -518,20 +508,22 @@ impl<'a> Svg<'a> {
     }
 
     fn add_symbol(&mut self, font: usize, run: &GlyphRun, rotation: Rotation, glyph: u32) -> usize {
-        let outline = self
-            .fonts
-            .outline(run.face, glyph, run.size, self.options.text_mode);
-        // Rounded towards 0, in 256ths, as cairo does it.
-        let third =
-            |end: f64, control: f64| f64::from((fixed(end) + 2 * fixed(control)) / 3) / 256.0;
-        let path = outline.path(|x, y| rotation.apply(x, -y), third);
+        let key = GlyphKey::new(glyph, run.size, self.options.text_mode);
+        let steps = self.fonts.symbol(run.face, key, rotation, |outline| {
+            // Rounded towards 0, in 256ths, as cairo does it.
+            let third =
+                |end: f64, control: f64| f64::from((fixed(end) + 2 * fixed(control)) / 3) / 256.0;
+            let path = outline.path(|x, y| rotation.apply(x, -y), third);
+            let mut steps = String::new();
+            push_steps(&mut steps, &path, 1.0);
+            steps
+        });
         let symbols = &mut self.symbols[font];
         let number = symbols.numbers.len();
         symbols.numbers.insert(glyph, number);
         let _ = write!(
             symbols.text,
-            "<symbol overflow=\"visible\" id=\"glyph{font}-{number}\">\n<path style=\"stroke:none;\" d=\"{}\"/>\n</symbol>\n",
-            Steps(&path, 1.0)
+            "<symbol overflow=\"visible\" id=\"glyph{font}-{number}\">\n<path style=\"stroke:none;\" d=\"{steps}\"/>\n</symbol>\n"
         );
         number
     }

@@ -1,8 +1,10 @@
 //! What commands have in common: where they write, what time it is, what was said beforehand.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use kymo_draw::Fonts;
 use kymo_io::{Locking, NewFile};
 use kymo_machine::Machine;
 use kymo_rrd::engine::Files;
@@ -47,13 +49,14 @@ pub(crate) fn is_of_program(name: &[u8]) -> bool {
     name.starts_with(b"cb//")
 }
 
-/// What a session keeps for the next: a connection to a daemon, and what files have in common that
-/// were open. No file stays open.
+/// What a session keeps for the next: a connection to a daemon, what files have in common that
+/// were open, and fonts and glyphs of graphs. No file stays open.
 #[derive(Debug)]
 pub struct Kept {
     /// The connection.
     pub daemon: Option<Client>,
     files: Files,
+    fonts: Arc<Fonts>,
 }
 
 impl Default for Kept {
@@ -61,6 +64,7 @@ impl Default for Kept {
         Self {
             daemon: None,
             files: Files::closed(),
+            fonts: Arc::default(),
         }
     }
 }
@@ -101,6 +105,8 @@ pub struct Session<'a> {
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
     pub(crate) files: Files,
+    /// Fonts and glyphs, which graphs share.
+    pub(crate) fonts: Arc<Fonts>,
     /// Memory for the operands of the next command.
     pub(crate) operands: Vec<&'static [u8]>,
 }
@@ -124,6 +130,7 @@ impl<'a> Session<'a> {
             reads_lines: false,
             daemon: None,
             files: Files::new(1),
+            fonts: Arc::default(),
             operands: Vec::new(),
         }
     }
@@ -132,6 +139,7 @@ impl<'a> Session<'a> {
     pub fn resume(&mut self, kept: Kept) {
         self.daemon = kept.daemon;
         self.files = kept.files;
+        self.fonts = kept.fonts;
     }
 
     /// Gives what the next session goes on with.
@@ -139,6 +147,7 @@ impl<'a> Session<'a> {
         Kept {
             daemon: self.daemon.take(),
             files: std::mem::replace(&mut self.files, Files::closed()),
+            fonts: Arc::clone(&self.fonts),
         }
     }
 

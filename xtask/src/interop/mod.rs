@@ -47,6 +47,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let rounds: u64 = args.value("--rounds")?.unwrap_or(500);
     let seed: u64 = args.value("--seed")?.unwrap_or(1);
     let graphs: u64 = args.value("--graphs")?.unwrap_or(2_000);
+    let command_lines: Option<PathBuf> = args.value("--command-lines")?;
     let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
     let kymo = match (&only, &commands.ours) {
@@ -78,14 +79,16 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     if wanted("commands") {
         counts.add(commands::run(&commands)?);
     }
-    // Some of the random command lines still differ, so they are compared only when they are asked for.
     if only.as_deref() == Some("graphs") {
         counts.add(graphs::run(&graphs::Options {
             kymo: &kymo,
             databases: &databases,
             lines: graphs,
             seed,
+            command_lines: command_lines.as_deref(),
         })?);
+    } else if only.is_none() {
+        counts.add(graphs::run(&graphs::Options::sample(&kymo, &databases))?);
     }
     if wanted("serve") {
         counts.add(serve::run(&kymo)?);

@@ -1,5 +1,6 @@
 //! One face of a font file: characters, metrics, hinted outlines.
 
+use super::prepared;
 use crate::picture::{Path as Outline, Point};
 use crate::{DrawError, TextMode};
 use skrifa::instance::{LocationRef, Size};
@@ -20,6 +21,9 @@ static BUILT_IN: &[u8] = include_bytes!("../../fonts/DejaVuSansMono.ttf");
 
 /// The glyphs of printable ASCII in DejaVu Sans Mono, from the space on; they have the same advance.
 const BUILT_IN_ASCII: std::ops::RangeInclusive<u32> = 3..=97;
+
+/// Hinting is prepared for so many sizes at once.
+const MOST_SIZES: usize = 32;
 
 /// The largest font file that is read; fonts of all of Chinese have some 20 MB.
 const MAX_FILE: u64 = 128 << 20;
@@ -261,6 +265,11 @@ impl Face {
         })
     }
 
+    /// Bytes of the file.
+    pub(crate) fn size(&self) -> usize {
+        self.data.len()
+    }
+
     pub(crate) fn font(&self) -> Option<FontRef<'_>> {
         FontRef::from_index(&self.data, self.index).ok()
     }
@@ -308,6 +317,13 @@ impl Face {
 
     /// The outline of a glyph; empty if it is damaged.
     pub(crate) fn outline(&self, key: GlyphKey) -> Glyph {
+        match self.is_built_in.then(|| prepared::outline(key)).flatten() {
+            Some(glyph) => glyph,
+            None => self.hinted_outline(key),
+        }
+    }
+
+    fn hinted_outline(&self, key: GlyphKey) -> Glyph {
         let mut glyph = Glyph::default();
         let Some(font) = self.font() else {
             return glyph;
@@ -325,6 +341,9 @@ impl Face {
             return glyph;
         }
         let mut hinting = self.hinting.lock().unwrap_or_else(PoisonError::into_inner);
+        if hinting.len() >= MOST_SIZES {
+            hinting.clear();
+        }
         let instance = hinting.entry((key.size, key.mode)).or_insert_with(|| {
             let (engine, target) = match key.mode {
                 TextMode::Normal => (Engine::AutoFallback, Target::from(SmoothMode::Normal)),
@@ -364,6 +383,29 @@ impl Face {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With `KYMO_WRITE_GLYPHS` in the environment, the file is written anew.
+    #[test]
+    fn prepared_outlines_are_those_of_the_font() {
+        let face = Face::built_in();
+        let glyphs = prepared::SIZES.into_iter().flat_map(|size| {
+            prepared::GLYPHS.map(move |glyph| GlyphKey {
+                glyph,
+                size,
+                mode: TextMode::Normal,
+            })
+        });
+        let glyphs: Vec<_> = glyphs.map(|key| (key, face.hinted_outline(key))).collect();
+        if std::env::var_os("KYMO_WRITE_GLYPHS").is_some() {
+            let outlines: Vec<_> = glyphs.iter().map(|(_, glyph)| glyph).collect();
+            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/fonts/DejaVuSansMono.outlines");
+            std::fs::write(file, prepared::write(&outlines)).unwrap();
+            return;
+        }
+        for (key, glyph) in glyphs {
+            assert_eq!(face.outline(key), glyph, "{key:?}");
+        }
+    }
 
     #[test]
     fn what_is_written_out_of_the_built_in_font_is_true() {

@@ -2,13 +2,16 @@
 
 mod face;
 mod installed;
+mod prepared;
 
 pub use face::FontMetrics;
 pub(crate) use face::{Face, Glyph, GlyphKey, Verb};
 
+use crate::glyphs::{self, Mask};
+use crate::layout::Rotation;
 use crate::{DrawError, TextMode};
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The family that is built in.
@@ -88,13 +91,42 @@ impl Font {
 /// Number of a face in [`Fonts`].
 pub(crate) type FaceId = usize;
 
+/// A glyph of a face, and how it is rotated.
+type Turned = (FaceId, GlyphKey, [u64; 2]);
+
 /// The fonts that texts may use: the built-in one, files that were added, and installed fonts.
 ///
 /// Directories of installed fonts are scanned when a family is asked for that is not known, or a
 /// character that the font lacks.
+///
+/// Faces, outlines and pixels of glyphs are kept, so a program that renders many pictures should use one
+/// value for all of them, and call [`Fonts::trim`] now and then.
 pub struct Fonts {
     state: Mutex<State>,
 }
+
+impl std::fmt::Debug for Fonts {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let faces = self.state().faces.len();
+        out.debug_struct("Fonts")
+            .field("faces", &faces)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was found for a list of families.
+struct Found {
+    face: FaceId,
+    /// Families that are missing.
+    warnings: Vec<String>,
+}
+
+/// [`Fonts::trim`] keeps at most this many glyphs.
+const MOST_GLYPHS: usize = 1 << 14;
+/// [`Fonts::trim`] keeps at most this many lists of families and fallbacks.
+const MOST_NAMES: usize = 1 << 10;
+/// [`Fonts::trim`] keeps at most this many bytes of font files.
+const MOST_BYTES: usize = 64 << 20;
 
 #[derive(Default)]
 struct State {
@@ -104,11 +136,16 @@ struct State {
     /// The family used where none is given.
     default_family: String,
     installed: Option<installed::Installed>,
+    /// Faces of installed files, and their numbers there.
+    files: HashMap<(PathBuf, u32), FaceId>,
     /// What was found for a family list, bold, italic.
-    found: HashMap<(String, bool, bool), FaceId>,
+    found: HashMap<(String, bool, bool), Found>,
     /// Which face has a character that another face lacks.
     fallbacks: HashMap<char, Option<FaceId>>,
     glyphs: HashMap<(FaceId, GlyphKey), Arc<Glyph>>,
+    masks: HashMap<Turned, Option<Arc<Mask>>>,
+    /// Outlines as SVG has them.
+    symbols: HashMap<Turned, Arc<str>>,
     warnings: BTreeSet<String>,
 }
 
@@ -181,6 +218,32 @@ impl Fonts {
             .collect()
     }
 
+    /// Forgets what was read and rendered if that is much: names of very many fonts, or a lot of glyphs. Fonts
+    /// that were added stay. What a picture needs next is read again.
+    pub fn trim(&self) {
+        let state = &mut *self.state();
+        let glyphs = state.glyphs.len() + state.masks.len() + state.symbols.len();
+        let names = state.found.len() + state.fallbacks.len();
+        let read = state.files.values().map(|id| state.faces[*id].size());
+        if glyphs <= MOST_GLYPHS && names <= MOST_NAMES && read.sum::<usize>() <= MOST_BYTES {
+            return;
+        }
+        let added = std::mem::take(&mut state.added);
+        let faces = std::mem::take(&mut state.faces);
+        *state = State {
+            faces: vec![Arc::new(Face::built_in())],
+            default_family: std::mem::take(&mut state.default_family),
+            installed: state.installed.take(),
+            warnings: std::mem::take(&mut state.warnings),
+            ..State::default()
+        };
+        for (family, bold, italic, id) in added {
+            state.faces.push(Arc::clone(&faces[id]));
+            let id = state.faces.len() - 1;
+            state.added.push((family, bold, italic, id));
+        }
+    }
+
     /// Ascent and descent of a font at zoom 1.
     pub fn metrics(&self, font: &Font) -> FontMetrics {
         let id = self.find(font);
@@ -217,12 +280,16 @@ impl Fonts {
             return 0;
         }
         let key = (families.clone(), font.bold, font.italic);
-        if let Some(id) = state.found.get(&key) {
-            return *id;
-        }
-        let id = state.search(&key.0, font.bold, font.italic);
-        state.found.insert(key, id);
-        id
+        let found = match state.found.get(&key) {
+            Some(found) => found,
+            None => {
+                let found = state.search(&key.0, font.bold, font.italic);
+                state.found.entry(key).or_insert(found)
+            }
+        };
+        // Each picture is warned.
+        state.warnings.extend(found.warnings.iter().cloned());
+        found.face
     }
 
     /// The glyph of a character, of another face if the given one lacks it.
@@ -262,14 +329,45 @@ impl Fonts {
         pixels: f64,
         mode: TextMode,
     ) -> Arc<Glyph> {
+        self.state()
+            .outline(face, GlyphKey::new(glyph, pixels, mode))
+    }
+
+    /// The pixels of a glyph; `None` if it has none.
+    pub(crate) fn mask(
+        &self,
+        face: FaceId,
+        key: GlyphKey,
+        rotation: Rotation,
+    ) -> Option<Arc<Mask>> {
         let state = &mut *self.state();
-        let key = GlyphKey::new(glyph, pixels, mode);
-        if let Some(outline) = state.glyphs.get(&(face, key)) {
-            return Arc::clone(outline);
+        let turned = (face, key, rotation.bits());
+        if let Some(mask) = state.masks.get(&turned) {
+            return mask.clone();
         }
-        let outline = Arc::new(state.faces[face].outline(key));
-        state.glyphs.insert((face, key), Arc::clone(&outline));
-        outline
+        let outline = state.outline(face, key);
+        let mask = glyphs::mask(&outline, rotation, key.mode != TextMode::Mono).map(Arc::new);
+        state.masks.insert(turned, mask.clone());
+        mask
+    }
+
+    /// The outline of a glyph as SVG has it, which `write` makes.
+    pub(crate) fn symbol(
+        &self,
+        face: FaceId,
+        key: GlyphKey,
+        rotation: Rotation,
+        write: impl FnOnce(&Glyph) -> String,
+    ) -> Arc<str> {
+        let state = &mut *self.state();
+        let turned = (face, key, rotation.bits());
+        if let Some(symbol) = state.symbols.get(&turned) {
+            return Arc::clone(symbol);
+        }
+        let outline = state.outline(face, key);
+        let symbol: Arc<str> = write(&outline).into();
+        state.symbols.insert(turned, Arc::clone(&symbol));
+        symbol
     }
 }
 
@@ -279,7 +377,36 @@ impl State {
         self.faces.len() - 1
     }
 
-    fn search(&mut self, families: &str, bold: bool, italic: bool) -> FaceId {
+    /// Reads a face of an installed file, once.
+    fn read(&mut self, path: PathBuf, index: u32) -> Result<FaceId, DrawError> {
+        if let Some(id) = self.files.get(&(path.clone(), index)) {
+            return Ok(*id);
+        }
+        let face = Face::read(&path, index)?;
+        let id = self.add(face);
+        self.files.insert((path, index), id);
+        Ok(id)
+    }
+
+    fn outline(&mut self, face: FaceId, key: GlyphKey) -> Arc<Glyph> {
+        let faces = &self.faces;
+        let outline = self.glyphs.entry((face, key));
+        Arc::clone(outline.or_insert_with(|| Arc::new(faces[face].outline(key))))
+    }
+
+    fn search(&mut self, families: &str, bold: bool, italic: bool) -> Found {
+        let mut warnings = Vec::new();
+        let face = self.search_face(families, bold, italic, &mut warnings);
+        Found { face, warnings }
+    }
+
+    fn search_face(
+        &mut self,
+        families: &str,
+        bold: bool,
+        italic: bool,
+        warnings: &mut Vec<String>,
+    ) -> FaceId {
         let names = families
             .split(',')
             .map(str::trim)
@@ -289,7 +416,7 @@ impl State {
             if place == wanted
                 && let Some(first) = names.clone().next()
             {
-                self.warnings.insert(format!(
+                warnings.push(format!(
                     "font `{first}` is not installed; texts use `{BUILT_IN_FAMILY}`"
                 ));
             }
@@ -312,15 +439,11 @@ impl State {
             if generic && !bold && !italic {
                 return 0;
             }
-            match self
-                .installed()
-                .find(name, bold, italic)
-                .map(|(path, index)| Face::read(&path, index))
-            {
-                Some(Ok(face)) => return self.add(face),
-                Some(Err(error)) => {
-                    self.warnings.insert(error.to_string());
-                }
+            match self.installed().find(name, bold, italic) {
+                Some((path, index)) => match self.read(path, index) {
+                    Ok(face) => return face,
+                    Err(error) => warnings.push(error.to_string()),
+                },
                 None if generic => return 0,
                 None => {}
             }
@@ -334,7 +457,7 @@ impl State {
             return known;
         }
         let (path, index) = self.installed().with_character(character)?;
-        Face::read(&path, index).ok().map(|face| self.add(face))
+        self.read(path, index).ok()
     }
 
     fn installed(&mut self) -> &installed::Installed {

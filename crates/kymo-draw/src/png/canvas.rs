@@ -1,12 +1,11 @@
 //! Pixels, and how items are composed on them.
 
-use crate::font::Fonts;
-use crate::glyphs::{self, Mask};
+use crate::font::{Fonts, GlyphKey};
+use crate::glyphs::Mask;
 use crate::layout;
-use crate::picture::{Colour, Item, Paint, Path, Picture, Point, RenderOptions, TextMode};
+use crate::picture::{Colour, Item, Paint, Path, Picture, Point, RenderOptions};
 use crate::raster::{Bounds, ONE, Polygons};
-use crate::stroke;
-use std::collections::HashMap;
+use crate::stroke::{self, Straight};
 
 /// A picture in the making: colours are multiplied by opacity.
 pub(super) struct Canvas {
@@ -42,6 +41,31 @@ fn pixel(colour: Colour) -> [u8; 4] {
     ]
 }
 
+/// Every other part of a pixel, with room for products.
+const LANES: u32 = 0x00ff_00ff;
+
+/// The parts of a pixel multiplied by a part of 255. `half` is what is added before products are divided.
+fn share(pixel: [u8; 4], by: u8, half: u32) -> [u8; 4] {
+    let pixel = u32::from_le_bytes(pixel);
+    let lanes = |parts: u32| {
+        let product = parts * u32::from(by) + half * 0x0001_0001;
+        ((product + ((product >> 8) & LANES)) >> 8) & LANES
+    };
+    (lanes(pixel & LANES) | lanes((pixel >> 8) & LANES) << 8).to_le_bytes()
+}
+
+/// The sum of two pixels, each part at most 255.
+fn sum(a: [u8; 4], b: [u8; 4]) -> [u8; 4] {
+    let (a, b) = (u32::from_le_bytes(a), u32::from_le_bytes(b));
+    let lanes = |a: u32, b: u32| {
+        let sum = a + b;
+        // Where a lane has a carry, all of its bits are set.
+        let full = ((sum >> 8) & 0x0001_0001) * 0xff;
+        (sum | full) & LANES
+    };
+    (lanes(a & LANES, b & LANES) | lanes((a >> 8) & LANES, (b >> 8) & LANES) << 8).to_le_bytes()
+}
+
 /// Paints a pixel with a colour, as far as it is covered.
 fn blend(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
     blend_all(std::slice::from_mut(target), source, coverage);
@@ -49,19 +73,16 @@ fn blend(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
 
 /// Paints pixels that are covered alike.
 fn blend_all(targets: &mut [[u8; 4]], source: [u8; 4], coverage: u8) {
-    let source = if coverage == 255 {
-        source
-    } else {
-        source.map(|part| times(part, coverage))
+    let source = match coverage {
+        255 => source,
+        _ => share(source, coverage, 128),
     };
     let rest = 255 - source[3];
     if rest == 0 {
         return targets.fill(source);
     }
     for target in targets {
-        for (target, source) in target.iter_mut().zip(source) {
-            *target = source.saturating_add(times(*target, rest));
-        }
+        *target = sum(source, share(*target, rest, 128));
     }
 }
 
@@ -70,15 +91,9 @@ fn mix_all(targets: &mut [[u8; 4]], source: [u8; 4], coverage: u8) {
     if coverage == 255 {
         return targets.fill(source);
     }
-    let part = |value: u8, share: u8| {
-        let product = u32::from(value) * u32::from(share) + 127;
-        ((product + (product >> 8)) >> 8) as u8
-    };
-    let source = source.map(|value| part(value, coverage));
+    let source = share(source, coverage, 127);
     for target in targets {
-        for (target, source) in target.iter_mut().zip(source) {
-            *target = source.saturating_add(part(*target, 255 - coverage));
-        }
+        *target = sum(source, share(*target, 255 - coverage, 127));
     }
 }
 
@@ -167,7 +182,6 @@ impl Canvas {
 
     pub(super) fn draw(&mut self, picture: &Picture, fonts: &Fonts, options: &RenderOptions) {
         let (zoom, smooth) = (options.zoom, options.smooth_shapes);
-        let mut masks = HashMap::new();
         for item in &picture.items {
             match item {
                 Item::Fill { path, paint } => {
@@ -181,13 +195,16 @@ impl Canvas {
                     path,
                     colour,
                     style,
-                } => {
-                    self.paint(
+                } => match stroke::straight(path, style, zoom) {
+                    Some(line) if smooth && self.has_simple_clip() => {
+                        self.straight(&line, pixel(*colour));
+                    }
+                    _ => self.paint(
                         stroke::outline(path, style, zoom),
                         &Shade::Solid(pixel(*colour)),
                         smooth,
-                    );
-                }
+                    ),
+                },
                 Item::Text(text) => {
                     let (runs, rotation) = layout::place(fonts, text, zoom);
                     for run in runs {
@@ -200,28 +217,10 @@ impl Canvas {
                         }
                         let colour = pixel(run.colour);
                         for glyph in &run.glyphs {
-                            let key = (
-                                run.face,
-                                glyph.glyph,
-                                run.size.to_bits(),
-                                rotation.cos.to_bits(),
-                                rotation.sin.to_bits(),
-                            );
-                            let mask = masks.entry(key).or_insert_with(|| {
-                                let outline = fonts.outline(
-                                    run.face,
-                                    glyph.glyph,
-                                    run.size,
-                                    options.text_mode,
-                                );
-                                glyphs::mask(
-                                    &outline,
-                                    rotation,
-                                    options.text_mode != TextMode::Mono,
-                                )
-                            });
+                            let key = GlyphKey::new(glyph.glyph, run.size, options.text_mode);
+                            let mask = fonts.mask(run.face, key, rotation);
                             if let Some(mask) = mask {
-                                self.glyph(mask, glyph.origin, colour);
+                                self.glyph(&mask, glyph.origin, colour);
                             }
                         }
                         for path in &run.lines {
@@ -302,6 +301,71 @@ impl Canvas {
         });
     }
 
+    /// Whether the clip is a rectangle.
+    fn has_simple_clip(&self) -> bool {
+        self.clips.last().is_none_or(|clip| clip.coverage.is_none())
+    }
+
+    /// Paints a horizontal or vertical line. What it covers of a pixel is the product of what it covers in either
+    /// direction.
+    fn straight(&mut self, line: &Straight, colour: [u8; 4]) {
+        let limits = self.clips[self.clips.len() - 1].limits;
+        let (along, across) = match line.is_horizontal {
+            true => ((limits.left, limits.right), (limits.top, limits.bottom)),
+            false => ((limits.top, limits.bottom), (limits.left, limits.right)),
+        };
+        let across = (line.across.0.max(across.0), line.across.1.min(across.1));
+        let (first, last) = match (line.along.first(), line.along.last()) {
+            (Some(first), Some(last)) => (first.0.max(along.0), last.1.min(along.1)),
+            _ => return,
+        };
+        if across.0 >= across.1 || first >= last {
+            return;
+        }
+        let begin = first.div_euclid(ONE);
+        let mut cover = vec![0i32; ((last - 1).div_euclid(ONE) - begin + 1) as usize];
+        for (from, to) in &line.along {
+            let (from, to) = ((*from).max(first), (*to).min(last));
+            if from >= to {
+                continue;
+            }
+            let (low, high) = (from.div_euclid(ONE), (to - 1).div_euclid(ONE));
+            let at = |pixel: i32| (pixel - begin) as usize;
+            if low == high {
+                cover[at(low)] += to - from;
+                continue;
+            }
+            cover[at(low)] += (low + 1) * ONE - from;
+            cover[at(low) + 1..at(high)].fill(ONE);
+            cover[at(high)] += to - high * ONE;
+        }
+        let width = self.width as usize;
+        for pixel in across.0.div_euclid(ONE)..=(across.1 - 1).div_euclid(ONE) {
+            let share = across.1.min((pixel + 1) * ONE) - across.0.max(pixel * ONE);
+            let level = |cover: i32| ((share * cover) >> 8).min(255) as u8;
+            if line.is_horizontal {
+                let row = &mut self.pixels[pixel as usize * width + begin as usize..];
+                let mut done = 0;
+                for run in cover.chunk_by(|a, b| a == b) {
+                    let targets = &mut row[done..done + run.len()];
+                    done += run.len();
+                    let level = level(run[0]);
+                    if level > 0 {
+                        paint_all(targets, colour, level);
+                    }
+                }
+            } else {
+                for (y, cover) in cover.iter().enumerate() {
+                    let level = level(*cover);
+                    if level > 0 {
+                        let at = (begin as usize + y) * width + pixel as usize;
+                        paint_all(&mut self.pixels[at..=at], colour, level);
+                    }
+                }
+            }
+        }
+    }
+
     /// Paints a glyph; its origin is rounded to a pixel.
     fn glyph(&mut self, mask: &Mask, origin: Point, colour: [u8; 4]) {
         let (left, top) = (
@@ -333,6 +397,28 @@ impl Canvas {
                 if level > 0 {
                     blend(&mut pixels[index], colour, level);
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_are_computed_part_by_part() {
+        for a in 0..=255 {
+            for b in 0..=255u8 {
+                let pixel = [a, 255 - a, 255, a / 2];
+                assert_eq!(share(pixel, b, 128), pixel.map(|part| times(part, b)));
+                let other = [b, 255, b / 3, 255 - b];
+                let added: Vec<u8> = pixel
+                    .iter()
+                    .zip(other)
+                    .map(|(a, b)| a.saturating_add(b))
+                    .collect();
+                assert_eq!(sum(pixel, other)[..], added);
             }
         }
     }

@@ -430,7 +430,7 @@ fn draw<'a>(session: &mut Session<'_>, words: &Words<'a>) -> Result<Drawn<'a>, F
     };
     let graph = Graph::new(session, elements, &bounds, &options, &request)?;
     let file: Option<&[u8]> = (*file != b"-").then_some(file);
-    let image = graph.render(&options, file)?;
+    let image = graph.render(&options, file, &session.fonts)?;
     warn_of_fonts(session, words, &image.warnings);
     if let (Some(file), Some(image)) = (file, &image.bytes) {
         // Links and devices are written to, as rrdtool does.

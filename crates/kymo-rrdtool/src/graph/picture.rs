@@ -111,6 +111,7 @@ impl Graph {
         &self,
         options: &GraphOptions,
         file: Option<&[u8]>,
+        fonts: &Fonts,
     ) -> Result<Image, Failure> {
         if let ImageFormat::Table(format) = options.format {
             let (bytes, grid) = self.table(format, options)?;
@@ -123,7 +124,7 @@ impl Graph {
         if !self.is_visible() {
             return Ok(Image::default());
         }
-        let fonts = Fonts::new();
+        fonts.trim();
         let bounds = (self.bounds.start, self.bounds.end);
         let layout = Layout::new(
             &self.script,
@@ -131,9 +132,9 @@ impl Graph {
             &self.known,
             options,
             bounds,
-            &fonts,
+            fonts,
         )?;
-        let metrics = Metrics::drawn(options, &fonts);
+        let metrics = Metrics::drawn(options, fonts);
         let coordinates = layout.legend.entries.iter().map(|entry| {
             let x = layout.legend_at.0 as f64 + entry.x;
             let y = layout.legend_at.1 as f64 + entry.y;
@@ -154,7 +155,7 @@ impl Graph {
         }
         let width = u32::try_from(layout.graph_width).unwrap_or_default();
         let columns = Columns::new(&self.script, &self.known, options, bounds, width);
-        let picture = draw::picture(self, &layout, &columns, options, &fonts, &self.zone)?;
+        let picture = draw::picture(self, &layout, &columns, options, fonts, &self.zone)?;
         let render = RenderOptions {
             zoom: options.zoom,
             smooth_shapes: options.smooth_shapes,
@@ -167,20 +168,20 @@ impl Graph {
             ..RenderOptions::default()
         };
         let rendered = match options.format {
-            ImageFormat::Svg if options.tooltips => kymo_draw::svg(&picture, &fonts, &render)
+            ImageFormat::Svg if options.tooltips => kymo_draw::svg(&picture, fonts, &render)
                 .map(|svg| tooltips::added(svg, self, &layout, &columns, options)),
-            ImageFormat::Svg => kymo_draw::svg(&picture, &fonts, &render),
+            ImageFormat::Svg => kymo_draw::svg(&picture, fonts, &render),
             ImageFormat::Html => {
                 let render = RenderOptions {
                     svg_text: true,
                     ..render
                 };
-                kymo_draw::svg(&picture, &fonts, &render)
+                kymo_draw::svg(&picture, fonts, &render)
                     .map(|svg| interactive::page(svg, self, &layout, options))
             }
-            ImageFormat::Eps => kymo_draw::eps(&picture, &fonts, &render),
-            ImageFormat::Pdf => kymo_draw::pdf(&picture, &fonts, &render),
-            _ => kymo_draw::png(&picture, &fonts, &render),
+            ImageFormat::Eps => kymo_draw::eps(&picture, fonts, &render),
+            ImageFormat::Pdf => kymo_draw::pdf(&picture, fonts, &render),
+            _ => kymo_draw::png(&picture, fonts, &render),
         };
         image.warnings = fonts.take_warnings();
         image.bytes = Some(rendered.map_err(|error| Failure::new(error.to_string()))?);

@@ -280,7 +280,7 @@ impl Interval {
     fn first(self, time: i64, calendar: &Calendar<'_>) -> i64 {
         let Self(count, unit) = self;
         let count = i64::from(count);
-        let (mut fields, _) = calendar.fields(time);
+        let (mut fields, summer) = calendar.fields(time);
         let second = fields.second_of_day;
         match unit {
             U::Second => fields.second_of_day -= second % MINUTE % count,
@@ -306,7 +306,8 @@ impl Interval {
                 fields.year -= fields.year.rem_euclid(count);
             }
         }
-        calendar.moment(&fields, None).unwrap_or(time)
+        // By the clock of that time, as rrdtool does it.
+        calendar.moment(&fields, Some(summer)).unwrap_or(time)
     }
 
     /// This time, and all that follow.
@@ -372,6 +373,17 @@ mod tests {
         assert_eq!(day.major, [start, start + 24 * HOUR, start + 48 * HOUR]);
         assert_eq!(day.labels[0].1, "27");
         assert!(day.minor.is_sorted());
+    }
+
+    #[test]
+    fn months_begin_by_the_clock_of_the_start() {
+        // 2023-03-31 has summer time, the first day of the month has not; seen with rrdtool 1.7.2.
+        let start = 1_680_213_600;
+        let zone = "CET-1CEST,M3.5.0,M10.5.0/3";
+        let grid = XGrid::Lines(parse_grid("MONTH:1:MONTH:1:MONTH:1:0:%m-%d %H:%M").unwrap());
+        let axis = axis(&grid, (start, start + 100 * DAY), zone);
+        let labels: Vec<&str> = axis.labels.iter().map(|(_, label)| &**label).collect();
+        assert_eq!(labels, ["04-29 00:00", "05-29 00:00", "06-29 00:00"]);
     }
 
     #[test]

@@ -1,5 +1,11 @@
-//! Random command lines of graphs.
+//! Random command lines of graphs, and those of a file.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::Outcome;
 use crate::interop::engine::Random;
 
 /// When the databases end, about.
@@ -167,7 +173,9 @@ const ZONES: &[&str] = &[
 /// A command line, without the file that is written and its format.
 #[derive(Clone)]
 pub(super) struct Line {
-    pub(super) zone: &'static str,
+    /// Where it runs, if not where the databases of the corpus are.
+    pub(super) folder: Option<PathBuf>,
+    pub(super) zone: Cow<'static, str>,
     pub(super) words: Vec<String>,
 }
 
@@ -197,7 +205,40 @@ impl Line {
         for _ in 0..elements {
             words.push(element(random, &series, &values, legends));
         }
-        Self { zone, words }
+        Self {
+            folder: None,
+            zone: zone.into(),
+            words,
+        }
+    }
+
+    /// Reads lines of JSON: objects with `words`, and perhaps `zone` and `folder`.
+    pub(super) fn read(text: &str) -> Outcome<Vec<Self>> {
+        let lines = text.lines().filter(|line| !line.is_empty());
+        let lines = lines.map(|line| {
+            let line: Value = serde_json::from_str(line)?;
+            let words = line["words"].as_array().ok_or("a line without words")?;
+            let mut words: Vec<String> = words
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
+            // All formats are compared.
+            words.retain(|word| !word.starts_with("--imgformat="));
+            while let Some(at) = words
+                .iter()
+                .position(|word| word == "--imgformat" || word == "-a")
+            {
+                words.drain(at..words.len().min(at + 2));
+            }
+            let zone = line["zone"].as_str().unwrap_or("UTC").to_owned();
+            Ok(Self {
+                folder: line["folder"].as_str().map(PathBuf::from),
+                zone: zone.into(),
+                words,
+            })
+        });
+        lines.collect()
     }
 
     /// Whether a word begins like this.

@@ -44,6 +44,8 @@ pub enum Confidence {
 
 /// The version number ends before this byte.
 const AFTER_VERSION: u64 = 9;
+/// The NaN that a program gets of the C library for the word `NAN`.
+const WRITTEN_NAN: u64 = 0x7ff8_0000_0000_0000;
 /// Bytes of values that are searched for a NaN.
 const SEARCHED: usize = 1 << 16;
 
@@ -89,7 +91,10 @@ pub(super) fn size_with_nans(beginning: Beginning<'_>, header: &Header) -> Optio
     let alike = &header.detection.alike;
     let size = length.min((header.layout.header_end() + SEARCHED) as u64);
     let known = header.detection.confidence == Confidence::Overruled || alike.len() < 2;
-    let found = || by_nan(bytes, &header.layout, alike).is_some();
+    // A limit may have been given as `NAN`: the values show more.
+    let found = || {
+        by_nan(bytes, &header.layout, alike).is_some_and(|found| found.file_nan() != WRITTEN_NAN)
+    };
     (!known && size > bytes.len() as u64 && !found()).then_some(size)
 }
 
@@ -347,14 +352,15 @@ pub(super) fn by_nan(
     });
     let values = bytes.get(layout.header_end()..).unwrap_or_default();
     let (values, _) = values[..values.len().min(SEARCHED)].as_chunks();
-    let nan = definitions
+    let nans = definitions
         .chain(values)
         .map(|double| order.read(*double))
-        .find(|&bits| is_nan(bits))?;
-    machines
-        .iter()
-        .copied()
-        .find(|machine| machine.file_nan() == nan)
+        .filter(|&bits| is_nan(bits));
+    let of = |nan| machines.iter().find(|machine| machine.file_nan() == nan);
+    // A limit that was given as `NAN` is the C library's NaN, which on other machines than these is every unknown value.
+    let mut written = nans.clone().filter(|&nan| nan != WRITTEN_NAN);
+    let nan = written.next().or_else(|| nans.clone().next())?;
+    of(nan).copied()
 }
 
 /// What two machines do not have in common.
