@@ -63,7 +63,10 @@ pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String 
         }
         None => match place(&text, sql) {
             Some((message, range)) => Diagnostic::error(first_line(&message)).at(range, ""),
-            None => return format!("error: {}", kymo_text::visible(&text)),
+            None => {
+                let lines = text.lines().map(kymo_text::visible);
+                return format!("error: {}", lines.collect::<Vec<_>>().join("\n"));
+            }
         },
     };
     diagnostic.render("SQL", sql, color)

@@ -13,8 +13,9 @@ use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{Compression, Encoding, Type};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
@@ -355,7 +356,7 @@ fn begin(root: &Path, path: PathBuf, schema: &Schema) -> Result<Open, Error> {
     }
     File::create_new(&whole)?;
     let file = Appending(whole);
-    let writer = ArrowWriter::try_new(file, schema.clone().into(), Some(properties(schema)))?;
+    let writer = ArrowWriter::try_new(file, schema.clone().into(), Some(properties(schema)?))?;
     Ok(Open {
         path,
         rows: 0,
@@ -364,23 +365,38 @@ fn begin(root: &Path, path: PathBuf, schema: &Schema) -> Result<Open, Error> {
     })
 }
 
-/// Times and ticks grow by little from row to row; what else is long is compressed.
-fn properties(schema: &Schema) -> WriterProperties {
+/// A column with more bytes of different values than this is not written as numbers of values: nearly all differ then.
+const DICTIONARY_BYTES: usize = 64 << 10;
+
+/// Encodings by what columns hold.
+///
+/// Times and ticks grow by little from row to row, and bits of differences cannot be compressed further. Other values are
+/// numbered as long as few are different; then integers become differences, and texts follow their lengths.
+fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("kymo {}", env!("CARGO_PKG_VERSION")))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_compression(Compression::LZ4_RAW);
+    for leaf in ArrowSchemaConverter::new().convert(schema)?.columns() {
+        let encoding = match leaf.physical_type() {
+            Type::INT32 | Type::INT64 => Encoding::DELTA_BINARY_PACKED,
+            Type::BYTE_ARRAY => Encoding::DELTA_LENGTH_BYTE_ARRAY,
+            _ => continue,
+        };
+        properties = properties.set_column_encoding(leaf.path().clone(), encoding);
+    }
     for field in schema.fields() {
         let ascends = matches!(field.data_type(), DataType::Timestamp(..))
             || *field.data_type() == DataType::UInt64 && field.name().ends_with("ticks");
         if ascends {
-            let column = ColumnPath::from(field.name().as_str());
+            let column = ColumnPath::from(vec![field.name().clone()]);
             properties = properties
                 .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+                .set_column_compression(column, Compression::UNCOMPRESSED);
         }
     }
-    properties.build()
+    Ok(properties.build())
 }
 
 /// The directory of a table.
@@ -431,6 +447,29 @@ mod tests {
             class: 7,
             name: name.into(),
         }
+    }
+
+    #[test]
+    fn values_that_all_differ_are_written_as_differences() {
+        use arrow_array::{ArrayRef, Int64Array, StringArray, UInt64Array};
+        use std::sync::Arc;
+
+        let rows = 100_000_u64;
+        let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..rows).map(|of| of * 3)));
+        let few: ArrayRef = Arc::new(Int64Array::from_iter_values(
+            (0..rows).map(|of| (of % 7) as i64),
+        ));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(
+            (0..rows).map(|_| "swapper/0"),
+        ));
+        let batch =
+            RecordBatch::try_from_iter([("seq", numbers), ("cpu", few), ("comm", texts)]).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let mut directory = Directory::new(place.path(), 1).unwrap();
+        directory.write(&class("a"), batch).unwrap();
+        let written = directory.finish().unwrap();
+        // 8 bytes in 64 KiB of different numbers, then some bits; others have 3 bits and none.
+        assert!(written[0].bytes < 200_000, "{}", written[0].bytes);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 use crate::source::Source;
 use wire::Fingerprint;
 
-/// What tells whether recordings are the same elsewhere: their paths, and the sizes of their chunks.
+/// Identifies recordings by their paths and the sizes of their chunks.
 fn fingerprint(source: &Source) -> Fingerprint {
     let mut found = Fingerprint::default();
     let mut hash = Sha256::new();

@@ -130,7 +130,7 @@ pub(crate) struct Task {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// What tells whether recordings are those that a query was planned for.
+/// Identifies the recordings that a query was planned for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
     pub(crate) recordings: usize,

@@ -117,31 +117,31 @@ impl Worker {
     /// Does units one after another; ends only if the scheduler refuses this worker.
     async fn thread(self: Arc<Self>, is_first: bool) -> String {
         let mut pause = Duration::from_millis(100);
-        let mut is_told = false;
+        let mut is_reported = false;
         loop {
             let role = Role::Worker(self.name.clone());
             match connect(&self.scheduler, role, &self.secret).await {
                 Ok(connection) => {
-                    if is_first && is_told {
+                    if is_first && is_reported {
                         let facts: [(_, &dyn std::fmt::Display); 1] =
                             [("scheduler", &self.scheduler)];
                         log(Level::Info, "scheduler is back", &facts);
                     }
-                    (pause, is_told) = (Duration::from_millis(100), false);
+                    (pause, is_reported) = (Duration::from_millis(100), false);
                     Arc::clone(&self).serve(connection).await;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     return format!("{}: {error}", self.scheduler);
                 }
                 Err(error) => {
-                    if is_first && !is_told {
+                    if is_first && !is_reported {
                         log(
                             Level::Warn,
                             "cannot reach the scheduler, tries again",
                             &[("scheduler", &self.scheduler), ("reason", &error)],
                         );
                     }
-                    is_told = true;
+                    is_reported = true;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
