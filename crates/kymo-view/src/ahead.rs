@@ -137,3 +137,24 @@ fn bytes_in(of: &AnyRecording, range: Window) -> u64 {
     });
     touched.fold(0, |sum, chunk| sum.saturating_add(chunk.bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::numbers;
+    use crate::{Scene, SceneOptions};
+
+    #[test]
+    fn what_is_in_view_is_exact_before_the_index_is_whole() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+        let opened = kymo::open::open(&[path.into()], &kymo::open::Options::default());
+        let scene = Scene::new(opened.recordings, SceneOptions::default());
+        let (begin, end) = scene.range().unwrap();
+        let tracks = numbers(&scene);
+        let bins = || scene.bins(None, &tracks, begin, end, 100).1;
+        let early = bins();
+        assert_eq!(early.len(), 2);
+        assert!(early.iter().all(|of| !of.is_estimate));
+        scene.wait();
+        assert_eq!(early, bins());
+    }
+}

@@ -17,6 +17,7 @@ use crate::scene::{Scene, SceneOptions};
 /// How often is looked for changes at most, and how many times as long as that took, and as opening took, there is a rest.
 const PERIOD: Duration = Duration::from_millis(500);
 const LOOK_REST: u32 = 16;
+const MOST_LOOK_REST: Duration = Duration::from_secs(2);
 const REST: u32 = 4;
 
 /// Recordings that were opened, and how they are shown.
@@ -114,14 +115,14 @@ impl Current {
             let from = Instant::now();
             let opened = reopen.0.changed(shown.recordings());
             drop(shown);
-            let times = match opened {
+            let enough = match opened {
                 Some(opened) => {
                     self.show(opened);
-                    REST
+                    from.elapsed() * REST
                 }
-                None => LOOK_REST,
+                None => (from.elapsed() * LOOK_REST).min(MOST_LOOK_REST),
             };
-            rest = PERIOD.max(from.elapsed() * times);
+            rest = PERIOD.max(enough);
         }
     }
 }
