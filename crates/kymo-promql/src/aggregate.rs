@@ -258,8 +258,7 @@ fn select_extremes(
     };
     let mut order_of_first = Vec::new();
     for group in groups {
-        for step in 0..grid.count {
-            let count = counts[step];
+        for (step, count) in counts.iter().copied().enumerate() {
             if count.is_nan() || count.abs() >= 9.2e18 {
                 let count = number(count, true);
                 return Err(QueryError::execution(format!(
