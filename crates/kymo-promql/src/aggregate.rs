@@ -222,8 +222,12 @@ fn average(values: &[f64]) -> f64 {
 }
 
 fn variance(values: &[f64]) -> f64 {
-    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    for value in values {
+    // A single value has none, even if it is not a number.
+    let [first, rest @ ..] = values else {
+        return f64::NAN;
+    };
+    let (mut count, mut mean, mut squares) = (1.0, *first, 0.0);
+    for value in rest {
         count += 1.0;
         let delta = value - mean;
         mean += delta / count;

@@ -371,7 +371,7 @@ fn graphite_api() {
 #[test]
 fn queries_have_bounds() {
     let fixture = fixture(|options| {
-        options.most_samples = 100;
+        options.most_samples = 60;
         options.most_answer = 300;
         options.concurrent = 1;
     });
