@@ -222,8 +222,12 @@ fn average(values: &[f64]) -> f64 {
 }
 
 fn variance(values: &[f64]) -> f64 {
-    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    for value in values {
+    // A single value has none, even if it is not a number.
+    let [first, rest @ ..] = values else {
+        return f64::NAN;
+    };
+    let (mut count, mut mean, mut squares) = (1.0, *first, 0.0);
+    for value in rest {
         count += 1.0;
         let delta = value - mean;
         mean += delta / count;
@@ -258,8 +262,7 @@ fn select_extremes(
     };
     let mut order_of_first = Vec::new();
     for group in groups {
-        for step in 0..grid.count {
-            let count = counts[step];
+        for (step, count) in counts.iter().copied().enumerate() {
             if count.is_nan() || count.abs() >= 9.2e18 {
                 let count = number(count, true);
                 return Err(QueryError::execution(format!(

@@ -2,6 +2,9 @@
 
 use crate::{Labels, Sample};
 
+/// Series with their samples.
+pub(crate) type Matrix = Vec<(Labels, Vec<Sample>)>;
+
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {

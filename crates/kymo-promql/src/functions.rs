@@ -8,8 +8,11 @@ use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, map, merge}
 use crate::parse::anchored;
 use crate::{Labels, Matchers, QueryError, over_time};
 
+type OfValue = fn(f64) -> f64;
+type OfDate = fn(&jiff::Zoned) -> i32;
+
 /// Functions of one value.
-const OF_VALUES: [(&str, fn(f64) -> f64); 25] = [
+const OF_VALUES: [(&str, OfValue); 23] = [
     ("abs", f64::abs),
     ("acos", f64::acos),
     ("acosh", f64::acosh),
@@ -33,13 +36,10 @@ const OF_VALUES: [(&str, fn(f64) -> f64); 25] = [
     ("sqrt", f64::sqrt),
     ("tan", f64::tan),
     ("tanh", f64::tanh),
-    // Both are the value itself; they are here for their names.
-    ("sort", std::convert::identity),
-    ("sort_desc", std::convert::identity),
 ];
 
 /// Parts of a date, of seconds since 1970.
-const OF_TIMES: [(&str, fn(&jiff::Zoned) -> i32); 8] = [
+const OF_TIMES: [(&str, OfDate); 8] = [
     ("day_of_month", |date| i32::from(date.day())),
     ("day_of_week", |date| {
         i32::from(date.weekday().to_sunday_zero_offset())
@@ -53,7 +53,7 @@ const OF_TIMES: [(&str, fn(&jiff::Zoned) -> i32); 8] = [
 ];
 
 /// Other functions.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 14] = [
     "absent",
     "clamp",
     "clamp_max",
@@ -63,6 +63,8 @@ const OTHERS: [&str; 12] = [
     "pi",
     "round",
     "scalar",
+    "sort",
+    "sort_desc",
     "time",
     "timestamp",
     "vector",
@@ -344,7 +346,7 @@ fn only_values(columns: &[Column], grid: &Grid) -> Vec<f64> {
     (0..grid.count).map(only).collect()
 }
 
-fn part_of_date(seconds: f64, part: fn(&jiff::Zoned) -> i32) -> f64 {
+fn part_of_date(seconds: f64, part: OfDate) -> f64 {
     // A number beyond any date saturates, and is refused.
     match Timestamp::from_second(seconds as i64) {
         Ok(time) if !seconds.is_nan() => f64::from(part(&time.to_zoned(TimeZone::UTC))),

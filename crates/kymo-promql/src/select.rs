@@ -6,8 +6,9 @@ use promql_parser::parser::{
     AtModifier, Expr, MatrixSelector, Offset, SubqueryExpr, VectorSelector,
 };
 
+use crate::answer::Matrix;
 use crate::eval::{ABSENT, Column, Evaluator, Grid, is_absent, merge};
-use crate::{Labels, Matchers, QueryError, Request, Sample, Series};
+use crate::{Matchers, QueryError, Request, Sample, Series};
 
 /// Milliseconds of a subquery's step that is not given: the evaluation interval that Prometheus has by default.
 const SUBQUERY_STEP: i64 = 60_000;
@@ -255,7 +256,7 @@ impl Evaluator<'_> {
         &self,
         expr: &Expr,
         grid: &Grid,
-    ) -> Result<Option<Vec<(Labels, Vec<Sample>)>>, QueryError> {
+    ) -> Result<Option<Matrix>, QueryError> {
         let mut matrix = Vec::new();
         let mut take = |series: Series, references: &Grid, range: i64| {
             let (start, end) = (references.start.saturating_sub(range), references.start);

@@ -135,6 +135,7 @@ fn instant_queries() {
         ("max without (host) (up)", "{job=\"x\"} 50\n{job=\"y\"} 7"),
         ("quantile(0.5, up)", "{} 7"),
         ("stddev by (job) (up{job=\"x\"})", "{job=\"x\"} 22.5"),
+        ("stdvar(up{host=\"a\"} * NaN)", "{} 0"),
         ("count_values(\"v\", limit)", "{v=\"4\"} 1\n{v=\"30\"} 1"),
         (
             "topk(2, up)",

@@ -41,9 +41,14 @@ pub(crate) struct SeriesEntry {
     pub(crate) modified: Option<SystemTime>,
 }
 
-/// All series, in order of their labels.
+/// All series.
 #[derive(Debug, Default)]
-pub(crate) struct Series(Vec<Arc<SeriesEntry>>);
+pub(crate) struct Series {
+    /// In order of their labels.
+    sorted: Vec<Arc<SeriesEntry>>,
+    /// Files that begin as databases and cannot be read.
+    pub(crate) unreadable: usize,
+}
 
 impl Series {
     /// Those that match.
@@ -54,18 +59,18 @@ impl Series {
         let all = match matchers.name() {
             // The name is the first label of all.
             Some(name) => {
-                let begin = self.0.partition_point(|it| it.labels.name() < name);
-                let end = self.0.partition_point(|it| it.labels.name() <= name);
-                self.0.get(begin..end).unwrap_or_default()
+                let begin = self.sorted.partition_point(|it| it.labels.name() < name);
+                let end = self.sorted.partition_point(|it| it.labels.name() <= name);
+                self.sorted.get(begin..end).unwrap_or_default()
             }
-            None => &self.0,
+            None => &self.sorted,
         };
         all.iter().filter(|it| matchers.matches(&it.labels))
     }
 
     /// All.
     pub(crate) fn all(&self) -> &[Arc<SeriesEntry>] {
-        &self.0
+        &self.sorted
     }
 }
 
@@ -92,6 +97,7 @@ struct KnownFile {
     identity: Identity,
     /// None, if it is not a database.
     series: Vec<Arc<SeriesEntry>>,
+    is_unreadable: bool,
 }
 
 /// The databases of a directory, looked for again from time to time.
@@ -112,6 +118,12 @@ impl Catalog {
             current: Mutex::default(),
             files: Mutex::new(HashMap::new()),
         }
+    }
+
+    /// The series as they were when they were looked for last; `None` before that.
+    pub(crate) fn known(&self) -> Option<Arc<Series>> {
+        let current = lock(&self.current);
+        current.as_ref().map(|(series, _)| Arc::clone(series))
     }
 
     /// All series. Whoever finds that they are old looks for them again; others meanwhile get what is known,
@@ -171,15 +183,19 @@ fn scan(base: &Path, files: &mut HashMap<PathBuf, KnownFile>) -> Series {
             }
             let identity = Identity::of(&metadata);
             let before = files.remove(&path).filter(|it| it.identity == identity);
-            let known = before.unwrap_or_else(|| KnownFile {
-                identity,
-                series: look_into(base, &path),
+            let known = before.unwrap_or_else(|| {
+                let series = look_into(base, &path);
+                KnownFile {
+                    identity,
+                    is_unreadable: series.is_none(),
+                    series: series.unwrap_or_default(),
+                }
             });
             let modified = metadata.modified().ok();
             let series = known.series.into_iter().map(|it| with_time(it, modified));
             let known = KnownFile {
-                identity,
                 series: series.collect(),
+                ..known
             };
             count += known.series.len();
             found.insert(path, known);
@@ -190,7 +206,10 @@ fn scan(base: &Path, files: &mut HashMap<PathBuf, KnownFile>) -> Series {
     series.sort_by(|a, b| a.labels.cmp(&b.labels).then_with(|| a.path.cmp(&b.path)));
     // Two paths may mean the same labels: then the first one has them.
     series.dedup_by(|a, b| a.labels == b.labels);
-    Series(series)
+    Series {
+        sorted: series,
+        unreadable: files.values().filter(|it| it.is_unreadable).count(),
+    }
 }
 
 /// The same with a new time.
@@ -208,20 +227,15 @@ fn with_time(entry: Arc<SeriesEntry>, modified: Option<SystemTime>) -> Arc<Serie
     })
 }
 
-/// The data sources of a file; none, if it is not a database.
-fn look_into(base: &Path, path: &Path) -> Vec<Arc<SeriesEntry>> {
+/// The data sources of a file; none, if it is not a database. `None` if it begins as one and cannot be read.
+fn look_into(base: &Path, path: &Path) -> Option<Vec<Arc<SeriesEntry>>> {
     let mut begin = [0; 16];
     let is_one = File::open(path).and_then(|mut file| file.read(&mut begin));
     if !is_one.is_ok_and(|length| is_database(&begin[..length])) {
-        return Vec::new();
+        return Some(Vec::new());
     }
-    // What is damaged is reported by whoever writes it.
-    let Some(mut rrd) = Shared::open(path)
-        .ok()
-        .and_then(|file| Rrd::open(file).ok())
-    else {
-        return Vec::new();
-    };
+    let file = Shared::open(path).ok()?;
+    let mut rrd = Rrd::open(file).ok()?;
     let relative = bytes_of(path.strip_prefix(base).unwrap_or(path));
     let path: Arc<[u8]> = bytes_of(path).into();
     let sources = rrd.database().sources.iter().map(|source| {
@@ -239,5 +253,5 @@ fn look_into(base: &Path, path: &Path) -> Vec<Arc<SeriesEntry>> {
             modified: None,
         })
     });
-    sources.collect()
+    Some(sources.collect())
 }

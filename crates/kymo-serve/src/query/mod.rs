@@ -217,6 +217,14 @@ impl daemon::Source for Source {
         let help = "How long requests of queries took.";
         page.histogram("query_seconds", help, &counters.times);
         page.connections("query", self.server.connections());
+        if let Some(series) = self.queries.catalog.known() {
+            page.gauge("query_series", "Series that are known.", series.all().len());
+            page.gauge(
+                "query_unreadable_files",
+                "Databases that cannot be read, such as damaged ones.",
+                series.unreadable,
+            );
+        }
     }
 
     fn stop(&self) {

@@ -371,7 +371,7 @@ fn graphite_api() {
 #[test]
 fn queries_have_bounds() {
     let fixture = fixture(|options| {
-        options.most_samples = 100;
+        options.most_samples = 60;
         options.most_answer = 300;
         options.concurrent = 1;
     });
@@ -438,6 +438,28 @@ fn requests_that_are_not_understood_have_a_status() {
     let mut answers = String::new();
     stream.read_to_string(&mut answers).unwrap();
     assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2);
+}
+
+/// A database that is damaged hides itself only, and is counted.
+#[test]
+fn damaged_files_are_counted() {
+    let fixture = fixture(|_| {});
+    fixture.usual();
+    let base = &fixture.store.options().base;
+    std::fs::write(base.join("broken.rrd"), b"RRD\x000003\0 and no more").unwrap();
+    std::fs::write(base.join("notes.txt"), b"not a database").unwrap();
+    assert_eq!(
+        fixture.get("/api/v1/label/file/values")["data"],
+        json!(["plain.rrd"])
+    );
+    let mut page = kymo_serve::metrics::Page::default();
+    fixture.source.metrics(&mut page);
+    let has = |line: &str| page.text().lines().any(|it| it == line);
+    assert!(
+        has("kymo_query_unreadable_files 1") && has("kymo_query_series 4"),
+        "{}",
+        page.text()
+    );
 }
 
 /// Each query sees either all of an update or nothing, while others write as fast as they can.
