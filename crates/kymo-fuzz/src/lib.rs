@@ -17,6 +17,7 @@ mod queries;
 mod rrd;
 mod rrd_words;
 mod secured;
+mod symbols;
 mod traces;
 mod view;
 mod wire;
@@ -72,6 +73,7 @@ pub const CHECKS: &[Check] = &[
     ("cpel", cpel),
     ("elog", elog),
     ("gist", gist),
+    ("symbols", symbols),
     ("perfetto", perfetto),
     ("chrome", chrome),
     ("collectd_network", collectd_network),
@@ -102,6 +104,11 @@ pub fn serve_journal(data: &[u8]) {
 #[cfg(all(unix, target_has_atomic = "64"))]
 pub fn serve_config(data: &[u8]) {
     daemon::config(data);
+}
+
+/// An ELF file with debug information; symbols of a kernel; a mangled name.
+pub fn symbols(data: &[u8]) {
+    symbols::symbols(data);
 }
 
 /// A summary index, behind a byte that tells what of it.

@@ -10,6 +10,7 @@ mod graphs;
 mod perfetto;
 mod rrd;
 mod serve;
+mod symbols;
 mod tracing;
 
 use std::path::{Path, PathBuf};
@@ -23,9 +24,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 11] = [
-    "analyses", "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve",
-    "collectd", "soak",
+const PARTS: [&str; 12] = [
+    "analyses", "ctf", "symbols", "tracing", "perfetto", "rrd", "engine", "commands", "graphs",
+    "serve", "collectd", "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -64,6 +65,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("analyses") {
         counts.add(analyses::run(&kymo, python.as_deref(), seed)?);
+    }
+    if wanted("symbols") {
+        counts.add(symbols::run(&kymo)?);
     }
     if wanted("tracing") {
         counts.add(tracing::run(&kymo)?);
