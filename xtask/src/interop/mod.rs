@@ -50,7 +50,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
     let kymo = match (&only, &commands.ours) {
-        (Some(only), Some(ours)) if only == "graphs" => ours.clone(),
+        (Some(only), Some(ours)) if ["graphs", "symbols"].contains(&&**only) => ours.clone(),
         _ => build_kymo(false)?,
     };
     let mut counts = Counts::default();

@@ -139,9 +139,14 @@ fn beside_babeltrace(
     for (our, their) in ours.lines().zip(theirs.lines()) {
         let ((our_info, our_rest), (their_info, their_rest)) = (parts(our), parts(their));
         let agree = match (&our_info, &their_info) {
-            (Some(our), Some(their)) => our.iter().zip(their).all(|(our, their)| {
+            (Some(info), Some(their)) => info.iter().zip(their).all(|(our, their)| {
                 known += usize::from(!their.is_empty());
-                their.is_empty() || our == their || their.starts_with("_Z")
+                // babeltrace2 does not read parts in other files, where calls that are inlined are.
+                let is_split = info[0]
+                    .split('/')
+                    .next_back()
+                    .is_some_and(|file| file.starts_with("split"));
+                their.is_empty() || our == their || their.starts_with("_Z") || is_split
             }),
             (None, None) => true,
             _ => false,
@@ -181,7 +186,10 @@ fn beside_addr2line(work: &Path, infos: &BTreeSet<&Info>) -> Outcome<usize> {
             let last = name_in_source.rsplit("::").next();
             last == Some(our_name)
         };
-        if !is_same || (src != place && !(src.is_empty() && place.starts_with("??"))) {
+        // binutils 2.40 mixes up files that DWARF 5 numbers; babeltrace2 has told whether they are right.
+        let line = |place: &str| place.rsplit(':').next().map(str::to_owned);
+        let is_place = line(src) == line(place) || (src.is_empty() && place.starts_with("??"));
+        if !is_same || !is_place {
             return Err(format!("{bin}: kymo {func} {src}, addr2line {name} {place}").into());
         }
     }

@@ -72,8 +72,8 @@ struct Work {
 impl Work {
     fn name(&mut self, name: &str) -> u32 {
         let hash = self.names.hasher().hash_one(name);
-        let is_it = |known: &Box<str>| **known == *name;
-        self.names.number(hash, is_it, || (name.into(), name.len()))
+        let make = || (name.into(), name.len());
+        self.names.number(hash, |known| **known == *name, make)
     }
 
     /// Adds a stack: names from the outermost call on, with semicolons between them.

@@ -21,7 +21,7 @@ gcc -g -O1 -gsplit-dwarf -fPIE -I. -c -o split.o main.c && g++ -pie -o split spl
 gcc -g -O1 -finstrument-functions -fPIE -pie -Wl,--build-id -o calls calls.c
 rustc --edition 2024 -g -O -C link-arg=-llttng-ust -C link-arg=-Wl,--build-id -o rusty rusty.rs
 lttng-sessiond --no-kernel >sessiond.log 2>&1 & sessiond=$!
-trap 'lttng destroy -a >/dev/null 2>&1 || true; kill $sessiond 2>/dev/null || true; wait $sessiond 2>/dev/null || true' EXIT
+trap 'lttng destroy symbols >/dev/null 2>&1 || true; kill $sessiond 2>/dev/null || true; wait $sessiond 2>/dev/null || true' EXIT
 for _ in $(seq 50); do lttng list >/dev/null 2>&1 && break; sleep 0.1; done
 lttng create symbols --output="$work/trace" >/dev/null
 lttng enable-channel --userspace main >/dev/null
