@@ -5,10 +5,10 @@ use std::io;
 use kymo::AnyRecording;
 use kymo::analysis::{
     CallTree, CallTreeQuery, Coverage, Error, FieldValues, GroupStats, GroupTable, Latency,
-    LatencyQuery, Options, Profile, ProfileQuery, States, StatesQuery, TrackStats,
-    TransitionStates, TransitionsQuery, ValuesQuery,
+    LatencyQuery, Options, Profile, ProfileQuery, StackTree, States, StatesQuery, Track,
+    TrackStats, TransitionStates, TransitionsQuery, ValuesQuery,
 };
-use kymo::filter::Filter;
+use kymo::filter::{FieldNames, Filter};
 use kymo::pipeline::{Watched, Window};
 use kymo::report::Style;
 use kymo_draw::{FlameOptions, Frame, flame_svg, folded};
@@ -121,6 +121,11 @@ pub(crate) fn profile(
     if args.folded || args.flame.is_some() {
         return calls(args, terminal);
     }
+    if args.stacks.is_some() {
+        return Err(Failure::Usage(
+            "error: `--stacks` needs `--folded` or `--flame FILE`".to_owned(),
+        ));
+    }
     let query = ProfileQuery {
         events: args.enter.clone().zip(args.exit.clone()),
         key: args.key.clone(),
@@ -181,41 +186,20 @@ fn calls(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Outcome,
     if let Some(file) = file.filter(|file| file.exists() && !args.grouping.series.force) {
         return Err(crate::outputs::exists(file));
     }
-    let query = CallTreeQuery {
-        events: args.enter.clone().zip(args.exit.clone()),
-        key: args.key.clone(),
-        tracks: args.common.tracks.by(),
-        within: Window::ALL,
+    let (inputs, frames, coverage) = match &args.stacks {
+        Some(field) => stack_frames(args, field, terminal)?,
+        None => call_frames(args, terminal)?,
     };
-    let (inputs, tree) = analyse(&args.common, terminal, |of, select, options| {
-        CallTree::new(of, select, &query, options)
-    })?;
-    let several = inputs.recordings.len() > 1;
-    // Each of several tracks is the caller of all on it.
-    let roots = match tree.tracks.len() {
-        0 | 1 => 0,
-        count => count,
+    let (title, amount): (&str, fn(u64) -> String) = match args.stacks {
+        Some(_) => ("Call stacks", |events| events.to_string()),
+        None => ("Time in calls", kymo::analysis::duration_text),
     };
-    let tracks = tree.tracks.iter().take(roots).map(|track| Frame {
-        caller: None,
-        name: track.title(several),
-        own: 0,
-    });
-    let nodes = tree.nodes.iter().map(|node| Frame {
-        caller: match node.caller {
-            Some(caller) => Some(roots + caller),
-            None => (roots > 0).then_some(node.track),
-        },
-        name: node.name.clone(),
-        own: node.own,
-    });
-    let frames: Vec<Frame> = tracks.chain(nodes).collect();
     let text = match args.folded {
         true => folded(&frames),
         false => {
             let options = FlameOptions {
-                title: "Time in calls".into(),
-                amount: kymo::analysis::duration_text,
+                title: title.into(),
+                amount,
                 width: 1200,
             };
             flame_svg(&frames, &options)
@@ -227,14 +211,91 @@ fn calls(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Outcome,
             terminal,
             &inputs,
             Some(text.into_bytes()),
-            &tree.coverage,
+            &coverage,
             strict,
         );
     };
     crate::graph::write_file(file, args.grouping.series.force, |out| {
         io::Write::write_all(out, text.as_bytes())
     })?;
-    finish_analysis(terminal, &inputs, None, &tree.coverage, strict)
+    finish_analysis(terminal, &inputs, None, &coverage, strict)
+}
+
+/// The bars of calls, and what they are of.
+type Frames = (Inputs, Vec<Frame>, Coverage);
+
+/// Calls that events enter and leave.
+fn call_frames(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Frames, Failure> {
+    let query = CallTreeQuery {
+        events: args.enter.clone().zip(args.exit.clone()),
+        key: args.key.clone(),
+        tracks: args.common.tracks.by(),
+        within: Window::ALL,
+    };
+    let (inputs, tree) = analyse(&args.common, terminal, |of, select, options| {
+        CallTree::new(of, select, &query, options)
+    })?;
+    let nodes = tree.nodes.into_iter();
+    let nodes = nodes.map(|node| (node.caller, node.track, node.name, node.own));
+    let frames = with_tracks(&inputs, &tree.tracks, nodes);
+    Ok((inputs, frames, tree.coverage))
+}
+
+/// Call stacks that a field has.
+fn stack_frames(
+    args: &args::analysis::Profile,
+    field: &FieldNames,
+    terminal: &Terminal,
+) -> Result<Frames, Failure> {
+    let tracks = args.common.tracks.by();
+    let (inputs, tree) = analyse_with(&args.common, true, terminal, |of, select, options| {
+        StackTree::new(of, select, field, &tracks, options)
+    })?;
+    if tree.stacks == 0 {
+        terminal.warning(format_args!("no event has a call stack in `{field}`"));
+    }
+    if tree.cut > 0 {
+        let cut = tree.cut;
+        terminal.warning(format_args!(
+            "{cut} call stacks are cut off: they are too many or too deep"
+        ));
+    }
+    let nodes = tree.nodes.into_iter();
+    let nodes = nodes.map(|node| (node.caller, node.track, node.name, node.own));
+    // Streams are processors here.
+    let tracks = match args.common.tracks.is_given() {
+        true => &tree.tracks[..],
+        false => &[],
+    };
+    let frames = with_tracks(&inputs, tracks, nodes);
+    Ok((inputs, frames, tree.coverage))
+}
+
+/// Calls, each with its caller, track, name and own amount. Each of several tracks is the caller of all on it.
+fn with_tracks(
+    inputs: &Inputs,
+    tracks: &[Track],
+    nodes: impl Iterator<Item = (Option<usize>, usize, String, u64)>,
+) -> Vec<Frame> {
+    let several = inputs.recordings.len() > 1;
+    let roots = match tracks.len() {
+        0 | 1 => 0,
+        count => count,
+    };
+    let tracks = tracks.iter().take(roots).map(|track| Frame {
+        caller: None,
+        name: track.title(several),
+        own: 0,
+    });
+    let nodes = nodes.map(|(caller, track, name, own)| Frame {
+        caller: match caller {
+            Some(caller) => Some(roots + caller),
+            None => (roots > 0).then_some(track),
+        },
+        name,
+        own,
+    });
+    tracks.chain(nodes).collect()
 }
 
 /// Leaves only the groups with the longest time.
@@ -313,8 +374,20 @@ fn analyse<T>(
     terminal: &Terminal,
     run: impl FnOnce(&[AnyRecording], &Selected<'_>, &Options) -> Result<T, Error>,
 ) -> Result<(Inputs, T), Failure> {
-    let inputs = inputs(&args.input, args.work.strict, terminal)?;
-    let inputs = args.symbols.apply(inputs, true, terminal)?;
+    analyse_with(args, args.symbols.is_given(), terminal, run)
+}
+
+/// The same; `symbols` says whether addresses are named.
+fn analyse_with<T>(
+    args: &Analysis,
+    symbols: bool,
+    terminal: &Terminal,
+    run: impl FnOnce(&[AnyRecording], &Selected<'_>, &Options) -> Result<T, Error>,
+) -> Result<(Inputs, T), Failure> {
+    let mut inputs = inputs(&args.input, args.work.strict, terminal)?;
+    if symbols {
+        inputs = args.symbols.apply(inputs, true, terminal)?;
+    }
     let options = Options {
         threads: threads(&args.work),
         strict: args.work.strict,

@@ -106,7 +106,10 @@ fn is_live(args: &Print) -> bool {
 fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Failure> {
     refuse_options_of_others(args)?;
     let inputs = inputs(&args.input, args.work.strict, terminal)?;
-    let mut inputs = args.symbols.apply(inputs, false, terminal)?;
+    let mut inputs = match args.symbols.is_given() {
+        true => args.symbols.apply(inputs, false, terminal)?,
+        false => inputs,
+    };
     refuse_recordings(args, &inputs.recordings)?;
     if args.relative {
         count_from_first(&mut inputs.recordings)?;

@@ -77,9 +77,6 @@ impl SymbolArgs {
         are_grouped: bool,
         terminal: &Terminal,
     ) -> Result<Inputs, Failure> {
-        if !self.is_given() {
-            return Ok(inputs);
-        }
         let kernel = self.kallsyms.as_ref().map(|path| {
             KernelSymbols::open(path).map_err(|error| {
                 let hint = match error {

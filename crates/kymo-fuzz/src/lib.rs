@@ -19,6 +19,7 @@ mod reading;
 mod rrd;
 mod rrd_words;
 mod secured;
+mod symbols;
 mod traces;
 mod view;
 mod wire;
@@ -76,6 +77,7 @@ pub const CHECKS: &[Check] = &[
     ("cpel", cpel),
     ("elog", elog),
     ("gist", gist),
+    ("symbols", symbols),
     ("perfetto", perfetto),
     ("chrome", chrome),
     ("collectd_network", collectd_network),
@@ -112,6 +114,11 @@ pub fn serve_journal(data: &[u8]) {
 #[cfg(all(unix, target_has_atomic = "64"))]
 pub fn serve_config(data: &[u8]) {
     daemon::config(data);
+}
+
+/// An ELF file with debug information; symbols of a kernel; a mangled name.
+pub fn symbols(data: &[u8]) {
+    symbols::symbols(data);
 }
 
 /// A summary index, behind a byte that tells what of it.

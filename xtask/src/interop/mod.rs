@@ -11,6 +11,7 @@ mod perfetto;
 mod queries;
 mod rrd;
 mod serve;
+mod symbols;
 mod tracing;
 
 use std::path::{Path, PathBuf};
@@ -24,9 +25,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 12] = [
-    "analyses", "ctf", "tracing", "perfetto", "rrd", "engine", "commands", "graphs", "serve",
-    "collectd", "queries", "soak",
+const PARTS: [&str; 13] = [
+    "analyses", "ctf", "symbols", "tracing", "perfetto", "rrd", "engine", "commands", "graphs",
+    "serve", "collectd", "queries", "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -51,7 +52,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
     let kymo = match (&only, &commands.ours) {
-        (Some(only), Some(ours)) if only == "graphs" => ours.clone(),
+        (Some(only), Some(ours)) if ["graphs", "symbols"].contains(&&**only) => ours.clone(),
         _ => build_kymo(false)?,
     };
     let mut counts = Counts::default();
@@ -66,6 +67,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     }
     if wanted("analyses") {
         counts.add(analyses::run(&kymo, python.as_deref(), seed)?);
+    }
+    if wanted("symbols") {
+        counts.add(symbols::run(&kymo)?);
     }
     if wanted("tracing") {
         counts.add(tracing::run(&kymo)?);

@@ -255,6 +255,13 @@ pub(crate) struct Profile {
     #[arg(long, conflicts_with_all = ["running", "json", "flame", "by", "every", "all", "output"])]
     pub(crate) folded: bool,
 
+    /// Count the call stacks that events have in a field, such as callstack_user, instead of calls. With --folded or
+    /// --flame.
+    ///
+    /// Addresses are named as by --debug-info and --kallsyms.
+    #[arg(long, value_name = "FIELD", value_parser = super::values::parse_one, conflicts_with_all = ["enter", "exit", "key", "running", "json"])]
+    pub(crate) stacks: Option<FieldNames>,
+
     #[command(flatten)]
     pub(crate) common: Analysis,
 

@@ -51,7 +51,7 @@ pub(crate) struct Values {
     pub(crate) common: Analysis,
 }
 
-fn parse_one(name: &str) -> Result<FieldNames, FilterError> {
+pub(super) fn parse_one(name: &str) -> Result<FieldNames, FilterError> {
     FieldNames::parse_one(name)
 }
 

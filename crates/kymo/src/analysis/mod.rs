@@ -9,6 +9,7 @@
 //! * [`Latency`]: how long it takes from a start to its end, as a histogram.
 //! * [`Profile`]: nested calls: time within each and without those that it calls.
 //! * [`CallTree`]: the same by what calls what, for flame graphs.
+//! * [`StackTree`]: the call stacks of events, for the same.
 //! * [`TrackStats`]: how many events of which class there are on which track; [`GroupStats`]: of which group.
 //! * [`FieldValues`]: the values of a field.
 //!
@@ -31,6 +32,7 @@ mod pending;
 mod profile;
 mod run;
 mod series;
+mod stacks;
 mod states;
 mod switch;
 #[cfg(test)]
@@ -55,6 +57,7 @@ pub use numbers::{NumberRange, Numbers};
 pub use profile::{Profile, ProfileKey, ProfileQuery};
 pub use run::{Coverage, Options};
 pub use series::{LineSeries, PerfettoSeries, RrdSeries, SeriesRow, SeriesSink};
+pub use stacks::{StackNode, StackTree};
 pub use states::{Sort, StateNames, StateSpan, StateTrack, States, StatesQuery};
 pub use switch::{Switch, SwitchError};
 pub use text::duration as duration_text;

@@ -9,6 +9,8 @@ use super::processes::{Processes, vpid};
 
 /// Addresses of an array that are kept.
 const MOST_ADDRESSES: usize = 4_096;
+/// Bytes of the text of a call stack after which no more names are added.
+const MOST_TEXT: usize = 64 << 10;
 
 /// The fields that an event gets.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +30,8 @@ struct AddressField {
     value: FieldId,
     /// The array of these numbers.
     array: Option<FieldId>,
+    /// The text: the name; of an array all names, from the last one on, with semicolons between them.
     symbol: FieldId,
-    /// The text; where they are arrays, their element.
-    symbol_value: FieldId,
 }
 
 /// What the events of a class get.
@@ -119,11 +120,9 @@ impl ClassSymbols {
 
     /// The field with the name of the address that a field holds.
     pub(super) fn symbol(&self, field: FieldId) -> Option<FieldId> {
-        self.addresses.iter().find_map(|address| match field {
-            field if field == address.value => Some(address.symbol_value),
-            field if Some(field) == address.array => Some(address.symbol),
-            _ => None,
-        })
+        let found = self.addresses.iter();
+        let mut found = found.filter(|of| of.array.unwrap_or(of.value) == field);
+        found.next().map(|of| of.symbol)
     }
 
     /// Whether a recorded field is needed for those that are wanted.
@@ -138,7 +137,7 @@ impl ClassSymbols {
             return true;
         }
         self.addresses.iter().any(|of| {
-            (wanted(of.symbol) || wanted(of.symbol_value))
+            wanted(of.symbol)
                 && (is_about_process
                     || field == of.parent
                     || field == of.value
@@ -176,21 +175,12 @@ fn address_fields(class: &mut EventClass) -> Vec<AddressField> {
             if schema.child(parent, &symbol_name).is_some() {
                 continue;
             }
-            let kind = match element {
-                Some(_) => Kind::Array { length: None },
-                None => Kind::Text,
-            };
-            let symbol = schema.push_child(parent, Some(symbol_name), kind);
-            let symbol_value = match element {
-                Some(_) => schema.push_child(symbol, None, Kind::Text),
-                None => symbol,
-            };
+            let symbol = schema.push_child(parent, Some(symbol_name), Kind::Text);
             found.push(AddressField {
                 parent,
                 value,
                 array: element.map(|_| field),
                 symbol,
-                symbol_value,
             });
         }
     }
@@ -269,28 +259,35 @@ impl<'s, V: Visitor> Symbolizer<'s, V> {
 
     fn end_addresses(&mut self, parent: FieldId) {
         for (position, field) in self.of.addresses.iter().enumerate() {
-            let is_wanted = self.inner.wants(field.symbol) || self.inner.wants(field.symbol_value);
-            if field.parent != parent || !is_wanted {
+            if field.parent != parent || !self.inner.wants(field.symbol) {
                 continue;
             }
             let met = self.met.iter().filter(|&&(of, _)| of == position);
-            let addresses: Vec<u64> = met.map(|&(_, address)| address).collect();
-            if field.array.is_some() {
-                self.inner.begin_array(field.symbol, addresses.len() as u64);
-            }
-            for address in addresses {
-                let name = self.lookup.name(self.vpid, address, true);
-                match &name {
-                    Some(name) => self.inner.text(field.symbol_value, name.symbol.as_bytes()),
-                    None => {
-                        let text = format!("{address:#x}");
-                        self.inner.text(field.symbol_value, text.as_bytes());
-                    }
+            let mut text = String::new();
+            let innermost = met.clone().next().copied();
+            // LTTng lists the innermost call first.
+            for &(_, address) in met.rev() {
+                if !text.is_empty() {
+                    text.push(';');
+                }
+                if text.len() > MOST_TEXT {
+                    break;
+                }
+                // Where a call returns to may be behind the end of the function that calls.
+                let is_innermost = innermost.is_some_and(|(_, innermost)| innermost == address);
+                let within = match is_innermost {
+                    true => address,
+                    false => address.saturating_sub(1),
+                };
+                match self.lookup.name(self.vpid, within, true) {
+                    Some(name) => match field.array {
+                        Some(_) => text.push_str(&name.symbol.replace(';', ",")),
+                        None => text.push_str(&name.symbol),
+                    },
+                    None => text.push_str(&format!("{address:#x}")),
                 }
             }
-            if field.array.is_some() {
-                self.inner.end_array(field.symbol);
-            }
+            self.inner.text(field.symbol, text.as_bytes());
         }
     }
 }
