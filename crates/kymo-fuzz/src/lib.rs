@@ -10,6 +10,7 @@ mod containers;
 #[cfg(all(unix, target_has_atomic = "64"))]
 mod daemon;
 mod font;
+mod graph;
 mod index_cache;
 mod logs;
 mod portable_rrd;
@@ -36,6 +37,7 @@ use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use font::font;
+pub use graph::graph_words;
 pub use portable_rrd::portable_rrd;
 pub use queries::queries;
 pub use view::view_request;
@@ -68,6 +70,7 @@ pub const CHECKS: &[Check] = &[
     ("queries", queries),
     ("tar", tar),
     ("font", font),
+    ("graph_words", graph_words),
     ("compressed", compressed),
     ("cpel", cpel),
     ("elog", elog),
