@@ -35,7 +35,7 @@ usage: cargo xtask COMMAND [OPTIONS]
   elements TRACE
       Prints every element of a trace with its bit offset.
   interop [--only analyses|ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
-          [--databases DIR]
+          [--databases DIR] [--command-lines FILE]
           [--rounds N] [--seed N] [--graphs N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
       Compares kymo's analyses with their definitions; kymo with babeltrace2 on traces that LTTng-UST makes now; with rrdtool on
@@ -61,6 +61,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       --runs N      alternating runs of which the median counts (5)
   bench engine
       Counts the instructions of an update of a database that stays open; needs valgrind.
+  bench graph [--runs N] [--pictures N] [--ours PROGRAM]
+      Measures graphs of a year as PNG and SVG beside rrdtool, a process each and many in a pipe.
+      --ours PROGRAM  what is measured instead of kymo; it takes rrdtool's words
   bench index [--events N] [--runs N] [--keep]
       Measures the summary index of a trace of N events (10000000, some 400 MB) on 50 tracks beside
       `kymo check`: building, size, first answer, queries of 2000 columns.

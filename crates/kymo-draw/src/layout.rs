@@ -144,11 +144,14 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
                     x = next_tab(fonts, text, x);
                 }
                 let mut piece: Option<Piece> = None;
-                for character in word.chars().take(left) {
-                    let (face, glyph) = fonts.glyph_of(face, character);
-                    let pixels = run.style.font.pixels();
-                    let advance =
-                        units((fonts.face(face).advance(glyph, pixels) * zoom).round() / zoom);
+                let pixels = run.style.font.pixels();
+                let glyphs = word.chars().take(left);
+                let glyphs = glyphs.map(|character| (fonts.glyph_of(face, character), character));
+                let mut glyphs = glyphs.peekable();
+                while let Some(((face, glyph), character)) = glyphs.next() {
+                    let next = glyphs.peek().map(|(next, _)| *next);
+                    let advance = fonts.advance((face, glyph), next, pixels * zoom);
+                    let advance = units(advance / zoom);
                     if piece.as_ref().is_none_or(|piece| piece.face != face) {
                         let next = Piece::new(fonts, face, &run.style, x);
                         line.extend(piece.replace(next));

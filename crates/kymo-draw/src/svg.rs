@@ -1,7 +1,7 @@
 //! Pictures as SVG.
 
 use crate::font::{FaceId, Fonts, GlyphKey};
-use crate::layout::{self, GlyphRun, Rotation};
+use crate::layout::{self, GlyphRun, PlacedGlyph, Rotation};
 use crate::number::{Number, push_fixed, push_number};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke,
@@ -229,6 +229,18 @@ fn is_filled(path: &Path, paint: &Paint, zoom: f64, inside: Bounds) -> bool {
     !is_clear && left < right && top < bottom
 }
 
+/// Whether glyphs are written: cairo leaves out blanks whose bounds, rounded to pixels, are empty.
+fn shows(run: &GlyphRun) -> bool {
+    let is_blank = |glyph: &PlacedGlyph| glyph.character.is_whitespace();
+    let spans = |part: fn(Point) -> f64| {
+        let parts = run.glyphs.iter().map(|glyph| part(glyph.origin));
+        let least = parts.clone().fold(f64::INFINITY, f64::min);
+        let greatest = parts.fold(f64::NEG_INFINITY, f64::max);
+        least.floor() < greatest.ceil()
+    };
+    !run.glyphs.iter().all(is_blank) || spans(|point| point.x) && spans(|point| point.y)
+}
+
 /// Whether all lines of a path are horizontal or vertical.
 fn is_rectilinear(path: &Path) -> bool {
     let mut here: Option<Point> = None;
@@ -420,11 +432,9 @@ impl<'a> Svg<'a> {
         if let Some((path, colour)) = &run.background {
             self.fill(path, &Paint::Solid(*colour), 1.0, None);
         }
-        let mut characters = run.glyphs.iter().map(|glyph| glyph.character);
         if self.options.svg_text {
             self.text(run, rotation);
-        } else if !characters.all(char::is_whitespace) {
-            // cairo leaves out what shows nothing.
+        } else if shows(run) {
             let _ = writeln!(
                 self.body,
                 "<g style=\"fill:{};fill-opacity:{};\">",

@@ -10,6 +10,7 @@ mod containers;
 #[cfg(all(unix, target_has_atomic = "64"))]
 mod daemon;
 mod font;
+mod graph;
 mod index_cache;
 mod logs;
 mod portable_rrd;
@@ -39,6 +40,7 @@ use kymo_machine::layout::{Layout, Struct, parse};
 use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use font::font;
+pub use graph::graph_words;
 pub use portable_rrd::portable_rrd;
 pub use queries::queries;
 #[cfg(all(unix, target_has_atomic = "64"))]
@@ -73,6 +75,7 @@ pub const CHECKS: &[Check] = &[
     ("queries", queries),
     ("tar", tar),
     ("font", font),
+    ("graph_words", graph_words),
     ("compressed", compressed),
     ("cpel", cpel),
     ("elog", elog),

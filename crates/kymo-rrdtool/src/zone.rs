@@ -74,6 +74,11 @@ impl LocalZone {
         Self::from(TimeZone::UTC)
     }
 
+    /// Universal time, which the C library's `gmtime` calls GMT.
+    pub(crate) fn gmt() -> Self {
+        Self::posix("GMT0").unwrap_or_else(Self::utc)
+    }
+
     /// Seconds that local time is ahead of UTC at a moment, and whether it is summer time.
     pub(crate) fn offset(&self, seconds: i64) -> (i64, bool) {
         let info = self.zone().to_offset_info(timestamp(seconds));

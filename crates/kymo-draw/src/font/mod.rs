@@ -252,12 +252,31 @@ impl Fonts {
 
     /// Width in pixels of one line of plain text, at zoom 1.
     pub fn text_width(&self, font: &Font, text: &str) -> f64 {
-        text.chars()
-            .map(|character| {
-                let (id, glyph) = self.glyph_of(self.find(font), character);
-                self.face(id).advance(glyph, font.pixels()).round()
-            })
-            .sum()
+        let face = self.find(font);
+        let glyphs = text.chars().map(|character| self.glyph_of(face, character));
+        let mut glyphs = glyphs.peekable();
+        let mut width = 0.0;
+        while let Some(glyph) = glyphs.next() {
+            width += self.advance(glyph, glyphs.peek().copied(), font.pixels());
+        }
+        width
+    }
+
+    /// How far the next glyph is, in whole pixels as pango has them: kerning adjusts a width that is rounded.
+    pub(crate) fn advance(
+        &self,
+        (id, glyph): (FaceId, u32),
+        next: Option<(FaceId, u32)>,
+        pixels: f64,
+    ) -> f64 {
+        let face = self.face(id);
+        let advance = face.advance(glyph, pixels).round();
+        match next {
+            Some((other, next)) if other == id => {
+                (advance + face.kerning(glyph, next, pixels)).round()
+            }
+            _ => advance,
+        }
     }
 
     pub(crate) fn warn(&self, warning: String) {

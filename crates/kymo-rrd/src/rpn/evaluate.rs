@@ -118,10 +118,13 @@ impl fmt::Display for EvaluateError {
 
 impl std::error::Error for EvaluateError {}
 
-/// What programs work on; keep it, so that memory is allocated once.
+/// What programs work on; keep it, so that memory is allocated once, and so that the series that are computed with it
+/// have one bound of work together.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     values: Vec<f64>,
+    /// Values that programs have looked at to compute series.
+    pub(super) work: u64,
 }
 
 /// A stack while a program works on it.

@@ -16,7 +16,7 @@ const DAY: i64 = 86_400;
 /// A series has no more rows: 128 MiB of values.
 pub const MAX_ROWS: usize = 1 << 24;
 
-/// What one program may cost, counted in values that are looked at. Some operators look at many
+/// What the programs of one [`Stack`] may cost, counted in values that are looked at. Some operators look at many
 /// rows for each of theirs.
 const MAX_WORK: u64 = 1 << 30;
 
@@ -177,13 +177,14 @@ impl Program {
             time: start,
             now: surroundings.now,
             local: Local::new(surroundings.zone),
-            work: 0,
+            work: stack.work,
         };
         for _ in 0..rows {
             run.time += step;
             let value = run.row(stack)?;
             run.result.push(value);
         }
+        stack.work = run.work;
         Ok(Series {
             start,
             step,

@@ -507,7 +507,7 @@ fn run_spec<T>(
     let done = Words::read(OPTIONS, &raw).and_then(|words| run(session, &words));
     done.map_err(|failure| match &failure {
         Failure::Message(message) => {
-            let place = place::find(&raw, message, &session.clock());
+            let place = place::find(place::Asked::Graph, &raw, message, &session.clock());
             // Between options and elements are those of the command line, `--` and the file.
             let path = place.and_then(|place| match place.word < options.len() {
                 true => spec.paths.get(place.word),
@@ -519,7 +519,7 @@ fn run_spec<T>(
     })
 }
 
-/// A failure of `graph` or `graphv` with the place in the command line that is wrong, behind its own first line.
+/// A failure of `graph`, `graphv` or `xport` with the place in the command line that is wrong, behind its own first line.
 ///
 /// `words` are those of the command line, with the name of the command.
 pub fn with_place(
@@ -528,11 +528,15 @@ pub fn with_place(
     failure: Failure,
     color: bool,
 ) -> Failure {
-    let (Failure::Message(message), [name @ (b"graph" | b"graphv"), raw @ ..]) = (&failure, words)
-    else {
+    let (Failure::Message(message), [name, raw @ ..]) = (&failure, words) else {
         return failure;
     };
-    match place::find(raw, message, &session.clock()) {
+    let asked = match *name {
+        b"graph" | b"graphv" => place::Asked::Graph,
+        b"xport" => place::Asked::Table,
+        _ => return failure,
+    };
+    match place::find(asked, raw, message, &session.clock()) {
         Some(place) => {
             let picture = place::picture(&shown(name), raw, &place, color);
             Failure::new(format!("{message}\n{picture}"))

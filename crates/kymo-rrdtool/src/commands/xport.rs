@@ -17,33 +17,35 @@ pub(crate) const COMMAND: Command = Command {
         time, and XPORT:NAME:LEGEND is a column of the table. Words that draw are passed over. \
         Names and legends are written as they are, without escapes.",
     operands: "DEF:... [CDEF:...] [VDEF:...] XPORT:...",
-    options: &[
-        START,
-        END,
-        Opt::with(
-            Some('m'),
-            "maxrows",
-            "N",
-            "Rows are made fewer until there are about so many, at least 10; 400 unless told \
-             otherwise.",
-        ),
-        Opt::with(
-            None,
-            "step",
-            "SECONDS",
-            "The least number of seconds between two rows.",
-        ),
-        Opt::flag(None, "json", "Write JSON, not XML."),
-        Opt::flag(None, "enumds", "Number the columns in XML: v0, v1..."),
-        Opt::flag(Some('t'), "showtime", "Show the time of each row."),
-        DAEMON,
-        WAIT,
-        LOCKING,
-        MACHINE,
-    ],
+    options: OPTIONS,
     examples: &["xport -s -1d DEF:in=eth0.rrd:in:AVERAGE CDEF:bits=in,8,* XPORT:bits:\"bits in\""],
     run,
 };
+
+pub(crate) const OPTIONS: &[Opt] = &[
+    START,
+    END,
+    Opt::with(
+        Some('m'),
+        "maxrows",
+        "N",
+        "Rows are made fewer until there are about so many, at least 10; 400 unless told \
+         otherwise.",
+    ),
+    Opt::with(
+        None,
+        "step",
+        "SECONDS",
+        "The least number of seconds between two rows.",
+    ),
+    Opt::flag(None, "json", "Write JSON, not XML."),
+    Opt::flag(None, "enumds", "Number the columns in XML: v0, v1..."),
+    Opt::flag(Some('t'), "showtime", "Show the time of each row."),
+    DAEMON,
+    WAIT,
+    LOCKING,
+    MACHINE,
+];
 
 /// Rows at most, roughly, where nothing is told.
 const ROWS: i64 = 400;

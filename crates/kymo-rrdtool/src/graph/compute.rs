@@ -40,6 +40,23 @@ impl Known {
     }
 }
 
+/// Values that the series of a graph have at most together.
+const MOST_VALUES: usize = 1 << 26;
+
+/// The room that series have left.
+struct Room(usize);
+
+impl Room {
+    fn take(&mut self, series: &Series) -> Result<(), Failure> {
+        self.0 = self.0.checked_sub(series.values().len()).ok_or_else(|| {
+            Failure::new(format!(
+                "the series of the graph have more than {MOST_VALUES} values; a longer step makes them fewer"
+            ))
+        })?;
+        Ok(())
+    }
+}
+
 impl Script {
     /// Reads the files, each once, and computes all variables. Before, daemons write what they
     /// hold: the one that a definition names, or else this one.
@@ -75,6 +92,7 @@ impl Script {
                 .map(|(place, file)| (*file, place))
                 .collect();
         }
+        let mut room = Room(MOST_VALUES);
         // All files are read before anything is computed.
         let read = with_sources(session, &files, machine, |session, sources| {
             let reads = self.actions.iter().filter_map(|action| match action {
@@ -95,7 +113,12 @@ impl Script {
                     None => unknown(read),
                 }
             });
-            series.collect::<Result<Vec<_>, _>>()
+            let series = series.map(|series| {
+                let series = series?;
+                room.take(&series)?;
+                Ok(series)
+            });
+            series.collect::<Result<Vec<_>, Failure>>()
         })?;
         let mut read = read.into_iter();
         let surroundings = Surroundings {
@@ -112,6 +135,7 @@ impl Script {
                     let variables: Vec<_> = known.iter().map(Known::as_variable).collect();
                     let series = program.evaluate_series(&variables, &surroundings, &mut stack);
                     let series = series.map_err(|error| told(program, word, &error))?;
+                    room.take(&series)?;
                     known.push(Known::Series(series));
                 }
                 Action::Summarise { variable, summary } => {

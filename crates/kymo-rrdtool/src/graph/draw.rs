@@ -193,7 +193,7 @@ impl Drawing<'_> {
         colour: Ink,
         text: &str,
     ) {
-        if text.trim().is_empty() {
+        if text.is_empty() {
             return;
         }
         let mut text = Text {

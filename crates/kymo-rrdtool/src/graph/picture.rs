@@ -65,7 +65,7 @@ impl Graph {
         script.colour(options.palette);
         let known = script.compute(session, bounds, request)?;
         let zone = match options.utc {
-            true => LocalZone::utc(),
+            true => LocalZone::gmt(),
             false => session.zone.clone(),
         };
         let texts = Texts::new(&script, &known, options.base, &zone);

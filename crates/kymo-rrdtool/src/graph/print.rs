@@ -29,7 +29,7 @@ impl Texts {
             factor: None,
             symbol: "",
         };
-        let utc = LocalZone::utc();
+        let utc = LocalZone::gmt();
         for element in &script.elements {
             let mut below = None;
             if let Kind::Print { text, graphic } = &element.kind {

@@ -8,10 +8,11 @@ use std::ops::Range;
 use kymo_text::diagnostic::Diagnostic;
 
 use super::super::span::Span;
+use super::super::xport;
 use super::OPTIONS;
 use crate::graph::options::GraphOptions;
 use crate::graph::{Bounds, Script};
-use crate::options::Words;
+use crate::options::{Opt, Words};
 use crate::path::shown;
 use crate::times::Clock;
 
@@ -22,8 +23,27 @@ pub(crate) struct Place {
     range: Range<usize>,
 }
 
+/// A command whose operands are elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// `graph` and `graphv`: the first operand is a file.
+    Graph,
+    /// `xport`.
+    Table,
+}
+
+impl Asked {
+    fn options(self) -> &'static [Opt] {
+        match self {
+            Self::Graph => OPTIONS,
+            Self::Table => xport::OPTIONS,
+        }
+    }
+}
+
 /// Finds the word that causes a message; `None` if no word alone does.
-pub(crate) fn find(raw: &[&[u8]], message: &str, clock: &Clock<'_>) -> Option<Place> {
+pub(crate) fn find(asked: Asked, raw: &[&[u8]], message: &str, clock: &Clock<'_>) -> Option<Place> {
+    let options = asked.options();
     let says = |text: String| text == message;
     let place = |part: &[u8]| {
         let within = |word: &&[u8]| {
@@ -37,10 +57,10 @@ pub(crate) fn find(raw: &[&[u8]], message: &str, clock: &Clock<'_>) -> Option<Pl
             range: begin + inner.start..begin + inner.end,
         })
     };
-    let words = match Words::read(OPTIONS, raw) {
+    let words = match Words::read(options, raw) {
         Ok(words) => words,
         Err(_) => {
-            let is_read = |count: usize| Words::read(OPTIONS, &raw[..count]).is_ok();
+            let is_read = |count: usize| Words::read(options, &raw[..count]).is_ok();
             // Without its value, an option is wrong until that comes.
             let count = (1..=raw.len())
                 .rev()
@@ -54,6 +74,7 @@ pub(crate) fn find(raw: &[&[u8]], message: &str, clock: &Clock<'_>) -> Option<Pl
         let wrong = match name {
             "start" => span.set_start(value).err(),
             "end" => span.set_end(value).err(),
+            _ if asked == Asked::Table => None,
             name => GraphOptions::read(&Words::of_option(name, value)).err(),
         };
         if wrong.is_some_and(|failure| says(failure.to_string())) {
@@ -74,7 +95,10 @@ pub(crate) fn find(raw: &[&[u8]], message: &str, clock: &Clock<'_>) -> Option<Pl
             return says(failure.to_string()).then(|| place(value)).flatten();
         }
     };
-    let (_, elements) = words.operands.split_first()?;
+    let elements = match asked {
+        Asked::Graph => words.operands.split_first()?.1,
+        Asked::Table => &words.operands[..],
+    };
     let fails = |count: usize| Script::read(&elements[..count], &bounds, clock).err();
     if !says(fails(elements.len())?.to_string()) {
         return None;
@@ -179,7 +203,7 @@ mod tests {
             });
             read.unwrap_err().to_string()
         };
-        let place = find(&raw, &message, &clock)?;
+        let place = find(Asked::Graph, &raw, &message, &clock)?;
         Some(format!(
             "{}:{}",
             place.word, &words[place.word][place.range]
@@ -202,6 +226,21 @@ mod tests {
         ] {
             assert_eq!(place(words).as_deref(), Some(found), "{words:?}");
         }
+    }
+
+    #[test]
+    fn words_of_tables_are_found() {
+        let zone = LocalZone::utc();
+        let clock = Clock {
+            now: 1_700_000_000,
+            zone: &zone,
+            is_first: false,
+        };
+        let raw: [&[u8]; 4] = [b"--json", b"CDEF:b=1,2,FOO", b"-s", b"end-1h"];
+        let bounds = Bounds::new(1_700_000_000, 1_700_003_600, 0, 400).unwrap();
+        let message = Script::read(&raw[1..2], &bounds, &clock).unwrap_err();
+        let place = find(Asked::Table, &raw, &message.to_string(), &clock).unwrap();
+        assert_eq!(&raw[place.word][place.range], b"FOO");
     }
 
     #[test]
