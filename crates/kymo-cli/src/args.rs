@@ -367,6 +367,10 @@ pub(crate) struct Info {
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Print the metadata of traces as text, without the packets that it may be stored in.
+    #[arg(long, conflicts_with_all = ["json", "schema"])]
+    pub(crate) metadata: bool,
 }
 
 /// Count events: of each class, of each stream

@@ -8,6 +8,7 @@ use crate::open::{Asked, Inputs, Wanted, inputs, inputs_with, threads, total_byt
 use crate::terminal::{Failure, Outcome, Terminal};
 use kymo::report::{Check, Info, Options, Stats};
 use kymo::timeline::KnownCounts;
+use kymo_model::Recording;
 use kymo_text::visible;
 
 /// Tells what recordings are.
@@ -22,6 +23,9 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
         ..Asked::default()
     };
     let inputs = inputs_with(&args.input, asked, terminal)?;
+    if args.metadata {
+        return metadata(&inputs, terminal);
+    }
     let info = Info::new(&inputs.recordings);
     let style = inputs.style();
     let text = match args.json {
@@ -29,6 +33,26 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
         false => info.to_text(&style, args.schema),
     };
     finish(terminal, &inputs, &text, info.is_good())
+}
+
+/// Writes the metadata of traces as text.
+fn metadata(inputs: &Inputs, terminal: &Terminal) -> Result<Outcome, Failure> {
+    for of in &inputs.recordings {
+        let Some(trace) = of.as_ctf() else {
+            let problem = format!(
+                "error: `{}` is {}: `--metadata` is for traces",
+                of.path().display(),
+                of.what()
+            );
+            return Err(Failure::Usage(problem));
+        };
+        let mut text = trace.metadata_text().to_owned();
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        terminal.write(text.as_bytes())?;
+    }
+    Ok(inputs.outcome)
 }
 
 /// The sessions of a relay daemon: a line each, or JSON.

@@ -12,6 +12,7 @@ mod daemon;
 mod font;
 mod graph;
 mod index_cache;
+mod live;
 mod logs;
 mod portable_rrd;
 mod queries;
@@ -63,6 +64,7 @@ pub const CHECKS: &[Check] = &[
     ("index_cache", index_cache),
     ("stream", stream),
     ("secured", secured),
+    ("live", live),
     ("wire", wire),
     ("written", written),
     ("c_structs", c_structs),
@@ -176,6 +178,11 @@ pub fn collectd_capture(data: &[u8]) {
 /// A secured packet of RFC v1.1, behind a byte that tells how packets are secured.
 pub fn secured(data: &[u8]) {
     secured::packets(data);
+}
+
+/// What a relay daemon of LTTng live sends: any bytes as the replies to a viewer.
+pub fn live(data: &[u8]) {
+    live::replies(data);
 }
 
 /// Datagrams that packets of traces come in, each behind its length.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use kymo::pipeline::ReadPlaces;
 use kymo_ctf::trace::Trace;
-use kymo_io::{Replace, punch, replace};
+use kymo_io::punch;
 use kymo_live::{Position, Status, StreamName};
-use kymo_model::Recording;
+use kymo_model::{Recording, RowPlace};
 use kymo_time::Timestamp;
 
 use super::Growing;
@@ -22,9 +23,16 @@ const LARGEST: u64 = 64 << 20;
 /// Where another run has left off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resume {
-    /// All events of the streams before this were shown.
+    streams: BTreeMap<StreamName, ShownStream>,
+}
+
+/// How far a stream was shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ShownStream {
+    /// The last packet of which all was shown.
+    position: Position,
+    /// Of the packet behind it, the events before this were shown.
     since: Option<Timestamp>,
-    streams: BTreeMap<StreamName, Position>,
 }
 
 impl Resume {
@@ -54,7 +62,6 @@ impl Resume {
         if lines.next()? != HEAD {
             return None;
         }
-        let since = lines.next()?.strip_prefix("since\t")?.parse().ok()?;
         let mut streams = BTreeMap::new();
         for line in lines {
             let mut fields = line.split('\t');
@@ -69,18 +76,18 @@ impl Resume {
                 begin: field()?.parse().ok()?,
                 end: field()?.parse().ok()?,
             };
-            streams.insert(name, position);
+            let since = match &*field()? {
+                "-" => None,
+                nanos => Some(Timestamp::from_nanos(nanos.parse().ok()?)),
+            };
+            streams.insert(name, ShownStream { position, since });
         }
-        Some(Self {
-            since: Some(Timestamp::from_nanos(since)),
-            streams,
-        })
+        Some(Self { streams })
     }
 
     fn text(&self) -> String {
-        let since = self.since.map_or(i64::MIN, Timestamp::as_nanos);
-        let mut text = format!("{HEAD}\nsince\t{since}\n");
-        for (name, position) in &self.streams {
+        let mut text = format!("{HEAD}\n");
+        for (name, ShownStream { position, since }) in &self.streams {
             let StreamName {
                 host,
                 session,
@@ -93,7 +100,12 @@ impl Resume {
                 continue;
             }
             let Position { begin, end } = position;
-            let _ = writeln!(text, "{host}\t{session}\t{path}\t{channel}\t{begin}\t{end}");
+            let since = since.map(|since| since.as_nanos().to_string());
+            let since = since.as_deref().unwrap_or("-");
+            let _ = writeln!(
+                text,
+                "{host}\t{session}\t{path}\t{channel}\t{begin}\t{end}\t{since}"
+            );
         }
         text
     }
@@ -105,12 +117,15 @@ impl Resume {
 
     /// The last packet of each stream that was shown as a whole.
     pub fn positions(&self) -> BTreeMap<StreamName, Position> {
-        self.streams.clone()
+        let streams = self.streams.iter();
+        streams
+            .map(|(name, of)| (name.clone(), of.position))
+            .collect()
     }
 
-    /// The time before which the events of a stream were shown.
+    /// The time before which the events of the next packet of a stream were shown.
     pub fn since(&self, name: &StreamName) -> Option<Timestamp> {
-        self.since.filter(|_| self.streams.contains_key(name))
+        self.streams.get(name)?.since
     }
 }
 
@@ -120,14 +135,16 @@ pub struct Shown {
     /// Of each file: the bytes that were shown, and those that were given back.
     files: BTreeMap<PathBuf, (u64, u64)>,
     resume: Resume,
+    /// What the file of positions holds.
+    written: String,
 }
 
 impl Shown {
     /// Nothing was shown in this run; before it, what `resume` says.
     pub fn new(resume: Resume) -> Self {
         Self {
-            files: BTreeMap::new(),
             resume,
+            ..Self::default()
         }
     }
 
@@ -179,33 +196,33 @@ impl Shown {
                 continue;
             };
             for stream in 0..trace.streams().len() {
-                let next = places.next(recording, stream).chunk;
-                let Some(last) = next.checked_sub(1) else {
-                    continue;
-                };
+                let next = places.next(recording, stream);
+                let last = next.chunk.checked_sub(1);
                 if file.is_some()
-                    && let Some(chunk) = trace.chunk(stream, last)
-                    && let (Some(begin), Some(end)) = (chunk.begin, chunk.end)
                     && let Some(path) = first_file(trace, stream)
                     && let Some(name) = Self::name(&statuses, path)
                 {
-                    self.resume.streams.insert(name, Position { begin, end });
+                    let shown = self.resume.streams.entry(name).or_default();
+                    let chunk = last.and_then(|last| trace.chunk(stream, last));
+                    if let Some((begin, end)) = chunk.and_then(|of| of.begin.zip(of.end)) {
+                        shown.position = Position { begin, end };
+                    }
+                    if next != RowPlace::default() {
+                        shown.since = (next.number > 0).then_some(before);
+                    }
                 }
+                let Some(last) = last else {
+                    continue;
+                };
                 self.give_back(growing, trace, stream, last);
             }
         }
         if let Some(file) = file {
-            if before != Timestamp::MIN {
-                self.resume.since = Some(before);
-            }
             let text = self.resume.text();
-            let how = Replace {
-                follow: true,
-                ..Replace::NEW
-            };
-            replace(file, how, |out: &mut std::fs::File| {
-                std::io::Write::write_all(out, text.as_bytes())
-            })?;
+            if text != self.written {
+                store(file, text.as_bytes())?;
+                self.written = text;
+            }
         }
         Ok(())
     }
@@ -236,6 +253,16 @@ impl Shown {
     }
 }
 
+/// Writes a file of positions in the place of the one before. It is no temporary file of the program: those are removed
+/// by a thread that ends the program at the first signal, and here the first one only ends the reading.
+fn store(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = file.as_os_str().to_os_string();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let stored = fs::write(&new, bytes).and_then(|()| fs::rename(&new, file));
+    stored.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+}
+
 /// The file in which the packets of a stream are: here it is always one.
 fn first_file(trace: &Trace, stream: usize) -> Option<&Path> {
     let packet = trace.packet(stream, trace.first_chunk(stream))?;
@@ -256,19 +283,26 @@ mod tests {
             channel: channel.into(),
         };
         let position = Position { begin: 5, end: 9 };
-        let resume = Resume {
+        let whole = ShownStream {
+            position,
+            since: None,
+        };
+        let partly = ShownStream {
             since: Some(Timestamp::from_nanos(-7)),
-            streams: [(name("c_0"), position), (name("c_1"), Position::default())].into(),
+            ..whole
+        };
+        let resume = Resume {
+            streams: [(name("c_0"), whole), (name("c_1"), partly)].into(),
         };
         assert_eq!(Resume::parse(&resume.text()), Some(resume.clone()));
         let mut odd = resume.clone();
-        odd.streams.insert(name("x\ty"), position);
+        odd.streams.insert(name("x\ty"), whole);
         assert_eq!(Resume::parse(&odd.text()), Some(resume));
         for text in [
             "",
             "kymo-live 2\n",
-            "kymo-live 1\nsince\tx\n",
-            "kymo-live 1\nsince\t0\na\tb\n",
+            "kymo-live 1\nx\n",
+            "kymo-live 1\na\tb\tc\td\t1\t2\n",
         ] {
             assert_eq!(Resume::parse(text), None, "{text}");
         }

@@ -282,3 +282,86 @@ impl<S: Select> Predicate for UntilPredicate<'_, S> {
         self.predicate.wants(event)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::ops::ControlFlow;
+    use std::path::PathBuf;
+
+    use kymo_model::FaultReport;
+
+    use super::*;
+    use crate::filter::first_event_time;
+    use crate::open::{self, Options as OpenOptions};
+    use crate::pipeline::{self, Everything, Output};
+    use crate::show::WallOptions;
+    use crate::show::pretty::{Options as PrettyOptions, Pretty};
+
+    struct Printed(Vec<u8>);
+
+    impl Output for Printed {
+        fn text(&mut self, text: &[u8]) -> io::Result<()> {
+            self.0.extend_from_slice(text);
+            Ok(())
+        }
+
+        fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
+            panic!("{fault}");
+        }
+    }
+
+    /// The text of a trace, in runs that end at these times, and a last one; those before `since` were seen.
+    fn printed(ends: &[Timestamp], since: Option<Timestamp>) -> Vec<u8> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+        let opened = open::open(&[PathBuf::from(path)], &OpenOptions::default());
+        let recordings = opened.recordings;
+        let mut sink = Pretty::new(PrettyOptions {
+            wall: WallOptions {
+                gmt: true,
+                ..WallOptions::default()
+            },
+            delta: false,
+            ..PrettyOptions::default()
+        });
+        let mut output = Printed(Vec::new());
+        let mut read = ReadPlaces::default();
+        for stream in 0..recordings[0].streams().len() {
+            read.restart(0, stream, since);
+        }
+        for &before in ends.iter().chain([&Timestamp::MAX]) {
+            let until = Until::new(&recordings, &Everything, &read, before, |_| true);
+            let options = pipeline::Options::default();
+            if !until.is_empty() {
+                pipeline::run(&recordings, &&until, &options, &mut sink, &mut output).unwrap();
+            }
+            until.finish(&mut read);
+        }
+        let until = Until::new(&recordings, &Everything, &read, Timestamp::MAX, |_| true);
+        assert!(until.is_empty());
+        output.0
+    }
+
+    #[test]
+    fn runs_in_parts_show_each_event_once_and_in_order() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+        let opened = open::open(&[PathBuf::from(path)], &OpenOptions::default());
+        let first = first_event_time(&opened.recordings[0]).unwrap();
+        let at = |nanos: i64| Timestamp::from_nanos(first.as_nanos() + nanos);
+        let whole = printed(&[], None);
+        assert!(whole.len() > 10_000);
+        for step in [1_000_i64, 77_777, 10_000_000, 333_333_333] {
+            let ends: Vec<Timestamp> = (0..300).map(|number| at(number * step)).collect();
+            let parts = printed(&ends, None);
+            assert!(parts == whole, "step {step}");
+        }
+        // What another run has shown is left out.
+        let middle = at(200_000);
+        let rest = printed(&[], Some(middle));
+        assert!(rest.len() < whole.len() && whole.ends_with(&rest));
+    }
+}
