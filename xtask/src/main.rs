@@ -12,10 +12,12 @@ mod fuzz;
 mod interop;
 mod make_trace;
 mod mutate;
+mod pictures;
 mod process;
 mod soak;
 mod twin;
 mod view_tests;
+mod words;
 
 use std::process::ExitCode;
 
@@ -118,6 +120,14 @@ usage: cargo xtask COMMAND [OPTIONS]
       Makes the pictures of docs/view.md; needs npm and chromium.
   view-tests
       Tests the page of `kymo view` in Chromium; needs npm and chromium.
+  pictures
+      Draws the picture of README.md with kymo.
+  words [--all] [--bless]
+      Checks documents, help and messages: words that xtask/src/words/phrases.txt replaces, long lines, dead links,
+      options that the program or the documents do not have; fails if a file has more of them than
+      xtask/src/words/left.tsv has.
+      --all         lists those that are left, too
+      --bless       records how many are left
   fuzz SECONDS [TARGET...] [--seed N] [--inputs N]
       Runs the fuzz targets on the corpora in fuzz/corpus, for SECONDS in total.
       --seed N      starts from this seed (of libFuzzer a new one each time; with --inputs 1)
@@ -149,6 +159,8 @@ fn run() -> Outcome {
         Some("fuzz") => fuzz::run(args),
         Some("view-pictures") => view_tests::pictures(args),
         Some("view-tests") => view_tests::run(args),
+        Some("words") => words::run(args),
+        Some("pictures") => pictures::run(args),
         Some("help") | None => {
             print!("{HELP}");
             Ok(())

@@ -10,14 +10,13 @@ use kymo::analysis::{
 };
 use kymo::filter::{FieldNames, Filter};
 use kymo::pipeline::{Watched, Window};
-use kymo::report::Style;
 use kymo_draw::{FlameOptions, Frame, flame_svg, folded};
 
 use crate::args;
 use crate::args::analysis::Analysis;
 use crate::breakdown::BreakdownArgs;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes};
-use crate::report::finish;
+use crate::report::{finish, style};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Time in states.
@@ -423,17 +422,6 @@ pub(crate) fn selected<T>(
             error => format!("error: {error}"),
         })
     })
-}
-
-/// How reports look here.
-fn style(inputs: &Inputs) -> Style {
-    let told = std::env::var("COLUMNS").ok();
-    let told = told.and_then(|columns| columns.parse().ok());
-    let width = told.or_else(|| {
-        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
-        Some(usize::from(width.0))
-    });
-    inputs.style().with_width(width)
 }
 
 /// Writes a report, and tells how the program ends. Without a report, lines were written, and damage is reported

@@ -54,6 +54,12 @@ Data goes to standard output; warnings, errors and progress go to standard error
 Arguments from a file:
   --from-file FILE stands for the words of FILE, one a line; # begins a comment
 
+Environment:
+  KYMO_CONFIG      file of configuration [default: kymo/config.toml in XDG_CONFIG_HOME or ~/.config,
+                   then /etc/kymo/config.toml]; if empty, none is read
+  NO_COLOR         if set, no colours are used
+  COLUMNS          width of tables [default: that of the terminal]
+
 Exit status:
   0  all is good
   1  damage was found, or one of several recordings could not be opened, and everything
@@ -96,6 +102,10 @@ Examples:
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+
+    /// Show errors only: no warnings, hints, progress, or messages of success.
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
 }
 
 /// All that can be written. The options of a command are built when it is chosen: to build those of all commands takes
@@ -166,7 +176,7 @@ pub(crate) enum Command {
 /// database the rows are shown, each at the end of its interval and named after its archive, such
 /// as AVERAGE/300: the kind and the seconds of a row.
 ///
-/// Where a packet is damaged, what is whole is shown, the damage is told on standard error,
+/// Where a packet is damaged, what is whole is shown, the damage is reported on standard error,
 /// and the exit status is 1.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -247,7 +257,7 @@ pub(crate) struct Print {
     pub(crate) fields: Option<pretty::Fields>,
 
     /// Put TAG: before the names of the tracks of an elog file, in place of F0: and so on, which
-    /// tell the tracks of several files apart. (elog_dump)
+    /// distinguish the tracks of several files. (elog_dump)
     #[arg(
         long,
         value_name = "PATH=TAG",
@@ -343,7 +353,7 @@ pub(crate) struct Print {
     pub(crate) work: Work,
 }
 
-/// Tell what recordings are and what they hold
+/// Show what recordings are and what they hold
 ///
 /// What is known without decoding events: format and version, identity, byte order, producer,
 /// environment, attributes, clocks with their origins, stream classes (of RFC v1.1: sections),
@@ -363,6 +373,12 @@ pub(crate) struct Info {
     /// List the fields, attributes and identity of each event class.
     #[arg(long)]
     pub(crate) schema: bool,
+
+    /// Show each of many databases [default: a summary of more than 20].
+    ///
+    /// The summary counts databases by machine, step and last update. JSON has each in any case.
+    #[arg(long)]
+    pub(crate) each: bool,
 
     /// Write one JSON object; times are in nanoseconds, what is not known is null.
     #[arg(long)]
@@ -394,6 +410,10 @@ pub(crate) struct Stats {
     /// Show only the N event classes (with --by-track, tracks; with --by, groups) with the most events.
     #[arg(long, value_name = "N", conflicts_with = "every")]
     pub(crate) top: Option<usize>,
+
+    /// Show each stream of many recordings [default: only sums if there are more than 20].
+    #[arg(long)]
+    pub(crate) each: bool,
 
     /// Count the events of each track, and on it of each class, instead of those of streams;
     /// --track does it too.
@@ -430,7 +450,7 @@ pub(crate) struct Stats {
     pub(crate) series: group::SeriesArgs,
 }
 
-/// Decode everything, and tell of all damage
+/// Decode everything, and report all damage
 ///
 /// Every field of every event is decoded. The report counts events, fields (numbers, truth values,
 /// texts, BLOBs, wherever they are: each element of an array counts), packets, and the events and

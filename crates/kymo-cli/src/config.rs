@@ -1,16 +1,49 @@
 //! The file of configuration: what is not said on the command line each time.
 //!
 //! ```toml
+//! [defaults]
+//! # Times in UTC (--clock-gmt) and with dates (--clock-date), of all commands that have these options.
+//! utc = true
+//! date = true
+//! color = "never"
+//! quiet = false
+//!
+//! [print]
+//! # Options of a command by their long names.
+//! format = "json"
+//!
 //! [rrd]
 //! # The form of new databases: `portable`, or a machine of `kymo machine list`.
 //! format = "portable"
 //! ```
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use kymo_text::nearest;
+
+use crate::args;
+use crate::views::push;
+
 /// The directory for everybody on this machine.
 const SHARED: &str = "/etc/kymo";
+/// Names another file; none is read if it is empty.
+const VARIABLE: &str = "KYMO_CONFIG";
+
+/// The options of `[defaults]`: how the file calls them, and the command line.
+const DEFAULTS: [(&str, &str); 4] = [
+    ("utc", "clock-gmt"),
+    ("date", "clock-date"),
+    ("color", "color"),
+    ("quiet", "quiet"),
+];
+
+/// A file of configuration.
+struct Config {
+    path: PathBuf,
+    table: toml::Table,
+}
 
 /// The form of new databases, and the file that says so.
 ///
@@ -18,18 +51,63 @@ const SHARED: &str = "/etc/kymo";
 ///
 /// A file that cannot be read, or that says what is not known, as a message.
 pub(crate) fn rrd_format() -> Result<Option<(String, String)>, String> {
-    for path in paths("config.toml") {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if is_none(&path, error.kind()) => continue,
-            Err(error) => return Err(format!("'{}': {error}", path.display())),
-        };
-        let format = format(&text).map_err(|error| format!("'{}': {error}", path.display()))?;
-        if let Some(format) = format {
-            return Ok(Some((format!("'{}'", path.display()), format)));
+    for config in files()? {
+        if let Some(format) = config
+            .format()
+            .map_err(|problem| config.problem(&problem))?
+        {
+            return Ok(Some((config.shown(), format)));
         }
     }
     Ok(None)
+}
+
+/// Puts the options that the configuration has for a command before those of the command line, which replace them.
+///
+/// # Errors
+///
+/// A file that cannot be read, or that says what is not known, as a message.
+pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    let Some(name) = words.get(1).and_then(|word| word.to_str()) else {
+        return Ok(words);
+    };
+    let mut options = Vec::new();
+    // What the user's file says stands behind what is for everybody.
+    for config in files()?.into_iter().rev() {
+        let found = config
+            .options(name)
+            .map_err(|problem| config.problem(&problem))?;
+        options.extend(found);
+    }
+    if options.is_empty() {
+        return Ok(words);
+    }
+    let (before, rest) = words.split_at(2);
+    let all = before.iter().cloned().chain(options);
+    Ok(all.chain(rest.iter().cloned()).collect())
+}
+
+/// The files that there are: the user's, and that for everybody.
+fn files() -> Result<Vec<Config>, String> {
+    let given = std::env::var_os(VARIABLE);
+    let paths: Vec<PathBuf> = match &given {
+        Some(path) if path.is_empty() => return Ok(Vec::new()),
+        Some(path) => vec![path.into()],
+        None => paths("config.toml").collect(),
+    };
+    let mut files = Vec::new();
+    for path in paths {
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if given.is_none() && is_none(&path, error.kind()) => continue,
+            Err(error) => return Err(format!("'{}': {error}", path.display())),
+        };
+        let table = text.parse();
+        let table =
+            table.map_err(|error: toml::de::Error| format!("'{}': {error}", path.display()))?;
+        files.push(Config { path, table });
+    }
+    Ok(files)
 }
 
 /// Whether there is no such file, or it is another user's: a program that serves may have `/dev/null`
@@ -53,16 +131,23 @@ pub(crate) fn paths(name: &str) -> impl Iterator<Item = PathBuf> + use<'_> {
     directories.map(move |directory| directory.join(name))
 }
 
-/// What a file says of new databases.
-fn format(text: &str) -> Result<Option<String>, String> {
-    let table: toml::Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| error.to_string())?;
-    let mut format = None;
-    for (name, value) in &table {
-        let ("rrd", toml::Value::Table(rrd)) = (name.as_str(), value) else {
-            return Err(format!("found `{name}`, expected the table `[rrd]`"));
+impl Config {
+    fn shown(&self) -> String {
+        format!("'{}'", self.path.display())
+    }
+
+    fn problem(&self, problem: &str) -> String {
+        format!("{}: {problem}", self.shown())
+    }
+
+    /// What the file says of new databases.
+    fn format(&self) -> Result<Option<String>, String> {
+        let rrd = match self.table.get("rrd") {
+            None => return Ok(None),
+            Some(toml::Value::Table(rrd)) => rrd,
+            Some(_) => return Err("found `rrd`, expected the table `[rrd]`".to_string()),
         };
+        let mut format = None;
         for (name, value) in rrd {
             match (name.as_str(), value) {
                 ("format", toml::Value::String(text)) => format = Some(text.clone()),
@@ -75,29 +160,99 @@ fn format(text: &str) -> Result<Option<String>, String> {
                 _ => return Err(format!("found `rrd.{name}`, expected `rrd.format`")),
             }
         }
+        Ok(format)
     }
-    Ok(format)
+
+    /// The options that the file has for a command.
+    fn options(&self, command: &str) -> Result<Vec<OsString>, String> {
+        // To build the commands takes a good part of a short run.
+        if self.table.keys().all(|name| name == "rrd") {
+            return Ok(Vec::new());
+        }
+        let mut all = args::command();
+        all.build();
+        let of = all
+            .find_subcommand(command)
+            .filter(|of| !of.has_subcommands());
+        let mut words = Vec::new();
+        for (name, value) in &self.table {
+            let options = match value {
+                toml::Value::Table(options) => options,
+                _ => {
+                    return Err(format!(
+                        "found `{name}`, expected a table such as `[defaults]`"
+                    ));
+                }
+            };
+            if name == "rrd" {
+                continue;
+            }
+            let is_defaults = name == "defaults";
+            if !is_defaults
+                && all
+                    .find_subcommand(name)
+                    .is_none_or(|of| of.has_subcommands())
+            {
+                let names = all.get_subcommands().map(clap::Command::get_name);
+                return Err(unknown(&format!("[{name}]"), nearest(name, names)));
+            }
+            for (option, value) in options {
+                let long = match DEFAULTS.iter().find(|(name, _)| name == option) {
+                    Some((_, long)) if is_defaults => *long,
+                    _ if is_defaults => {
+                        let names = DEFAULTS.iter().map(|(name, _)| *name);
+                        return Err(unknown(&format!("{name}.{option}"), nearest(option, names)));
+                    }
+                    _ => option.as_str(),
+                };
+                let has =
+                    |of: &clap::Command| of.get_arguments().any(|arg| arg.get_long() == Some(long));
+                if !is_defaults && !all.find_subcommand(name).is_some_and(has) {
+                    let of = all.find_subcommand(name);
+                    let longs = of
+                        .into_iter()
+                        .flat_map(|of| of.get_arguments().filter_map(clap::Arg::get_long));
+                    return Err(unknown(&format!("{name}.{option}"), nearest(option, longs)));
+                }
+                if of.is_some_and(has) && (is_defaults || name == command) {
+                    push(long, value, &mut words)
+                        .map_err(|problem| format!("{name}.{option}: {problem}"))?;
+                }
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// That something is not known, and what may have been meant.
+fn unknown(name: &str, meant: Option<&str>) -> String {
+    match meant {
+        Some(meant) => format!("found `{name}`, which is not known\nhint: did you mean `{meant}`?"),
+        None => format!(
+            "found `{name}`, which is not known\n\
+             hint: tables are [defaults] with utc, date, color and quiet, [rrd] with format, and commands with their options"
+        ),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::format;
+    use super::*;
 
-    #[test]
-    fn formats_are_found() {
-        assert_eq!(format(""), Ok(None));
-        assert_eq!(format("[rrd]"), Ok(None));
-        let text = "[rrd]\nformat = \"portable\" # here\n";
-        assert_eq!(format(text), Ok(Some("portable".into())));
+    fn config(text: &str) -> Config {
+        Config {
+            path: "c.toml".into(),
+            table: text.parse().unwrap(),
+        }
     }
 
     #[test]
-    fn what_is_not_known_is_told() {
+    fn formats_are_found() {
+        assert_eq!(config("").format(), Ok(None));
+        assert_eq!(config("[rrd]").format(), Ok(None));
+        let text = "[rrd]\nformat = \"portable\" # here\n";
+        assert_eq!(config(text).format(), Ok(Some("portable".into())));
         for (text, message) in [
-            (
-                "format = \"portable\"",
-                "found `format`, expected the table `[rrd]`",
-            ),
             (
                 "[rrd]\nforms = 1",
                 "found `rrd.forms`, expected `rrd.format`",
@@ -107,8 +262,34 @@ mod tests {
                 "rrd.format: found a value of type integer, expected a string",
             ),
         ] {
-            assert_eq!(format(text), Err(message.into()));
+            assert_eq!(config(text).format(), Err(message.into()));
         }
-        assert!(format("[rrd").is_err());
+    }
+
+    #[test]
+    fn options_of_commands() {
+        let text = "[defaults]\nutc = true\ncolor = \"never\"\nquiet = false\n[print]\nformat = \"json\"\n";
+        let options = |command| config(text).options(command).unwrap();
+        assert_eq!(
+            options("print"),
+            ["--color=never", "--clock-gmt", "--format=json"]
+        );
+        assert_eq!(options("info"), ["--clock-gmt"]);
+        assert_eq!(options("completions"), [""; 0]);
+        assert_eq!(options("machine"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_reported() {
+        for (text, message) in [
+            ("format = 1", "found `format`, expected a table"),
+            ("[defaults]\nutcc = true", "did you mean `utc`?"),
+            ("[prnt]", "did you mean `print`?"),
+            ("[print]\nfromat = 1", "did you mean `format`?"),
+            ("[zzzzzz]", "[defaults] with utc"),
+        ] {
+            let found = config(text).options("print").unwrap_err();
+            assert!(found.contains(message), "{found}");
+        }
     }
 }

@@ -61,6 +61,9 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     if matches!(to, To::Parquet | To::Arrow) {
         let windows = wanted.windows(&inputs.recordings)?;
         let written = tables::run(args, to, (wanted.query, windows), inputs, terminal)?;
+        if !is_stdout(&args.output) {
+            terminal.wrote(&args.output, &opens_with(&args.output, to));
+        }
         return Ok(match outcome {
             Outcome::Good => written,
             _ => outcome,
@@ -113,6 +116,9 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     if matches!(&done, Ok(summary) if summary.events == 0) && !is_explained {
         wanted.warn_of_none(&inputs.recordings, terminal);
     }
+    if done.is_ok() && !is_stdout(&args.output) {
+        terminal.wrote(&args.output, &opens_with(&args.output, to));
+    }
     match done {
         Ok(Summary { faults: 0, .. }) => Ok(outcome),
         Ok(_) | Err(Stop::Damage) => Ok(Outcome::Damage),
@@ -131,6 +137,8 @@ pub(crate) fn tell_discarded(discarded: &Discarded, terminal: &Terminal) {
 fn traces(args: &Convert, to: To, job: &Job<'_>, outcome: Outcome) -> Result<Outcome, Failure> {
     let dialect = ctf::dialect(to).unwrap_or(Dialect::Ctf18);
     let written = ctf::convert(args, dialect, job.inputs, job.filter, job.terminal)?;
+    job.terminal
+        .wrote(&args.output, &opens_with(&args.output, to));
     match (outcome, written) {
         (Outcome::Good, written) => Ok(written),
         _ => Ok(outcome),
@@ -271,6 +279,22 @@ fn refuse_found_input(args: &Convert, to: To, of: &[AnyRecording]) -> Result<(),
     match args.input.paths.iter().any(is_it) {
         true => Ok(()),
         false => crate::directory::refuse_inputs(output, of),
+    }
+}
+
+/// How an output is opened.
+fn opens_with(output: &Path, to: To) -> String {
+    let path = output.display();
+    match to {
+        To::Perfetto | To::Chrome => {
+            "open it in https://ui.perfetto.dev, or with `kymo view`".to_string()
+        }
+        To::Jsonl | To::Csv => format!("`head {path}` shows how it begins"),
+        To::Rrd => format!("`kymo graph {path} -o graph.png` draws it"),
+        To::Parquet | To::Arrow => "DuckDB, pandas, polars and Spark read it".to_string(),
+        To::Cpel | To::Elog | To::Ctf18 | To::Ctf2 | To::CtfRfc => {
+            format!("`kymo print {path}` prints it")
+        }
     }
 }
 

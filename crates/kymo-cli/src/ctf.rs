@@ -139,6 +139,10 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
         }
         Ok(all)
     })?;
+    terminal.wrote(
+        &args.output,
+        &format!("`kymo check {}` checks it", args.output.display()),
+    );
     match (outcome, written) {
         (Outcome::Good, Outcome::Good) => Ok(Outcome::Good),
         _ => Ok(Outcome::Damage),
@@ -288,7 +292,7 @@ impl Job<'_> {
             self.terminal.fault(fault);
         }
         if more_faults > 0 {
-            let more = format_args!("{more_faults} more faults are not told");
+            let more = format_args!("{more_faults} more faults are not listed");
             self.terminal.warning(more);
         }
         if self.options.strict && !faults.is_empty() {

@@ -249,7 +249,13 @@ fn write_to(
         write(&mut bytes)?;
         return Ok(terminal.write(&bytes)?);
     }
-    write_file(path, args.force, write)
+    write_file(path, args.force, write)?;
+    let how = match path.extension().is_some_and(|ending| ending == "html") {
+        true => "open it in a browser",
+        false => "",
+    };
+    terminal.wrote(path, how);
+    Ok(())
 }
 
 /// Writes a file as a whole. One that is there is overwritten only with `force`.

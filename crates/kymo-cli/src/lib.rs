@@ -47,17 +47,30 @@ pub(crate) use kymo_command::signals;
 pub(crate) use kymo_command::{live, open, terminal};
 use terminal::{Failure, Terminal};
 
+/// The commands and options of the program, for tools that check or write its documents.
+pub fn command() -> clap::Command {
+    args::command()
+}
+
 /// Runs a command line, of which the first word is the name of the program.
-pub fn run(words: Vec<OsString>) -> ExitCode {
+pub fn run(mut words: Vec<OsString>) -> ExitCode {
     #[cfg(unix)]
     signals::fail_at_size_limit();
     if let Some(done) = rrd::rrdtool::take(&words) {
         return done;
     }
     let terminal = Terminal::new();
+    // Before the command or behind it: views and the configuration look for the command in its place.
+    let is_quiet = words.get(1).is_some_and(|word| word == "--quiet");
+    if is_quiet {
+        words.remove(1);
+    }
     let words = args::machine::with_negative_values(words.into_iter());
     let words: Vec<_> = words.collect();
-    let words = match files::expand(words).and_then(views::expand) {
+    let words = match files::expand(words)
+        .and_then(views::expand)
+        .and_then(config::expand)
+    {
         Ok(words) => words,
         Err(problem) => {
             let failure = Failure::Usage(format!("error: {problem}"));
@@ -73,6 +86,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     if !matches!(cli.command, Command::Serve(_)) {
         signals::remove_temporaries();
     }
+    let terminal = terminal.with_quiet(cli.quiet || is_quiet);
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
         Command::View(args) => view::run(&args, &terminal),

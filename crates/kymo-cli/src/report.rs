@@ -1,17 +1,22 @@
 //! `kymo info`, `kymo stats`, `kymo check`.
 
+use std::io::{self, IsTerminal};
+
 use crate::analysis;
 use crate::args;
 use crate::index;
 use crate::live::{Live, Session, SessionUrl};
 use crate::open::{Asked, Inputs, Wanted, inputs, inputs_with, threads, total_bytes, whole_inputs};
 use crate::terminal::{Failure, Outcome, Terminal};
-use kymo::report::{Check, Info, Options, Stats};
+use kymo::report::{Check, Info, Options, Stats, Style};
 use kymo::timeline::KnownCounts;
 use kymo_model::Recording;
 use kymo_text::visible;
 
-/// Tells what recordings are.
+/// Of more recordings, only sums are shown unless each is asked for.
+const MANY: usize = 20;
+
+/// Shows what recordings are.
 pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Failure> {
     if let Some(daemon) = Live::daemon(&args.input)? {
         let sessions = Live::sessions(&daemon, terminal)?;
@@ -27,9 +32,10 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
         return metadata(&inputs, terminal);
     }
     let info = Info::new(&inputs.recordings);
-    let style = inputs.style();
+    let style = style(&inputs);
     let text = match args.json {
         true => info.to_json(),
+        false if !args.each && info.databases() > MANY => info.to_summary(&style, args.schema),
         false => info.to_text(&style, args.schema),
     };
     finish(terminal, &inputs, &text, info.is_good())
@@ -97,16 +103,29 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
     let inputs = inputs(&args.input, args.work.strict, terminal)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
-    wanted.warn(&inputs, &filter, terminal);
+    let is_explained = wanted.warn(&inputs, &filter, terminal);
+    let style = style(&inputs);
+    // Beside the longest name of a row, and what stands behind it.
+    let stretches = match args.json {
+        true => 0,
+        false => style
+            .width()
+            .map_or(0, |width| width.saturating_sub(40).clamp(10, 100)),
+    };
     let (cached, _) = index::cached(&args.input, args.cache.as_deref(), args.no_cache);
     let known = KnownCounts::new(&inputs.recordings, &cached);
     let mut stats = with_progress(terminal, &inputs, &args.work, |options| {
-        Stats::with_counts(&inputs.recordings, &filter, options, &known)
+        Stats::with_spread(&inputs.recordings, &filter, options, &known, stretches)
     });
+    if stats.total.events == 0 && !is_explained {
+        wanted.warn_of_none(&inputs.recordings, terminal);
+    }
+    if !args.json && !args.each && inputs.recordings.len() > MANY {
+        stats.merge_recordings();
+    }
     if let Some(top) = args.top {
         stats.keep_top(top);
     }
-    let style = inputs.style();
     let text = match args.json {
         true => stats.to_json(),
         false => stats.to_text(&style),
@@ -126,13 +145,26 @@ pub(crate) fn check(args: &args::Check, terminal: &Terminal) -> Result<Outcome, 
     let check = with_progress(terminal, &inputs, &args.work, |options| {
         Check::new(&inputs.recordings, options)
     });
-    let style = inputs.style();
+    let style = style(&inputs);
     let text = match args.json {
         true => check.to_json(),
         false => check.to_text(&style),
     };
     let is_lost = args.work.strict && !check.discarded.is_empty();
     finish(terminal, &inputs, &text, check.is_good() && !is_lost)
+}
+
+/// How reports look on standard output: as wide as its terminal (or COLUMNS says), and with colours there.
+pub(crate) fn style(inputs: &Inputs) -> Style {
+    let stdout = io::stdout();
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.parse().ok());
+    let width = columns.or_else(|| {
+        let (width, _) = terminal_size::terminal_size_of(&stdout)?;
+        Some(usize::from(width.0))
+    });
+    let is_colored = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    inputs.style().with_width(width).with_color(is_colored)
 }
 
 /// Does work that goes through all chunks.

@@ -144,11 +144,16 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = argument?;
-            let usage = text(ContextKind::Usage)?;
-            (
-                format!("`{missing}` is missing"),
-                usage.replace("Usage: ", "usage: "),
-            )
+            let usage = text(ContextKind::Usage)?.replace("Usage: ", "usage: ");
+            // One of several: <--output <FILE>|--in-place>.
+            let choices = missing
+                .strip_prefix("<--")
+                .and_then(|rest| rest.strip_suffix('>'));
+            let problem = match choices.filter(|choices| choices.contains('|')) {
+                Some(choices) => format!("one of `--{}` is required", choices.replace('|', "`, `")),
+                None => format!("`{missing}` is missing"),
+            };
+            (problem, usage)
         }
         ErrorKind::MissingSubcommand => (
             format!("`{}` needs a command", command.name),

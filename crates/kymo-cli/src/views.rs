@@ -137,7 +137,11 @@ fn read(text: &str, views: &mut Views) -> Result<(), String> {
 
 /// Adds an option as words: texts and numbers are values, lists are options that are given several times, `true` is an
 /// option without a value.
-fn push(option: &str, value: &toml::Value, words: &mut Vec<OsString>) -> Result<(), String> {
+pub(crate) fn push(
+    option: &str,
+    value: &toml::Value,
+    words: &mut Vec<OsString>,
+) -> Result<(), String> {
     match value {
         toml::Value::String(text) => words.push(format!("--{option}={text}").into()),
         toml::Value::Integer(number) => words.push(format!("--{option}={number}").into()),

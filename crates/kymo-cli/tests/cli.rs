@@ -270,7 +270,7 @@ fn wrong_filters_are_shown() {
     assert_eq!((code, printed.as_str()), (0, ""));
     assert_eq!(
         error,
-        "warning: no event is called `demo:stsr`; there is `demo:strs`\n"
+        "warning: no event is called `demo:stsr`\nhint: did you mean `demo:strs`?\n"
     );
     let (code, _, error) = all(&["print", "--where", "id == 5", SMALL]);
     assert_eq!(code, 2);
@@ -305,7 +305,8 @@ fn filters_that_match_nothing_are_warned_of() {
         assert_eq!(
             error,
             "warning: no event is in the given time range: the recordings span \
-             2026-11-21 09:04:22.051815625 to 2026-11-21 09:04:23.310716472\n"
+             2026-11-21 09:04:22.051815625 to 2026-11-21 09:04:23.310716472\n\
+             hint: a time without a date is of the day of the first event\n"
         );
     }
     let args = ["print", "--clock-gmt", "--begin", "09:04:23.1", SMALL];
@@ -386,13 +387,16 @@ fn damage_is_told_once_and_the_rest_is_shown() {
 fn what_cannot_be_read_is_told() {
     let (code, printed, error) = all(&["print", "no-such-recording"]);
     assert_eq!((code, printed.as_str()), (3, ""));
-    assert!(error.starts_with("error: no-such-recording: "), "{error}");
+    assert!(
+        error.starts_with("error: `no-such-recording` does not exist\nhint: "),
+        "{error}"
+    );
     let empty = TempDir::new().expect("a directory");
     let empty = empty.path().to_str().expect("UTF-8");
     assert_eq!(all(&["check", empty]).0, 3);
     // One that can be read beside it is shown, but not all is well.
     let (code, printed, error) = all(&["print", empty, SMALL]);
-    assert_eq!((code, lines(&error)), (1, 1));
+    assert_eq!((code, lines(&error)), (1, 2));
     assert_eq!(lines(&printed), lines(&good(&["print", SMALL])));
 }
 

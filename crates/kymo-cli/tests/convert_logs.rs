@@ -423,7 +423,8 @@ fn an_output_is_not_the_next_input() {
     let (code, _, told) = kymo(&dir, &whole);
     assert_eq!(code, 2);
     assert!(
-        told.starts_with("error: all.cpel: the input ") && told.ends_with("give another output\n"),
+        told.starts_with("error: all.cpel: the input ")
+            && told.ends_with("choose another output\n"),
         "{told}"
     );
     assert!(before == fs::read(dir.path().join("all.cpel")).expect("a file"));
@@ -449,10 +450,10 @@ fn a_place_that_is_none_is_told_at_once() {
         let args = ["convert", "nothing.cpel", "-o", output];
         let (code, _, told) = kymo(&dir, &args);
         assert_eq!(code, 2);
-        let path = Path::new(output).display();
-        assert_eq!(
-            told,
-            format!("error: {path}: it cannot be written where there is no directory\n")
+        let begin = format!(
+            "error: cannot write `{}`: directory ",
+            Path::new(output).display()
         );
+        assert!(told.starts_with(&begin), "{told}");
     }
 }

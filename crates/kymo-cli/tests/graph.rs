@@ -159,7 +159,7 @@ fn wrong_subjects_are_refused() {
     for (words, code, message) in [
         (&["--value", "switch"][..], 2, "expected EVENT:FIELD"),
         (&["--value", "switch:nothing"], 2, "nothing"),
-        (&["--count", "swich"], 0, "there is `switch`"),
+        (&["--count", "swich"], 0, "did you mean `switch`?"),
         (&["--states", "swich"], 2, "swich"),
         (&["--start", "switch"], 2, "--latency"),
         (

@@ -485,7 +485,7 @@ fn what_cannot_be_done_with_them_is_refused() {
     let refused = kymo(&["index", archive]);
     assert_eq!(refused.status.code(), Some(1));
     let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(told.contains("extract it first"), "{told}");
+    assert!(told.contains("extract the archive first"), "{told}");
 
     let before = fs::read(packed).unwrap();
     for args in [

@@ -259,7 +259,7 @@ fn logs_are_dumped_as_programs_of_vpp_do() {
         (
             "elog_dump",
             "be_basic.cpel",
-            "a CPEL or Gist file: `--format elog_dump` is for elog files; hint: `--format cpeldump`",
+            "a CPEL or Gist file: `--format elog_dump` is for elog files\nhint: `--format cpeldump`",
         ),
         (
             "details",
@@ -369,7 +369,7 @@ fn elogs_are_dumped_and_merged_as_vpp_does() {
     assert!(dump(&[&first, &third]).contains("        .250001000 F1:third"));
     let (code, out, err) = kymo(&["print", "--format", "cpeldump", &first]);
     assert_eq!((code, &*out), (2, ""));
-    let hint = "an elog file: `--format cpeldump` is for CPEL and Gist files; hint: `--format elog_dump` shows it";
+    let hint = "an elog file: `--format cpeldump` is for CPEL and Gist files\nhint: `--format elog_dump` shows it";
     assert!(err.contains(hint), "{err}");
 }
 
@@ -455,7 +455,7 @@ fn logs_become_lines_and_logs_again() {
     let (code, _, error) = kymo(&["convert", "be_basic.cpel", "-o", &path(""), "--to", "cpel"]);
     assert_eq!(code, 2);
     assert!(
-        error.contains("it is a directory, and the output is a file"),
+        error.contains("is a directory, and the output is a file"),
         "{error}"
     );
 }

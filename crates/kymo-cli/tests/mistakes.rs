@@ -201,6 +201,9 @@ fn run(case: &Case, root: &Path) -> Case {
     if is_terminal {
         answer += &String::from_utf8_lossy(&output.stdout);
     }
+    // An editor may take away blanks at the ends of lines.
+    let lines = answer.lines().map(|line| format!("{}\n", line.trim_end()));
+    answer = lines.collect();
     let real = root.canonicalize().expect("the directory");
     Case {
         command: case.command.clone(),

@@ -134,7 +134,7 @@ fn what_cannot_be_placed_is_told() {
     for (options, message) in [
         (
             ["--offset", "nowhere=1s", TRACE],
-            "error: cannot align `nowhere`: it is not among the inputs\n",
+            "error: cannot align `nowhere`: it is not among the inputs\nhint: write the path as that of the input\n",
         ),
         (
             ["--offset", "1s", TRACE],

@@ -471,7 +471,7 @@ fn check_and_repair() {
         "p.rrd: whole, a portable file\n"
     );
     for (command, message) in [
-        ("check", "error: none.rrd: "),
+        ("check", "error: `none.rrd` does not exist"),
         ("info", "ERROR: opening 'none.rrd': No such file"),
         ("dump", "ERROR: opening 'none.rrd': No such file"),
     ] {

@@ -87,7 +87,7 @@ fn directories_are_checked() {
     assert!(out.starts_with("t/readme: damaged, not known\n"), "{out}");
     let (code, _, told) = home.run(&["rrd", "check", "gone", "t/b"]);
     assert_eq!(code, 1);
-    assert!(told.starts_with("error: gone: No such file"), "{told}");
+    assert!(told.starts_with("error: `gone` does not exist\n"), "{told}");
     assert!(told.ends_with("\n1 whole, 1 failed\n"), "{told}");
 }
 

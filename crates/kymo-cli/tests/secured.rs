@@ -195,7 +195,7 @@ fn without_its_key_all_packets_are_told() {
     );
     for (file, said) in [
         ("none", "found 6 bytes that are no key"),
-        ("nowhere", "No such file"),
+        ("nowhere", "`nowhere` does not exist"),
     ] {
         let (code, _, error) = told(&home, &["print", "--key-file", file, "t"]);
         assert_eq!(code, Some(2));

@@ -340,7 +340,7 @@ fn what_cannot_be_sent_is_told() {
         (
             vec!["/nonexistent/file", target],
             3,
-            "error: /nonexistent/file: ",
+            "error: `/nonexistent/file` does not exist",
         ),
         (
             vec![plain, target, "--security", "sign"],

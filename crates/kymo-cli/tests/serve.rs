@@ -469,7 +469,7 @@ fn what_is_wrong_is_told_before_it_begins() {
         (
             &["--config", "none.toml"],
             2,
-            "'none.toml': No such file or directory",
+            "error: `none.toml` does not exist",
         ),
         (
             &["--data", "data", "--durable"],
@@ -488,7 +488,11 @@ fn what_is_wrong_is_told_before_it_begins() {
             3,
             "unix:none/sock: No such file",
         ),
-        (&["--data", "wrong.toml"], 3, "File exists"),
+        (
+            &["--data", "wrong.toml"],
+            2,
+            "`wrong.toml` is not a directory",
+        ),
     ] {
         let (found, told) = run(words);
         assert_eq!(found, Some(code), "{words:?} {told}");

@@ -25,7 +25,7 @@ pub struct Input {
     /// for its content, and `-` for standard input.
     ///
     /// A directory that holds a file named `metadata`, in RFC v1.1 `metadata_0` and so on, is a CTF
-    /// trace. Any other directory is searched with all below it, for traces, for databases whose names end in `.rrd`, and for
+    /// trace. Any other directory is searched recursively for traces, for databases whose names end in `.rrd`, and for
     /// event logs whose names end in `.cpel`, `.elog` or `.gist`. Several recordings are shown on
     /// one time line.
     #[arg(required = true, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
@@ -37,9 +37,9 @@ pub struct Input {
 
     /// What the clock of CPEL and Gist files is: auto, per-second, per-us, or the ticks in a second.
     ///
-    /// CPEL files tell a number: the ticks in a second, as all programs write it, or in a
+    /// CPEL files hold a number: the ticks in a second, as all programs write it, or in a
     /// microsecond, as its description says. `auto` takes numbers from 100,000 on for the first, and
-    /// others for the second. Gist files tell nothing: their ticks are taken for nanoseconds.
+    /// others for the second. Gist files hold none: their ticks are taken for nanoseconds.
     #[arg(
         long,
         value_name = "CLOCK",
@@ -71,7 +71,7 @@ pub struct Input {
     )]
     pub offset: Vec<(PathBuf, Duration)>,
 
-    /// Take the first event of this name for the same moment in the recordings of all paths, of
+    /// Take the first event of this name for the same time in the recordings of all paths, of
     /// which two at least must have it: that of the first path stays, or of the first path with a
     /// date if the first one has none; the others are moved.
     #[arg(long, value_name = "NAME", help_heading = "Clocks")]

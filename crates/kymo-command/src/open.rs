@@ -332,8 +332,7 @@ impl Wanted {
         }
         let mut is_explained = warn_of_idle_patterns(&self.query, &inputs.recordings, terminal);
         for warning in filter.warnings() {
-            let picture = warning.render("--where", terminal.color());
-            terminal.tell(format!("{picture}\n").as_bytes());
+            terminal.warning_picture(&warning.render("--where", terminal.color()));
             is_explained = true;
         }
         if let Some((first, last)) = self.times.misses(&inputs.recordings, self.gmt) {

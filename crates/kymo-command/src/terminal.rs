@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kymo::explain::{Explained, writing_hint};
 use kymo_model::FaultReport;
 use kymo_text::visible;
@@ -48,6 +49,8 @@ impl From<io::Error> for Failure {
 pub struct Terminal {
     /// Whether standard error shows colours.
     color: bool,
+    /// Whether only errors are shown.
+    is_quiet: bool,
     progress: OnceLock<Progress>,
     /// What would go to standard error, if somebody else shows it.
     collected: Option<Mutex<Vec<u8>>>,
@@ -75,6 +78,7 @@ impl Terminal {
     pub fn new() -> Self {
         Self {
             color: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            is_quiet: false,
             progress: OnceLock::new(),
             collected: None,
         }
@@ -84,6 +88,7 @@ impl Terminal {
     pub fn collected(color: bool) -> Self {
         Self {
             color,
+            is_quiet: false,
             progress: OnceLock::new(),
             collected: Some(Mutex::default()),
         }
@@ -96,6 +101,26 @@ impl Terminal {
             std::mem::take(&mut *kept)
         });
         String::from_utf8_lossy(&kept.unwrap_or_default()).into_owned()
+    }
+
+    /// The same; with `quiet` it shows errors only: no warnings, hints, progress and messages of success.
+    #[must_use]
+    pub fn with_quiet(mut self, quiet: bool) -> Self {
+        self.is_quiet = quiet;
+        self
+    }
+
+    /// Reports what was written and what to do with it, if somebody watches.
+    pub fn wrote(&self, output: &Path, what_to_do: &str) {
+        if self.is_quiet || !io::stderr().is_terminal() {
+            return;
+        }
+        let bytes = size(output).map_or(String::new(), |bytes| format!(" ({})", HumanBytes(bytes)));
+        self.end_progress();
+        self.labelled("wrote", "32", format_args!("`{}`{bytes}", output.display()));
+        if !what_to_do.is_empty() {
+            self.hint(what_to_do);
+        }
     }
 
     /// Whether standard error shows colours.
@@ -113,7 +138,7 @@ impl Terminal {
 
     /// The same for work that shows nothing else.
     pub fn show_progress(&self, bytes: u64) {
-        if self.collected.is_some() || !io::stderr().is_terminal() {
+        if self.is_quiet || self.collected.is_some() || !io::stderr().is_terminal() {
             return;
         }
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
@@ -173,11 +198,24 @@ impl Terminal {
 
     /// Tells of a warning in a line.
     pub fn warning(&self, warning: impl fmt::Display) {
+        if self.is_quiet {
+            return;
+        }
         self.labelled("warning", "33", warning);
+    }
+
+    /// Shows a warning as a compiler does: with the text that is odd.
+    pub fn warning_picture(&self, picture: &str) {
+        if !self.is_quiet {
+            self.tell(format!("{picture}\n").as_bytes());
+        }
     }
 
     /// Says what to do about the warning or error before it.
     pub fn hint(&self, hint: impl fmt::Display) {
+        if self.is_quiet {
+            return;
+        }
         self.labelled("hint", "36", hint);
     }
 
@@ -247,4 +285,14 @@ impl Terminal {
             }
         }
     }
+}
+
+/// The size of a file, or of all files in a directory.
+fn size(path: &Path) -> Option<u64> {
+    let there = std::fs::metadata(path).ok()?;
+    if !there.is_dir() {
+        return Some(there.len());
+    }
+    let entries = std::fs::read_dir(path).ok()?.flatten();
+    Some(entries.filter_map(|entry| size(&entry.path())).sum())
 }

@@ -45,7 +45,10 @@ impl Explained {
 pub fn reading(path: &Path, error: &io::Error) -> Explained {
     let shown = path.display();
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => missing(path),
+        // Something else may be missing, such as the directory of temporary files.
+        ErrorKind::NotFound | ErrorKind::NotADirectory if path.symlink_metadata().is_err() => {
+            missing(path)
+        }
         ErrorKind::PermissionDenied => Explained::new(
             format!("cannot read `{shown}`: permission denied"),
             format!("`ls -ld {shown}` shows who may read it"),

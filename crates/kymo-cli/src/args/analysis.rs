@@ -20,7 +20,7 @@ pub(crate) struct Tracks {
     #[arg(long = "track", value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
     track: Option<FieldNames>,
 
-    /// Take the threads that run for the tracks, as the scheduler's events tell them, such as
+    /// Take the threads that run for the tracks, as the scheduler's events show them, such as
     /// `sched_switch:cpu_id:next_tid,next_comm`.
     ///
     /// EVENT switches the processor with this value of PROCESSOR to the thread with these values of
@@ -119,7 +119,7 @@ pub(crate) struct States {
     pub(crate) transition: Vec<Transition>,
 
     /// Show the critical path of one of the things with --transition: what it did, and what those did
-    /// that it waited for, as wakeups tell. Needs --switch.
+    /// that it waited for, as wakeups show. Needs --switch.
     #[arg(long, value_name = "VALUE", requires = "transition")]
     pub(crate) critical_path: Option<String>,
 
@@ -131,7 +131,7 @@ pub(crate) struct States {
     #[arg(long, value_enum, value_name = "BY", default_value_t = SortBy::Time)]
     pub(crate) sort: SortBy,
 
-    /// Tell only tracks whose name matches a pattern; the summary is of them too.
+    /// Show only tracks whose name matches a pattern; the summary is of them too.
     #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
     pub(crate) filter: Option<Glob>,
 
@@ -177,11 +177,11 @@ pub(crate) struct Latency {
     pub(crate) end: Option<EventPattern>,
 
     /// What a start and its end have in common: `track`, or fields, or both; a field that the end
-    /// calls otherwise is FIELD=FIELD_OF_END. The track unless told otherwise.
+    /// calls otherwise is FIELD=FIELD_OF_END. By default, the track.
     #[arg(long, value_name = "track|FIELD[,FIELD]...", value_parser = parse_pair_by)]
     pub(crate) pair_by: Option<PairBy>,
 
-    /// Tell the N longest latencies with their times.
+    /// List the N longest latencies with their times.
     #[arg(
         long,
         value_name = "N",
@@ -233,7 +233,7 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "EVENT", value_parser = parse_event, requires = "enter")]
     pub(crate) exit: Option<EventPattern>,
 
-    /// Tell times by the values of fields; by the name of the enter event unless told otherwise.
+    /// Sum times by the values of fields [default: by the name of the enter event].
     #[arg(long, value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
     pub(crate) key: Option<FieldNames>,
 

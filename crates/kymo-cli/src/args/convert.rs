@@ -15,8 +15,8 @@ use super::{Input, Selection, Times, Work};
 
 /// Write the events of recordings to a file or trace of another format
 ///
-/// Several recordings are merged by time. What a format cannot hold is told at the end, with how
-/// often it happened; docs/convert.md has the rules of each.
+/// Several recordings are merged by time. What a format cannot hold is reported at the end, with the
+/// number of times; docs/convert.md has the rules of each.
 ///
 /// The output is written beside and renamed, so that it is there as a whole or not at all.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(crate) struct Convert {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 
-    /// The format; found by the ending of the output's name unless told.
+    /// The format; by default, the ending of the output's name says it.
     ///
     /// `.pftrace` and `.perfetto-trace` are perfetto, `.jsonl` and `.ndjson` are jsonl, `.csv` is
     /// csv, `.cpel` is cpel, `.elog` is elog, `.rrd` is rrd, `.parquet` is parquet, `.arrow` and
@@ -119,12 +119,12 @@ pub(crate) struct Convert {
 
     /// The byte order: big (or be), little (or le).
     ///
-    /// Of a CPEL file big unless told, which is the only one that VPP's programs read. Of a trace it
-    /// is that of the recording unless told. (cpel, ctf)
+    /// Of a CPEL file big by default, which is the only one that VPP's programs read. Of a trace it
+    /// is that of the recording by default. (cpel, ctf)
     #[arg(long, value_enum, value_name = "ORDER")]
     pub(crate) byte_order: Option<Order>,
 
-    /// The ticks in a second, 100,000 at least; a thousand million unless told.
+    /// The ticks in a second, 100,000 at least; a thousand million by default.
     #[arg(long, value_name = "N", value_parser = ticks, help_heading = "CPEL")]
     pub(crate) ticks: Option<NonZeroU32>,
 
@@ -145,7 +145,7 @@ pub(crate) struct Convert {
     )]
     pub(crate) value: Option<FieldNames>,
 
-    /// How the values of a step become one; the average unless told.
+    /// How the values of a step become one; the average by default.
     #[arg(
         long,
         value_enum,
@@ -157,7 +157,7 @@ pub(crate) struct Convert {
     )]
     pub(crate) cf: Option<Cf>,
 
-    /// Keep the last N rows; all from the first event to the last unless told.
+    /// Keep the last N rows; by default all from the first event to the last.
     #[arg(
         long,
         value_name = "N",
@@ -166,7 +166,7 @@ pub(crate) struct Convert {
     )]
     pub(crate) rows: Option<u64>,
 
-    /// The machine whose file it shall be, or `portable`; unless told, what the environment
+    /// The machine whose file is written, or `portable`; by default, what the environment
     /// (KYMO_RRD_FORMAT) or the configuration says, or this machine.
     #[arg(
         long,
@@ -180,8 +180,8 @@ pub(crate) struct Convert {
     #[arg(long, help_heading = "CTF")]
     pub(crate) packed: bool,
 
-    /// The size of packets in bytes, 4K at least, such as 64K or 1M; packets of traces are kept
-    /// unless told.
+    /// The size of packets in bytes, 4K at least, such as 64K or 1M; by default, packets of
+    /// traces are kept.
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "CTF")]
     pub(crate) packet_size: Option<u64>,
 

@@ -12,7 +12,7 @@ use super::{Input, Threads};
 /// discarded event, since nobody knows how many there were. Times and counters of a packet that
 /// contradict its events or the packets around it are mended, and events out of the time of their
 /// packet are left out. Packets have the sizes that they really
-/// have, and are plain: what was compressed or encrypted is so no longer. What cannot be saved is told, and makes the exit status 1.
+/// have, and are plain: what was compressed or encrypted is so no longer. What cannot be saved is reported, and makes the exit status 1.
 ///
 /// Several traces become a directory each below the output.
 #[derive(Debug, Args)]

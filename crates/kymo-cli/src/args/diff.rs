@@ -16,7 +16,7 @@ use crate::diff::limit::Limit;
 /// For each group, by default each name of events: the number of events and their rate; with
 /// --start and --end, or if the recordings say which events begin and end slices, latencies; with
 /// --enter and --exit, times of calls without what they call; with --field, the values of a field.
-/// Changes that tests tell from noise are shown, those that matter most first, and what is only in
+/// Changes that tests distinguish from noise are shown, those that matter most first, and what is only in
 /// one of the two.
 ///
 /// PATH@BEGIN..END is a range of a recording; its times are written as for --begin.
@@ -53,7 +53,7 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "EVENT", value_parser = parse_event, requires = "enter")]
     pub(crate) exit: Option<EventPattern>,
 
-    /// Fields that tell which call an exit leaves.
+    /// Fields that say which call an exit leaves.
     #[arg(long, value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
     pub(crate) key: Option<FieldNames>,
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use kymo_machine::{Machine as KnownMachine, Number};
 
-/// Tell how machines write numbers and lay out structs
+/// Show how machines write numbers and lay out structs
 ///
 /// A machine is a processor, an operating system and a compiler together: what decides how
 /// the numbers and the C structs in a file look that a program there has written.
@@ -56,7 +56,7 @@ pub(crate) struct Float {
     #[arg(required = true, value_name = "VALUE", value_parser = Number::parse)]
     pub(crate) values: Vec<Number>,
 
-    /// Only this machine; `kymo machine list` tells the names.
+    /// Only this machine; `kymo machine list` lists the names.
     #[arg(long, value_name = "NAME", value_parser = find)]
     pub(crate) machine: Option<&'static KnownMachine>,
 
@@ -83,7 +83,7 @@ pub(crate) struct Layout {
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 
-    /// The machine; `kymo machine list` tells the names.
+    /// The machine; `kymo machine list` lists the names.
     #[arg(long, value_name = "NAME", value_parser = find)]
     pub(crate) machine: &'static KnownMachine,
 

@@ -63,8 +63,8 @@ Examples:
   kymo rrd convert /var/lib/collectd --output-dir portable/ --to portable --dry-run"
 )]
 pub(crate) struct Convert {
-    /// Files, and directories that are searched for databases with all below them; what is no
-    /// database there is passed over.
+    /// Files, and directories that are searched recursively for databases; other files
+    /// in them are skipped.
     #[arg(required = true, value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -82,7 +82,7 @@ pub(crate) struct Convert {
     #[arg(long)]
     pub(crate) in_place: bool,
 
-    /// The machine that shall read the files, or `portable`; `kymo machine list` tells the names.
+    /// The machine that will read the files, or `portable`; `kymo machine list` lists the names.
     #[arg(long, value_name = "MACHINE", value_parser = target)]
     pub(crate) to: Target,
 
@@ -90,7 +90,7 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "MACHINE", value_parser = find)]
     pub(crate) from: Option<&'static Machine>,
 
-    /// Tell what would be done, and do nothing.
+    /// Print what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -136,7 +136,7 @@ pub(crate) struct Check {
 /// Write what can be kept of a damaged database to another file
 ///
 /// Missing values become unknown, impossible pointers and texts what is likely; what was done is
-/// told.
+/// printed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -190,6 +190,11 @@ pub(crate) fn rrdtool_commands() -> impl Iterator<Item = clap::Command> {
                 None => arg.action(ArgAction::SetTrue),
             }
         });
+        // rrdtool's commands read their command lines themselves, and have no such option.
+        let quiet = Arg::new("quiet")
+            .long("quiet")
+            .hide(true)
+            .action(ArgAction::SetTrue);
         let help = Arg::new("help")
             .long("help")
             .help("Print help")
@@ -208,6 +213,7 @@ pub(crate) fn rrdtool_commands() -> impl Iterator<Item = clap::Command> {
             .disable_help_flag(true)
             .args(options)
             .arg(help)
+            .arg(quiet)
             .arg(operands)
             .after_long_help(examples)
     })

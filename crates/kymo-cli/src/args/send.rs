@@ -15,8 +15,8 @@ use crate::send::Target;
 /// times; and rows of round-robin databases, as levels named after the files,
 /// `HOST/PLUGIN/TYPE.rrd`, of the archive with the shortest rows unless --event names others.
 ///
-/// At the end it is told on standard error how much was sent. Whatever the server or the protocol
-/// does not take is told where it happens, and makes the exit status 1.
+/// At the end, the number of values sent is printed to standard error. Whatever the server or the protocol
+/// does not take is reported where it happens, and makes the exit status 1.
 ///
 /// To `ctf+udp://`, what is sent are the packets of CTF traces as they are, with their metadata. They
 /// are kept for a while, to be sent again where `kymo receive` asks for them; at the end that confirms that it
@@ -33,20 +33,20 @@ pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Where to: `collectd://HOST[:PORT]`, whose network plugin listens at UDP port 25826 unless
-    /// told; `unix:PATH`, the socket of its unixsock plugin, which replies to each line; or
+    /// Where to: `collectd://HOST[:PORT]`, whose network plugin listens at UDP port 25826 by
+    /// default; `unix:PATH`, the socket of its unixsock plugin, which replies to each line; or
     /// `ctf+udp://HOST:PORT`, where `kymo receive` listens.
     #[arg(value_name = "TARGET", value_parser = Target::parse)]
     pub(crate) target: Target,
 
-    /// The name of the database, `HOST/PLUGIN-INSTANCE/TYPE-INSTANCE`, where its path does not tell
+    /// The name of the database, `HOST/PLUGIN-INSTANCE/TYPE-INSTANCE`, where its path does not say
     /// it.
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
 
     /// Send N lists of values, or to ctf+udp N bytes, a second at most; 0 for as many as there are.
     ///
-    /// Unless told, 50,000 lists a second are sent as datagrams, of which nobody tells that they are lost,
+    /// By default, 50,000 lists a second are sent as datagrams, of which nobody reports that they are lost,
     /// and as many as there are to a socket; of packets 12,500,000 bytes.
     #[arg(long, value_name = "N")]
     pub(crate) rate: Option<u32>,
@@ -61,7 +61,7 @@ pub(crate) struct Send {
     )]
     pub(crate) types_db: Vec<PathBuf>,
 
-    /// How datagrams are protected; encrypt where a user is told.
+    /// How datagrams are protected; encrypt where a user is specified.
     #[arg(long, value_enum, value_name = "LEVEL", help_heading = "Datagrams")]
     pub(crate) security: Option<Level>,
 
@@ -94,13 +94,13 @@ pub(crate) struct Send {
     )]
     pub(crate) packet_size: usize,
 
-    /// The interface that datagrams leave by, where routes do not tell: for groups, and for addresses
+    /// The interface that datagrams leave by, where routes do not say: for groups, and for addresses
     /// of IPv6 that are of a link.
     #[arg(long, value_name = "NAME", help_heading = "Datagrams")]
     pub(crate) interface: Option<String>,
 
-    /// How many routers datagrams may pass; those to groups none but this machine's network unless
-    /// told.
+    /// How many routers datagrams may pass; by default, those to groups stay in this
+    /// machine's network.
     #[arg(
         long,
         value_name = "N",
@@ -110,7 +110,7 @@ pub(crate) struct Send {
     pub(crate) ttl: Option<u8>,
 
     /// Send each packet that fits a datagram as it is, for programs that know no envelope; others, and
-    /// metadata that is plain text, are told, and make the exit status 1. Nothing is sent again.
+    /// metadata that is plain text, are reported, and make the exit status 1. Nothing is sent again.
     #[arg(long, help_heading = "Packets of traces")]
     pub(crate) raw: bool,
 

@@ -14,7 +14,7 @@ use kymo_rrd::file::convert::Target;
 ///
 /// SIGTERM and SIGINT write all that is pending and end it, SIGHUP has it read its configuration
 /// again, SIGUSR1 has it write all that is pending. Under systemd it may have sockets handed over, and
-/// tells that it is ready (Type=notify).
+/// reports that it is ready (Type=notify).
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status:
@@ -41,14 +41,14 @@ pub(crate) struct Serve {
     /// several times.
     ///
     /// Nobody is asked who they are: whoever reaches a port can change and remove databases. The port is
-    /// 42217 unless told otherwise.
+    /// 42217 by default.
     #[arg(long, value_name = "ADDRESS", value_parser = rrdcached)]
     pub(crate) rrdcached: Vec<Address>,
 
     /// Receive collectd's datagrams at an address: HOST, HOST:PORT, `[IPv6]:PORT`, or a group of multicast. Can
     /// be given several times.
     ///
-    /// The port is 25826 unless told otherwise. The databases are those that collectd's rrdtool plugin
+    /// The default port is 25826. The databases are those that collectd's rrdtool plugin
     /// would make, DIR/HOST/PLUGIN/TYPE.rrd.
     #[arg(long, value_name = "ADDRESS", value_parser = datagrams, help_heading = "collectd")]
     pub(crate) collectd: Vec<(String, u16)>,
@@ -82,7 +82,7 @@ pub(crate) struct Serve {
     )]
     pub(crate) unixsock: Option<PathBuf>,
 
-    /// What types of values there are; /usr/share/collectd/types.db unless told otherwise, and where there is
+    /// What types of values there are; by default /usr/share/collectd/types.db, and where there is
     /// none, what senders say. Can be given several times.
     #[arg(
         long,
@@ -110,7 +110,7 @@ pub(crate) struct Serve {
     )]
     pub(crate) collectd_conf: Option<PathBuf>,
 
-    /// Tell metrics about the daemon at http://HOST:PORT/metrics. Can be given several times.
+    /// Serve metrics about the daemon at http://HOST:PORT/metrics. Can be given several times.
     #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
     pub(crate) metrics: Vec<Address>,
 
@@ -127,11 +127,11 @@ pub(crate) struct Serve {
     /// Acknowledge nothing before it is on the disk, so that it survives that the machine stops.
     ///
     /// It needs a journal. A portable database loses nothing then; a native one may have the updates in part that
-    /// are written to it in that moment.
+    /// are written to it at that time.
     #[arg(long)]
     pub(crate) durable: bool,
 
-    /// Keep updates in memory for so many seconds; 300 unless told otherwise.
+    /// Keep updates in memory for N seconds [default: 300].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) write_timeout: Option<std::time::Duration>,
 
@@ -139,16 +139,16 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) jitter: Option<std::time::Duration>,
 
-    /// Write everything and begin a new journal every so many seconds; 3600 unless told otherwise.
+    /// Write everything and begin a new journal every N seconds [default: 3600].
     #[arg(long, value_name = "SECONDS", value_parser = period)]
     pub(crate) flush: Option<std::time::Duration>,
 
-    /// Write with so many threads; 2 unless told otherwise.
+    /// Number of threads that write [default: 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: Option<u8>,
 
-    /// The form of new databases: portable, or a machine of `kymo machine list`; that of this machine unless
-    /// told otherwise.
+    /// The form of new databases: portable, or a machine of `kymo machine list`; by default, that
+    /// of this machine.
     #[arg(long, value_name = "FORM", value_parser = target)]
     pub(crate) format: Option<Target>,
 

@@ -210,7 +210,7 @@ impl Reception<'_> {
                     if !self.sources.add(from, raw, datagram, &mut self.store)? {
                         self.refuse(
                             from,
-                            "is from one sender more than are told apart".to_string(),
+                            "is from one sender more than can be distinguished".to_string(),
                         );
                     }
                 }
@@ -267,7 +267,7 @@ impl Reception<'_> {
                     if self.receiver.has_begun() {
                         self.outcome = Outcome::Damage;
                         self.terminal.error(
-                            "the sender has not told the end: nobody knows what is missing there",
+                            "the sender has not announced the end: nobody knows what is missing there",
                         );
                     }
                 }

@@ -184,7 +184,7 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     if args.in_place
         && let Some(doubt) = source.form.doubt()
     {
-        return Err(format!("{doubt}; --from tells which it is"));
+        return Err(format!("{doubt}; --from says which it is"));
     }
     let conversion = Conversion::new(&source, args.to).map_err(|error| error.to_string())?;
     let is_done = match args.in_place {

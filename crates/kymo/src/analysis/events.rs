@@ -173,7 +173,10 @@ mod tests {
         assert_eq!(find("1"), Ok(vec![2]), "a name that looks like a number");
         assert_eq!(find("3"), Ok(vec![3]));
         let error = find("rxx").unwrap_err();
-        assert_eq!(error.to_string(), "no event is called `rxx`; there is `rx`");
+        assert_eq!(
+            error.to_string(),
+            "no event is called `rxx`\nhint: did you mean `rx`?"
+        );
         assert_eq!(find("4").unwrap_err().meant, Some("1".to_string()));
         let short = |pattern| EventPattern::new(pattern).short_name("syscall_entry_read");
         assert_eq!(short("syscall_entry_*"), "read");

@@ -85,7 +85,7 @@ use selections::Selections;
 use surround::Packets;
 pub(crate) use surround::Surround;
 pub use time::{Moment, TimeError, TimeQuery, first_event_time, parse_range};
-pub(crate) use time::{first_time, has_origin, is_date, zone};
+pub(crate) use time::{first_time, has_origin, is_date, last_time, zone};
 
 /// Which events are wanted, beside their time.
 #[derive(Clone, Debug, Default)]

@@ -363,7 +363,7 @@ impl TimeQuery {
 }
 
 /// The latest time of a recording, where its chunks say when they end.
-fn last_time<R: Recording>(recording: &R) -> Option<Timestamp> {
+pub(crate) fn last_time<R: Recording>(recording: &R) -> Option<Timestamp> {
     let mut last = None;
     for stream in 0..recording.streams().len() {
         let count = recording.chunk_count(stream);

@@ -125,9 +125,11 @@ fn what_is_not_found_is_told_with_what_was_looked_for() {
     let opened = files.open(&["empty", "none", "good", "file"]);
     assert_eq!(opened.recordings.len(), 1);
     let errors = errors(&opened);
-    assert!(errors[0].contains("empty: no recording found") && errors[0].contains("`metadata`"));
-    assert!(errors[1].contains("none: "));
-    assert!(errors[2].contains("file: not a recording"));
+    assert!(errors[0].ends_with("empty` contains no recording: the directory is empty"));
+    assert!(errors[1].ends_with("none` does not exist"));
+    assert!(errors[2].ends_with("file` is not a recording: it is text"));
+    let hint = opened.errors[0].hint().unwrap();
+    assert!(hint.contains("`metadata`"), "{hint}");
 }
 
 #[test]

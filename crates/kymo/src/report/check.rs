@@ -144,14 +144,15 @@ impl Check {
         text += &faults_text(&self.faults, self.more_faults, style);
         let damaged = match faults {
             0 => None,
-            1 => Some("damaged: 1 fault".to_owned()),
-            faults => Some(format!("damaged: {} faults", style.count(faults))),
+            1 => Some(style.bad("damaged: 1 fault")),
+            faults => Some(style.bad(&format!("damaged: {} faults", style.count(faults)))),
         };
         let discarded = || self.discarded.text(|number| style.count(number));
-        let lost = (!self.discarded.is_empty()).then(|| format!("lost: {}", discarded()));
+        let lost =
+            (!self.discarded.is_empty()).then(|| style.odd(&format!("lost: {}", discarded())));
         let found: Vec<String> = damaged.into_iter().chain(lost).collect();
         text += &match &found[..] {
-            [] => "OK\n".to_owned(),
+            [] => style.good("OK") + "\n",
             found => found.join("; ") + "\n",
         };
         text.into_bytes()

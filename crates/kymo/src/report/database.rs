@@ -13,6 +13,7 @@ use kymo_time::Timestamp;
 
 use super::info::byte_order_name;
 use super::json::Json;
+use super::spark::sparkline;
 use super::text::{Style, Table};
 use super::{begin_recording, write_faults};
 
@@ -54,6 +55,8 @@ pub struct SourceInfo {
     pub expression: Option<String>,
     /// The last reading, as text.
     pub last_reading: String,
+    /// Values of the newest rows of the first archive, the oldest first; not a number where they are unknown.
+    pub recent: Vec<f64>,
 }
 
 /// An archive.
@@ -102,7 +105,8 @@ impl DatabaseInfo {
             step: database.step,
             last_update,
             sources: sources
-                .map(|(source, state)| {
+                .enumerate()
+                .map(|(position, (source, state))| {
                     let mut info = SourceInfo {
                         name: source.name.to_string(),
                         kind: source.kind.name(),
@@ -111,6 +115,7 @@ impl DatabaseInfo {
                         max: None,
                         expression: None,
                         last_reading: state.last_reading.to_string(),
+                        recent: recent(of, position),
                     };
                     match &source.kind {
                         SourceKind::Measured {
@@ -301,10 +306,47 @@ impl DatabaseInfo {
                 },
             ]);
         }
-        format!(
-            "\n{}",
-            table.align(&[false, false, true, true, true, false])
-        )
+        let text = table.fit(&[false, false, true, true, true, false], style);
+        format!("\n{text}{}", self.recent_text(style))
+    }
+
+    /// How each data source went lately, if the lines go to a terminal.
+    fn recent_text(&self, style: &Style) -> String {
+        let first = self.archives.first();
+        let (Some(archive), Some(_)) = (first, style.width()) else {
+            return String::new();
+        };
+        let mut table = Table::default();
+        table.header(&[
+            "  data source",
+            "least",
+            "most",
+            &format!("last rows of {}", archive.name),
+        ]);
+        for source in &self.sources {
+            let known = || {
+                source
+                    .recent
+                    .iter()
+                    .copied()
+                    .filter(|value| !value.is_nan())
+            };
+            let shown = |value: f64| match value.is_finite() {
+                true => {
+                    let mut text = Line::new();
+                    text.general(value);
+                    String::from_utf8_lossy(text.as_bytes()).into_owned()
+                }
+                false => "-".to_owned(),
+            };
+            table.row([
+                format!("  {}", source.name),
+                shown(known().fold(f64::INFINITY, f64::min)),
+                shown(known().fold(f64::NEG_INFINITY, f64::max)),
+                sparkline(source.recent.iter().map(|&value| Some(value)), None),
+            ]);
+        }
+        format!("\n{}", table.fit(&[false, true, true, false], style))
     }
 
     fn archives_text(&self, style: &Style) -> String {
@@ -323,6 +365,18 @@ impl DatabaseInfo {
         }
         format!("\n{}", table.align(&[false, true, true, false, false]))
     }
+}
+
+/// The values of a data source in the newest rows of the first archive.
+fn recent(of: &Rrd, source: usize) -> Vec<f64> {
+    /// As many as fit beside a name.
+    const VALUES: u64 = 48;
+    let rows = of.rows();
+    let count = rows.grid(0).map_or(0, |grid| grid.rows);
+    let values = (count.saturating_sub(VALUES)..count).filter_map(|row| rows.value(0, row, source));
+    values
+        .map(|value| value.get().unwrap_or(f64::NAN))
+        .collect()
 }
 
 /// The machine, and those that write the same.

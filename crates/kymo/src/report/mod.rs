@@ -12,7 +12,9 @@ mod json;
 mod log;
 mod metrics;
 mod scan;
+mod spark;
 mod stats;
+mod summary;
 mod text;
 
 pub use check::Check;
@@ -25,6 +27,7 @@ pub(crate) use json::Json;
 pub use log::{LogInfo, SectionInfo};
 pub use metrics::MetricsInfo;
 pub use scan::Options;
+pub use spark::Spread;
 pub use stats::{Count, Stats};
 pub use text::Style;
 pub(crate) use text::{Table, within};

@@ -10,10 +10,12 @@ use kymo_time::Timestamp;
 
 use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
+use super::spark::Spread;
 use super::text::{Style, Table, within};
 use super::{MOST_FAULTS, faults_below, write_faults};
 use crate::Discarded;
-use crate::filter::{Filter, Worker};
+use crate::filter::{Filter, Worker, first_time, last_time};
+use crate::pipeline::Select as _;
 use crate::timeline::KnownCounts;
 
 /// Events of one class, of one stream, or all.
@@ -81,6 +83,10 @@ pub struct Stats {
     pub faults: Vec<FaultReport>,
     /// How many faults there are beyond those listed.
     pub more_faults: u64,
+    /// Whether the counts of all recordings are put together.
+    is_merged: bool,
+    /// All events over time; empty unless asked for.
+    pub spread: Spread,
 }
 
 /// Events of one class.
@@ -131,6 +137,7 @@ struct Part<'f> {
     /// By recording and stream.
     streams: Vec<Vec<Count>>,
     discarded: Discarded,
+    spread: Spread,
     faults: Vec<Ended>,
     more_faults: u64,
     worker: Worker<'f>,
@@ -147,6 +154,7 @@ impl Part<'_> {
         if let Some(class) = self.classes[unit.recording].get_mut(tally.class) {
             class.add(&count);
             self.streams[unit.recording][unit.chunk.stream].add(&count);
+            self.spread.add_many(count.events, count.first, count.last);
         }
     }
 }
@@ -165,12 +173,24 @@ impl Stats {
         options: &Options<'_>,
         known: &KnownCounts,
     ) -> Self {
+        Self::with_spread(recordings, filter, options, known, 0)
+    }
+
+    /// The same, with the events over time in so many stretches.
+    pub fn with_spread<R: Recording>(
+        recordings: &[R],
+        filter: &Filter,
+        options: &Options<'_>,
+        known: &KnownCounts,
+        stretches: usize,
+    ) -> Self {
+        let spread = Spread::new(span(recordings, filter), stretches);
         let mut units = Units::new(recordings);
         let opening = recordings.iter().flat_map(Recording::faults);
         if options.strict && opening.clone().next().is_some() {
             units.truncate(0);
         }
-        let mut parts = count(&units, recordings, filter, options, known);
+        let mut parts = count(&units, recordings, filter, options, known, &spread);
         let faults = parts.iter().flat_map(|part| &part.faults);
         if options.strict
             && let Some(first) = faults.map(|ended| ended.ordinal).min()
@@ -182,9 +202,13 @@ impl Stats {
                 progress: None,
                 ..*options
             };
-            parts = count(&units, recordings, filter, &again, known);
+            parts = count(&units, recordings, filter, &again, known, &spread);
         }
         let mut stats = Self::sum(recordings, &parts);
+        stats.spread = spread;
+        parts
+            .iter()
+            .for_each(|part| stats.spread.merge(&part.spread));
         let mut met = opening.clone().count() as u64;
         met += parts
             .iter()
@@ -253,6 +277,27 @@ impl Stats {
         self.classes.truncate(classes);
     }
 
+    /// Puts the event classes of all recordings together by name, and drops the streams: of many recordings these
+    /// would be very long tables.
+    pub fn merge_recordings(&mut self) {
+        let mut by_name: HashMap<Option<Arc<str>>, usize> = HashMap::new();
+        let mut merged: Vec<ClassCount> = Vec::new();
+        for class in std::mem::take(&mut self.classes) {
+            let at = *by_name.entry(class.name.clone()).or_insert(merged.len());
+            match merged.get_mut(at) {
+                Some(known) => known.count.add(&class.count),
+                None => merged.push(ClassCount {
+                    recording: 0,
+                    ..class
+                }),
+            }
+        }
+        merged.sort_by_key(|class| std::cmp::Reverse(class.count.events));
+        self.classes = merged;
+        self.streams.clear();
+        self.is_merged = true;
+    }
+
     /// One object: `events`, `bytes`, `first`, `last` (nanoseconds), `rate` (events per
     /// second), `discarded_events`, `discarded_packets`, then `event_classes` and `streams` with the same keys
     /// for each, and `faults`; where not all faults are listed, `more_faults` tells how many are not.
@@ -316,6 +361,9 @@ impl Stats {
         let total = &self.total;
         let mut table = Table::default();
         let mut line = |key: &str, value: String| table.row([key.to_string(), value]);
+        if self.is_merged {
+            line("recordings", style.count(self.recordings.len() as u64));
+        }
         line("events", style.count(total.events));
         line("bytes", style.count(total.bits.div_ceil(8)));
         line("first", style.optional_time(total.first));
@@ -324,6 +372,16 @@ impl Stats {
             line("duration", style.duration(duration));
         }
         line("events/s", style.rate(total.rate(total.duration())));
+        if let Some(peak) = self.spread.peak().filter(|_| total.events > 0) {
+            line(
+                "over time",
+                format!(
+                    "{} at most {}/s",
+                    self.spread.line(),
+                    style.rate(Some(peak))
+                ),
+            );
+        }
         line("discarded events", style.count(self.discarded.events));
         line("discarded packets", style.count(self.discarded.packets));
         let faults = self.faults.len() as u64 + self.more_faults;
@@ -332,6 +390,12 @@ impl Stats {
 
         const COLUMNS: [&str; 7] = ["events", "%", "events/s", "bytes", "first", "last", ""];
         const RIGHT: [bool; 7] = [true, true, true, true, false, false, false];
+        // Where lines are short, names matter more than times.
+        let is_narrow = style.width().is_some_and(|width| width < 110);
+        let time = |time| match is_narrow {
+            true => String::new(),
+            false => style.optional_time(time),
+        };
         let row = |name: String, count: &Count, duration| {
             let share = 100.0 * count.events as f64 / total.events.max(1) as f64;
             [
@@ -339,12 +403,12 @@ impl Stats {
                 format!("{share:.1}"),
                 style.rate(count.rate(duration)),
                 style.count(count.bits.div_ceil(8)),
-                style.optional_time(count.first),
-                style.optional_time(count.last),
+                time(count.first),
+                time(count.last),
                 name,
             ]
         };
-        let several = self.recordings.len() > 1;
+        let several = self.recordings.len() > 1 && !self.is_merged;
         let prefix = |recording: usize| match several {
             true => format!("[{}] ", recording + 1),
             false => String::new(),
@@ -358,6 +422,9 @@ impl Stats {
         }
         let mut classes = Table::default();
         let mut header = COLUMNS;
+        if is_narrow {
+            (header[4], header[5]) = ("", "");
+        }
         header[6] = "event class";
         classes.header(&header);
         let mut namesakes: HashMap<(usize, Option<&str>), usize> = HashMap::new();
@@ -380,12 +447,25 @@ impl Stats {
             streams.row(row(name, &stream.count, stream.count.duration()));
         }
         text += "\n";
-        text += &classes.align(&RIGHT);
-        text += "\n";
-        text += &streams.align(&RIGHT);
+        text += &classes.fit(&RIGHT, style);
+        if !self.is_merged {
+            text += "\n";
+            text += &streams.fit(&RIGHT, style);
+        }
         text += &faults_below(&self.faults, self.more_faults, style);
         text.into_bytes()
     }
+}
+
+/// From when to when there may be events that a filter wants.
+fn span<R: Recording>(recordings: &[R], filter: &Filter) -> Option<(Timestamp, Timestamp)> {
+    let spans = recordings.iter().enumerate().filter_map(|(recording, of)| {
+        let window = filter.window(recording);
+        let first = first_time(of)?.max(window.begin);
+        let last = last_time(of)?.min(window.end);
+        (first <= last).then_some((first, last))
+    });
+    spans.reduce(|(begin, end), (first, last)| (begin.min(first), end.max(last)))
 }
 
 /// Counts the events of chunks, in several threads.
@@ -395,6 +475,7 @@ fn count<'f, R: Recording>(
     filter: &'f Filter,
     options: &Options<'_>,
     known: &KnownCounts,
+    spread: &Spread,
 ) -> Vec<Part<'f>> {
     let new_part = || Part {
         classes: recordings
@@ -406,6 +487,7 @@ fn count<'f, R: Recording>(
             .map(|of| vec![Count::default(); of.streams().len()])
             .collect(),
         discarded: Discarded::default(),
+        spread: spread.clone(),
         faults: Vec::new(),
         more_faults: 0,
         worker: filter.worker(),
@@ -522,6 +604,7 @@ impl<R: Recording> Walk for CountChunk<'_, '_, '_, R> {
                 let bits = end.saturating_sub(event.begin);
                 part.classes[unit.recording][event.class].add_event(event.time, bits);
                 part.streams[unit.recording][chunk.stream].add_event(event.time, bits);
+                part.spread.add(event.time);
             }
         };
         let result = loop {

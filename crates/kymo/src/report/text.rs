@@ -18,6 +18,8 @@ pub struct Style {
     is_relative: bool,
     /// How wide tables may be, in characters.
     width: Option<usize>,
+    /// Whether there are colours.
+    is_colored: bool,
 }
 
 impl Style {
@@ -27,6 +29,7 @@ impl Style {
             zone: crate::filter::zone(gmt),
             is_relative: false,
             width: None,
+            is_colored: false,
         }
     }
 
@@ -44,8 +47,37 @@ impl Style {
         self
     }
 
+    /// With `colored`, what matters is coloured.
+    #[must_use]
+    pub fn with_color(mut self, colored: bool) -> Self {
+        self.is_colored = colored;
+        self
+    }
+
+    /// A text in green: all is good.
+    pub fn good(&self, text: &str) -> String {
+        self.colored(text, "32")
+    }
+
+    /// A text in yellow: something is lost.
+    pub fn odd(&self, text: &str) -> String {
+        self.colored(text, "33")
+    }
+
+    /// A text in red: something is damaged.
+    pub fn bad(&self, text: &str) -> String {
+        self.colored(text, "31")
+    }
+
+    fn colored(&self, text: &str, color: &str) -> String {
+        match self.is_colored {
+            true => format!("\x1b[1;{color}m{text}\x1b[0m"),
+            false => text.to_string(),
+        }
+    }
+
     /// How wide a line may be, in characters.
-    pub(crate) fn width(&self) -> Option<usize> {
+    pub fn width(&self) -> Option<usize> {
         self.width
     }
 

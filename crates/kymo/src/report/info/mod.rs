@@ -472,6 +472,26 @@ impl Info {
         json.finish()
     }
 
+    /// How many databases there are.
+    pub fn databases(&self) -> usize {
+        let is_database = |of: &&RecordingInfo| matches!(of, RecordingInfo::Database(_));
+        self.recordings.iter().filter(is_database).count()
+    }
+
+    /// The same as [`to_text`](Self::to_text), but the databases together: how many there are by machine, step and age.
+    pub fn to_summary(&self, style: &Style, fields: bool) -> Vec<u8> {
+        let mut databases = Vec::new();
+        let mut parts = Vec::new();
+        for of in &self.recordings {
+            match of {
+                RecordingInfo::Database(info) => databases.push(info),
+                other => parts.push(other.to_text(style, fields)),
+            }
+        }
+        parts.push(super::summary::summary(&databases, style));
+        parts.join("\n").into_bytes()
+    }
+
     /// A paragraph for each recording. With `fields` the fields of each event class are
     /// listed.
     pub fn to_text(&self, style: &Style, fields: bool) -> Vec<u8> {

@@ -1,0 +1,249 @@
+//! `cargo xtask words`: whether texts for people use the words of the field, and whether documents are true.
+//!
+//! It reads the documents, the help of the program and the texts in its source, and reports words that
+//! `phrases.txt` replaces, lines that are too long, links that lead nowhere, and options that either the program or
+//! the documents do not have.
+
+mod markdown;
+mod options;
+mod phrases;
+mod strings;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Outcome;
+use crate::args::Args;
+use markdown::{Document, Kind};
+use options::Options;
+use phrases::Phrases;
+
+/// Lines of documents are no longer, in characters.
+const LONGEST: usize = 120;
+
+/// How many findings are left in each file: they become fewer, and never more.
+const LEFT: &str = "xtask/src/words/left.tsv";
+
+/// Directories with sources whose texts nobody but developers read.
+const FOR_DEVELOPERS: [&str; 2] = ["kymo-fuzz", "kymo-rfc-gen"];
+
+/// Something to mend, and where.
+struct Finding {
+    path: PathBuf,
+    line: usize,
+    problem: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line, self.problem)
+    }
+}
+
+/// Checks all texts.
+pub(crate) fn run(mut args: Args) -> Outcome {
+    let blesses = args.flag("--bless");
+    let shows_all = args.flag("--all");
+    args.finish()?;
+    let root = root();
+    let phrases = Phrases::read(include_str!("phrases.txt"));
+    let options = Options::new(include_str!("others.txt"));
+    let documents = documents(&root)?;
+    let mut findings = Vec::new();
+    let mut named = BTreeSet::new();
+    for document in &documents {
+        check_document(
+            document,
+            &documents,
+            &phrases,
+            &options,
+            &mut findings,
+            &mut named,
+        );
+    }
+    for (command, option) in options.of_program() {
+        if !named.contains(&option) {
+            findings.push(Finding {
+                path: PathBuf::from("docs"),
+                line: 0,
+                problem: format!("no document names `{option}` of `{command}`"),
+            });
+        }
+    }
+    for (command, text) in options.help() {
+        for (number, line) in text.lines().enumerate() {
+            findings.extend(phrases.find(line).map(|found| Finding {
+                path: PathBuf::from(format!("help of `{command}`")),
+                line: number + 1,
+                problem: found,
+            }));
+        }
+    }
+    for path in sources(&root)? {
+        let source = fs::read_to_string(&path)?;
+        let path = path.strip_prefix(&root).unwrap_or(&path).to_path_buf();
+        for (line, text) in strings::texts(&source) {
+            findings.extend(phrases.find(&text).map(|problem| Finding {
+                path: path.clone(),
+                line,
+                problem,
+            }));
+        }
+    }
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for finding in &findings {
+        *found.entry(finding.path.display().to_string()).or_default() += 1;
+    }
+    let left = root.join(LEFT);
+    if blesses {
+        let lines = found
+            .iter()
+            .map(|(path, count)| format!("{path}\t{count}\n"));
+        return Ok(fs::write(left, lines.collect::<String>())?);
+    }
+    let known: BTreeMap<String, usize> = fs::read_to_string(left)?
+        .lines()
+        .filter_map(|line| {
+            let (path, count) = line.split_once('\t')?;
+            Some((path.to_string(), count.parse().ok()?))
+        })
+        .collect();
+    let is_more = |path: &str| found[path] > known.get(path).copied().unwrap_or(0);
+    let mut worse = 0;
+    for finding in &findings {
+        let path = finding.path.display().to_string();
+        worse += usize::from(is_more(&path));
+        if shows_all || is_more(&path) {
+            println!("{finding}");
+        }
+    }
+    println!(
+        "{} texts are still to mend (`cargo xtask words --all` lists them)",
+        findings.len()
+    );
+    if let Some((path, _)) = known
+        .iter()
+        .find(|(path, count)| found.get(*path).copied().unwrap_or(0) < **count)
+    {
+        println!("`{path}` has fewer than before: `cargo xtask words --bless` records it");
+    }
+    match worse {
+        0 => Ok(()),
+        _ => Err(format!(
+            "a file has more than {LEFT} has; xtask/src/words/phrases.txt has what to write instead"
+        )
+        .into()),
+    }
+}
+
+/// Where the workspace is.
+fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_path_buf()
+}
+
+/// The documents: those of the root, and all below `docs`.
+fn documents(root: &Path) -> Outcome<Vec<Document>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(root)? {
+        paths.push(entry?.path());
+    }
+    paths.extend(files_below(&root.join("docs"))?);
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    paths.sort_unstable();
+    let read = |path: &PathBuf| -> Outcome<Document> {
+        let text = fs::read_to_string(path)?;
+        Ok(Document::new(path.strip_prefix(root)?, &text))
+    };
+    paths.iter().map(read).collect()
+}
+
+/// Sources of crates that people use.
+fn sources(root: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(root.join("crates"))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !FOR_DEVELOPERS.iter().any(|it| name == *it) {
+            paths.extend(files_below(&entry.path().join("src"))?);
+        }
+    }
+    let is_test = |path: &Path| {
+        let mut parts = path
+            .components()
+            .map(|part| part.as_os_str().to_string_lossy());
+        parts.any(|part| {
+            part == "tests" || part == "tests.rs" || part == "testing.rs" || part == "testing"
+        })
+    };
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "rs") && !is_test(path));
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+fn files_below(directory: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut ahead = vec![directory.to_path_buf()];
+    while let Some(directory) = ahead.pop() {
+        if !directory.is_dir() {
+            continue;
+        }
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            match path.is_dir() {
+                true => ahead.push(path),
+                false => files.push(path),
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn check_document(
+    document: &Document,
+    all: &[Document],
+    phrases: &Phrases,
+    options: &Options,
+    findings: &mut Vec<Finding>,
+    named: &mut BTreeSet<String>,
+) {
+    let mut add = |line: usize, problem: String| {
+        findings.push(Finding {
+            path: document.path.clone(),
+            line,
+            problem,
+        });
+    };
+    for line in &document.lines {
+        let width = line.text.chars().count();
+        if width > LONGEST && matches!(line.kind, Kind::Prose) {
+            add(
+                line.number,
+                format!("{width} characters: lines end at {LONGEST}"),
+            );
+        }
+        if line.kind != Kind::Code {
+            phrases
+                .find(&line.prose())
+                .for_each(|found| add(line.number, found));
+        }
+        for option in line.options() {
+            named.insert(option);
+        }
+        if document.is_about_now() {
+            for code in line.code() {
+                options
+                    .unknown(&code)
+                    .into_iter()
+                    .for_each(|found| add(line.number, found));
+            }
+        }
+        for link in line.links() {
+            if let Some(problem) = document.dead(&link, all, &root()) {
+                add(line.number, problem);
+            }
+        }
+    }
+}
