@@ -882,3 +882,76 @@ fn what_a_killed_run_left_is_not_read_and_removed_by_the_next() {
     assert!(!written.exists() && other.exists());
     assert_eq!(events(&output, &[]), events(&small, &[]));
 }
+
+/// The numbers of the sessions that the packets of the files of a trace belong to, each once.
+fn sessions(trace: &Path, is_big: bool) -> Vec<u32> {
+    let mut sessions = Vec::new();
+    for entry in fs::read_dir(trace).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.ends_with("metadata") {
+            continue;
+        }
+        let bytes = fs::read(&path).expect("a stream");
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let number = |at: usize| {
+                let bytes = rest[at..at + 4].try_into().expect("four bytes");
+                match is_big {
+                    true => u32::from_be_bytes(bytes),
+                    false => u32::from_le_bytes(bytes),
+                }
+            };
+            sessions.push(number(4));
+            rest = &rest[number(12) as usize..];
+        }
+    }
+    sessions.sort_unstable();
+    sessions.dedup();
+    sessions
+}
+
+#[test]
+fn packets_of_the_draft_of_2010_keep_their_session() {
+    let home = home();
+    let small = example("rfc-small");
+    assert_eq!(sessions(&small, true), [1]);
+    let to = home.path().join("t");
+    for options in [
+        &[][..],
+        &["--packet-size", "4K"],
+        &["--packed"],
+        &["--byte-order", "le"],
+        &["--checksum", "crc32"],
+    ] {
+        let convert = ["convert", text(&small), "-fo", text(&to), "--to", "ctf-rfc"];
+        kymo(&[&convert[..], options].concat());
+        let found = sessions(&to, !options.contains(&"le"));
+        assert_eq!(found, [1], "{options:?}");
+    }
+    // Traces of other dialects have no session; of two traces that have one, it is that of the first.
+    let lttng = example("lttng-small/ust/uid/0/64-bit");
+    let zero = home.path().join("zero");
+    good(&[
+        "convert",
+        text(&lttng),
+        "-o",
+        text(&zero),
+        "--to",
+        "ctf-rfc",
+    ]);
+    assert_eq!(sessions(&zero, false), [0]);
+    for (inputs, expected) in [([&zero, &small], 0), ([&small, &zero], 1)] {
+        let [first, second] = inputs.map(|path| text(path));
+        let convert = [
+            "convert",
+            first,
+            second,
+            "-fo",
+            text(&to),
+            "--to",
+            "ctf-rfc",
+        ];
+        kymo(&[&convert[..], &["--byte-order", "le"]].concat());
+        assert_eq!(sessions(&to, false), [expected]);
+    }
+}

@@ -28,6 +28,20 @@ pub struct BlockQuery<'q> {
     pub numbers: Range<u64>,
     /// The time of which events are wanted, inclusive. Events without a time are always wanted.
     pub window: (Timestamp, Timestamp),
+    /// Whether it is asked where events [begin](EventBlock::begins).
+    pub wants_begins: bool,
+}
+
+impl<'q> BlockQuery<'q> {
+    /// All events of the classes that are wanted.
+    pub fn all(interests: &'q [Interest]) -> Self {
+        Self {
+            interests,
+            numbers: 0..u64::MAX,
+            window: (Timestamp::MIN, Timestamp::MAX),
+            wants_begins: false,
+        }
+    }
 }
 
 /// An event that damage is reported of.
@@ -141,6 +155,8 @@ pub struct EventBlock {
     /// For the events of the last walk alone: the byte of the chunk at which their fields begin, which
     /// the [`Place`](crate::batch::Place) of a field counts from.
     pub bases: Vec<usize>,
+    /// For the same events, if that is asked: where they begin, in bits from the start of the chunk.
+    pub begins: Vec<u64>,
     /// For the same events of classes that want them: the bytes of the chunk at which the fields end whose size varies,
     /// one event after the other. `first_ends` has, for each event of the walk, the position of its first one.
     pub ends: Vec<usize>,
@@ -170,9 +186,20 @@ impl EventBlock {
     /// The last walk begins: nothing is kept of the one before but its rows.
     pub fn begin_walk(&mut self) {
         self.bases.clear();
+        self.begins.clear();
         self.ends.clear();
         self.first_ends.clear();
         self.at = None;
+    }
+
+    /// Forgets all events, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.begin_walk();
+        self.times.clear();
+        self.ticks.clear();
+        self.classes.clear();
+        self.numbers.clear();
+        self.order = EventOrder::default();
     }
 
     /// Adds a wanted event.
@@ -196,6 +223,13 @@ pub trait EventVisitor {
     fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault>;
 }
 
+/// Visits no event: nobody asks for any.
+impl EventVisitor for Nothing {
+    fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
+        event.visit(self).map(|()| true)
+    }
+}
+
 /// What [`Cursor::walk_block`] does if the format has no faster way.
 pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
     cursor: &mut C,
@@ -210,7 +244,7 @@ pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
         let Some(event) = cursor.next_event()? else {
             return Ok(false);
         };
-        let (number, class) = (event.number(), event.class_index());
+        let (number, class, begin_bit) = (event.number(), event.class_index(), event.begin_bit());
         let ticks = event.ticks();
         block.order.add(&event);
         let interest = query.interests.get(class).copied().unwrap_or_default();
@@ -229,6 +263,9 @@ pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
         let goes_on = done.inspect_err(|_| block.at = Some((number, class)))?;
         let time = time.map_or(EventBlock::NO_TIME, Timestamp::as_nanos);
         block.push(time, ticks.unwrap_or(0), class as u32, number);
+        if query.wants_begins {
+            block.begins.push(begin_bit);
+        }
         if !goes_on {
             break;
         }

@@ -150,6 +150,25 @@ impl TickConverter {
             .checked_add_unsigned(nanos(self.frequency, ticks)?)?;
         Some(Timestamp::from_nanos(nanos))
     }
+
+    /// Appends the times of ticks, in nanoseconds; `none` stands for a time that does not fit.
+    pub fn append_nanos(&self, ticks: &[u64], none: i64, to: &mut Vec<i64>) {
+        let most = ticks.iter().copied().max().unwrap_or(0);
+        match self.zero {
+            // The usual clock: all of them fit if the last one does.
+            Some(zero)
+                if self.frequency == NANOS_PER_SECOND as u64
+                    && zero.checked_add_unsigned(most).is_some() =>
+            {
+                to.extend(ticks.iter().map(|&ticks| zero.wrapping_add_unsigned(ticks)));
+            }
+            _ => to.extend(
+                ticks
+                    .iter()
+                    .map(|&ticks| self.timestamp(ticks).map_or(none, Timestamp::as_nanos)),
+            ),
+        }
+    }
 }
 
 /// The nanoseconds that a number of cycles takes.
@@ -176,6 +195,21 @@ mod tests {
         assert_eq!(Ticks(5).advance(5, 3), Ticks(5));
         assert_eq!(Ticks(u64::MAX).advance(0, 1), Ticks(0));
         assert_eq!(Ticks(7).advance(3, 64), Ticks(3));
+    }
+
+    proptest! {
+        #[test]
+        fn times_of_many_ticks_are_those_of_each(
+            ticks in prop::collection::vec(prop_oneof![any::<u64>(), 0u64..1000], 0..20),
+            frequency in prop_oneof![Just(1_000_000_000u64), Just(3), any::<u64>()],
+            offset_seconds in prop_oneof![Just(0i64), -10i64..10_000_000_000, any::<i64>()],
+        ) {
+            let clock = Clock { frequency, offset_seconds, ..Clock::default() };
+            let time = |&ticks: &u64| clock.timestamp(ticks).map_or(-7, Timestamp::as_nanos);
+            let mut times = vec![5];
+            clock.converter().append_nanos(&ticks, -7, &mut times);
+            prop_assert_eq!(&times[1..], &ticks.iter().map(time).collect::<Vec<_>>()[..]);
+        }
     }
 
     #[test]

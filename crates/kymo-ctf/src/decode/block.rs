@@ -8,17 +8,20 @@ use kymo_model::{
 };
 use kymo_time::{TickConverter, Ticks, Timestamp};
 
-use super::EventDecoder;
 use super::cursor::{PacketCursor, UNKNOWN};
 use super::end::Extent;
 use super::header::{HeaderReader, Packed};
+use super::simple::EndBy;
 
 /// So many rows are put in place at once.
 const ROOM: usize = 128;
 
 /// An event of which header and end are known without running a program.
-struct SimpleEvent<'e> {
-    decoder: &'e EventDecoder,
+struct SimpleEvent {
+    /// Position of its class in the recording.
+    class: usize,
+    /// What its places count from is aligned to, in bits, less one.
+    base_mask: u64,
     number: u64,
     /// Where it begins, in bits.
     begin: u64,
@@ -37,7 +40,7 @@ trait SimpleVisitor {
     fn ends(&mut self) -> &mut Vec<usize>;
 
     /// The next event, and the number of its values. `false` ends the walk behind it.
-    fn event(&mut self, event: &SimpleEvent<'_>, interest: Interest, values: u64) -> bool;
+    fn event(&mut self, event: &SimpleEvent, interest: Interest, values: u64) -> bool;
 }
 
 impl PacketCursor<'_> {
@@ -75,30 +78,48 @@ impl PacketCursor<'_> {
         }
         let mut next = self.next.get();
         let (mut clock, mut number) = (self.clock, self.number);
-        let mut last = None;
+        // Where the last event begins, where its fields do, and the position of its class.
+        let mut last = (0, 0, 0);
         while next < self.events_end {
             let Some(header) = reader.read(content.bytes, next, clock) else {
                 break;
             };
-            let position = stream.by_id.get(header.event_class);
-            let Some(decoder) = position.and_then(|position| stream.events.get(position)) else {
+            let id = header.event_class;
+            let Some(of) = stream.simple.get(id, || stream.by_id.get(id)) else {
                 break;
             };
-            let interest = visitor.interest(decoder.class);
-            if interest.is_visited {
+            let class = of.class as usize;
+            let interest = visitor.interest(class);
+            if interest.is_visited || of.end_by == EndBy::Program {
                 break;
             }
-            let end = match interest.wants_ends {
-                false => decoder.find_end(content, &self.slots, header.end),
-                true => decoder.find_all_ends(content, &self.slots, header.end, visitor.ends()),
-            };
-            let Some((end, values)) = end else {
+            let mask = u64::from(of.mask);
+            let mut end = ((header.end + mask) & !mask) + of.bits;
+            if end > content.bits {
                 break;
-            };
+            }
+            let mut values = u64::from(of.values);
+            if of.end_by == EndBy::Steps {
+                let Some(decoder) = stream.events.get(of.position as usize) else {
+                    break;
+                };
+                let found = match interest.wants_ends {
+                    false => decoder.find_behind(content, &self.slots, end),
+                    true => decoder.find_all_ends(content, &self.slots, header.end, visitor.ends()),
+                };
+                let Some(found) = found else {
+                    break;
+                };
+                (end, values) = found;
+            } else if interest.wants_ends {
+                // It has none.
+                visitor.ends();
+            }
             clock = header.clock;
-            last = Some((decoder, next, header.end));
+            last = (next, header.end, of.position);
             let event = SimpleEvent {
-                decoder,
+                class,
+                base_mask: of.base_mask.into(),
                 number,
                 begin: next,
                 clock,
@@ -110,8 +131,9 @@ impl PacketCursor<'_> {
                 break;
             }
         }
-        if let Some((decoder, begin, fields)) = last {
-            self.current = Some(decoder);
+        if number > self.number {
+            let (begin, fields, position) = last;
+            self.current = stream.events.get(position as usize);
             self.begin = begin;
             self.fields = fields;
             self.fields_order = None;
@@ -137,7 +159,14 @@ impl PacketCursor<'_> {
             is_all: query.numbers == (0..u64::MAX)
                 && query.window == (Timestamp::MIN, Timestamp::MAX),
             order: block.order,
-            rows: [BlockRow::default(); ROOM],
+            rows: RoomOfRows {
+                ticks: [0; ROOM],
+                numbers: [0; ROOM],
+                bases: [0; ROOM],
+                first_ends: [0; ROOM],
+                begins: [0; ROOM],
+                classes: [0; ROOM],
+            },
             filled: 0,
             room: 0,
             ends: std::mem::take(&mut block.ends),
@@ -200,7 +229,8 @@ impl PacketCursor<'_> {
             event.find_all_ends(&mut rows.ends);
         }
         let simple = SimpleEvent {
-            decoder: event.class,
+            class: event.class_index(),
+            base_mask: event.class.places.mask,
             number: event.number(),
             begin: event.begin_bit(),
             clock: event.cursor.clock,
@@ -239,25 +269,26 @@ impl PacketCursor<'_> {
     }
 }
 
-/// A wanted event.
-#[derive(Clone, Copy, Default)]
-struct BlockRow {
-    ticks: u64,
-    number: u64,
+/// Wanted events as columns.
+struct RoomOfRows {
+    ticks: [u64; ROOM],
+    numbers: [u64; ROOM],
     /// See [`EventBlock::bases`] and [`EventBlock::first_ends`].
-    base: usize,
-    first_end: usize,
-    class: u32,
+    bases: [usize; ROOM],
+    first_ends: [usize; ROOM],
+    /// Where they begin, in bits.
+    begins: [u64; ROOM],
+    classes: [u32; ROOM],
 }
 
-/// The next rows of a block. An event writes to one place; the columns are made of all of them at once.
+/// The next rows of a block: an event is written to fixed places, and all of them are appended to the block at once.
 struct BlockRows<'b> {
     query: &'b BlockQuery<'b>,
     clock: Option<TickConverter>,
     /// Whether all numbers and times are wanted.
     is_all: bool,
     order: EventOrder,
-    rows: [BlockRow; ROOM],
+    rows: RoomOfRows,
     filled: usize,
     /// So many of the rows may be filled.
     room: usize,
@@ -278,8 +309,8 @@ impl BlockRows<'_> {
 
     /// Adds an event if it is wanted. There is room for it.
     #[inline(always)]
-    fn add(&mut self, event: &SimpleEvent<'_>, interest: Interest) -> bool {
-        let (class, number, ticks) = (event.decoder.class, event.number, event.clock.0);
+    fn add(&mut self, event: &SimpleEvent, interest: Interest) -> bool {
+        let (class, number, ticks) = (event.class, event.number, event.clock.0);
         if self.clock.is_some() {
             self.order.meet(ticks, || EventMark {
                 ticks,
@@ -294,15 +325,19 @@ impl BlockRows<'_> {
             }
             return false;
         }
-        let mask = event.decoder.places.mask;
+        let mask = event.base_mask;
         let base = (event.fields.saturating_add(mask) & !mask) / 8;
-        self.rows[self.filled] = BlockRow {
-            ticks,
-            number,
-            base: base as usize,
-            first_end: self.begin_ends,
-            class: class as u32,
-        };
+        let (row, rows) = (self.filled, &mut self.rows);
+        if row >= ROOM {
+            // There always is room.
+            return false;
+        }
+        rows.ticks[row] = ticks;
+        rows.numbers[row] = number;
+        rows.bases[row] = base as usize;
+        rows.first_ends[row] = self.begin_ends;
+        rows.begins[row] = event.begin;
+        rows.classes[row] = class as u32;
         self.filled += 1;
         true
     }
@@ -316,27 +351,27 @@ impl BlockRows<'_> {
 
     /// Appends the rows to a block: none are left.
     fn move_to(&mut self, block: &mut EventBlock) {
-        let rows = &self.rows[..self.filled];
+        let (rows, count) = (&self.rows, self.filled);
         match &self.clock {
             Some(clock) => {
-                let time = |row: &BlockRow| {
-                    let time = clock.timestamp(row.ticks);
-                    time.map_or(EventBlock::NO_TIME, Timestamp::as_nanos)
-                };
-                block.times.extend(rows.iter().map(time));
-                block.ticks.extend(rows.iter().map(|row| row.ticks));
+                let ticks = &rows.ticks[..count];
+                clock.append_nanos(ticks, EventBlock::NO_TIME, &mut block.times);
+                block.ticks.extend_from_slice(ticks);
             }
             None => {
-                let len = block.len() + rows.len();
+                let len = block.len() + count;
                 block.times.resize(len, EventBlock::NO_TIME);
                 block.ticks.resize(len, 0);
             }
         }
-        block.classes.extend(rows.iter().map(|row| row.class));
-        block.numbers.extend(rows.iter().map(|row| row.number));
-        block.bases.extend(rows.iter().map(|row| row.base));
-        let first_ends = rows.iter().map(|row| row.first_end);
-        block.first_ends.extend(first_ends);
+        block.classes.extend_from_slice(&rows.classes[..count]);
+        block.numbers.extend_from_slice(&rows.numbers[..count]);
+        block.bases.extend_from_slice(&rows.bases[..count]);
+        let first_ends = &rows.first_ends[..count];
+        block.first_ends.extend_from_slice(first_ends);
+        if self.query.wants_begins {
+            block.begins.extend_from_slice(&rows.begins[..count]);
+        }
         self.filled = 0;
     }
 }
@@ -354,7 +389,7 @@ impl SimpleVisitor for BlockRows<'_> {
     }
 
     #[inline(always)]
-    fn event(&mut self, event: &SimpleEvent<'_>, interest: Interest, _: u64) -> bool {
+    fn event(&mut self, event: &SimpleEvent, interest: Interest, _: u64) -> bool {
         self.add(event, interest);
         self.has_room()
     }
@@ -377,13 +412,13 @@ impl SimpleVisitor for Counter<'_> {
     }
 
     #[inline(always)]
-    fn event(&mut self, event: &SimpleEvent<'_>, _: Interest, values: u64) -> bool {
+    fn event(&mut self, event: &SimpleEvent, _: Interest, values: u64) -> bool {
         if self.has_clock {
             let ticks = event.clock.0;
             self.counts.order.meet(ticks, || EventMark {
                 ticks,
                 number: event.number,
-                class: event.decoder.class,
+                class: event.class,
                 bit: event.begin,
             });
         }

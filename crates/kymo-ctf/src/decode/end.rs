@@ -173,6 +173,17 @@ impl End {
         })
     }
 
+    /// What the fields are aligned to that all events begin with, in bits, less one; the bits of these fields; and
+    /// the values of every event.
+    pub(super) fn first_fields(&self) -> (u64, u64, u64) {
+        (self.mask, self.bits, self.values)
+    }
+
+    /// Whether nothing follows these fields.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     /// The number of fields whose size varies.
     fn varying(&self) -> usize {
         let is_one = |step: &&Step| {
@@ -219,7 +230,7 @@ impl End {
 
     /// The same for what is behind the first fields.
     #[inline(never)]
-    fn find_behind(
+    pub(super) fn find_behind(
         &self,
         content: Extent<'_>,
         slots: &[Cell<u64>],

@@ -169,6 +169,13 @@ impl FastHeader {
         })
     }
 
+    /// The same, apart from a loop in which it is seldom needed.
+    #[cold]
+    #[inline(never)]
+    fn read_rarely(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
+        self.read(bytes, at, clock)
+    }
+
     /// Writes a header that is read as this class and time, after a time of `clock`: `put` takes
     /// the bit, the size in bits, the byte order and the value of each part. Gives where it ends.
     #[inline]
@@ -262,7 +269,7 @@ impl<const ID_BITS: u32, const TIME_BITS: u32> HeaderReader for Packed<'_, ID_BI
         let event_class = word & ((1 << ID_BITS) - 1);
         // Also at the end of the packet, where there are fewer bytes than were read.
         if event_class == self.0.extended || word == u64::MAX {
-            return self.0.read(bytes, at, clock);
+            return self.0.read_rarely(bytes, at, clock);
         }
         Some(Header {
             event_class,

@@ -17,6 +17,7 @@ pub(crate) mod op;
 #[cfg(test)]
 pub(crate) mod oracle;
 mod run;
+mod simple;
 mod skip;
 pub(crate) mod text;
 pub(crate) mod wide;
@@ -35,6 +36,7 @@ use self::end::{End, Places};
 use self::header::FastHeader;
 use self::op::Program;
 use self::run::{Notes, Run};
+use self::simple::SimpleClasses;
 use crate::class::{EventRecordClass, FieldClass, Role, StreamClass, TraceClass};
 use crate::deep;
 
@@ -103,6 +105,7 @@ pub(crate) struct StreamDecoder {
     /// What every event is aligned to where it begins, in bits.
     pub(crate) event_align: u64,
     by_id: EventTable,
+    simple: SimpleClasses,
     pub(crate) clock: Option<Arc<Clock>>,
     pub(crate) slots: usize,
 }
@@ -393,6 +396,17 @@ impl EventDecoder {
     ) -> Option<(u64, u64)> {
         self.end.as_ref()?.find_all(content, slots, at, ends)
     }
+
+    /// The same for an event whose first fields end at a bit, without these ends.
+    #[inline]
+    fn find_behind(
+        &self,
+        content: end::Extent<'_>,
+        slots: &[Cell<u64>],
+        at: u64,
+    ) -> Option<(u64, u64)> {
+        self.end.as_ref()?.find_behind(content, slots, at, |_| {})
+    }
 }
 
 impl StreamDecoder {
@@ -454,6 +468,7 @@ impl StreamDecoder {
             events: Vec::with_capacity(stream.events.len()),
             event_align: event_align(stream).into(),
             by_id: EventTable::new(stream.events.iter().map(|event| event.id)),
+            simple: SimpleClasses::default(),
             clock,
             slots: slots.len(),
         };
@@ -500,6 +515,11 @@ impl StreamDecoder {
                 schema,
             });
         }
+        let positions = match &decoder.by_id {
+            EventTable::Dense(positions) => &positions[..],
+            EventTable::Sparse(_) => &[],
+        };
+        decoder.simple = SimpleClasses::new(&decoder.events, positions);
         Ok(decoder)
     }
 

@@ -887,6 +887,7 @@ proptest! {
             ],
             numbers: if is_narrow { 0..u64::MAX } else { numbers.0..numbers.1 },
             window: (Timestamp::MIN, Timestamp::MAX),
+            wants_begins: true,
         };
         let (mut plain, mut fast) = (OneByOne(cursor()), cursor());
         let new = || (EventBlock::default(), Visited { wanted, told: Vec::new() });
@@ -896,7 +897,7 @@ proptest! {
             let goes_on = plain.walk_block(&query, most, &mut one, &mut of_one);
             prop_assert_eq!(&goes_on, &fast.walk_block(&query, most, &mut two, &mut of_two));
             prop_assert_eq!((&one.times, &one.ticks, &one.classes), (&two.times, &two.ticks, &two.classes));
-            prop_assert_eq!((&one.numbers, one.at), (&two.numbers, two.at));
+            prop_assert_eq!((&one.numbers, &one.begins, one.at), (&two.numbers, &two.begins, two.at));
             prop_assert_eq!(two.len() - before, two.bases.len());
             prop_assert_eq!(&of_one.told, &of_two.told);
             // Values are at their places.

@@ -15,12 +15,15 @@ pub(crate) fn unit(encoding: Encoding) -> usize {
 #[inline]
 pub(crate) fn zero(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    if let Some(word) = bytes.first_chunk() {
-        let word = u64::from_le_bytes(*word);
-        // The lowest bit that is set is the highest of the first byte that is zero.
-        let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
-        if zeros != 0 {
-            return Some(zeros.trailing_zeros() as usize / 8);
+    const SHORT: usize = 3;
+    if let Some(words) = bytes.first_chunk::<{ SHORT * 8 }>() {
+        for (place, word) in words.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            // The lowest bit that is set is the highest of the first byte that is zero.
+            let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
+            if zeros != 0 {
+                return Some(place * 8 + zeros.trailing_zeros() as usize / 8);
+            }
         }
     }
     memchr::memchr(0, bytes)

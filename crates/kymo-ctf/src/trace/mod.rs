@@ -242,6 +242,23 @@ impl Trace {
         &self.metadata
     }
 
+    /// The number of the session that packets of RFC v1.1 belong to: that of the metadata's packets, or else
+    /// that of the first packet. `None` in other dialects, and if there is no packet.
+    pub fn session_id(&self) -> Option<u32> {
+        let first = || {
+            let mut streams = 0..self.streams.len();
+            streams.find_map(|stream| self.packet(stream, self.streams[stream].first))
+        };
+        let of_packets = || self.packet_session(&first()?);
+        self.metadata.session_id.or_else(of_packets)
+    }
+
+    /// The number of the session that a packet of RFC v1.1 belongs to; `None` in other dialects.
+    pub fn packet_session(&self, packet: &Packet) -> Option<u32> {
+        let header = sections::packet_header(&self.metadata.class, self.packet_bytes(packet));
+        header.map(|header| header.session_id)
+    }
+
     /// The file that the metadata was read from; the directory where that has none. Of several
     /// directories that are one trace, each has its own: this is the one that is taken for all.
     pub fn metadata_path(&self) -> &Path {

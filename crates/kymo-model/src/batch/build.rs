@@ -1,164 +1,16 @@
 //! Columns that are filled while events are decoded.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::column::{Column, ColumnData, ColumnType, DataType};
+use super::column::{Column, ColumnData, ColumnType};
 use super::deep::{self, Part, Text};
+use super::wanted::{ColumnSource, WantedColumn};
 use crate::targets::{Elements, Targets};
-use crate::{FieldId, Kind, Labels, Pick, Schema, Value, Visitor, Wide};
-
-/// Where the values of a column come from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ColumnSource {
-    /// A field, with all that is in it; of several, the first one that an event has: options of a
-    /// variant may have members of the same name.
-    Fields(Vec<Pick>),
-    /// The labels of the value of an enumeration, or the flags of a bit map.
-    Labels(Pick),
-    /// Nothing: rows have no value unless somebody [puts](Columns::put) one.
-    None,
-    /// One value that all rows [share](Columns::share), given before they are taken.
-    Shared,
-    /// A value that is always at the same place, which is [gathered](Columns::gather) for many rows at once.
-    Gathered,
-}
-
-impl ColumnSource {
-    /// Whether values come from the fields of events.
-    pub fn is_of_fields(&self) -> bool {
-        matches!(self, Self::Fields(_) | Self::Labels(_))
-    }
-}
-
-/// A column that is wanted of the events of a class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WantedColumn {
-    /// Its name and type.
-    pub column: ColumnType,
-    /// Where its values come from.
-    pub source: ColumnSource,
-}
-
-/// The type of the column that holds a field with all that is in it. What is in more than 32 structures,
-/// variants and arrays is one JSON text.
-pub fn column_type(schema: &Schema, field: FieldId) -> DataType {
-    nested_type(schema, field, 0)
-}
-
-fn nested_type(schema: &Schema, field: FieldId, level: usize) -> DataType {
-    if deep::is_text(schema, field, level) {
-        return DataType::Text;
-    }
-    let of = schema.field(field);
-    let named = |(position, &child): (usize, &FieldId)| ColumnType {
-        name: match &schema.field(child).name {
-            Some(name) => Arc::clone(name),
-            None => position.to_string().into(),
-        },
-        data_type: nested_type(schema, child, level + 1),
-    };
-    let only_child = |level| {
-        let child = of.children.first();
-        child.map(|&child| nested_type(schema, child, level))
-    };
-    match &of.kind {
-        Kind::Uint { bits, .. } | Kind::BitArray { bits } | Kind::BitMap { bits, .. } => {
-            DataType::integer(*bits, false).unwrap_or(DataType::Uint64)
-        }
-        Kind::Sint { bits, .. } => DataType::integer(*bits, true).unwrap_or(DataType::Int64),
-        Kind::Wide { bits, .. } => DataType::FixedBinary(bits.div_ceil(8) as usize),
-        Kind::Float { bits: ..=32 } => DataType::Float32,
-        Kind::Float { .. } => DataType::Float64,
-        Kind::Bool { .. } => DataType::Bool,
-        Kind::Text => DataType::Text,
-        Kind::Blob => DataType::Binary,
-        Kind::Struct | Kind::Variant => {
-            DataType::Struct(of.children.iter().enumerate().map(named).collect())
-        }
-        Kind::Array { .. } => DataType::List(Arc::new(ColumnType {
-            name: "item".into(),
-            data_type: only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
-        })),
-        Kind::Optional => only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
-    }
-}
-
-/// The type of a column of [labels](ColumnSource::Labels); `None` of a field without any.
-pub fn labels_type(schema: &Schema, field: FieldId) -> Option<DataType> {
-    let texts: Arc<[Arc<str>]> = match &schema.field(field).kind {
-        Kind::Uint {
-            labels: Some(labels),
-            ..
-        }
-        | Kind::Sint {
-            labels: Some(labels),
-            ..
-        } => labels
-            .mappings()
-            .iter()
-            .map(|mapping| Arc::clone(&mapping.label))
-            .collect(),
-        Kind::BitMap { flags, .. } => flags.iter().map(|flag| Arc::clone(&flag.name)).collect(),
-        _ => return None,
-    };
-    Some(DataType::List(Arc::new(ColumnType {
-        name: "item".into(),
-        data_type: DataType::Dictionary(texts),
-    })))
-}
-
-/// The columns of all fields of a class but those of its event header, which says class and time: the
-/// members of the payload by their names, those of contexts with their scope before them where names
-/// clash, and for each enumeration and bit map a column of its labels.
-pub fn all_columns(schema: &Schema) -> Vec<WantedColumn> {
-    use crate::Scope;
-    let scopes = [
-        (Scope::Payload, "payload"),
-        (Scope::SpecificContext, "specific_context"),
-        (Scope::CommonContext, "context"),
-    ];
-    let mut wanted: Vec<WantedColumn> = Vec::new();
-    let mut taken: HashMap<Arc<str>, ()> = HashMap::new();
-    for (scope, prefix) in scopes {
-        let Some(root) = schema.root(scope) else {
-            continue;
-        };
-        let members = match schema.field(root).kind {
-            Kind::Struct => schema.field(root).children.clone(),
-            _ => vec![root],
-        };
-        for field in members {
-            let name = schema.field(field).name.as_deref().unwrap_or(prefix);
-            let mut name: Arc<str> = name.into();
-            while taken.contains_key(&name) {
-                name = format!("{prefix}.{name}").into();
-            }
-            taken.insert(Arc::clone(&name), ());
-            let pick = Pick::from(field);
-            if let Some(data_type) = labels_type(schema, field) {
-                let name: Arc<str> = format!("{name}.labels").into();
-                taken.insert(Arc::clone(&name), ());
-                wanted.push(WantedColumn {
-                    column: ColumnType { name, data_type },
-                    source: ColumnSource::Labels(pick.clone()),
-                });
-            }
-            wanted.push(WantedColumn {
-                column: ColumnType {
-                    name,
-                    data_type: column_type(schema, field),
-                },
-                source: ColumnSource::Fields(vec![pick]),
-            });
-        }
-    }
-    wanted
-}
+use crate::{FieldId, Kind, Labels, Schema, Value};
 
 /// Where the value of a field goes.
 #[derive(Clone, Debug)]
-struct Target {
+pub(super) struct Target {
     /// The column, and the way to it through members and items.
     path: Vec<Step>,
     /// The labels of the value, and not the value.
@@ -178,7 +30,7 @@ enum Step {
 
 /// What has labels.
 #[derive(Clone, Debug)]
-enum Labeled {
+pub(super) enum Labeled {
     Values(Arc<Labels>),
     /// The bits of each flag.
     Flags(Vec<u64>),
@@ -226,7 +78,7 @@ impl Table {
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
     pub(super) table: Box<Table>,
-    targets: Targets<Target>,
+    pub(super) targets: Targets<Target>,
     /// For each field: 0, or 1 above the position of the one column that has its value, at most once in an event,
     /// and nothing else of the event.
     direct: Vec<u32>,
@@ -239,7 +91,7 @@ pub struct Columns {
     /// Whether texts stay as they are.
     pub(super) raw: bool,
     /// Texts of what is nested deeply, in the making.
-    deep: Vec<Text>,
+    pub(super) deep: Vec<Text>,
 }
 
 impl Columns {
@@ -501,7 +353,7 @@ impl Columns {
 
     /// The one column that has the value of a field, which comes now; `None` if it is not as simple as that.
     #[inline(always)]
-    fn direct(&mut self, field: FieldId) -> Option<(&mut Column, &mut u64)> {
+    pub(super) fn direct(&mut self, field: FieldId) -> Option<(&mut Column, &mut u64)> {
         let direct = *self.direct.get(field.index())? as usize;
         let table = &mut *self.table;
         let column = table.columns.get_mut(direct.wrapping_sub(1))?;
@@ -511,7 +363,7 @@ impl Columns {
 
     /// Lets a value go to the columns that its field has by `push`, and to texts by `write`.
     #[inline(always)]
-    fn at(
+    pub(super) fn at(
         &mut self,
         field: FieldId,
         push: impl Fn(&mut Column, &Option<Labeled>) -> u64,
@@ -527,7 +379,7 @@ impl Columns {
 
     /// Does something to all columns that a field has, which was counted, and to the texts that it is in.
     #[inline]
-    fn act(
+    pub(super) fn act(
         &mut self,
         field: FieldId,
         push: impl Fn(&mut Column, &Option<Labeled>) -> u64,
@@ -547,7 +399,7 @@ impl Columns {
 
     /// Begins a compound, which is counted, in the texts that it is in.
     #[inline]
-    fn begin(&mut self, field: FieldId, bracket: &[u8]) {
+    pub(super) fn begin(&mut self, field: FieldId, bracket: &[u8]) {
         self.targets.count(field);
         if !self.deep.is_empty() {
             self.act(field, |_, _| 0, |text, part| text.begin(part, bracket));
@@ -555,7 +407,7 @@ impl Columns {
     }
 
     /// Ends what wraps a value in the texts that it is in; a text never begins with it.
-    fn end_text(&mut self, field: FieldId) {
+    pub(super) fn end_text(&mut self, field: FieldId) {
         let wrapped = |text: &mut Text, _: &Part| {
             text.end(b"");
         };
@@ -563,7 +415,7 @@ impl Columns {
     }
 
     /// Ends a compound in all columns that it is in. A text that is whole goes to its column.
-    fn end(&mut self, field: FieldId, bracket: &[u8]) {
+    pub(super) fn end(&mut self, field: FieldId, bracket: &[u8]) {
         for target in self.targets.hits(field) {
             let mut deep = match &target.part {
                 Some(part) => Some(&mut self.deep[part.text]),
@@ -612,247 +464,4 @@ fn go<'c>(columns: &'c mut [Column], path: &[Step]) -> &'c mut Column {
         };
     }
     column
-}
-
-/// Appends the labels of a value.
-fn push_labels(column: &mut Column, labels: &Labeled, bits: u64) {
-    if let ColumnData::List { items, .. } = &mut column.data {
-        match labels {
-            Labeled::Values(labels) => {
-                for key in labels.positions(bits) {
-                    items.push_key(key as u32);
-                }
-            }
-            Labeled::Flags(flags) => {
-                for (key, flag) in flags.iter().enumerate() {
-                    if bits & flag != 0 {
-                        items.push_key(key as u32);
-                    }
-                }
-            }
-        }
-    }
-    column.end_compound();
-}
-
-impl Column {
-    /// A column of the same type, without rows, but with room for as many numbers.
-    pub fn empty_like(&self) -> Self {
-        fn like<T>(values: &[T]) -> Vec<T> {
-            Vec::with_capacity(values.len())
-        }
-        let data = match &self.data {
-            ColumnData::FixedBinary { size, .. } => Self::new(&DataType::FixedBinary(*size)).data,
-            ColumnData::Dictionary { texts, .. } => {
-                Self::new(&DataType::Dictionary(Arc::clone(texts))).data
-            }
-            ColumnData::List { items, .. } => ColumnData::List {
-                offsets: vec![0],
-                items: Box::new(items.empty_like()),
-            },
-            ColumnData::Struct { members, .. } => ColumnData::Struct {
-                len: 0,
-                members: members.iter().map(Self::empty_like).collect(),
-            },
-            ColumnData::Bool(_) => Self::new(&DataType::Bool).data,
-            ColumnData::Uint8(values) => ColumnData::Uint8(like(values)),
-            ColumnData::Uint16(values) => ColumnData::Uint16(like(values)),
-            ColumnData::Uint32(values) => ColumnData::Uint32(like(values)),
-            ColumnData::Uint64(values) => ColumnData::Uint64(like(values)),
-            ColumnData::Int8(values) => ColumnData::Int8(like(values)),
-            ColumnData::Int16(values) => ColumnData::Int16(like(values)),
-            ColumnData::Int32(values) => ColumnData::Int32(like(values)),
-            ColumnData::Int64(values) => ColumnData::Int64(like(values)),
-            ColumnData::Float32(values) => ColumnData::Float32(like(values)),
-            ColumnData::Float64(values) => ColumnData::Float64(like(values)),
-            ColumnData::Text(_) => Self::new(&DataType::Text).data,
-            ColumnData::Binary(_) => Self::new(&DataType::Binary).data,
-        };
-        Self {
-            data,
-            validity: None,
-        }
-    }
-}
-
-impl Visitor for Columns {
-    #[inline]
-    fn wants(&self, field: FieldId) -> bool {
-        self.targets.has(field)
-    }
-
-    #[inline]
-    fn uint(&mut self, field: FieldId, value: u64) {
-        if let Some((column, _)) = self.direct(field) {
-            return column.push_uint(value);
-        }
-        self.at(
-            field,
-            |column, labels| {
-                match labels {
-                    None => column.push_uint(value),
-                    Some(labels) => push_labels(column, labels, value),
-                }
-                0
-            },
-            |text| text.line.decimal(value),
-        );
-    }
-
-    #[inline]
-    fn sint(&mut self, field: FieldId, value: i64) {
-        if let Some((column, _)) = self.direct(field) {
-            return column.push_sint(value);
-        }
-        self.at(
-            field,
-            |column, labels| {
-                match labels {
-                    None => column.push_sint(value),
-                    Some(labels) => push_labels(column, labels, value as u64),
-                }
-                0
-            },
-            |text| text.line.signed(value),
-        );
-    }
-
-    fn wide(&mut self, field: FieldId, value: Wide<'_>) {
-        self.at(
-            field,
-            |column, _| {
-                match column.data {
-                    ColumnData::Text(_) => column.push_text(value.to_string().as_bytes()),
-                    _ => {
-                        column.push_bytes(value.bytes());
-                        false
-                    }
-                }
-                .into()
-            },
-            |text| text.string(value.to_string().as_bytes()),
-        );
-    }
-
-    #[inline]
-    fn float(&mut self, field: FieldId, value: f64) {
-        self.at(
-            field,
-            |column, _| {
-                column.push_float(value);
-                0
-            },
-            |text| match value.is_finite() {
-                true => text.line.shortest(value, 64),
-                false => text.line.push(b"null"),
-            },
-        );
-    }
-
-    #[inline]
-    fn float128(&mut self, field: FieldId, bits: u128) {
-        self.float(field, crate::select::narrow_float128(bits));
-    }
-
-    #[inline]
-    fn boolean(&mut self, field: FieldId, value: bool) {
-        self.at(
-            field,
-            |column, _| {
-                column.push_bool(value);
-                0
-            },
-            |text| text.line.push(if value { b"true" } else { b"false" }),
-        );
-    }
-
-    #[inline]
-    fn bits(&mut self, field: FieldId, value: u64) {
-        self.uint(field, value);
-    }
-
-    #[inline]
-    fn text(&mut self, field: FieldId, text: &[u8]) {
-        // Texts that nobody asks for are decoded all the same: their length is in them.
-        if !self.targets.has(field) {
-            return;
-        }
-        let raw = self.raw;
-        self.at(
-            field,
-            |column, _| match raw {
-                true => {
-                    column.push_raw_text(text);
-                    0
-                }
-                false => u64::from(column.push_text(text)),
-            },
-            |of| of.string(text),
-        );
-    }
-
-    #[inline]
-    fn blob(&mut self, field: FieldId, bytes: &[u8]) {
-        self.at(
-            field,
-            |column, _| {
-                column.push_bytes(bytes);
-                0
-            },
-            |text| {
-                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                text.string(digits.as_bytes());
-            },
-        );
-    }
-
-    // An array is counted where it begins; what it is becomes known where it ends.
-    #[inline]
-    fn begin_array(&mut self, field: FieldId, _length: u64) {
-        self.begin(field, b"[");
-    }
-
-    #[inline]
-    fn begin_struct(&mut self, field: FieldId) {
-        self.begin(field, b"{");
-    }
-
-    #[inline]
-    fn begin_variant(&mut self, field: FieldId, _selected: u32, _selector: u64) {
-        self.begin(field, b"");
-    }
-
-    fn begin_optional(&mut self, field: FieldId, present: bool, _selector: u64) {
-        match present {
-            true => self.begin(field, b""),
-            false => {
-                self.targets.count(field);
-                let null = |text: &mut Text, part: &Part| text.begin(part, b"null");
-                let push = |column: &mut Column, _: &Option<Labeled>| {
-                    column.push_null();
-                    0
-                };
-                self.act(field, push, null);
-            }
-        }
-    }
-
-    // What it holds has ended its column already, and an absent one was null.
-    fn end_optional(&mut self, field: FieldId) {
-        if !self.deep.is_empty() {
-            self.end_text(field);
-        }
-    }
-
-    fn end_struct(&mut self, field: FieldId) {
-        self.end(field, b"}");
-    }
-
-    fn end_array(&mut self, field: FieldId) {
-        self.end(field, b"]");
-    }
-
-    fn end_variant(&mut self, field: FieldId) {
-        self.end(field, b"");
-    }
 }

@@ -1,6 +1,5 @@
 //! Columns: the values of one field in many rows, in Arrow's layout.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::bitmap::Bitmap;
@@ -558,57 +557,6 @@ impl Column {
             validity.truncate(rows);
         }
     }
-
-    /// Appends rows of another column of the same type.
-    ///
-    /// # Panics
-    ///
-    /// If it has not all of these rows.
-    pub fn append(&mut self, other: &Self, rows: Range<usize>) {
-        if self.validity.is_some() || other.validity.is_some() {
-            let len = self.len();
-            let validity = self
-                .validity
-                .get_or_insert_with(|| Bitmap::repeat(true, len));
-            match &other.validity {
-                Some(of) => validity.append(of, rows.clone()),
-                None => rows.clone().for_each(|_| validity.push(true)),
-            }
-        }
-        macro_rules! same {
-            ($($kind:ident)*) => {
-                match (&mut self.data, &other.data) {
-                    $((ColumnData::$kind(to), ColumnData::$kind(from)) => to.extend_from_slice(&from[rows]),)*
-                    (ColumnData::Bool(to), ColumnData::Bool(from)) => to.append(from, rows),
-                    (ColumnData::Text(to), ColumnData::Text(from))
-                    | (ColumnData::Binary(to), ColumnData::Binary(from)) => {
-                        let bytes = from.offsets[rows.start] as usize..from.offsets[rows.end] as usize;
-                        to.bytes.extend_from_slice(&from.bytes[bytes]);
-                        append_offsets(&mut to.offsets, &from.offsets[rows.start..=rows.end]);
-                    }
-                    (ColumnData::FixedBinary { bytes: to, .. }, ColumnData::FixedBinary { size, bytes }) => {
-                        to.extend_from_slice(&bytes[rows.start * size..rows.end * size]);
-                    }
-                    (ColumnData::Dictionary { keys: to, .. }, ColumnData::Dictionary { keys, .. }) => {
-                        to.extend_from_slice(&keys[rows]);
-                    }
-                    (ColumnData::List { offsets: to, items: to_items }, ColumnData::List { offsets, items }) => {
-                        let range = offsets[rows.start] as usize..offsets[rows.end] as usize;
-                        to_items.append(items, range);
-                        append_offsets(to, &offsets[rows.start..=rows.end]);
-                    }
-                    (ColumnData::Struct { len, members: to }, ColumnData::Struct { members, .. }) => {
-                        *len += rows.len();
-                        for (to, from) in to.iter_mut().zip(members) {
-                            to.append(from, rows.clone());
-                        }
-                    }
-                    _ => unreachable!("columns of one schema have the same types"),
-                }
-            };
-        }
-        same!(Uint8 Uint16 Uint32 Uint64 Int8 Int16 Int32 Int64 Float32 Float64);
-    }
 }
 
 /// Gives columns that are shorter rows without a value.
@@ -618,13 +566,4 @@ pub(super) fn pad(columns: &mut [Column], rows: usize) {
             column.push_null();
         }
     }
-}
-
-/// Appends where values end that were appended from elsewhere: `from` begins with the end of the one
-/// before them.
-fn append_offsets(to: &mut Vec<i32>, from: &[i32]) {
-    let (Some(&last), Some((&first, ends))) = (to.last(), from.split_first()) else {
-        return;
-    };
-    to.extend(ends.iter().map(|end| end - first + last));
 }

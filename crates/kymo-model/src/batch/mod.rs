@@ -10,11 +10,14 @@
 //! * Texts are UTF-8; what is invalid in them is replaced by U+FFFD and counted.
 //! * Floating point numbers of 128 bits are rounded to 64.
 
+mod append;
 mod bitmap;
 mod build;
 mod column;
 mod deep;
 mod gather;
+mod visit;
+mod wanted;
 
 #[cfg(test)]
 mod tests;
@@ -24,12 +27,12 @@ use std::sync::Arc;
 
 use kymo_time::Timestamp;
 
+pub use self::append::{SourceRows, SourceRun};
 pub use self::bitmap::Bitmap;
-pub use self::build::{
-    ColumnSource, Columns, Table, WantedColumn, all_columns, column_type, labels_type,
-};
+pub use self::build::{Columns, Table};
 pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
 pub use self::gather::{Layout, Number, Place};
+pub use self::wanted::{ColumnSource, WantedColumn, all_columns, column_type, labels_type};
 use crate::Lost;
 
 /// What identifies a row, whatever is asked for and with whichever options: stable while the recording is.
@@ -229,7 +232,7 @@ impl Batch {
     /// Appends the head of a row. Its columns are to be [appended](Self::append_columns), before the batch is
     /// read.
     pub fn push_head(&mut self, head: RowHead) {
-        self.push_id(head.id);
+        self.push_id(self.len(), head.id);
         self.classes.push(head.class);
         match head.time {
             Some(time) => self.times.push_sint(time.as_nanos()),
@@ -262,40 +265,23 @@ impl Batch {
         let id = |number: u64| RowId { number, ..first };
         match (numbers.first(), numbers.last()) {
             (Some(&begin), Some(&last)) if last.wrapping_sub(begin) == rows as u64 - 1 => {
-                self.push_id(id(begin));
+                self.push_id(self.len(), id(begin));
                 self.classes.extend_from_slice(classes);
             }
             _ => {
                 for (&number, &class) in numbers.iter().zip(classes) {
-                    self.push_id(id(number));
+                    self.push_id(self.len(), id(number));
                     self.classes.push(class);
                 }
             }
         }
-        match &mut self.times.data {
-            ColumnData::Int64(all)
-                if self.times.validity.is_none() && !times.contains(&no_time) =>
-            {
-                all.extend_from_slice(times);
-            }
-            _ => times.iter().for_each(|&time| match time == no_time {
-                true => self.times.push_null(),
-                false => self.times.push_sint(time),
-            }),
-        }
-        match (&mut self.ticks.data, ticks) {
-            (ColumnData::Uint64(all), Some(ticks)) if self.ticks.validity.is_none() => {
-                all.extend_from_slice(ticks);
-            }
-            (_, Some(ticks)) => ticks.iter().for_each(|&ticks| self.ticks.push_uint(ticks)),
-            (_, None) => (0..rows).for_each(|_| self.ticks.push_null()),
-        }
+        self.times.extend_times(times, no_time);
+        self.ticks.extend_ticks(ticks, rows);
     }
 
-    /// Adds what identifies the next row, before it counts.
+    /// Adds what identifies a row, which is the next one.
     #[inline]
-    fn push_id(&mut self, id: RowId) {
-        let row = self.len();
+    fn push_id(&mut self, row: usize, id: RowId) {
         let next = self.ids.last().map(|&(first, of)| RowId {
             number: of.number.wrapping_add((row - first) as u64),
             ..of

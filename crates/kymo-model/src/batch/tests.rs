@@ -448,3 +448,93 @@ fn what_is_nested_deeply_is_one_json_text() {
     assert_eq!(texts, [Value::Text(whole), Value::Text(absent.as_bytes())]);
     assert_eq!(columns.replaced(), 1);
 }
+
+#[test]
+fn runs_of_sources_are_the_rows_one_by_one() {
+    let schema: Arc<[ColumnType]> = [("a", DataType::Uint16), ("b", DataType::Text)]
+        .map(|(name, data_type)| ColumnType {
+            name: name.into(),
+            data_type,
+        })
+        .into();
+    // Of two sources, the first one with all values, the other one without some, and without a clock.
+    let columns = [0u64, 1].map(|source| {
+        let mut columns: Vec<_> = schema.iter().map(|of| Column::new(&of.data_type)).collect();
+        for row in 0..9 {
+            columns[0].push_uint(100 * source + row);
+            match source == 1 && row % 3 == 0 {
+                true => columns[1].push_null(),
+                false => drop(columns[1].push_text(format!("{source} {row}").as_bytes())),
+            }
+        }
+        columns
+    });
+    let numbers = [
+        [0, 1, 2, 3, 4, 5, 6, 7, 8],
+        [4, 5, 9, 10, 12, 13, 14, 15, 16],
+    ];
+    let classes = [3, 1, 4, 1, 5, 9, 2, 6, 5];
+    let no_time = i64::MIN;
+    let times = [
+        [10, 11, 12, 13, 14, 15, 16, 17, 18],
+        [no_time, 9, 20, 3, 4, no_time, 6, 7, 8],
+    ];
+    let ticks = [0u64, 1, 2, 3, 4, 5, 6, 7, 8];
+    let sources = [0usize, 1].map(|source| SourceRows {
+        id: RowId {
+            recording: 0,
+            stream: source as u32,
+            chunk: 7,
+            number: 0,
+        },
+        numbers: &numbers[source],
+        classes: &classes,
+        times: &times[source],
+        ticks: (source == 0).then_some(&ticks),
+        columns: &columns[source],
+        replaced: source as u64 + 1,
+    });
+    let run = |source, first, rows| SourceRun {
+        source,
+        first,
+        rows,
+    };
+    for runs in [
+        &[run(0, 0, 4), run(0, 4, 1), run(0, 5, 4)][..],
+        &[
+            run(1, 0, 3),
+            run(0, 0, 2),
+            run(1, 3, 1),
+            run(1, 4, 5),
+            run(0, 2, 7),
+        ],
+        &[run(1, 1, 1), run(0, 8, 1)],
+        &[],
+    ] {
+        let (mut at_once, mut one_by_one) = (
+            Batch::new(Arc::clone(&schema)),
+            Batch::new(Arc::clone(&schema)),
+        );
+        for _ in 0..2 {
+            at_once.append_runs(&sources, runs, no_time);
+            for run in runs {
+                let of = &sources[run.source];
+                for row in run.first..run.first + run.rows {
+                    let time = Some(of.times[row]).filter(|&time| time != no_time);
+                    one_by_one.push_head(RowHead {
+                        id: RowId {
+                            number: of.numbers[row],
+                            ..of.id
+                        },
+                        class: of.classes[row],
+                        time: time.map(kymo_time::Timestamp::from_nanos),
+                        ticks: of.ticks.map(|ticks| ticks[row]),
+                    });
+                    one_by_one.append_columns(of.columns, row..row + 1);
+                }
+                one_by_one.add_replaced(if run.first == 0 { of.replaced } else { 0 });
+            }
+        }
+        assert_eq!(format!("{at_once:?}"), format!("{one_by_one:?}"));
+    }
+}

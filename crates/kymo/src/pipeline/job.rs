@@ -2,210 +2,24 @@
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
-use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use kymo_model::{
-    Chunk, Cursor, Event, EventBlock, EventOrder, Fault, FaultCode, FaultReport, Narrowed,
-    Recording,
-};
+use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FaultCode, Recording};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::{BlockWish, Predicate, RowBuffers, Select, Window};
+use super::entries::{Batch, Entries, Entry, NO_TIME};
+use super::source::SourceInfo;
+use super::{BlockWish, Predicate, Select, Window};
 use crate::AnyRecording;
 use crate::any::{AnyCursor, each_cursor};
 use crate::show::Renderer;
-
-/// Stands for "no time" in an [`Entry`]: no event can be that early.
-pub(crate) const NO_TIME: i64 = EventBlock::NO_TIME;
 
 /// So many batches of a chunk are made before one is asked for.
 const BATCHES_AHEAD: usize = 2;
 
 /// Rows that are taken at once: their columns stay in the processor's cache.
 const BLOCK_ROWS: usize = 1024;
-
-/// An event in a batch.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    /// Nanoseconds, or [`NO_TIME`].
-    pub time: i64,
-    /// Ticks; without meaning where the stream has no clock.
-    pub ticks: u64,
-    /// Where its text ends; it begins where that of the entry before ends.
-    pub text_end: usize,
-    pub class: u32,
-}
-
-/// Events in a batch, as columns.
-#[derive(Debug, Default)]
-pub(crate) struct Entries {
-    times: Vec<i64>,
-    ticks: Vec<u64>,
-    /// Empty if there is no text.
-    text_ends: Vec<usize>,
-    classes: Vec<u32>,
-}
-
-impl Entries {
-    #[inline]
-    fn push(&mut self, entry: Entry) {
-        self.times.push(entry.time);
-        self.ticks.push(entry.ticks);
-        self.text_ends.push(entry.text_end);
-        self.classes.push(entry.class);
-    }
-
-    fn clear(&mut self) {
-        self.times.clear();
-        self.ticks.clear();
-        self.text_ends.clear();
-        self.classes.clear();
-    }
-
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, position: usize) -> Option<Entry> {
-        self.slice(0..self.len()).get(position)
-    }
-
-    pub(crate) fn last(&self) -> Option<Entry> {
-        self.get(self.len().checked_sub(1)?)
-    }
-
-    /// Some of them.
-    #[inline]
-    pub(crate) fn slice(&self, range: Range<usize>) -> EntrySlice<'_> {
-        EntrySlice {
-            times: &self.times[range.clone()],
-            ticks: &self.ticks[range.clone()],
-            text_ends: self.text_ends.get(range.clone()).unwrap_or_default(),
-            classes: &self.classes[range],
-        }
-    }
-}
-
-/// Some events of a batch, as columns of the same length.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntrySlice<'a> {
-    pub times: &'a [i64],
-    pub ticks: &'a [u64],
-    text_ends: &'a [usize],
-    pub classes: &'a [u32],
-}
-
-impl EntrySlice<'_> {
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, position: usize) -> Option<Entry> {
-        Some(Entry {
-            time: *self.times.get(position)?,
-            ticks: *self.ticks.get(position)?,
-            text_end: self.text_ends.get(position).copied().unwrap_or(0),
-            class: *self.classes.get(position)?,
-        })
-    }
-}
-
-/// What a job has made of a chunk, or of a part of it.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub chunk: usize,
-    pub entries: Entries,
-    pub text: Line,
-    /// The values of the entries, where they are asked for as columns.
-    pub rows: RowBuffers,
-    /// The order of all events that were met, wanted or not.
-    pub order: EventOrder,
-    /// What ended the chunk before its end.
-    pub fault: Option<FaultReport>,
-    /// Whether it begins the chunk.
-    pub first: bool,
-    /// Whether it ends the chunk.
-    pub last: bool,
-}
-
-impl Batch {
-    /// Lends a block the memory of the entries, of which there is none.
-    fn lend_to(&mut self, block: &mut EventBlock) {
-        let entries = &mut self.entries;
-        block.times = std::mem::take(&mut entries.times);
-        block.ticks = std::mem::take(&mut entries.ticks);
-        block.classes = std::mem::take(&mut entries.classes);
-        block.numbers.clear();
-        block.numbers.reserve(block.times.capacity());
-        block.order = EventOrder::default();
-    }
-
-    /// Takes the events of a block, if it has met any.
-    fn take_block(&mut self, block: &mut EventBlock) {
-        if block.times.capacity() > 0 {
-            self.entries.times = std::mem::take(&mut block.times);
-            self.entries.ticks = std::mem::take(&mut block.ticks);
-            self.entries.classes = std::mem::take(&mut block.classes);
-        }
-        if block.order.last_ticks().is_some() {
-            self.order = std::mem::take(&mut block.order);
-        }
-    }
-
-    /// When what follows it is needed, roughly.
-    fn time(&self) -> i64 {
-        self.entries.last().map_or(NO_TIME, |entry| entry.time)
-    }
-}
-
-/// A stream of a recording.
-pub(super) struct SourceInfo<'r> {
-    pub recording: usize,
-    pub stream: usize,
-    pub of: &'r AnyRecording,
-    pub window: Window,
-    /// For each event class of the recording, whether it may be wanted.
-    pub classes: Arc<[bool]>,
-    /// The fields that are wanted.
-    pub narrowed: Narrowed,
-}
-
-impl SourceInfo<'_> {
-    pub(super) fn chunk_count(&self) -> usize {
-        self.of.chunk_count(self.stream)
-    }
-
-    pub(super) fn chunk(&self, number: usize) -> Option<Chunk> {
-        self.of.chunk(self.stream, number)
-    }
-
-    /// The chunks that may hold events of the window, of those that are selected.
-    pub(super) fn wanted_chunks(&self, select: &impl Select) -> std::ops::Range<usize> {
-        let wanted = self.chunks_in_window();
-        let bound = |chunk: usize| chunk.clamp(wanted.start, wanted.end);
-        let first = bound(select.first_chunk(self.recording, self.stream));
-        first..bound(select.end_chunk(self.recording, self.stream)).max(first)
-    }
-
-    pub(super) fn chunks_in_window(&self) -> std::ops::Range<usize> {
-        let Window { begin, end } = self.window;
-        let before = |chunk: &Chunk| chunk.end_time.is_some_and(|last| last < begin);
-        let after = |chunk: &Chunk| chunk.begin_time.is_some_and(|first| first > end);
-        let begin = (self.of.first_chunk(self.stream)..self.chunk_count())
-            .find(|&number| self.chunk(number).is_some_and(|chunk| !before(&chunk)))
-            .unwrap_or(self.chunk_count());
-        let end = (begin..self.chunk_count())
-            .rfind(|&number| self.chunk(number).is_some_and(|chunk| !after(&chunk)))
-            .map_or(begin, |last| last + 1);
-        begin..end
-    }
-}
 
 /// A chunk to work on.
 struct Job<'r> {

@@ -1,34 +1,28 @@
 //! Merges the batches of all sources into one sequence.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::io;
 use std::sync::Arc;
 
-use kymo_model::{Chunk, EventBlock, EventClass, FaultReport, Lost, Narrowed, Recording, RowPlace};
+use kymo_model::batch::SourceRun;
+use kymo_model::{EventBlock, Narrowed, Recording, RowPlace};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::job::{Batch, Jobs, NO_TIME, SourceInfo, StopOnDrop, WorkerState};
-use super::{ClassRows, Options, Output, RowRun, Select, Summary};
+use super::entries::NO_TIME;
+use super::head::Head;
+use super::job::{Jobs, StopOnDrop, WorkerState};
+use super::source::SourceInfo;
+use super::{Options, Output, RowRun, Select, Summary};
 use crate::AnyRecording;
-use crate::order;
 use crate::show::{Message, MessageKind, Sink};
+
+/// So many runs of rows are handed over at once, at most.
+const MOST_RUNS: usize = 256;
 
 /// Text is handed over in parts of about this size.
 const OUTPUT_PART: usize = 64 << 10;
-
-/// What decides which of two messages comes first: the smaller one does. Messages without
-/// a time come before all others: only behind them can a time be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) time: i64,
-    /// Place of the stream among all streams.
-    pub(super) rank: u32,
-    pub(super) kind: u8,
-    pub(super) class: u64,
-    pub(super) source: usize,
-}
 
 /// For each event class of each recording whether it may be wanted.
 pub(super) fn wanted_classes(
@@ -54,37 +48,8 @@ pub(super) struct Merger<'r, 'o, A, S> {
     summary: Summary,
     text: Line,
     warnings: Vec<u8>,
-}
-
-/// What the merger holds of a source.
-struct Head<'r> {
-    info: SourceView<'r>,
-    /// Messages to hand over before the next event.
-    waiting: VecDeque<Message>,
-    batch: Batch,
-    /// Ticks of the last event that was met.
-    last_ticks: Option<u64>,
-    /// The last chunk of which it was told that time goes back in it.
-    backwards: Option<usize>,
-    /// The next entry of the batch, and where its text begins.
-    next: usize,
-    text_begin: usize,
-    /// Of each event class, where its rows are in the batch; empty where nobody takes rows.
-    classes: Vec<ClassRows>,
-    ended: bool,
-}
-
-/// What the merger needs to know of a source.
-#[derive(Clone, Copy)]
-struct SourceView<'r> {
-    recording: usize,
-    stream: usize,
-    of: &'r AnyRecording,
-    event_classes: &'r [EventClass],
-    has_clock: bool,
-    rank: u32,
-    /// Whether only the rank counts, and no time.
-    by_stream: bool,
+    /// Rows that were merged, but not handed over yet; empty unless many runs are handed over at once.
+    runs: Vec<SourceRun>,
 }
 
 impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
@@ -104,6 +69,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             summary: Summary::default(),
             text: Line::new(),
             warnings: Vec::new(),
+            runs: Vec::new(),
         }
     }
 
@@ -210,16 +176,18 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             }
             heads.push(head);
         }
+        let takes_runs = A::ROWS && self.sink.takes_runs();
         while going {
             let Some(Reverse(mut key)) = heap.pop() else {
                 break;
             };
             loop {
                 let source = key.source;
-                let head = &mut heads[source];
-                if going && head.is_empty() {
-                    going = self.refill(jobs, source, head, &mut worker_state)?;
+                if going && heads[source].is_empty() {
+                    going = self.hand_over_runs(&heads)
+                        && self.refill(jobs, source, &mut heads[source], &mut worker_state)?;
                 }
+                let head = &mut heads[source];
                 let (true, Some(next)) = (going, head.key(source)) else {
                     break;
                 };
@@ -233,11 +201,21 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
                             Some(first) if !by_stream => first.0.time,
                             _ => i64::MAX,
                         };
-                        going = self.hand_over(head, end)?;
+                        going = match takes_runs && head.is_at_event() {
+                            true => self.add_run(source, head, end),
+                            false => {
+                                self.hand_over_runs(&heads)
+                                    && self.hand_over(&mut heads[source], end)?
+                            }
+                        };
+                        if self.runs.len() >= MOST_RUNS {
+                            going = self.hand_over_runs(&heads) && going;
+                        }
                     }
                 }
             }
         }
+        self.hand_over_runs(&heads);
         self.sink.finish(&mut self.text, &mut self.warnings);
         self.flush()
     }
@@ -288,7 +266,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
     /// WorkerState over the first message of a source, and all events right after it that are
     /// earlier than `end`. `false` ends the run.
     fn hand_over(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
-        if head.leading() > 0 || head.next == head.batch.entries.len() {
+        if !head.is_at_event() {
             if let Some(message) = head.waiting.pop_front() {
                 match &message.kind {
                     MessageKind::LostEvents(lost) => self.summary.discarded.add_events(lost),
@@ -335,14 +313,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
     /// the run.
     fn hand_over_rows(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
         let entries = &head.batch.entries;
-        let left = entries.slice(head.next..entries.len());
-        let most = self
-            .options
-            .limit
-            .map_or(u64::MAX, |limit| limit - self.summary.events);
-        let later = left.times.iter().skip(1).position(|&time| time >= end);
-        let count = later.map_or(left.len(), |later| later + 1);
-        let count = count.min(usize::try_from(most).unwrap_or(usize::MAX));
+        let count = self.run_length(head, end);
         let run = RowRun {
             recording: head.info.recording,
             stream: head.info.stream,
@@ -366,6 +337,46 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             self.flush()?;
         }
         Ok(going && self.options.limit != Some(self.summary.events))
+    }
+
+    /// Takes the next row of a source, and all right after it that are earlier than `end`, as a run that is
+    /// handed over with others. `false` ends the run of all.
+    fn add_run(&mut self, source: usize, head: &mut Head<'r>, end: i64) -> bool {
+        let first = head.next;
+        let rows = self.run_length(head, end);
+        head.next += rows;
+        self.summary.events += rows as u64;
+        match self.runs.last_mut() {
+            Some(last) if last.source == source => last.rows += rows,
+            _ => self.runs.push(SourceRun {
+                source,
+                first,
+                rows,
+            }),
+        }
+        self.options.limit != Some(self.summary.events)
+    }
+
+    /// The number of rows from the next one of a source on that are handed over together: those earlier than `end`.
+    #[inline]
+    fn run_length(&self, head: &Head<'r>, end: i64) -> usize {
+        let left = &head.batch.entries.times()[head.next..];
+        let limit = self.options.limit;
+        let most = limit.map_or(u64::MAX, |limit| limit - self.summary.events);
+        let later = left.iter().skip(1).position(|&time| time >= end);
+        let rows = later.map_or(left.len(), |later| later + 1);
+        rows.min(usize::try_from(most).unwrap_or(usize::MAX))
+    }
+
+    /// Hands over the runs of rows that were taken. `false` ends the run of all.
+    fn hand_over_runs(&mut self, heads: &[Head<'r>]) -> bool {
+        if self.runs.is_empty() {
+            return true;
+        }
+        let sources: Vec<_> = heads.iter().map(Head::rows).collect();
+        let going = self.sink.runs(&sources, &self.runs);
+        self.runs.clear();
+        going
     }
 
     /// WorkerState over the text of all events of a batch that are left, as it is. `false` ends the run.
@@ -404,215 +415,6 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             self.warnings.clear();
         }
         Ok(())
-    }
-}
-
-impl SourceView<'_> {
-    /// The time by which a message is merged.
-    #[inline]
-    fn key_time(&self, time: i64) -> i64 {
-        if self.by_stream { NO_TIME } else { time }
-    }
-}
-
-impl<'r> Head<'r> {
-    fn new(source: &SourceInfo<'r>, rank: u32, by_stream: bool, rows: bool) -> Self {
-        let info = SourceView {
-            recording: source.recording,
-            stream: source.stream,
-            of: source.of,
-            event_classes: source.of.event_classes(),
-            has_clock: source.of.streams()[source.stream].clock.is_some(),
-            rank,
-            by_stream,
-        };
-        Self {
-            info,
-            waiting: VecDeque::new(),
-            batch: Batch::default(),
-            last_ticks: None,
-            backwards: None,
-            next: 0,
-            text_begin: 0,
-            classes: match rows {
-                true => vec![ClassRows::default(); source.of.event_classes().len()],
-                false => Vec::new(),
-            },
-            ended: false,
-        }
-    }
-
-    #[inline]
-    fn is_empty(&self) -> bool {
-        self.next == self.batch.entries.len() && self.waiting.is_empty()
-    }
-
-    /// How many of the waiting messages come before the next entry: all but the chunk's
-    /// (or stream's) end.
-    #[inline]
-    fn leading(&self) -> usize {
-        if self.waiting.is_empty() {
-            return 0;
-        }
-        let ends = matches!(
-            self.waiting.back(),
-            Some(Message {
-                kind: MessageKind::ChunkEnd | MessageKind::StreamEnd,
-                ..
-            })
-        );
-        self.waiting.len() - usize::from(ends)
-    }
-
-    /// Adds a message that is no event.
-    fn wait(&mut self, kind: MessageKind, chunk: usize, ticks: Option<u64>) {
-        let clock = self.info.of.streams()[self.info.stream].clock.as_ref();
-        self.waiting.push_back(Message {
-            kind,
-            recording: self.info.recording,
-            stream: self.info.stream,
-            chunk,
-            class: 0,
-            time: ticks.and_then(|ticks| clock?.timestamp(ticks)),
-            ticks,
-        });
-    }
-
-    /// The fault that time goes back in a batch, told once for its chunk.
-    fn goes_backwards(&mut self, batch: &Batch, source: &SourceInfo<'r>) -> Option<FaultReport> {
-        let before = self.last_ticks;
-        self.last_ticks = batch.order.last_ticks().or(before);
-        let mark = batch.order.backwards(before)?;
-        if self.backwards.replace(batch.chunk) == Some(batch.chunk) {
-            return None;
-        }
-        order::report(&mark, source.of, &source.chunk(batch.chunk)?)
-    }
-
-    /// Takes a batch, and the messages around it.
-    fn take(&mut self, batch: Batch, source: &SourceInfo<'r>, structure: bool, is_begun: bool) {
-        let number = batch.chunk;
-        let chunk = match batch.first || batch.last {
-            true => source.chunk(number),
-            false => None,
-        };
-        if batch.first
-            && let Some(chunk) = chunk
-        {
-            if !is_begun {
-                for (kind, ticks) in source.losses(&chunk) {
-                    self.wait(kind, number, ticks);
-                }
-            }
-            if structure {
-                self.wait(MessageKind::ChunkBegin, number, chunk.begin);
-            }
-        }
-        if batch.last
-            && structure
-            && let Some(chunk) = chunk
-        {
-            // Tracers are known to write events that are later than the end of their packet.
-            let last = batch.entries.last().map_or(0, |entry| entry.ticks);
-            self.wait(
-                MessageKind::ChunkEnd,
-                number,
-                chunk.end.map(|end| end.max(last)),
-            );
-        }
-        self.batch = batch;
-        self.next = 0;
-        self.text_begin = 0;
-        ClassRows::begin(&mut self.classes, &self.batch.rows);
-    }
-
-    /// The key of the next message.
-    #[inline]
-    fn key(&self, source: usize) -> Option<Key> {
-        let event = self
-            .batch
-            .entries
-            .get(self.next)
-            .filter(|_| self.leading() == 0);
-        if let Some(entry) = event {
-            // Only where two streams have the same rank can the class matter.
-            let class = self.info.event_classes[entry.class as usize].id;
-            return Some(Key {
-                time: self.info.key_time(entry.time),
-                rank: self.info.rank,
-                kind: 2,
-                class,
-                source,
-            });
-        }
-        self.message_key(source)
-    }
-
-    /// The key of the next message that is no event.
-    #[cold]
-    fn message_key(&self, source: usize) -> Option<Key> {
-        let message = self.waiting.front()?;
-        let time = message.time.map_or(NO_TIME, Timestamp::as_nanos);
-        Some(Key {
-            time: self.info.key_time(time),
-            rank: self.info.rank,
-            kind: weight(&message.kind),
-            class: 0,
-            source,
-        })
-    }
-
-    /// A key before which nothing of this source can come.
-    fn early_key(&self, source: usize, begin: Timestamp) -> Key {
-        Key {
-            time: self.info.key_time(begin.as_nanos()),
-            rank: if self.info.by_stream {
-                self.info.rank
-            } else {
-                0
-            },
-            kind: 0,
-            class: 0,
-            source,
-        }
-    }
-}
-
-impl SourceInfo<'_> {
-    /// What was lost before a chunk, as far as that is in the window, and since when.
-    pub(super) fn losses(&self, chunk: &Chunk) -> impl Iterator<Item = (MessageKind, Option<u64>)> {
-        let clock = self.of.streams()[self.stream].clock.clone();
-        let window = self.window;
-        let in_window = move |lost: &Lost| {
-            let time =
-                |ticks: Option<u64>| ticks.and_then(|ticks| clock.as_ref()?.timestamp(ticks));
-            time(lost.end).is_none_or(|end| end >= window.begin)
-                && time(lost.begin).is_none_or(|begin| begin <= window.end)
-        };
-        let losses = [
-            chunk
-                .lost_events
-                .map(|lost| (MessageKind::LostEvents(lost), lost)),
-            chunk
-                .lost_chunks
-                .map(|lost| (MessageKind::LostChunks(lost), lost)),
-        ];
-        let losses = losses.into_iter().flatten();
-        let losses = losses.filter(move |(_, lost)| in_window(lost));
-        losses.map(|(kind, lost)| (kind, lost.begin))
-    }
-}
-
-/// Of messages at the same time, those of a smaller weight come first.
-pub(super) fn weight(kind: &MessageKind) -> u8 {
-    match kind {
-        MessageKind::StreamBegin => 0,
-        MessageKind::ChunkBegin => 1,
-        MessageKind::Event => 2,
-        MessageKind::LostEvents(_) => 3,
-        MessageKind::ChunkEnd => 4,
-        MessageKind::LostChunks(_) => 5,
-        MessageKind::StreamEnd => 6,
     }
 }
 

@@ -9,10 +9,13 @@
 //! Events of the same time come in the order of babeltrace2's muxer: by the UUID of their
 //! trace, its name, stream class, stream, kind of message, event class.
 
+mod entries;
+mod head;
 mod job;
 mod merge;
 mod places;
 mod rows;
+mod source;
 mod tail;
 mod until;
 mod watched;
@@ -27,7 +30,7 @@ use crate::AnyRecording;
 use crate::Discarded;
 use crate::show::Sink;
 
-pub(crate) use job::{EntrySlice, NO_TIME};
+pub(crate) use entries::{EntrySlice, NO_TIME};
 pub(crate) use merge::compare_recordings;
 pub use places::{Places, Span};
 pub(crate) use rows::ClassRows;

@@ -15,8 +15,10 @@ use std::ops::Range;
 use kymo_model::{Chunk, Cursor, Event, Narrowed, Nothing, Recording, RowPlace};
 use kymo_time::Timestamp;
 
-use super::job::{NO_TIME, SourceInfo};
-use super::merge::{Key, ranks, wanted_classes, weight};
+use super::entries::NO_TIME;
+use super::head::{Key, weight};
+use super::merge::{ranks, wanted_classes};
+use super::source::SourceInfo;
 use super::{Places, Predicate, Select};
 use crate::AnyRecording;
 

@@ -29,6 +29,7 @@ pub(crate) mod wall;
 
 use std::io;
 
+use kymo_model::batch::{SourceRows, SourceRun};
 use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FieldId, Lost};
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -198,6 +199,16 @@ pub trait Sink {
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
+        true
+    }
+
+    /// Whether it takes many [runs](Self::runs) of rows at once, instead of one after the other.
+    fn takes_runs(&self) -> bool {
+        false
+    }
+
+    /// Runs of rows in their final order. `false` ends the run.
+    fn runs(&mut self, _sources: &[SourceRows<'_>], _runs: &[SourceRun]) -> bool {
         true
     }
 

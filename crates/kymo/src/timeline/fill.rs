@@ -293,6 +293,7 @@ impl<'a> Filler<'a> {
             interests: &interests,
             numbers: wish.numbers.clone(),
             window: (wish.window.begin, wish.window.end),
+            wants_begins: false,
         };
         let mut visitor = FillVisitor {
             filler: self,

@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use kymo_index::{ChunkCounts, Row};
-use kymo_model::{Cursor, Event, Fault, FaultReport, FieldId, Recording, Tally, Track, Walk};
+use kymo_model::{
+    BlockQuery, Cursor, EventBlock, Fault, FaultReport, FieldId, Interest, Nothing, Recording,
+    Tally, Track, Walk,
+};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
@@ -221,18 +224,20 @@ fn walk_chunks<const ROWS: bool>(
             };
             if let Some(chunk) = of.chunk(stream, plain.number) {
                 let content_bits = of.content_bits(&chunk);
-                let mut event = None;
                 let walked = of.walk(
                     &chunk,
                     WalkPlain::<ROWS> {
                         chunk: &mut plain,
                         places,
-                        event: &mut event,
                         content_bits,
                     },
                 );
                 plain.tallies.iter().for_each(|of| places[of.class] = 0);
-                plain.fault = walked.err().map(|fault| of.report(&chunk, event, fault));
+                // Events are not decoded: it is between two of them.
+                plain.fault = walked.err().map(|fault| of.report(&chunk, None, fault));
+                if !ROWS {
+                    plain.rows.clear();
+                }
             }
             let mut state = lock();
             // Who works on the next one never waits.
@@ -254,8 +259,8 @@ struct PlainChunk {
     own_begin: i64,
     stream: usize,
     number: usize,
-    /// When they were, and their classes.
-    rows: Vec<(i64, u32)>,
+    /// When they were, and their classes; none if rows are not handed on.
+    rows: EventBlock,
     /// At the recording's own times.
     tallies: Vec<Tally>,
     fault: Option<FaultReport>,
@@ -265,55 +270,81 @@ struct WalkPlain<'a, const ROWS: bool> {
     chunk: &'a mut PlainChunk,
     /// By class, one more than the position of its tally; 0 if it has none.
     places: &'a mut [u32],
-    /// Number and class of the event in hand.
-    event: &'a mut Option<(u64, usize)>,
     content_bits: u64,
 }
+
+/// So many events are tallied at once.
+const TALLIED_AT_ONCE: usize = 1024;
 
 impl<const ROWS: bool> Walk for WalkPlain<'_, ROWS> {
     type Output = Result<(), Fault>;
 
-    fn walk<C: Cursor>(self, mut cursor: C) -> Result<(), Fault> {
-        let Self { chunk, places, .. } = self;
+    fn walk<C: Cursor>(mut self, mut cursor: C) -> Result<(), Fault> {
+        let interest = Interest {
+            is_wanted: true,
+            ..Interest::default()
+        };
+        let interests = vec![interest; self.places.len()];
+        let query = BlockQuery {
+            wants_begins: true,
+            ..BlockQuery::all(&interests)
+        };
         // Where the event before begins, and the place of its tally.
         let mut before: Option<(u64, usize)> = None;
         loop {
-            *self.event = None;
-            let Some(event) = cursor.next_event()? else {
+            let rows = &mut self.chunk.rows;
+            if !ROWS {
+                rows.clear();
+            }
+            let first = rows.len();
+            let walked = cursor.walk_block(&query, TALLIED_AT_ONCE, rows, &mut Nothing);
+            self.tally(first, &mut before);
+            if !walked? {
                 if let Some((begin, place)) = before {
-                    chunk.tallies[place].bits += self.content_bits.saturating_sub(begin);
+                    let bits = self.content_bits.saturating_sub(begin);
+                    self.chunk.tallies[place].bits += bits;
                 }
                 return Ok(());
-            };
-            let (class, begin) = (event.class_index(), event.begin_bit());
-            *self.event = Some((event.number(), class));
-            if let Some((begin_before, place)) = before {
-                chunk.tallies[place].bits += begin.saturating_sub(begin_before);
             }
-            let time = event.timestamp();
-            let nanos = time.map_or(NO_TIME, Timestamp::as_nanos);
-            if ROWS {
-                chunk.rows.push((nanos, class as u32));
+        }
+    }
+}
+
+impl<const ROWS: bool> WalkPlain<'_, ROWS> {
+    /// Adds the events of the last walk to the tallies.
+    fn tally(&mut self, first: usize, before: &mut Option<(u64, usize)>) {
+        let PlainChunk {
+            own_begin,
+            rows,
+            tallies,
+            ..
+        } = &mut *self.chunk;
+        let times = rows.times[first..].iter();
+        let events = times.zip(&rows.classes[first..]).zip(&rows.begins);
+        for ((&time, &class), &begin) in events {
+            if let Some((begin_before, place)) = *before {
+                tallies[place].bits += begin.saturating_sub(begin_before);
             }
-            let place = match places[class] {
+            let class = class as usize;
+            let place = match self.places[class] {
                 0 => {
-                    chunk.tallies.push(Tally {
+                    tallies.push(Tally {
                         class,
                         events: 0,
                         bits: 0,
                         first: None,
                         last: None,
                     });
-                    places[class] = chunk.tallies.len() as u32;
-                    chunk.tallies.len() - 1
+                    self.places[class] = tallies.len() as u32;
+                    tallies.len() - 1
                 }
                 place => place as usize - 1,
             };
-            before = Some((begin, place));
-            let tally = &mut chunk.tallies[place];
+            *before = Some((begin, place));
+            let tally = &mut tallies[place];
             tally.events += 1;
-            if time.is_some() {
-                let own = Timestamp::from_nanos(nanos.saturating_sub(chunk.own_begin));
+            if time != NO_TIME {
+                let own = Timestamp::from_nanos(time.saturating_sub(*own_begin));
                 if tally.first.is_none_or(|first| own < first) {
                     tally.first = Some(own);
                 }
@@ -340,7 +371,8 @@ impl<S: ContributionSink> InOrder<'_, '_, S> {
         while let Some(mut chunk) = self.waiting.remove(&self.next) {
             self.next += 1;
             self.sink.run(chunk.stream, chunk.number, chunk.rows.len());
-            let rows = chunk.rows.iter().copied();
+            let times = chunk.rows.times.iter().copied();
+            let rows = times.zip(chunk.rows.classes.iter().copied());
             self.contributions.plain_rows(chunk.stream, rows, self.sink);
             match chunk.fault.take() {
                 Some(fault) => self.met.fault(fault),

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use kymo_model::batch::{Batch, NoticeKind, RowId};
+use kymo_model::batch::{Batch, NoticeKind, RowId, SourceRows, SourceRun};
 use kymo_model::{FaultReport, FieldId};
 use kymo_text::Line;
 
@@ -19,6 +19,9 @@ use crate::show::{Message, MessageKind, Sink};
 
 /// A batch has some of these bytes at most, beside one row.
 const MOST_BYTES: usize = 8 << 20;
+
+/// Its size is not looked at after every few rows.
+const ROWS_BETWEEN_SIZES: usize = 1024;
 
 /// The rows of a query, batch by batch; made by [`Timeline::rows`](super::Timeline::rows).
 ///
@@ -90,6 +93,7 @@ pub(super) fn run_plan<S: Select>(
         is_done: false,
         rows_of: Vec::new(),
         met: Vec::new(),
+        fitting: Vec::new(),
     };
     let mut output = Faults(&faults);
     // Its output takes everything.
@@ -133,6 +137,8 @@ struct Gatherer<'a> {
     /// By class, the rows of a run, and the classes of which there are any.
     rows_of: Vec<Vec<u32>>,
     met: Vec<usize>,
+    /// The runs that fit in a batch.
+    fitting: Vec<SourceRun>,
 }
 
 impl Gatherer<'_> {
@@ -235,39 +241,56 @@ impl<'a> Sink for Gatherer<'a> {
             self.batch(run.recording, first_class)
                 .add_replaced(replaced);
         }
-        match self.plan.is_mixed {
-            true => self.mixed_rows(&run, id),
-            false => self.rows_by_class(run, id),
+        self.rows_by_class(run, id)
+    }
+
+    fn takes_runs(&self) -> bool {
+        self.plan.is_mixed
+    }
+
+    fn runs(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) -> bool {
+        let has_faults = !self.faults.borrow().is_empty();
+        if let Some(run) = runs.first().filter(|_| has_faults) {
+            let id = sources[run.source].id;
+            self.take_faults(id.recording as usize, id.stream as usize);
         }
+        self.mixed_rows(sources, runs)
     }
 }
 
 impl Gatherer<'_> {
     /// Appends rows that have their columns one after the other.
-    fn mixed_rows(&mut self, run: &RowRun<'_>, id: RowId) -> bool {
-        let columns = run.columns(0);
-        let mut next = 0;
-        while next < run.entries.len() {
+    fn mixed_rows(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) -> bool {
+        let mut runs = runs.iter().copied();
+        let mut next = runs.next();
+        let mut fitting = std::mem::take(&mut self.fitting);
+        while next.is_some() && !self.is_done {
             let batch_rows = self.batch_rows;
             let batch = self.batch(0, 0);
-            let count = (run.entries.len() - next).min(batch_rows - batch.len());
-            let rows = next..next + count;
-            let in_buffers = run.first + next..run.first + next + count;
-            let ticks = run.has_clock.then_some(&run.entries.ticks[rows.clone()]);
-            batch.push_heads(
-                id,
-                &run.buffers.numbers[in_buffers.clone()],
-                &run.entries.classes[rows.clone()],
-                (&run.entries.times[rows], NO_TIME),
-                ticks,
-            );
-            batch.append_columns(columns, in_buffers);
-            next += count;
-            if is_full(batch, batch_rows) && !self.hand_over(0, 0) {
-                return false;
+            let mut room = (batch_rows - batch.len()).min(ROWS_BETWEEN_SIZES);
+            fitting.clear();
+            while let Some(run) = next
+                && room > 0
+            {
+                let rows = run.rows.min(room);
+                fitting.push(SourceRun { rows, ..run });
+                room -= rows;
+                next = match run.rows - rows {
+                    0 => runs.next(),
+                    left => Some(SourceRun {
+                        first: run.first + rows,
+                        rows: left,
+                        ..run
+                    }),
+                };
+            }
+            batch.append_runs(sources, &fitting, NO_TIME);
+            if batch.len() >= batch_rows || batch.byte_size() >= MOST_BYTES {
+                self.hand_over(0, 0);
             }
         }
-        true
+        self.fitting = fitting;
+        !self.is_done
     }
 
     /// Appends rows to the batches of their classes: of each class, those of the run are one after the other.

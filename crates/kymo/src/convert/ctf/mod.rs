@@ -27,7 +27,7 @@ use std::sync::{Mutex, PoisonError};
 use kymo_ctf::class::Dialect;
 use kymo_ctf::metadata::fit::FitError;
 use kymo_ctf::secure::{Nonce, Protection};
-use kymo_ctf::write::{Sealing, StreamWriter, TraceOptions, TraceWriter, WriteError};
+use kymo_ctf::write::{Sealing, StreamWriter, Token, TraceOptions, TraceWriter, WriteError};
 use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
@@ -143,7 +143,11 @@ pub fn write(
     };
     let parts = in_threads(jobs.len(), options.threads, new_part, |part, number| {
         let (job, worker) = (&jobs[number], &mut part.worker);
-        let done = open(&trace, job, options, sealers).and_then(|writer| {
+        let done = open(&trace, job, options, sealers).and_then(|mut writer| {
+            if plan.model.dialect == Dialect::Rfc11 {
+                let session_id = Token::Uint(plan.session_id.into());
+                writer.packet_members().set("session_id", session_id);
+            }
             stream::write(&plan, job, writer, filter, worker, options, progress)
         });
         let is_end = match &done {

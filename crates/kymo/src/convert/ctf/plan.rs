@@ -23,6 +23,9 @@ pub(super) struct Plan<'r> {
     pub(super) sources: Vec<Source<'r>>,
     pub(super) jobs: Vec<Job<'r>>,
     pub(super) changes: Vec<String>,
+    /// Number of the session that packets of RFC v1.1 belong to: that of the first recording that has one, since
+    /// a trace has no other.
+    pub(super) session_id: u32,
 }
 
 /// A recording.
@@ -131,7 +134,9 @@ impl<'r> Plan<'r> {
             })
             .collect();
         let jobs = jobs(&sources, &model, options);
+        let session_id = sources.iter().find_map(|of| of.of.as_ctf()?.session_id());
         Ok(Self {
+            session_id: session_id.unwrap_or(0),
             model,
             sources,
             jobs,

@@ -306,7 +306,8 @@ impl Scribe<'_, '_> {
     ) -> bool {
         let class = trace.stream_class(chunk.stream);
         let is_ours = head.magic.is_none_or(|magic| magic == PACKET_MAGIC)
-            && (head.uuid.is_none() || head.uuid == trace.class().uuid);
+            && (head.uuid.is_none() || head.uuid == trace.class().uuid)
+            && (trace.packet_session(packet)).is_none_or(|session| session == self.plan.session_id);
         let agrees = self.source.agreements[class].packets && is_ours;
         // Where a packet does not tell all of its time, a reader goes on from the one before it.
         let has_time = chunk.begin.is_none() && self.all_copied

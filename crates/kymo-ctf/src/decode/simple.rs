@@ -1,0 +1,110 @@
+//! What is needed of an event class to walk over its events, close together.
+//!
+//! Where the next event begins depends on the class of this one: the fewer places have to be read one after the
+//! other, the faster is the walk.
+
+use super::EventDecoder;
+
+/// How the end of an event is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndBy {
+    /// It takes a program.
+    Program,
+    /// All events have the same size.
+    Size,
+    /// Of the first fields the size is known, and [`End`](super::end::End) knows the others.
+    Steps,
+}
+
+/// An event class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SimpleClass {
+    /// Bits of the first fields, or of all.
+    pub bits: u64,
+    /// What they are aligned to, in bits, less one.
+    pub mask: u32,
+    /// What places count from is aligned to, likewise.
+    pub base_mask: u32,
+    /// The values of an event whose size is known.
+    pub values: u32,
+    /// Position of the class in the recording, and in its stream class.
+    pub class: u32,
+    pub position: u32,
+    pub end_by: EndBy,
+}
+
+/// More bits take a program: no sum of a position and these overflows.
+const MOST_BITS: u64 = 1 << 48;
+
+impl SimpleClass {
+    const UNKNOWN: Self = Self {
+        bits: 0,
+        mask: 0,
+        base_mask: 0,
+        values: 0,
+        class: 0,
+        position: 0,
+        end_by: EndBy::Program,
+    };
+
+    fn of(position: usize, decoder: &EventDecoder) -> Option<Self> {
+        let end = decoder.end.as_ref()?;
+        let (mask, bits, values) = end.first_fields();
+        Some(Self {
+            bits: Some(bits).filter(|&bits| bits < MOST_BITS)?,
+            mask: u32::try_from(mask).ok()?,
+            base_mask: u32::try_from(decoder.places.mask).ok()?,
+            values: u32::try_from(values).ok()?,
+            class: u32::try_from(decoder.class).ok()?,
+            position: u32::try_from(position).ok()?,
+            end_by: match end.is_fixed() {
+                true => EndBy::Size,
+                false => EndBy::Steps,
+            },
+        })
+    }
+}
+
+/// The event classes of a stream class.
+#[derive(Debug, Default)]
+pub(super) struct SimpleClasses {
+    /// By number, if the numbers are not far apart.
+    by_id: Vec<SimpleClass>,
+    /// By position.
+    by_position: Vec<SimpleClass>,
+}
+
+impl SimpleClasses {
+    /// `positions` are those of the numbers, each with one added; 0 stands for no class.
+    pub(super) fn new(events: &[EventDecoder], positions: &[u32]) -> Self {
+        let of = |(position, decoder)| {
+            SimpleClass::of(position, decoder).unwrap_or(SimpleClass::UNKNOWN)
+        };
+        let by_position: Vec<_> = events.iter().enumerate().map(of).collect();
+        let at = |&position: &u32| {
+            let place = (position as usize).checked_sub(1)?;
+            by_position.get(place).copied()
+        };
+        Self {
+            by_id: positions
+                .iter()
+                .map(|position| at(position).unwrap_or(SimpleClass::UNKNOWN))
+                .collect(),
+            by_position,
+        }
+    }
+
+    /// The class with a number; `position` gives its position if the numbers are far apart.
+    #[inline(always)]
+    pub(super) fn get(
+        &self,
+        id: u64,
+        position: impl FnOnce() -> Option<usize>,
+    ) -> Option<&SimpleClass> {
+        match self.by_id.get(id as usize) {
+            Some(of) => Some(of),
+            None if self.by_id.is_empty() => self.by_position.get(position()?),
+            None => None,
+        }
+    }
+}

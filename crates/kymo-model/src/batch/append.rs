@@ -1,0 +1,280 @@
+//! Rows of columns put behind those of others: of one column, or of several sources in the order of a merge.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::bitmap::Bitmap;
+use super::column::{Column, ColumnData, DataType};
+use super::{Batch, RowId};
+
+/// Rows of a chunk in the order of their numbers, as columns of the same length.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceRows<'a> {
+    /// Recording, stream and chunk.
+    pub id: RowId,
+    /// Their positions in the chunk.
+    pub numbers: &'a [u64],
+    /// The positions of their event classes in the recording.
+    pub classes: &'a [u32],
+    /// When they were, in nanoseconds.
+    pub times: &'a [i64],
+    /// When they were, in ticks; `None` if the stream has no clock.
+    pub ticks: Option<&'a [u64]>,
+    /// Their values.
+    pub columns: &'a [Column],
+    /// The number of texts of which something was [replaced](Batch::replaced), counted with the first row.
+    pub replaced: u64,
+}
+
+/// Rows of one of several sources that come one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceRun {
+    /// Position of the source.
+    pub source: usize,
+    /// The first of the rows.
+    pub first: usize,
+    /// How many there are.
+    pub rows: usize,
+}
+
+impl SourceRun {
+    fn range(self) -> Range<usize> {
+        self.first..self.first + self.rows
+    }
+}
+
+impl Batch {
+    /// Appends runs of rows of sources whose columns are of the same schema. `no_time` stands for no time.
+    ///
+    /// # Panics
+    ///
+    /// If the columns are of another schema, or have not all of these rows.
+    pub fn append_runs(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun], no_time: i64) {
+        let all = runs.iter().map(|run| run.rows).sum();
+        let mut begin = self.len();
+        for run in runs {
+            let of = &sources[run.source];
+            let numbers = &of.numbers[run.range()];
+            let id = |number: u64| RowId { number, ..of.id };
+            match (numbers.first(), numbers.last()) {
+                (Some(&first), Some(&last)) if last.wrapping_sub(first) == run.rows as u64 - 1 => {
+                    self.push_id(begin, id(first));
+                }
+                _ => {
+                    for (row, &number) in (begin..).zip(numbers) {
+                        self.push_id(row, id(number));
+                    }
+                }
+            }
+            begin += run.rows;
+            if run.first == 0 {
+                self.replaced += of.replaced;
+            }
+        }
+        let classes = runs
+            .iter()
+            .map(|run| &sources[run.source].classes[run.range()]);
+        put(&mut self.classes, all, classes);
+        let times = || {
+            runs.iter()
+                .map(|run| &sources[run.source].times[run.range()])
+        };
+        match &mut self.times {
+            Column {
+                data: ColumnData::Int64(to),
+                validity: None,
+            } if !times().any(|times| times.contains(&no_time)) => put(to, all, times()),
+            column => times().for_each(|times| column.extend_times(times, no_time)),
+        }
+        let ticks = || {
+            let of_run =
+                |run: &SourceRun| sources[run.source].ticks.map(|ticks| &ticks[run.range()]);
+            runs.iter().map(move |run| (run.rows, of_run(run)))
+        };
+        match &mut self.ticks {
+            Column {
+                data: ColumnData::Uint64(to),
+                validity: None,
+            } if sources.iter().all(|of| of.ticks.is_some()) => {
+                put(to, all, ticks().filter_map(|(_, ticks)| ticks));
+            }
+            column => ticks().for_each(|(rows, ticks)| column.extend_ticks(ticks, rows)),
+        }
+        let mut of_column = Vec::with_capacity(sources.len());
+        for (position, column) in self.columns.iter_mut().enumerate() {
+            of_column.clear();
+            of_column.extend(sources.iter().map(|of| of.columns.get(position)));
+            column.append_runs(&of_column, runs, all);
+        }
+    }
+}
+
+impl Column {
+    /// A column of the same type, without rows, but with room for as many numbers.
+    pub fn empty_like(&self) -> Self {
+        fn like<T>(values: &[T]) -> Vec<T> {
+            Vec::with_capacity(values.len())
+        }
+        let data = match &self.data {
+            ColumnData::FixedBinary { size, .. } => Self::new(&DataType::FixedBinary(*size)).data,
+            ColumnData::Dictionary { texts, .. } => {
+                Self::new(&DataType::Dictionary(Arc::clone(texts))).data
+            }
+            ColumnData::List { items, .. } => ColumnData::List {
+                offsets: vec![0],
+                items: Box::new(items.empty_like()),
+            },
+            ColumnData::Struct { members, .. } => ColumnData::Struct {
+                len: 0,
+                members: members.iter().map(Self::empty_like).collect(),
+            },
+            ColumnData::Bool(_) => Self::new(&DataType::Bool).data,
+            ColumnData::Uint8(values) => ColumnData::Uint8(like(values)),
+            ColumnData::Uint16(values) => ColumnData::Uint16(like(values)),
+            ColumnData::Uint32(values) => ColumnData::Uint32(like(values)),
+            ColumnData::Uint64(values) => ColumnData::Uint64(like(values)),
+            ColumnData::Int8(values) => ColumnData::Int8(like(values)),
+            ColumnData::Int16(values) => ColumnData::Int16(like(values)),
+            ColumnData::Int32(values) => ColumnData::Int32(like(values)),
+            ColumnData::Int64(values) => ColumnData::Int64(like(values)),
+            ColumnData::Float32(values) => ColumnData::Float32(like(values)),
+            ColumnData::Float64(values) => ColumnData::Float64(like(values)),
+            ColumnData::Text(_) => Self::new(&DataType::Text).data,
+            ColumnData::Binary(_) => Self::new(&DataType::Binary).data,
+        };
+        Self {
+            data,
+            validity: None,
+        }
+    }
+
+    /// Appends rows of another column of the same type.
+    ///
+    /// # Panics
+    ///
+    /// If it has not all of these rows.
+    pub fn append(&mut self, other: &Self, rows: Range<usize>) {
+        if self.validity.is_some() || other.validity.is_some() {
+            let len = self.len();
+            let validity = self
+                .validity
+                .get_or_insert_with(|| Bitmap::repeat(true, len));
+            match &other.validity {
+                Some(of) => validity.append(of, rows.clone()),
+                None => rows.clone().for_each(|_| validity.push(true)),
+            }
+        }
+        macro_rules! same {
+            ($($kind:ident)*) => {
+                match (&mut self.data, &other.data) {
+                    $((ColumnData::$kind(to), ColumnData::$kind(from)) => to.extend_from_slice(&from[rows]),)*
+                    (ColumnData::Bool(to), ColumnData::Bool(from)) => to.append(from, rows),
+                    (ColumnData::Text(to), ColumnData::Text(from))
+                    | (ColumnData::Binary(to), ColumnData::Binary(from)) => {
+                        let bytes = from.offsets[rows.start] as usize..from.offsets[rows.end] as usize;
+                        to.bytes.extend_from_slice(&from.bytes[bytes]);
+                        append_offsets(&mut to.offsets, &from.offsets[rows.start..=rows.end]);
+                    }
+                    (ColumnData::FixedBinary { bytes: to, .. }, ColumnData::FixedBinary { size, bytes }) => {
+                        to.extend_from_slice(&bytes[rows.start * size..rows.end * size]);
+                    }
+                    (ColumnData::Dictionary { keys: to, .. }, ColumnData::Dictionary { keys, .. }) => {
+                        to.extend_from_slice(&keys[rows]);
+                    }
+                    (ColumnData::List { offsets: to, items: to_items }, ColumnData::List { offsets, items }) => {
+                        let range = offsets[rows.start] as usize..offsets[rows.end] as usize;
+                        to_items.append(items, range);
+                        append_offsets(to, &offsets[rows.start..=rows.end]);
+                    }
+                    (ColumnData::Struct { len, members: to }, ColumnData::Struct { members, .. }) => {
+                        *len += rows.len();
+                        for (to, from) in to.iter_mut().zip(members) {
+                            to.append(from, rows.clone());
+                        }
+                    }
+                    _ => unreachable!("columns of one schema have the same types"),
+                }
+            };
+        }
+        same!(Uint8 Uint16 Uint32 Uint64 Int8 Int16 Int32 Int64 Float32 Float64);
+    }
+
+    /// Appends times, of which `no_time` is null.
+    #[inline]
+    pub(super) fn extend_times(&mut self, times: &[i64], no_time: i64) {
+        match &mut self.data {
+            ColumnData::Int64(all) if self.validity.is_none() && !times.contains(&no_time) => {
+                all.extend_from_slice(times);
+            }
+            _ => times.iter().for_each(|&time| match time == no_time {
+                true => self.push_null(),
+                false => self.push_sint(time),
+            }),
+        }
+    }
+
+    /// Appends the ticks of some rows; null if there are none.
+    #[inline]
+    pub(super) fn extend_ticks(&mut self, ticks: Option<&[u64]>, rows: usize) {
+        match (&mut self.data, ticks) {
+            (ColumnData::Uint64(all), Some(ticks)) if self.validity.is_none() => {
+                all.extend_from_slice(ticks)
+            }
+            (_, Some(ticks)) => ticks.iter().for_each(|&ticks| self.push_uint(ticks)),
+            (_, None) => self.push_nulls(rows),
+        }
+    }
+
+    /// Appends runs of rows of columns of the same type.
+    fn append_runs(&mut self, sources: &[Option<&Self>], runs: &[SourceRun], all: usize) {
+        let is_whole =
+            |run: &SourceRun| sources[run.source].is_some_and(|of| of.validity.is_none());
+        if self.validity.is_none() && runs.iter().all(is_whole) {
+            macro_rules! numbers {
+                ($($kind:ident)*) => {
+                    match &mut self.data {
+                        $(ColumnData::$kind(to) => {
+                            let rows = runs.iter().map(|run| match sources[run.source] {
+                                Some(Self { data: ColumnData::$kind(from), .. }) => &from[run.range()],
+                                _ => unreachable!("columns of one schema have the same types"),
+                            });
+                            return put(to, all, rows);
+                        })*
+                        _ => {}
+                    }
+                };
+            }
+            numbers!(Uint8 Uint16 Uint32 Uint64 Int8 Int16 Int32 Int64 Float32 Float64);
+        }
+        for run in runs {
+            if let Some(from) = sources[run.source] {
+                self.append(from, run.range());
+            }
+        }
+    }
+}
+
+/// Appends parts, which have so many values together.
+fn put<'a, T: Copy + Default + 'a>(
+    to: &mut Vec<T>,
+    all: usize,
+    parts: impl Iterator<Item = &'a [T]>,
+) {
+    let begin = to.len();
+    to.resize(begin + all, T::default());
+    let mut room = &mut to[begin..];
+    for part in parts {
+        let (place, rest) = room.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        room = rest;
+    }
+}
+
+/// Appends where values end that were appended from elsewhere: `from` begins with the end of the one
+/// before them.
+fn append_offsets(to: &mut Vec<i32>, from: &[i32]) {
+    let (Some(&last), Some((&first, ends))) = (to.last(), from.split_first()) else {
+        return;
+    };
+    to.extend(ends.iter().map(|end| end - first + last));
+}

@@ -1,0 +1,155 @@
+//! Which columns are wanted of a schema, and of which types they are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::column::{ColumnType, DataType};
+use super::deep;
+use crate::{FieldId, Kind, Pick, Schema, Scope};
+
+/// Where the values of a column come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ColumnSource {
+    /// A field, with all that is in it; of several, the first one that an event has: options of a
+    /// variant may have members of the same name.
+    Fields(Vec<Pick>),
+    /// The labels of the value of an enumeration, or the flags of a bit map.
+    Labels(Pick),
+    /// Nothing: rows have no value unless somebody [puts](Columns::put) one.
+    None,
+    /// One value that all rows [share](Columns::share), given before they are taken.
+    Shared,
+    /// A value that is always at the same place, which is [gathered](Columns::gather) for many rows at once.
+    Gathered,
+}
+
+impl ColumnSource {
+    /// Whether values come from the fields of events.
+    pub fn is_of_fields(&self) -> bool {
+        matches!(self, Self::Fields(_) | Self::Labels(_))
+    }
+}
+
+/// A column that is wanted of the events of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedColumn {
+    /// Its name and type.
+    pub column: ColumnType,
+    /// Where its values come from.
+    pub source: ColumnSource,
+}
+
+/// The type of the column that holds a field with all that is in it. What is in more than 32 structures,
+/// variants and arrays is one JSON text.
+pub fn column_type(schema: &Schema, field: FieldId) -> DataType {
+    nested_type(schema, field, 0)
+}
+
+fn nested_type(schema: &Schema, field: FieldId, level: usize) -> DataType {
+    if deep::is_text(schema, field, level) {
+        return DataType::Text;
+    }
+    let of = schema.field(field);
+    let named = |(position, &child): (usize, &FieldId)| ColumnType {
+        name: match &schema.field(child).name {
+            Some(name) => Arc::clone(name),
+            None => position.to_string().into(),
+        },
+        data_type: nested_type(schema, child, level + 1),
+    };
+    let only_child = |level| {
+        let child = of.children.first();
+        child.map(|&child| nested_type(schema, child, level))
+    };
+    match &of.kind {
+        Kind::Uint { bits, .. } | Kind::BitArray { bits } | Kind::BitMap { bits, .. } => {
+            DataType::integer(*bits, false).unwrap_or(DataType::Uint64)
+        }
+        Kind::Sint { bits, .. } => DataType::integer(*bits, true).unwrap_or(DataType::Int64),
+        Kind::Wide { bits, .. } => DataType::FixedBinary(bits.div_ceil(8) as usize),
+        Kind::Float { bits: ..=32 } => DataType::Float32,
+        Kind::Float { .. } => DataType::Float64,
+        Kind::Bool { .. } => DataType::Bool,
+        Kind::Text => DataType::Text,
+        Kind::Blob => DataType::Binary,
+        Kind::Struct | Kind::Variant => {
+            DataType::Struct(of.children.iter().enumerate().map(named).collect())
+        }
+        Kind::Array { .. } => DataType::List(Arc::new(ColumnType {
+            name: "item".into(),
+            data_type: only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
+        })),
+        Kind::Optional => only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
+    }
+}
+
+/// The type of a column of [labels](ColumnSource::Labels); `None` of a field without any.
+pub fn labels_type(schema: &Schema, field: FieldId) -> Option<DataType> {
+    let texts: Arc<[Arc<str>]> = match &schema.field(field).kind {
+        Kind::Uint {
+            labels: Some(labels),
+            ..
+        }
+        | Kind::Sint {
+            labels: Some(labels),
+            ..
+        } => labels
+            .mappings()
+            .iter()
+            .map(|mapping| Arc::clone(&mapping.label))
+            .collect(),
+        Kind::BitMap { flags, .. } => flags.iter().map(|flag| Arc::clone(&flag.name)).collect(),
+        _ => return None,
+    };
+    Some(DataType::List(Arc::new(ColumnType {
+        name: "item".into(),
+        data_type: DataType::Dictionary(texts),
+    })))
+}
+
+/// The columns of all fields of a class but those of its event header, which says class and time: the
+/// members of the payload by their names, those of contexts with their scope before them where names
+/// clash, and for each enumeration and bit map a column of its labels.
+pub fn all_columns(schema: &Schema) -> Vec<WantedColumn> {
+    let scopes = [
+        (Scope::Payload, "payload"),
+        (Scope::SpecificContext, "specific_context"),
+        (Scope::CommonContext, "context"),
+    ];
+    let mut wanted: Vec<WantedColumn> = Vec::new();
+    let mut taken: HashMap<Arc<str>, ()> = HashMap::new();
+    for (scope, prefix) in scopes {
+        let Some(root) = schema.root(scope) else {
+            continue;
+        };
+        let members = match schema.field(root).kind {
+            Kind::Struct => schema.field(root).children.clone(),
+            _ => vec![root],
+        };
+        for field in members {
+            let name = schema.field(field).name.as_deref().unwrap_or(prefix);
+            let mut name: Arc<str> = name.into();
+            while taken.contains_key(&name) {
+                name = format!("{prefix}.{name}").into();
+            }
+            taken.insert(Arc::clone(&name), ());
+            let pick = Pick::from(field);
+            if let Some(data_type) = labels_type(schema, field) {
+                let name: Arc<str> = format!("{name}.labels").into();
+                taken.insert(Arc::clone(&name), ());
+                wanted.push(WantedColumn {
+                    column: ColumnType { name, data_type },
+                    source: ColumnSource::Labels(pick.clone()),
+                });
+            }
+            wanted.push(WantedColumn {
+                column: ColumnType {
+                    name,
+                    data_type: column_type(schema, field),
+                },
+                source: ColumnSource::Fields(vec![pick]),
+            });
+        }
+    }
+    wanted
+}
