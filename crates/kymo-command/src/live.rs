@@ -333,7 +333,9 @@ impl Live {
         loop {
             let statuses = self.wait(terminal, &mut outcome);
             let is_over = self.is_stopped() || statuses.iter().all(|status| status.is_ended);
-            if opened_with(&self.input, asked, Known::default()).is_ok_and(|of| !of.recordings.is_empty()) {
+            if opened_with(&self.input, asked, Known::default())
+                .is_ok_and(|of| !of.recordings.is_empty())
+            {
                 return Ok(outcome);
             }
             if is_over {

@@ -267,11 +267,7 @@ impl Walk for &mut Collector<'_> {
             ..Interest::default()
         });
         let interests: Vec<Interest> = interests.collect();
-        let query = BlockQuery {
-            interests: &interests,
-            numbers: 0..u64::MAX,
-            window: (Timestamp::MIN, Timestamp::MAX),
-        };
+        let query = BlockQuery::all(&interests);
         loop {
             let mut block = EventBlock::default();
             // Damage is reported when events are read.
