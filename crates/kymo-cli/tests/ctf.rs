@@ -642,9 +642,9 @@ fn only_traces_are_overwritten_and_no_inputs() {
         assert!(err.contains(found), "{err}");
     };
     fs::write(place.join("metadata"), "hi\n").expect("written");
-    refused(&place, &small, "metadata is no metadata");
+    refused(&place, &small, "metadata is not metadata of a trace");
     fs::copy(small.join("metadata"), place.join("metadata")).expect("copied");
-    refused(&place, &small, "src is no part of one");
+    refused(&place, &small, "src is not a part of one");
     assert!(place.join("src/precious").exists());
 
     let traces = home.path().join("t");
@@ -737,7 +737,7 @@ fn a_trace_is_not_overwritten_with_what_lies_beside_it() {
             let run = kymo(&[&convert[..], &["--force"]].concat());
             let err = String::from_utf8_lossy(&run.stderr).into_owned();
             assert_eq!(run.status.code(), Some(2), "{name}: {err}");
-            assert!(err.contains(&format!("{name} is no part of one")), "{err}");
+            assert!(err.contains(&format!("{name} is not a part of one")), "{err}");
             assert_eq!(fs::read(&path).expect("it is there"), bytes);
             fs::remove_file(&path).expect("removed");
         }

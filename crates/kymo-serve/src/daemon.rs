@@ -189,7 +189,7 @@ impl Daemon {
         for (what, listen) in spoken(config) {
             for address in &listen.addresses {
                 if bound.iter().any(|(_, taken, _)| taken == address) {
-                    return Err(format!("{address}: it is told twice"));
+                    return Err(format!("{address}: it is specified twice"));
                 }
                 let there = self.bound.iter().find(|(_, taken, _)| taken == address);
                 let socket = match there {
@@ -416,7 +416,7 @@ impl Daemon {
     /// Tells systemd, if it has started the daemon.
     fn notify(&self, state: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(state) {
-            (self.log)(&format!("systemd cannot be told: {}", reason(&error)));
+            (self.log)(&format!("cannot notify systemd: {}", reason(&error)));
         }
     }
 

@@ -218,7 +218,7 @@ impl Page {
                 ),
                 (
                     "journal_rotations_total",
-                    "Times the journal began anew.",
+                    "Times a new journal was begun.",
                     &journal.rotations,
                 ),
                 (

@@ -83,6 +83,8 @@ impl Options {
                 let is_known = match &command {
                     Some(command) => {
                         self.by_command[command.as_str()].contains(&option)
+                            // It hands its words to a program that is not part of the workspace.
+                            || (command == "kymo query" && self.others.contains(&option))
                             || matches!(
                                 option.as_str(),
                                 "--help" | "--version" | "--from-file" | "--quiet"

@@ -7,7 +7,7 @@ use crate::time::Given;
 /// Convert times between collectd's count, seconds, nanoseconds and dates
 ///
 /// collectd counts units of 2^-30 seconds since 1970 in 64 bits. Of each value all forms are
-/// shown: the count, seconds with ten decimals (so many tell every unit from its neighbours),
+/// shown: the count, seconds with ten decimals (enough to distinguish every unit from its neighbours),
 /// nanoseconds (rounded: not every count survives them), and the date and time in UTC.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

@@ -58,7 +58,7 @@ fn only_traces_below(path: &Path, depth: usize) -> Result<(), String> {
     if let Some(metadata) = &metadata
         && !is_metadata(metadata)
     {
-        return Err(format!("{} is no metadata", metadata.display()));
+        return Err(format!("{} is not metadata of a trace", metadata.display()));
     }
     let parts = metadata.map(|metadata| Parts::new(path, &metadata));
     let mut any = false;
@@ -78,7 +78,7 @@ fn only_traces_below(path: &Path, depth: usize) -> Result<(), String> {
         };
         if !fits {
             let found = entry.path();
-            return Err(format!("{} is no part of one", found.display()));
+            return Err(format!("{} is not a part of one", found.display()));
         }
     }
     match any {

@@ -45,7 +45,7 @@ pub(super) fn send(args: &Send, place: &Place, terminal: &Terminal) -> Result<Ou
             None => {
                 let path = recording.path().display();
                 terminal.error(format_args!(
-                    "{path}: it is no CTF trace, and has no packets that could be sent"
+                    "{path}: it is not a CTF trace, and has no packets that could be sent"
                 ));
                 outcome = Outcome::Damage;
             }

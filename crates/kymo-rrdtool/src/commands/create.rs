@@ -27,13 +27,13 @@ pub(super) const COMMAND: Command = Command {
             Some('b'),
             "start",
             "TIME",
-            "No update may be of this time or before; ten seconds ago unless told otherwise.",
+            "No update may be of this time or before [default: ten seconds ago].",
         ),
         Opt::with(
             Some('s'),
             "step",
             "SECONDS",
-            "How long a data point is; 300 seconds unless told otherwise.",
+            "How long a data point is [default: 300 seconds].",
         ),
         Opt::with(
             Some('t'),

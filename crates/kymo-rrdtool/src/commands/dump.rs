@@ -27,7 +27,7 @@ pub(super) const COMMAND: Command = Command {
             Some('h'),
             "header",
             "none|xsd|dtd",
-            "What comes before the data; dtd unless told otherwise.",
+            "What comes before the data [default: dtd].",
         ),
         Opt::flag(Some('n'), "no-header", "The same as --header none."),
         DAEMON,

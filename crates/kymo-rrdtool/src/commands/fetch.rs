@@ -23,7 +23,7 @@ pub(crate) const COMMAND: Command = Command {
         reach back to the start, the one whose step is nearest to the resolution is taken. Times \
         are the ends of rows.\n\n\
         The text is rrdtool's: numbers of 11 digits, `nan` or `-nan` where nothing is known. csv and \
-        json have as many digits as tell a number from its neighbours; an unknown value is an \
+        json have as many digits as distinguish a number from its neighbours; an unknown value is an \
         empty cell or null, an infinite one Infinity or -Infinity, quoted in json.",
     operands: "FILE FUNCTION",
     options: &[
@@ -31,8 +31,7 @@ pub(crate) const COMMAND: Command = Command {
             Some('r'),
             "resolution",
             "DURATION",
-            "Seconds between rows, or 5m, 1h..., as far as there is a choice; 1 unless told \
-             otherwise.",
+            "Seconds between rows, or 5m, 1h..., as far as there is a choice [default: 1].",
         ),
         START,
         END,
@@ -47,13 +46,13 @@ pub(crate) const COMMAND: Command = Command {
             "daemon",
             "ADDRESS",
             "Have the daemon at this address write what it holds of the file before. One of another \
-             machine tells the rows itself, and chooses the archive.",
+             machine sends the rows itself, and chooses the archive.",
         ),
         Opt::with(
             None,
             "format",
             "text|csv|json",
-            "How rows are written; text unless told otherwise.",
+            "How rows are written [default: text].",
         ),
         WAIT,
         LOCKING,

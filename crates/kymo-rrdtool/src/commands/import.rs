@@ -38,13 +38,13 @@ pub(super) const COMMAND: Command = Command {
             None,
             "time",
             "NAME",
-            "The column of times; the first unless told otherwise.",
+            "The column of times [default: the first].",
         ),
         Opt::with(
             Some('s'),
             "step",
             "SECONDS",
-            "How long a data point is; what most rows are apart unless told otherwise.",
+            "How long a data point is [default: what most rows are apart].",
         ),
         Opt::flag(
             Some('O'),

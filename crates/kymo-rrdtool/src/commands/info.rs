@@ -17,7 +17,7 @@ pub(crate) const COMMAND: Command = Command {
         Opt::flag(
             Some('F'),
             "noflush",
-            "Let the daemon tell what it knows, without writing before.",
+            "Have the daemon answer from what it knows, without writing before.",
         ),
         WAIT,
         LOCKING,

@@ -18,7 +18,7 @@ pub(crate) const FIRST: Command = Command {
             None,
             "rraindex",
             "N",
-            "The archive, counted from 0; 0 unless told otherwise.",
+            "The archive, counted from 0 [default: 0].",
         ),
         DAEMON,
         WAIT,

@@ -195,8 +195,8 @@ const FORMAT: Opt = Opt::with(
     None,
     "format",
     "MACHINE|portable",
-    "The machine that shall read the file, or `portable`; where neither this nor KYMO_RRD_FORMAT \
-     nor the configuration tells it, this machine.",
+    "The machine that will read the file, or `portable` [default: KYMO_RRD_FORMAT, else the \
+     configuration, else this machine].",
 );
 
 /// Where the rows of a new database begin.
@@ -204,7 +204,7 @@ const FIRST_ROW: Opt = Opt::with(
     None,
     "first-row",
     "N[,N...]",
-    "The row of each archive before the one that is written first; any, unless told.",
+    "The row of each archive before the one that is written first; [default: any].",
 );
 
 /// The form of a new database that a command line tells, or else what else tells it.
@@ -225,7 +225,7 @@ fn known_machine(name: &[u8]) -> Result<&'static Machine, Failure> {
         .ok_or_else(|| {
             let name = shown(name);
             Failure::new(format!(
-                "there is no machine '{name}'; `kymo machine list` tells which there are"
+                "there is no machine '{name}'; `kymo machine list` lists them"
             ))
         })
 }

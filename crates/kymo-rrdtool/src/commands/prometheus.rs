@@ -18,14 +18,14 @@ pub(super) const COMMAND: Command = Command {
     about: "Print the last values of databases as Prometheus collects them",
     details: "The text format of Prometheus, version 0.0.4: rrd_value{file,ds,cf,step} is the newest \
         row of each archive, rrd_last_update_seconds{file} the time of the last update. Values that \
-        are unknown are NaN. Directories are searched for databases with all below them; what is no \
-        database there is passed over. A file that cannot be read is told, and the others are printed.",
+        are unknown are NaN. Directories are searched for databases recursively; other files are \
+        skipped. A file that cannot be read is reported, and the others are printed.",
     operands: "FILE|DIRECTORY...",
     options: &[
         Opt::flag(
             None,
             "timestamps",
-            "Tell the time of each value. Prometheus refuses what is old then.",
+            "Print the time of each value. Prometheus then rejects what is old.",
         ),
         MACHINE,
     ],

@@ -8,14 +8,14 @@ pub(super) const START: Opt = Opt::with(
     Some('s'),
     "start",
     "TIME",
-    "From when, such as `-6h` or `end-1week`; a day before the end unless told otherwise.",
+    "From when, such as `-6h` or `end-1week`; [default: a day before the end].",
 );
 
 pub(super) const END: Opt = Opt::with(
     Some('e'),
     "end",
     "TIME",
-    "Until when, such as `noon yesterday` or `start+1h`; now unless told otherwise.",
+    "Until when, such as `noon yesterday` or `start+1h`; [default: now].",
 );
 
 /// A start and an end as they are written.

@@ -24,7 +24,7 @@ pub(super) const COMMAND: Command = Command {
     details: "Options change a native file in place; where one of them cannot be, nothing is changed. \
         Operands add and remove data sources (DS:..., DEL:NAME) and archives (RRA:..., DELRRA:N), and \
         change how many rows an archive has (RRA#N:+ROWS, RRA#N:-ROWS, RRA#N:=ROWS); then the file is \
-        written anew and renamed, as a portable one always is.",
+        written again and renamed, as a portable one always is.",
     operands: "FILE.rrd [DS:... | DEL:NAME | RRA:... | DELRRA:N | RRA#N:+|-|=ROWS]...",
     options: &[
         Opt::with(
@@ -127,7 +127,7 @@ pub(super) const COMMAND: Command = Command {
             Some('t'),
             "step",
             "SECONDS",
-            "A shorter step, of which the one before is a multiple; rows stay as long as they are.",
+            "A shorter step that divides the one before; rows stay as long as they are.",
         ),
         Opt::with(
             Some('D'),
@@ -170,7 +170,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let target = make::form_of(&source)?;
     if let Some(doubt) = source.form.doubt() {
         return Err(Failure::new(format!(
-            "{doubt}; --machine tells which it is"
+            "{doubt}; --machine names it"
         )));
     }
     let mut database = source.database.clone();

@@ -29,8 +29,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
         Some('m'),
         "maxrows",
         "N",
-        "Rows are made fewer until there are about so many, at least 10; 400 unless told \
-         otherwise.",
+        "Rows are made fewer until there are about so many, at least 10 [default: 400].",
     ),
     Opt::with(
         None,
@@ -139,7 +138,7 @@ pub(crate) fn with_table<T>(
     if !untold.is_empty() {
         let words = untold.join(", ");
         session.warn(format_args!(
-            "the table does not have what these words tell: {words}"
+            "the table does not have what these words show: {words}"
         ));
     }
     let grid = table.grid(&bounds);

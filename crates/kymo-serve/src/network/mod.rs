@@ -101,7 +101,7 @@ pub struct Counters {
     pub dropped: AtomicU64,
     /// Datagrams for which the kernel had no room.
     pub kernel_dropped: AtomicU64,
-    /// What was wrong with datagrams.
+    /// Errors in datagrams.
     pub faults: AtomicU64,
     /// Lists that had come before.
     pub repeated: AtomicU64,
@@ -425,7 +425,7 @@ impl Counters {
             ),
             (
                 "faults_total",
-                "What was wrong with datagrams.",
+                "Errors in datagrams.",
                 &self.faults,
             ),
             (

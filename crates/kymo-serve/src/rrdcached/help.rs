@@ -11,36 +11,36 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
         }
         "FLUSH" => "Writes what is pending of a database; the answer comes when it is written.",
         "FLUSHALL" => "Begins to write all that is pending, and answers at once.",
-        "PENDING" => "Tells the updates of a database that are not yet in its file.",
+        "PENDING" => "Prints the updates of a database that are not yet in its file.",
         "FORGET" => "Drops what is pending of a database, and what else is known of it.",
         "QUEUE" => {
-            "Tells the databases that wait to be written now, each behind the number of its updates."
+            "Prints the databases that wait to be written now, each behind the number of its updates."
         }
-        "STATS" => "Tells what was counted since the daemon began.",
+        "STATS" => "Prints what was counted since the daemon began.",
         "PING" => "Answers PONG.",
         "BATCH" => {
             "Until a line with a dot alone, commands are answered only where they fail: at the\n\
              end, each behind the number of its line."
         }
         "FETCH" => {
-            "Tells the rows of a stretch of time: of all data sources, or of the columns that\n\
+            "Prints the rows of a stretch of time: of all data sources, or of the columns that\n\
              are named. Times are seconds since 1970; below one, seconds before now."
         }
         "FETCHBIN" => {
             "As FETCH, with the values of each data source as doubles of 8 bytes, in the order\n\
-             of bytes that is told."
+             of bytes that is printed."
         }
         "INFO" => {
-            "Tells the definitions of a database and the state of its file: <key> <type> <value>."
+            "Prints the definitions of a database and the state of its file: <key> <type> <value>."
         }
-        "FIRST" => "Tells the time of the oldest row of an archive, which is counted from 0.",
-        "LAST" => "Tells where the step begins of the last update of a database, pending or not.",
+        "FIRST" => "Prints the time of the oldest row of an archive, which is counted from 0.",
+        "LAST" => "Prints where the step begins of the last update of a database, pending or not.",
         "CREATE" => {
             "Makes a database; one that is there is replaced, unless -O stands before the\n\
              definitions. -r <file> and -t <file> are understood as by rrdtool create."
         }
         "LIST" => {
-            "Tells the databases and directories in a directory; / is that of the daemon. With\n\
+            "Prints the databases and directories in a directory; / is that of the daemon. With\n\
              RECURSIVE, the databases in all directories below."
         }
         "SUSPEND" => "Keeps what is pending of a database in memory until RESUME.",

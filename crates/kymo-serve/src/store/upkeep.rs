@@ -116,7 +116,7 @@ pub(super) fn run(store: &Store) {
                 if let Err(error) = write_all(store) {
                     store
                         .log_limiter
-                        .tell(format_args!("the journal cannot begin anew: {error}"));
+                        .tell(format_args!("a new journal cannot be begun: {error}"));
                 }
                 times.rotated = Instant::now();
                 times.rotate = times.rotated + ROTATE_PAUSE;
