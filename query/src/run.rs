@@ -40,8 +40,9 @@ pub(crate) async fn run(
         }
         None => {
             let threads = args.threads.count();
+            let (memory, read_only) = (args.memory, args.read_only);
             let opened = args.opening.open(threads, terminal)?;
-            let session = session(opened.source, &opened.parquet, threads, &args).await;
+            let session = session(opened.source, &opened.parquet, threads, memory, read_only).await;
             let session = session.map_err(|error| {
                 terminal.error(render(&error, "", false).trim_start_matches("error: "));
                 Failure::Unreadable
@@ -68,13 +69,14 @@ async fn session(
     source: Source,
     parquet: &[PathBuf],
     threads: usize,
-    args: &Query,
+    memory: usize,
+    is_read_only: bool,
 ) -> Result<Session, DataFusionError> {
     let settings = Settings {
         threads,
-        runtime: runtime(args.memory)?,
+        runtime: runtime(memory)?,
         remote: None,
-        is_read_only: args.read_only,
+        is_read_only,
     };
     Session::new(Arc::new(source), parquet, &settings).await
 }

@@ -737,7 +737,10 @@ fn a_trace_is_not_overwritten_with_what_lies_beside_it() {
             let run = kymo(&[&convert[..], &["--force"]].concat());
             let err = String::from_utf8_lossy(&run.stderr).into_owned();
             assert_eq!(run.status.code(), Some(2), "{name}: {err}");
-            assert!(err.contains(&format!("{name} is not a part of one")), "{err}");
+            assert!(
+                err.contains(&format!("{name} is not a part of one")),
+                "{err}"
+            );
             assert_eq!(fs::read(&path).expect("it is there"), bytes);
             fs::remove_file(&path).expect("removed");
         }

@@ -40,7 +40,10 @@ impl LogLimiter {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.begun.elapsed() >= PERIOD {
             if state.more > 0 {
-                (self.log)(&format!("{} messages like these were not logged", state.more));
+                (self.log)(&format!(
+                    "{} messages like these were not logged",
+                    state.more
+                ));
             }
             (state.begun, state.told, state.more) = (Instant::now(), 0, 0);
         }

@@ -89,6 +89,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             databases: &databases,
             lines: graphs,
             seed,
+            tolerated: 0,
             command_lines: command_lines.as_deref(),
         })?);
     } else if only.is_none() {

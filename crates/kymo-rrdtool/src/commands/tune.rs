@@ -169,9 +169,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let source = Source::open(&whole, machine(words)?).map_err(damaged)?;
     let target = make::form_of(&source)?;
     if let Some(doubt) = source.form.doubt() {
-        return Err(Failure::new(format!(
-            "{doubt}; --machine names it"
-        )));
+        return Err(Failure::new(format!("{doubt}; --machine names it")));
     }
     let mut database = source.database.clone();
     let mut forgotten = Vec::new();

@@ -34,6 +34,21 @@ pub(crate) enum Symbol {
 }
 
 impl NumberFormat {
+    /// Reads a format without a symbol, as labels of axes have it.
+    ///
+    /// # Errors
+    ///
+    /// A format with `%s`, `%S` or anything else that [`parse`](Self::parse) refuses.
+    pub(crate) fn parse_plain(format: &str) -> Result<Self, Failure> {
+        let parsed = Self::parse(format)?;
+        match parsed.symbol {
+            None => Ok(parsed),
+            Some(_) => Err(Failure::new(format!(
+                "invalid format string '{format}': labels of axes have no `%s` and no `%S`"
+            ))),
+        }
+    }
+
     /// Reads a format: text with `%%`, one of `%lf`, `%le`, `%lg` with a flag, a width and a precision, and
     /// then `%s` or `%S` at most.
     ///

@@ -619,7 +619,7 @@ impl Axis {
         Ok(match self.formatter.as_deref() {
             None | Some("numeric") => AxisForm::Number(
                 format
-                    .map(|format| NumberFormat::parse(&format))
+                    .map(|format| NumberFormat::parse_plain(&format))
                     .transpose()?,
             ),
             Some("timestamp") => AxisForm::Timestamp(or(super::format::TIMESTAMP, format)),

@@ -423,11 +423,7 @@ impl Counters {
                 "Datagrams lost: no room in the kernel.",
                 &self.kernel_dropped,
             ),
-            (
-                "faults_total",
-                "Errors in datagrams.",
-                &self.faults,
-            ),
+            ("faults_total", "Errors in datagrams.", &self.faults),
             (
                 "repeated_lists_total",
                 "Lists that had come before.",

@@ -10,7 +10,6 @@ use kymo_model::{
     Interest, Kind, Recording, Schema, Scope, Visitor, Walk,
 };
 use kymo_symbols::{DebugLink, Identity};
-use kymo_time::Timestamp;
 
 use super::names::{Image, Names};
 
