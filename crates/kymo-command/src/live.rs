@@ -162,7 +162,7 @@ impl Live {
         &self.input
     }
 
-    /// Bounds what has come and was not shown: whoever asks for it says what was [shown](Self::shown).
+    /// Bounds what has come and was not shown: whoever asks for it says what was shown.
     pub fn bound(&self) {
         self.sources
             .iter()

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use promql_parser::parser::{Call, Expr};
 
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, map, merge};
+use crate::guard::LARGEST_REGEX;
 use crate::parse::anchored;
 use crate::{Labels, Matchers, QueryError, over_time};
 
@@ -87,6 +88,9 @@ pub(crate) fn refusal(name: &str) -> String {
         false => format!("unknown function with name \"{name}\""),
     }
 }
+
+/// The longest label that a function makes, in bytes.
+const LONGEST_LABEL: usize = 4096;
 
 fn sign(value: f64) -> f64 {
     match value {
@@ -246,7 +250,7 @@ impl Evaluator<'_> {
         let replacement = self.text(replacement, grid)?;
         let from = self.text(from, grid)?;
         let pattern = self.text(pattern, grid)?;
-        let regex = anchored(&pattern).map_err(|_| {
+        let regex = anchored(&pattern, LARGEST_REGEX / 8).map_err(|_| {
             QueryError::execution(format!(
                 "invalid regular expression in label_replace(): {pattern}"
             ))
@@ -257,6 +261,10 @@ impl Evaluator<'_> {
             let Some(found) = regex.captures(column.labels.get(&from)) else {
                 continue;
             };
+            // A reference gives a label, or a part of it.
+            let references = replacement.matches('$').count();
+            let label = column.labels.get(&from).len();
+            check_length(replacement.len() + references * label, "label_replace")?;
             let mut value = String::new();
             found.expand(&replacement, &mut value);
             column.labels = column.labels.with(&to, &value);
@@ -279,10 +287,25 @@ impl Evaluator<'_> {
         let mut columns = self.columns(vector, grid)?;
         for column in &mut columns {
             let values = from.iter().map(|name| column.labels.get(name));
+            let length: usize = values
+                .clone()
+                .map(|value| value.len() + separator.len())
+                .sum();
+            check_length(length, "label_join")?;
             let joined = values.collect::<Vec<_>>().join(&separator);
             column.labels = column.labels.with(&to, &joined);
         }
         Ok(Value::Vector(merge(columns)?))
+    }
+}
+
+/// Labels that grow from call to call would fill the memory.
+fn check_length(length: usize, function: &str) -> Result<(), QueryError> {
+    match length > LONGEST_LABEL {
+        true => Err(QueryError::execution(format!(
+            "{function}() makes a label of up to {length} bytes; the limit is {LONGEST_LABEL}"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -4,6 +4,8 @@
 //! duration of any size, and knows escapes in raw strings. So nesting, operators and escapes are bounded, durations are
 //! checked, and raw strings become ordinary ones.
 
+use crate::parse::anchored;
+
 /// The longest query, in bytes.
 const LONGEST: usize = 64 << 10;
 /// How deep parentheses may be nested.
@@ -14,6 +16,8 @@ const MOST_OPERATORS: usize = 250;
 const MOST_ESCAPES: usize = 500;
 /// Matchers with regular expressions.
 const MOST_REGEXES: usize = 100;
+/// The compiled size of the first regular expression.
+pub(crate) const LARGEST_REGEX: usize = 1 << 20;
 /// Digits of a number of a duration.
 const MOST_DIGITS: usize = 9;
 
@@ -34,6 +38,7 @@ pub(crate) fn guard(query: &str) -> Result<String, String> {
         operators: 0,
         escapes: 0,
         regexes: 0,
+        is_regex: false,
     }
     .run()
 }
@@ -46,6 +51,8 @@ struct Guard<'q> {
     operators: usize,
     escapes: usize,
     regexes: usize,
+    /// Whether the next string is a regular expression.
+    is_regex: bool,
 }
 
 impl<'q> Guard<'q> {
@@ -102,6 +109,7 @@ impl<'q> Guard<'q> {
                     self.regexes += 1;
                     self.limit(self.regexes, MOST_REGEXES, "regular expressions")?;
                     self.copy(1);
+                    self.is_regex = true;
                 }
                 '(' => {
                     self.depth += 1;
@@ -138,6 +146,8 @@ impl<'q> Guard<'q> {
                 self.escapes += 1;
                 self.limit(self.escapes, MOST_ESCAPES, "escapes and comments")?;
             } else if char == quote {
+                let text = &self.rest()[1..place];
+                self.regex(&text.replace("\\\\", "\\"))?;
                 self.copy(place + 1);
                 return Ok(());
             } else if char == '\n' {
@@ -147,12 +157,28 @@ impl<'q> Guard<'q> {
         Err(self.problem("unterminated quoted string"))
     }
 
+    /// The parser compiles regular expressions whatever they take. The first of a query may have a size of 1 MiB
+    /// here, the second half of it, and so on: all of them 6 MiB.
+    fn regex(&mut self, pattern: &str) -> Result<(), String> {
+        if !std::mem::take(&mut self.is_regex) {
+            return Ok(());
+        }
+        match anchored(pattern, LARGEST_REGEX / self.regexes) {
+            Err(regex::Error::CompiledTooBig(_)) => {
+                Err(self.problem("the regular expressions of the query are too large together"))
+            }
+            // What is wrong, the parser says.
+            _ => Ok(()),
+        }
+    }
+
     /// A string between backticks becomes one between quotes.
     fn raw_string(&mut self) -> Result<(), String> {
         let rest = self.rest();
         let Some(end) = rest[1..].find('`') else {
             return Err(self.problem("unterminated raw string"));
         };
+        self.regex(&rest[1..=end])?;
         self.out.push('"');
         for char in rest[1..=end].chars() {
             let escape = match char {
@@ -332,5 +358,17 @@ mod tests {
         ] {
             assert_eq!(guard(fine).as_deref(), Ok(fine));
         }
+    }
+
+    #[test]
+    fn regular_expressions_are_bounded_together() {
+        let large = r#"file=~"[\\pL\\pN]{1,200}""#;
+        let error = guard(&format!("x{{{large}}}")).unwrap_err();
+        assert!(error.contains("too large together"), "{error}");
+        // One may be large, many are small.
+        let names: Vec<String> = (0..500).map(|number| format!("host-{number}")).collect();
+        assert!(guard(&format!("x{{a=~\"{}\"}}", names.join("|"))).is_ok());
+        let many = vec![r#"a=~"b.*""#; 50].join(",");
+        assert!(guard(&format!("x{{{many}}}")).is_ok());
     }
 }

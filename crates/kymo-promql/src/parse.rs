@@ -186,13 +186,13 @@ impl Matchers {
     }
 }
 
-/// A regular expression that has to match a whole text.
+/// A regular expression that has to match a whole text, of a bounded size when it is compiled.
 ///
 /// # Errors
 ///
-/// If it is not one, or takes too much memory.
-pub(crate) fn anchored(pattern: &str) -> Result<Regex, regex::Error> {
+/// If it is not one, or larger than `size` bytes.
+pub(crate) fn anchored(pattern: &str, size: usize) -> Result<Regex, regex::Error> {
     regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
-        .size_limit(1 << 20)
+        .size_limit(size)
         .build()
 }

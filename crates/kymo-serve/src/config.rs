@@ -428,7 +428,7 @@ mod tests {
             ),
             (
                 "data = 'a'\nformat = 'z80'",
-                "line 2, column 10: there is no machine 'z80'; `kymo machine list` tells which there are",
+                "line 2, column 10: there is no machine 'z80'; `kymo machine list` lists them",
             ),
         ] {
             assert_eq!(Config::parse(text), Err(problem.into()), "{text}");

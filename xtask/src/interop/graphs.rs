@@ -41,7 +41,7 @@ pub(super) struct Options<'a> {
     pub(super) seed: u64,
     /// How many random lines may differ without a known reason: of those that are new each day, a few do, and
     /// a change that spoils something makes it many.
-    pub(super) tolerated: u64,
+    pub(super) tolerated: usize,
     /// Command lines to compare instead, as `programs.jsonl` has them.
     pub(super) command_lines: Option<&'a Path>,
 }
@@ -57,7 +57,7 @@ impl<'a> Options<'a> {
             databases,
             lines: SAMPLE,
             seed: seed.ok().and_then(|seed| seed.parse().ok()).unwrap_or(day),
-            tolerated: SAMPLE / 6,
+            tolerated: SAMPLE as usize / 6,
             command_lines: None,
         }
     }

@@ -54,7 +54,7 @@ impl Table {
     }
 }
 
-/// Columns that are filled from the events of one class: a [`Visitor`] whose values become rows.
+/// Columns that are filled from the events of one class: a [`Visitor`](crate::Visitor) whose values become rows.
 ///
 /// A row begins where the one before has [ended](Self::end_row). A column that got no value in a row is
 /// null there.

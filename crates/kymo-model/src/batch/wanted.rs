@@ -15,11 +15,11 @@ pub enum ColumnSource {
     Fields(Vec<Pick>),
     /// The labels of the value of an enumeration, or the flags of a bit map.
     Labels(Pick),
-    /// Nothing: rows have no value unless somebody [puts](Columns::put) one.
+    /// Nothing: rows have no value unless somebody [puts](super::Columns::put) one.
     None,
-    /// One value that all rows [share](Columns::share), given before they are taken.
+    /// One value that all rows [share](super::Columns::share), given before they are taken.
     Shared,
-    /// A value that is always at the same place, which is [gathered](Columns::gather) for many rows at once.
+    /// A value that is always at the same place, which is [gathered](super::Columns::gather) for many rows at once.
     Gathered,
 }
 

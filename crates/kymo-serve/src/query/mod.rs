@@ -1,6 +1,6 @@
 //! Reading: Prometheus' HTTP API and Graphite's, over all databases and what waits in memory.
 //!
-//! * [`http`]: requests and answers; [`mod@prometheus`], `graphite`: what they ask;
+//! * [`http`]: requests and answers; `prometheus`, `graphite`: what they ask;
 //! * [`naming`]: what series are called; `catalog`: which there are;
 //! * `databases`: their samples, of the archive that `archives` chooses.
 //!

@@ -1,7 +1,7 @@
 //! Names for addresses: recordings whose events have functions, files and lines beside their instruction pointers.
 //!
 //! [`symbolize`] looks once at the events of a trace that say which files a process has mapped
-//! ([`processes`]), and makes a [`SymbolizedTrace`]: the same recording, whose events have more fields. So filters,
+//! (`processes`), and makes a [`SymbolizedTrace`]: the same recording, whose events have more fields. So filters,
 //! all output formats and all analyses know them, in any thread and in any order. `names` turns an address
 //! into text, with caches; [`kymo_symbols`] reads the files.
 
