@@ -26,6 +26,9 @@ use kymo_text::nearest;
 use crate::args;
 use crate::views::push;
 
+/// The largest file that is read, in bytes.
+const LARGEST: u64 = 1 << 20;
+
 /// The directory for everybody on this machine.
 const SHARED: &str = "/etc/kymo";
 /// Names another file; none is read if it is empty.
@@ -75,7 +78,7 @@ pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     // What the user's file says stands behind what is for everybody.
     for config in files()?.into_iter().rev() {
         let found = config
-            .options(name)
+            .options(name, &words[2..])
             .map_err(|problem| config.problem(&problem))?;
         options.extend(found);
     }
@@ -97,7 +100,7 @@ fn files() -> Result<Vec<Config>, String> {
     };
     let mut files = Vec::new();
     for path in paths {
-        let text = match std::fs::read_to_string(&path) {
+        let text = match read(&path) {
             Ok(text) => text,
             Err(error) if given.is_none() && is_none(&path, error.kind()) => continue,
             Err(error) => return Err(format!("'{}': {error}", path.display())),
@@ -108,6 +111,19 @@ fn files() -> Result<Vec<Config>, String> {
         files.push(Config { path, table });
     }
     Ok(files)
+}
+
+/// The text of a file, which is neither a device nor larger than anybody would write it.
+fn read(path: &Path) -> std::io::Result<String> {
+    let there = std::fs::metadata(path)?;
+    if there.is_dir()
+        || there.file_type().is_file() && there.len() <= LARGEST
+        || path == Path::new("/dev/null")
+    {
+        return std::fs::read_to_string(path);
+    }
+    let problem = format!("expected a regular file of at most {LARGEST} bytes");
+    Err(std::io::Error::new(ErrorKind::InvalidData, problem))
 }
 
 /// Whether there is no such file, or it is another user's: a program that serves may have `/dev/null`
@@ -163,8 +179,8 @@ impl Config {
         Ok(format)
     }
 
-    /// The options that the file has for a command.
-    fn options(&self, command: &str) -> Result<Vec<OsString>, String> {
+    /// The options that the file has for a command, but for those that contradict what the command line says.
+    fn options(&self, command: &str, given: &[OsString]) -> Result<Vec<OsString>, String> {
         // To build the commands takes a good part of a short run.
         if self.table.keys().all(|name| name == "rrd") {
             return Ok(Vec::new());
@@ -214,7 +230,8 @@ impl Config {
                         .flat_map(|of| of.get_arguments().filter_map(clap::Arg::get_long));
                     return Err(unknown(&format!("{name}.{option}"), nearest(option, longs)));
                 }
-                if of.is_some_and(has) && (is_defaults || name == command) {
+                let gives_way = of.is_some_and(|of| contradicts(of, long, given));
+                if of.is_some_and(has) && (is_defaults || name == command) && !gives_way {
                     push(long, value, &mut words)
                         .map_err(|problem| format!("{name}.{option}: {problem}"))?;
                 }
@@ -222,6 +239,26 @@ impl Config {
         }
         Ok(words)
     }
+}
+
+/// Whether an option cannot be used with one that the words of a command line have.
+fn contradicts(command: &clap::Command, long: &str, words: &[OsString]) -> bool {
+    let find = |long: &str| {
+        let mut all = command.get_arguments();
+        all.find(|arg| arg.get_long() == Some(long))
+    };
+    let Some(option) = find(long) else {
+        return false;
+    };
+    let excludes = |one: &clap::Arg, other: &clap::Arg| {
+        let excluded = command.get_arg_conflicts_with(one);
+        excluded.iter().any(|arg| arg.get_id() == other.get_id())
+    };
+    words
+        .iter()
+        .map_while(|word| (word != "--").then(|| word.to_str().unwrap_or_default()))
+        .filter_map(|word| find(word.strip_prefix("--")?.split('=').next()?))
+        .any(|given| excludes(option, given) || excludes(given, option))
 }
 
 /// That something is not known, and what may have been meant.
@@ -269,7 +306,7 @@ mod tests {
     #[test]
     fn options_of_commands() {
         let text = "[defaults]\nutc = true\ncolor = \"never\"\nquiet = false\n[print]\nformat = \"json\"\n";
-        let options = |command| config(text).options(command).unwrap();
+        let options = |command| config(text).options(command, &[]).unwrap();
         assert_eq!(
             options("print"),
             ["--color=never", "--clock-gmt", "--format=json"]
@@ -277,6 +314,15 @@ mod tests {
         assert_eq!(options("info"), ["--clock-gmt"]);
         assert_eq!(options("completions"), [""; 0]);
         assert_eq!(options("machine"), [""; 0]);
+    }
+
+    #[test]
+    fn options_give_way_to_what_they_contradict() {
+        let file = config("[print]\nformat = \"json\"\nlimit = 2\n");
+        let options = |given: &str| file.options("print", &[given.into()]).unwrap();
+        assert_eq!(options("--columns=time"), ["--limit=2"]);
+        assert_eq!(options("--columns"), ["--limit=2"]);
+        assert_eq!(options("--event"), ["--format=json", "--limit=2"]);
     }
 
     #[test]
@@ -288,7 +334,7 @@ mod tests {
             ("[print]\nfromat = 1", "did you mean `format`?"),
             ("[zzzzzz]", "[defaults] with utc"),
         ] {
-            let found = config(text).options("print").unwrap_err();
+            let found = config(text).options("print", &[]).unwrap_err();
             assert!(found.contains(message), "{found}");
         }
     }

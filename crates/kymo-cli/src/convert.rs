@@ -655,7 +655,7 @@ impl Output for FileOutput<'_> {
     }
 
     fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.terminal.tell(lines);
+        self.terminal.losses(lines);
         Ok(())
     }
 

@@ -387,7 +387,7 @@ impl Output for Console<'_> {
     }
 
     fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.terminal.tell(lines);
+        self.terminal.losses(lines);
         Ok(())
     }
 

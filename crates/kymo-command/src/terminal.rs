@@ -191,7 +191,14 @@ impl Terminal {
         }
     }
 
-    /// Tells of an error in a line.
+    /// Writes lines about losses to standard error, above the progress.
+    pub fn losses(&self, lines: &[u8]) {
+        if !self.is_quiet {
+            self.tell(lines);
+        }
+    }
+
+    /// Reports an error in a line.
     pub fn error(&self, error: impl fmt::Display) {
         self.labelled("error", "31", error);
     }

@@ -102,7 +102,7 @@ impl Output for Warnings<'_> {
     }
 
     fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.terminal.tell(lines);
+        self.terminal.losses(lines);
         Ok(())
     }
 
