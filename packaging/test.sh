@@ -19,8 +19,9 @@ fail() {
   echo "package: $*" >&2
   exit 1
 }
+clean=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TZ=UTC chroot "$root")
 inside() {
-  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TZ=UTC chroot "$root" "$@"
+  "${clean[@]}" "$@"
 }
 
 codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
@@ -49,7 +50,8 @@ for file in usr/share/man/man1/kymo.1.gz usr/share/bash-completion/completions/k
 done
 # The daemon starts with the configuration that is installed.
 mkdir -p "$root/run/kymo" && inside chown kymo:kymo /run/kymo
-inside setpriv --reuid=kymo --regid=kymo --clear-groups kymo serve --config /etc/kymo/serve.toml &
+# Not through the function: signals would go to a shell.
+"${clean[@]}" setpriv --reuid=kymo --regid=kymo --clear-groups kymo serve --config /etc/kymo/serve.toml &
 daemon=$!
 for _ in $(seq 100); do
   [ -S "$root/run/kymo/rrdcached.sock" ] && break
