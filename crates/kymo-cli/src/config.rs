@@ -181,6 +181,7 @@ impl Config {
 
     /// The options that the file has for a command, but for those that contradict what the command line says.
     fn options(&self, command: &str, given: &[OsString]) -> Result<Vec<OsString>, String> {
+        self.format()?;
         // To build the commands takes a good part of a short run.
         if self.table.keys().all(|name| name == "rrd") {
             return Ok(Vec::new());

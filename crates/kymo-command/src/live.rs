@@ -102,6 +102,8 @@ impl Live {
         terminal: &Terminal,
     ) -> Result<Self, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
+        // Waiting for a daemon that says nothing counts, too.
+        let end = input.live.live_for.map(|most| Instant::now() + most);
         let directory = SpoolDirectory::new(Arc::clone(&interrupted))?;
         let limit = spool_limit()?;
         let mut replaced = input.clone();
@@ -129,6 +131,7 @@ impl Live {
                     ..ViewerOptions::default()
                 },
                 waits: input.live.live_wait,
+                opens_until: end,
                 ahead: u64::MAX,
                 limit,
             };
@@ -152,7 +155,7 @@ impl Live {
             sources,
             input: replaced,
             interrupted,
-            end: input.live.live_for.map(|most| Instant::now() + most),
+            end,
             directory,
         })
     }
@@ -175,7 +178,7 @@ impl Live {
             || self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Reads until the sessions end or the reading is to end, or, with `so_far`, until there is nothing new. Tells
+    /// Reads until the sessions end or the reading is to end, or, with `so_far`, until there is nothing new. Returns
     /// whether it has gone well.
     pub(crate) fn collect(&mut self, so_far: bool, terminal: &Terminal) -> Outcome {
         let begun = Instant::now();

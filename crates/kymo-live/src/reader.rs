@@ -81,6 +81,11 @@ pub enum Error {
         /// The bytes that there may be.
         limit: u64,
     },
+    /// The session was not attached in the time that was set.
+    Late {
+        /// The session.
+        url: Url,
+    },
     /// The reading was interrupted before anything had come.
     Interrupted,
 }
@@ -100,6 +105,12 @@ impl fmt::Display for Error {
                 f,
                 "what `{url}` sends is larger than temporary files may be ({limit} bytes)"
             ),
+            Self::Late { url } => {
+                write!(
+                    f,
+                    "`{url}` was not attached before the time to read it ended"
+                )
+            }
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -114,6 +125,8 @@ pub struct ReaderOptions {
     pub viewer: ViewerOptions,
     /// Whether a session that is not there yet is waited for.
     pub waits: bool,
+    /// Until when the session has to be attached; then the opening fails. If `None`, it may take any time.
+    pub opens_until: Option<Instant>,
     /// Bytes that may have come and not be [consumed](Reader::consumed); then nothing is asked for.
     pub ahead: u64,
     /// Bytes of all files, those that were consumed included only where the caller does not
@@ -128,7 +141,7 @@ pub struct ReaderOptions {
 /// It cannot be reached, or does not follow the protocol.
 pub fn list_sessions(url: &Url, stop: &AtomicBool) -> Result<Vec<Session>, Error> {
     let mut link = Link::new(url, Viewer::new(ViewerOptions::default()), stop)?;
-    link.sessions(stop)
+    link.sessions(None, stop)
 }
 
 /// A connection and what is asked over it.
@@ -199,11 +212,20 @@ impl Link {
     }
 
     /// Lists sessions.
-    fn sessions(&mut self, stop: &AtomicBool) -> Result<Vec<Session>, Error> {
+    fn sessions(
+        &mut self,
+        until: Option<Instant>,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Session>, Error> {
         self.viewer.list();
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Err(Error::Late {
+                    url: self.url.clone(),
+                });
             }
             self.step()?;
             while let Some(event) = self.viewer.next_event() {
@@ -215,9 +237,14 @@ impl Link {
     }
 
     /// Attaches the sessions of the URL; with `waits`, when they are there.
-    fn attach(&mut self, waits: bool, stop: &AtomicBool) -> Result<(), Error> {
+    fn attach(
+        &mut self,
+        waits: bool,
+        until: Option<Instant>,
+        stop: &AtomicBool,
+    ) -> Result<(), Error> {
         loop {
-            let sessions = self.sessions(stop)?;
+            let sessions = self.sessions(until, stop)?;
             let is_wanted = |session: &&Session| match &self.url.target {
                 Some(Target {
                     host,
@@ -304,7 +331,7 @@ impl Reader {
         stop: Arc<AtomicBool>,
     ) -> Result<Self, Error> {
         let mut link = Link::new(url, Viewer::new(options.viewer.clone()), &stop)?;
-        link.attach(options.waits, &stop)?;
+        link.attach(options.waits, options.opens_until, &stop)?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 ahead: options.ahead,
@@ -501,7 +528,7 @@ impl Work {
                 ..self.options.viewer.clone()
             };
             let connected = Link::new(url, Viewer::new(options), &stop)
-                .and_then(|mut link| link.attach(false, &stop).map(|()| link));
+                .and_then(|mut link| link.attach(false, None, &stop).map(|()| link));
             match connected {
                 Ok(link) => return Ok(link),
                 Err(Error::Connect { .. } | Error::Lost { .. })

@@ -389,6 +389,7 @@ fn options() -> ReaderOptions {
             ..ViewerOptions::default()
         },
         waits: false,
+        opens_until: None,
         ahead: u64::MAX,
         limit: u64::MAX,
     }
@@ -680,6 +681,20 @@ fn detaching_ends_the_reading() {
         running.log.lock().unwrap().last().map(String::as_str),
         Some("9")
     );
+}
+
+#[test]
+fn a_daemon_that_says_nothing_is_not_waited_for_longer_than_was_set() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let url = Url::parse(&format!("net://127.0.0.1:{port}/host/vm/s")).unwrap();
+    let home = TempDir::new().unwrap();
+    let options = ReaderOptions {
+        opens_until: Some(Instant::now() + Duration::from_millis(50)),
+        ..options()
+    };
+    let opened = Reader::open(&url, home.path(), options, Arc::default());
+    assert!(matches!(opened, Err(Error::Late { .. })));
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use kymo_io::net::reason_phrase;
+
 use crate::api::Api;
 use crate::assets;
 use crate::guard::{Guard, HEADERS};
@@ -398,7 +400,11 @@ impl Answer {
     }
 
     fn write(&self, stream: &mut impl Write, keep_alive: bool) -> io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        let mut head = format!(
+            "HTTP/1.1 {} {}\r\n",
+            self.status,
+            reason_phrase(self.status)
+        );
         let mut line = |name: &str, value: &str| {
             head.push_str(name);
             head.push_str(": ");
@@ -425,24 +431,6 @@ impl Answer {
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(&self.body);
         stream.write_all(&bytes)
-    }
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        304 => "Not Modified",
-        400 => "Bad Request",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        415 => "Unsupported Media Type",
-        417 => "Expectation Failed",
-        422 => "Unprocessable Content",
-        431 => "Request Header Fields Too Large",
-        _ => "Service Unavailable",
     }
 }
 

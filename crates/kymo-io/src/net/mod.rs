@@ -1,7 +1,9 @@
-//! Addresses as people write them, and sockets that datagrams leave by.
+//! Addresses as people write them, sockets that datagrams leave by, and statuses of HTTP.
 
 mod address;
 mod departure;
+mod status;
 
 pub use address::{Address, is_loopback};
 pub use departure::Departure;
+pub use status::reason_phrase;

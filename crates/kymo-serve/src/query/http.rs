@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use kymo_io::net::reason_phrase;
+
 use crate::listen::{Stream, TimedStream};
 
 /// The largest head, in bytes.
@@ -216,21 +218,7 @@ impl HttpAnswer {
     }
 
     fn send(&self, stream: &mut Stream, keeps: bool) -> std::io::Result<()> {
-        let reason = match self.status {
-            200 => "OK",
-            204 => "No Content",
-            400 => "Bad Request",
-            404 => "Not Found",
-            405 => "Method Not Allowed",
-            411 => "Length Required",
-            413 => "Content Too Large",
-            415 => "Unsupported Media Type",
-            417 => "Expectation Failed",
-            422 => "Unprocessable Content",
-            431 => "Request Header Fields Too Large",
-            503 => "Service Unavailable",
-            _ => "Error",
-        };
+        let reason = reason_phrase(self.status);
         let connection = if keeps { "keep-alive" } else { "close" };
         let head = format!(
             "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\
