@@ -17,10 +17,11 @@ pub fn punch(path: &Path, range: std::ops::Range<u64>) -> io::Result<u64> {
     const BLOCK: u64 = 4096;
     let begin = range.start.next_multiple_of(BLOCK);
     let end = range.end - range.end % BLOCK;
-    let (Ok(offset), Some(length @ 1..)) = (i64::try_from(begin), end.checked_sub(begin)) else {
+    let Some(length @ 1..) = end.checked_sub(begin) else {
         return Ok(0);
     };
-    let Ok(count) = i64::try_from(length) else {
+    // The system's offsets have 32 bits on some machines.
+    let (Ok(offset), Ok(count)) = (begin.try_into(), length.try_into()) else {
         return Ok(0);
     };
     let file = std::fs::OpenOptions::new().write(true).open(path)?;
