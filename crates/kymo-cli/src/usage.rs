@@ -54,6 +54,16 @@ impl Called {
     }
 }
 
+/// The first command that has a command of its own with this name.
+fn group_with(name: &str) -> Option<String> {
+    let mut command = args::command();
+    command.build();
+    let group = command
+        .get_subcommands()
+        .find(|group| group.find_subcommand(name).is_some())?;
+    Some(group.get_name().to_string())
+}
+
 /// The problem and what to do; `None` where clap's own words are better.
 fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<(String, String)> {
     let text = |kind| match error.get(kind) {
@@ -94,12 +104,15 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
         ErrorKind::InvalidSubcommand => {
             let wrong = text(ContextKind::InvalidSubcommand)?;
             let is_command = words.get(1).is_some_and(|word| *word == *wrong);
-            let hint = match first(ContextKind::SuggestedSubcommand) {
+            // What rrdtool calls a command is one of `kymo rrd`.
+            let group = group_with(&wrong).filter(|_| is_command);
+            let hint = match (group, first(ContextKind::SuggestedSubcommand)) {
                 _ if is_command && Path::new(&wrong).exists() => {
                     format!("to print the events of a recording, write `kymo print {wrong}`")
                 }
-                Some(meant) => format!("did you mean `{} {meant}`?", command.name),
-                None => format!("`{} --help` lists the commands", command.name),
+                (Some(group), _) => format!("did you mean `kymo {group} {wrong}`?"),
+                (None, Some(meant)) => format!("did you mean `{} {meant}`?", command.name),
+                (None, None) => format!("`{} --help` lists the commands", command.name),
             };
             (format!("unknown command `{wrong}`"), hint)
         }

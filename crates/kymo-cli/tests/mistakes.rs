@@ -194,6 +194,8 @@ fn run(case: &Case, root: &Path) -> Case {
         .env("HOME", root)
         .env("TZ", "UTC")
         .env("NO_COLOR", "1")
+        // Cases run side by side, and some write a database that others read.
+        .env("RRD_LOCKING", "block")
         .stdin(Stdio::null())
         .output()
         .expect("bash runs");
