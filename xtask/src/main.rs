@@ -122,12 +122,9 @@ usage: cargo xtask COMMAND [OPTIONS]
       Tests the page of `kymo view` in Chromium; needs npm and chromium.
   pictures
       Draws the picture of README.md with kymo.
-  words [--all] [--bless]
+  words
       Checks documents, help and messages: words that xtask/src/words/phrases.txt replaces, long lines, dead links,
-      options that the program or the documents do not have; fails if a file has more of them than
-      xtask/src/words/left.tsv has.
-      --all         lists those that are left, too
-      --bless       records how many are left
+      options that the program or the documents do not have.
   fuzz SECONDS [TARGET...] [--seed N] [--inputs N]
       Runs the fuzz targets on the corpora in fuzz/corpus, for SECONDS in total.
       --seed N      starts from this seed (of libFuzzer a new one each time; with --inputs 1)

@@ -7,6 +7,7 @@
 mod analysis;
 mod args;
 mod breakdown;
+mod complete;
 mod config;
 mod convert;
 mod ctf;
@@ -60,6 +61,9 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
         return done;
     }
     let terminal = Terminal::new();
+    if let Some(outcome) = complete::take(&words, &terminal) {
+        return ExitCode::from(outcome as u8);
+    }
     // Before the command or behind it: views and the configuration look for the command in its place.
     let is_quiet = words.get(1).is_some_and(|word| word == "--quiet");
     if is_quiet {

@@ -111,7 +111,7 @@ fn ticks_are_as_readers_take_them() {
         late,
     ];
     let (code, _, told) = kymo(&dir, &args);
-    let lost = "WARNING: events later than 64 bits of ticks can tell, set to the last tick: 5\n";
+    let lost = "WARNING: events later than 64 bits of ticks can hold, set to the last tick: 5\n";
     assert!(
         code == 0 && told.to_lowercase().ends_with(&lost.to_lowercase()),
         "{told}"
@@ -153,7 +153,7 @@ fn codes_without_a_definition_stay_so() {
     let (code, _, told) = kymo(&dir, &args);
     assert_eq!(code, 0);
     assert!(
-        told.contains("than are told apart, written with one code: 3"),
+        told.contains("too many event codes without a definition: events of the rest, written with one code: 3"),
         "{told}"
     );
     let (code, report, _) = kymo(&dir, &["check", "b.cpel"]);

@@ -358,7 +358,7 @@ fn addresses_of_daemons_that_are_none_are_refused() {
         let words = ["update", "--daemon", address, "x.rrd", "5:1"];
         let (code, _, err) = kymo(directory.path(), &words);
         assert_eq!(code, 1, "{address}");
-        let expected = format!("'{address}' is no address: expected unix:PATH");
+        let expected = format!("'{address}' is not an address: expected unix:PATH");
         assert!(err.contains(&expected), "{err}");
     }
 }

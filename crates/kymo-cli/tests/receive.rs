@@ -336,7 +336,7 @@ fn what_cannot_be_is_told() {
     let (code, told) = receiver.end();
     assert_eq!(code, Some(0), "{told}");
     assert!(
-        told.contains("is no packet of a trace and not from `kymo send`"),
+        told.contains("is not a packet of a trace and not from `kymo send`"),
         "{told}"
     );
     assert!(told.contains("`--key-file FILE` names a file"), "{told}");

@@ -194,7 +194,7 @@ fn without_its_key_all_packets_are_told() {
         "{error}"
     );
     for (file, said) in [
-        ("none", "found 6 bytes that are no key"),
+        ("none", "found 6 bytes that are not a key"),
         ("nowhere", "`nowhere` does not exist"),
     ] {
         let (code, _, error) = told(&home, &["print", "--key-file", file, "t"]);

@@ -117,7 +117,7 @@ impl TypesDb {
             for word in words {
                 let source = data_source(word).ok_or_else(|| {
                     error(format!(
-                        "`{word}` is no data source: expected `NAME:KIND:MIN:MAX`"
+                        "`{word}` is not a data source: expected `NAME:KIND:MIN:MAX`"
                     ))
                 })?;
                 sources.push(source);
@@ -236,11 +236,11 @@ mod tests {
                 "ok a:GAUGE:0:1\nload",
                 "line 2: the type `load` has no data source",
             ),
-            ("load a:GAUGE:0", "line 1: `a:GAUGE:0` is no data source"),
-            ("load a:GAUGE:0:1:2", "is no data source"),
-            ("load a:LEVEL:0:1", "is no data source"),
-            ("load :GAUGE:0:1", "is no data source"),
-            ("load a:GAUGE:x:1", "is no data source"),
+            ("load a:GAUGE:0", "line 1: `a:GAUGE:0` is not a data source"),
+            ("load a:GAUGE:0:1:2", "is not a data source"),
+            ("load a:LEVEL:0:1", "is not a data source"),
+            ("load :GAUGE:0:1", "is not a data source"),
+            ("load a:GAUGE:x:1", "is not a data source"),
         ] {
             let error = TypesDb::parse(text).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");

@@ -113,7 +113,7 @@ fn lines_that_are_wrong() {
         ),
         ("a \"b\n\"\n", "a text without its closing quotation mark"),
         ("a \"b\\", "a text without its closing quotation mark"),
-        ("1 2\n", "a number or a truth value is no key"),
+        ("1 2\n", "a number or a truth value is not a key"),
         ("> 2\n", "expected a key, found `>`"),
     ] {
         assert_eq!(message(text), expected, "{text:?}");

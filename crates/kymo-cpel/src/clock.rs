@@ -76,12 +76,12 @@ impl fmt::Display for Doubt {
                  hint: `--clock per-second` takes it for those in a second"
             ),
             Self::Zero => f.write_str(
-                "the clock is 0: ticks are taken for nanoseconds; \
-                 hint: `--clock N` tells how many ticks are a second",
+                "the clock is 0: ticks are taken as nanoseconds; \
+                 hint: `--clock N` sets the ticks a second",
             ),
             Self::NoClock => f.write_str(
-                "the file does not tell its clock: ticks are taken for nanoseconds; \
-                 hint: `--clock N` tells how many ticks are a second",
+                "the file has no clock: ticks are taken as nanoseconds; \
+                 hint: `--clock N` sets the ticks a second",
             ),
         }
     }

@@ -6,6 +6,9 @@
 //! seals packets that are compressed, encrypted or have a checksum; [`wire`] carries packets over
 //! UDP. [`write`](mod@write) goes the other way: from events to packets and traces, and [`repair`]
 //! decides what damaged packets should say.
+//!
+//! Two features are on by default: `secure` brings ciphers, compression and digests for secured packets, `wire` the
+//! transport. Without them the crate needs no cryptography, and reads and writes all other traces.
 
 #[cfg(test)]
 mod any;
@@ -15,8 +18,16 @@ pub mod deep;
 pub mod describe;
 pub mod metadata;
 pub mod repair;
+#[cfg_attr(
+    not(feature = "secure"),
+    allow(
+        dead_code,
+        reason = "schemes and limits are used by ciphers and compression alone"
+    )
+)]
 pub mod secure;
 pub mod trace;
 mod units;
+#[cfg(feature = "wire")]
 pub mod wire;
 pub mod write;

@@ -30,6 +30,8 @@ pub enum FaultCode {
     Compression,
     /// The content of a packet would become too large when decompressed.
     PacketLimit,
+    /// A packet is secured, and the program was built without support of that.
+    NotBuilt,
     /// A packet that was counted is not there.
     MissingPacket,
     /// A packet belongs to another trace than its metadata does.
@@ -52,9 +54,9 @@ pub enum FaultCode {
     EmptyEvent,
     /// Time goes backwards.
     NotMonotonic,
-    /// A time cannot be told in nanoseconds within 64 bits.
+    /// A time is more nanoseconds than 64 bits can hold.
     TimeRange,
-    /// Zeros, or other bytes that are no packet, after the last packet.
+    /// Zeros, or other bytes that are not a packet, after the last packet.
     TrailingData,
     /// An index does not agree with the data it describes.
     Index,
@@ -92,6 +94,7 @@ impl FaultCode {
             Self::Encryption => "encryption",
             Self::Compression => "compression",
             Self::PacketLimit => "packet-limit",
+            Self::NotBuilt => "not-built",
             Self::MissingPacket => "missing-packet",
             Self::TraceId => "trace-id",
             Self::UnknownStreamClass => "unknown-stream-class",

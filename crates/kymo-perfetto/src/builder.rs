@@ -324,7 +324,7 @@ impl Builder {
         self.keyed = rest;
         let twice = (before - self.keyed.len()) as u64;
         self.count_many(
-            "arguments that an event has twice, of which the last one counts",
+            "arguments that an event has twice, the last one counts",
             twice,
         );
         if args.is_cut {

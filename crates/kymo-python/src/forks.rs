@@ -74,7 +74,7 @@ impl<T: Send + 'static> Ahead<T> {
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<T>> {
         let worker = self.0.get().ok_or_else(|| {
             PyRuntimeError::new_err(
-                "this iterator was made before the process was forked: make it anew",
+                "this iterator was made before the process was forked: create it again",
             )
         })?;
         loop {

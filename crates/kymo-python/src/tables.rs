@@ -99,7 +99,7 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Some(events) = self.events.get() else {
-            let message = "this stream was made before the process was forked: make it anew";
+            let message = "this stream was made before the process was forked: create it again";
             return Some(Err(ArrowError::InvalidArgumentError(message.to_owned())));
         };
         let batch = events.next();
@@ -364,7 +364,7 @@ impl Iterator for Samples {
         match self.samples.get() {
             Some(samples) => samples.next(),
             None => {
-                let message = "this stream was made before the process was forked: make it anew";
+                let message = "this stream was made before the process was forked: create it again";
                 Some(Err(ArrowError::InvalidArgumentError(message.to_owned())))
             }
         }

@@ -28,7 +28,7 @@ fn all(text: &mut String) -> std::fmt::Result {
     }
     text.push_str(
         "  -            Read command lines from standard input; cd, mkdir, pwd, ls and quit \
-         are commands there too\n\n`rrdtool COMMAND` alone tells the options of a command.\n",
+         are commands there too\n\n`rrdtool COMMAND` alone prints the options of a command.\n",
     );
     Ok(())
 }

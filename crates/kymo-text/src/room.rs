@@ -108,7 +108,7 @@ impl Room<'_> {
             _ => {
                 let [first, last] = [text.first_chunk::<8>(), text.last_chunk()];
                 let (Some(first), Some(last)) = (first, last) else {
-                    panic!("a text of {} bytes is none of 8 to 32", text.len());
+                    panic!("a text of {} bytes, expected 8 to 32", text.len());
                 };
                 self.piece(first, text.len());
                 self.bytes[begin + text.len() - 8..begin + text.len()].copy_from_slice(last);

@@ -9,7 +9,7 @@ mod options;
 mod phrases;
 mod strings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,6 @@ use phrases::Phrases;
 
 /// Lines of documents are no longer, in characters.
 const LONGEST: usize = 120;
-
-/// How many findings are left in each file: they become fewer, and never more.
-const LEFT: &str = "xtask/src/words/left.tsv";
 
 /// Directories with sources whose texts nobody but developers read.
 const FOR_DEVELOPERS: [&str; 2] = ["kymo-fuzz", "kymo-rfc-gen"];
@@ -43,9 +40,7 @@ impl fmt::Display for Finding {
 }
 
 /// Checks all texts.
-pub(crate) fn run(mut args: Args) -> Outcome {
-    let blesses = args.flag("--bless");
-    let shows_all = args.flag("--all");
+pub(crate) fn run(args: Args) -> Outcome {
     args.finish()?;
     let root = root();
     let phrases = Phrases::read(include_str!("phrases.txt"));
@@ -92,47 +87,13 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             }));
         }
     }
-    let mut found: BTreeMap<String, usize> = BTreeMap::new();
     for finding in &findings {
-        *found.entry(finding.path.display().to_string()).or_default() += 1;
+        println!("{finding}");
     }
-    let left = root.join(LEFT);
-    if blesses {
-        let lines = found
-            .iter()
-            .map(|(path, count)| format!("{path}\t{count}\n"));
-        return Ok(fs::write(left, lines.collect::<String>())?);
-    }
-    let known: BTreeMap<String, usize> = fs::read_to_string(left)?
-        .lines()
-        .filter_map(|line| {
-            let (path, count) = line.split_once('\t')?;
-            Some((path.to_string(), count.parse().ok()?))
-        })
-        .collect();
-    let is_more = |path: &str| found[path] > known.get(path).copied().unwrap_or(0);
-    let mut worse = 0;
-    for finding in &findings {
-        let path = finding.path.display().to_string();
-        worse += usize::from(is_more(&path));
-        if shows_all || is_more(&path) {
-            println!("{finding}");
-        }
-    }
-    println!(
-        "{} texts are still to mend (`cargo xtask words --all` lists them)",
-        findings.len()
-    );
-    if let Some((path, _)) = known
-        .iter()
-        .find(|(path, count)| found.get(*path).copied().unwrap_or(0) < **count)
-    {
-        println!("`{path}` has fewer than before: `cargo xtask words --bless` records it");
-    }
-    match worse {
+    match findings.len() {
         0 => Ok(()),
-        _ => Err(format!(
-            "a file has more than {LEFT} has; xtask/src/words/phrases.txt has what to write instead"
+        count => Err(format!(
+            "{count} texts to mend; xtask/src/words/phrases.txt has what to write instead"
         )
         .into()),
     }

@@ -84,9 +84,9 @@ pub(crate) struct Analysis {
 
 /// Measure the time in states: from one event to the next
 ///
-/// The time from each state event to the next one is charged to the track of the first. Told is
-/// of each track the number of its states, the mean, standard deviation (n - 1), longest and
-/// total time, and the same of all together.
+/// The time from each state event to the next one is charged to the track of the first. The report
+/// has for each track the number of its states, the mean, standard deviation (n - 1), longest and
+/// total time, and the same for all tracks together.
 ///
 /// Where several processors change their states each on its own, --per keeps them apart:
 /// `--state-event sched_switch --per cpu_id --track next_comm`.
@@ -144,7 +144,7 @@ pub(crate) struct States {
 
 /// Measure latencies: from a start to its end
 ///
-/// Told are the numbers of pairs, of starts and of ends without a partner, a histogram, percentiles
+/// The report has the numbers of pairs, of starts and of ends without a partner, a histogram, percentiles
 /// (to within 0.4 %), and the longest latencies with their times. A start after which another one
 /// like it comes before an end has none. What is a start and an end both ends what began before.
 #[derive(Debug, Args)]
@@ -207,7 +207,7 @@ pub(crate) fn with_end_events(command: clap::Command) -> clap::Command {
 
 /// Profile nested calls: from an enter event to its exit event
 ///
-/// Each track has a stack of calls. Told is of each key the number of calls, the time in
+/// Each track has a stack of calls. The report has for each key the number of calls, the time in
 /// themselves (without what they call) and in total, and whether they become slower: the line that
 /// fits the times of the calls in their order best (offset, slope from one call to the next), and
 /// the correlation R.

@@ -24,7 +24,7 @@ impl Values {
             let at = offset(text, error.line(), error.column());
             let said = error.to_string();
             let what = said.split(" at line ").next().unwrap_or_default();
-            Diagnostic::error("this is no JSON").at(at..at + 1, what)
+            Diagnostic::error("this is not JSON").at(at..at + 1, what)
         })?;
         let Value::Object(members) = value else {
             let begin = text.len() - text.trim_start().len();

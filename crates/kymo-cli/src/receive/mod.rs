@@ -244,7 +244,7 @@ impl Reception<'_> {
                     }
                     if !self.store.name(stream, &name)? {
                         self.terminal.warning(format_args!(
-                            "`{name}` is no name for its file: it is called `{}`",
+                            "`{name}` cannot name a file: the stream is stored in `{}`",
                             self.store.called(stream).display()
                         ));
                     }

@@ -113,7 +113,7 @@ fn key_of(argument: Argument, range: &Range<usize>) -> Result<String, Box<Diagno
     match argument {
         Argument::Text(key) => Ok(key),
         _ => {
-            let error = Diagnostic::error("a number or a truth value is no key");
+            let error = Diagnostic::error("a number or a truth value is not a key");
             Err(Box::new(error.at(range.clone(), "expected a key")))
         }
     }

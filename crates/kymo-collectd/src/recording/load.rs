@@ -229,7 +229,7 @@ impl Loader {
         if self.more_faults > 0
             && let Some(last) = self.faults.last().cloned()
         {
-            let message = format!("{} more faults are not told", self.more_faults);
+            let message = format!("{} more faults are not listed", self.more_faults);
             self.faults.push(FaultReport { message, ..last });
         }
         let mut notes = Vec::new();

@@ -310,7 +310,7 @@ impl Log {
             });
         }
         let mut reader = Reader::new(bytes, MAGIC.len());
-        let (ring_size, saved, begin) = told("the moments", &mut reader, |reader| {
+        let (ring_size, saved, begin) = told("the times", &mut reader, |reader| {
             Some((reader.u32()?, reader.moment()?, reader.moment()?))
         })?;
         let mut passed_over = Vec::new();

@@ -120,8 +120,8 @@ impl Recording {
         let nanos = of.log.begin.unix_nanos();
         if i64::try_from(nanos).is_err() {
             let message = format!(
-                "recording began {nanos} ns after 1970, which is later than 63 bits can tell: its \
-                 events have no times that are right"
+                "recording began {nanos} ns after 1970, which is later than 63 bits can hold: the \
+                 times of its events are wrong"
             );
             of.find(FaultCode::TimeRange, BEGIN_AT, message);
         }

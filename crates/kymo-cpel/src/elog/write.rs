@@ -59,7 +59,7 @@ impl fmt::Display for Error {
             ),
             Self::Values { kind } => write!(
                 f,
-                "an event of type {kind} has not the type, the track or the values that were told"
+                "an event of type {kind} does not have the type, the track or the values that were declared"
             ),
             Self::Output(error) => write!(f, "{error}"),
         }

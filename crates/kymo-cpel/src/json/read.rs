@@ -252,10 +252,10 @@ impl Making {
                 });
                 Ok(())
             }
-            (Some(b"file"), Some(_)) => wrong("a second line tells of the file"),
+            (Some(b"file"), Some(_)) => wrong("a second line describes the file"),
             (_, None) => wrong(
-                "no line before tells of the CPEL file (`\"cpel\":\"file\"`); \
-                 hint: `kymo convert --to jsonl` writes it of one",
+                "no line before describes the CPEL file (`\"cpel\":\"file\"`); \
+                 hint: `kymo convert --to jsonl` writes it",
             ),
             (Some(b"section"), Some(header)) => self.section(told, header.order),
             (Some(_), Some(_)) => wrong("`cpel` is neither `file` nor `section`"),
@@ -329,7 +329,7 @@ impl Making {
 
     fn finish(self) -> Result<Vec<u8>, String> {
         let Some(header) = self.header else {
-            return Err("no line tells of a CPEL file".into());
+            return Err("no line describes a CPEL file".into());
         };
         let order = header.order;
         let header = Header {

@@ -493,7 +493,7 @@ impl Compiler<'_> {
                     Ok(Count::Last)
                 }
                 _ => Err(CompileError::new(
-                    "the length of a sequence is no unsigned integer",
+                    "the length of a sequence is not an unsigned integer",
                 )),
             },
         }
@@ -622,7 +622,7 @@ fn log2(align: u32) -> Result<u8, CompileError> {
         Ok(align.trailing_zeros() as u8)
     } else {
         Err(CompileError::new(format!(
-            "{align} is no power of two, which an alignment must be"
+            "the alignment {align} is not a power of two"
         )))
     }
 }

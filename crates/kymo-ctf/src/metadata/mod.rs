@@ -260,8 +260,8 @@ pub fn parse_secured(
         Language::Rfc => {
             let order = packetized.or_else(native).unwrap_or_else(|| {
                 warnings.push(Diagnostic::warning(
-                    "nothing tells the native byte order: neither the metadata nor a data stream; \
-                     it is taken for little endian",
+                    "the native byte order is unknown: neither the metadata nor a data stream has it; \
+                     little endian is assumed",
                 ));
                 ByteOrder::Little
             });
@@ -366,7 +366,7 @@ mod tests {
         let error = parse(&[0x57, 0x1d, 0xd1, 0x75, 0, 0], "metadata").unwrap_err();
         // Too short for a packet: nothing is left, which is no metadata.
         assert!(
-            error.to_string().contains("6 bytes that are no packet"),
+            error.to_string().contains("6 bytes that are not a packet"),
             "{error}"
         );
         let mut packet = [0; 37];

@@ -145,7 +145,7 @@ pub(super) fn join(
         }
         let Some(header) = Header::read(rest, order) else {
             warnings.push(Diagnostic::warning(format!(
-                "the metadata ends with {} bytes that are no packet (at byte {at})",
+                "the metadata ends with {} bytes that are not a packet (at byte {at})",
                 rest.len()
             )));
             break;

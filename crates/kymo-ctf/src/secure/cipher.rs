@@ -6,10 +6,8 @@ use aes_gcm::aes::Aes192;
 use aes_gcm::aes::cipher::consts::U12;
 use aes_gcm::{AeadInOut, Aes128Gcm, Aes256Gcm, AesGcm, KeyInit};
 
-use super::{Key, OpenError};
+use super::{Key, NONCE_BYTES, OpenError};
 
-/// Bytes of a nonce.
-pub const NONCE_BYTES: usize = 12;
 /// Bytes of a tag.
 const TAG_BYTES: usize = 16;
 /// Bytes that are stored beside those that are encrypted.

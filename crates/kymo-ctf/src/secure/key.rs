@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::cipher::Cipher;
+use super::packet::Cipher;
 
 /// A key of AES: 128, 192 or 256 bits.
 #[derive(Clone)]
@@ -79,7 +79,7 @@ impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "found {} bytes that are no key, expected 16, 24 or 32 bytes, or twice as many hexadecimal digits in a line",
+            "found {} bytes that are not a key, expected 16, 24 or 32 bytes, or twice as many hexadecimal digits in a line",
             self.length
         )
     }

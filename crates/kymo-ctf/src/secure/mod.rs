@@ -6,12 +6,23 @@
 //! What follows the header of 48 bytes is the *content*. Writing compresses it, encrypts that, and
 //! takes the checksum of what comes out, which is what is stored; the header stays in the clear.
 //! What the RFC leaves open is decided in `docs/formats/ctf-rfc-v1.1.md`.
+//!
+//! Without the crate's feature `secure`, which brings ciphers, compression and digests, plain packets are read as
+//! with it, and [`open`] and [`seal`] fail with `NotBuilt` where one of them would be needed.
 
+#[cfg(feature = "secure")]
 mod checksum;
+#[cfg(feature = "secure")]
 mod cipher;
+#[cfg(feature = "secure")]
 mod compression;
 mod key;
-#[cfg(test)]
+#[cfg(feature = "secure")]
+mod packet;
+#[cfg(not(feature = "secure"))]
+#[path = "without.rs"]
+mod packet;
+#[cfg(all(test, feature = "secure"))]
 mod tests;
 
 use std::borrow::Cow;
@@ -20,10 +31,12 @@ use std::io;
 
 use kymo_machine::ByteOrder;
 
-pub use self::cipher::NONCE_BYTES;
 pub use self::key::{Key, KeyError};
 
 use crate::metadata::rfc::{HEADER_BYTES, PacketHeader};
+
+/// Bytes of a nonce.
+pub const NONCE_BYTES: usize = 12;
 
 /// Makes the random bytes of an encrypted packet, which must not be used twice with one key.
 pub type Nonce = fn() -> io::Result<[u8; NONCE_BYTES]>;
@@ -184,6 +197,8 @@ pub enum OpenError {
     Compression,
     /// Its content would become larger than this, in bytes.
     Limit(usize),
+    /// It is compressed, encrypted or has a checksum, and the crate was built without the feature `secure`.
+    NotBuilt,
 }
 
 impl fmt::Display for OpenError {
@@ -210,11 +225,16 @@ impl fmt::Display for OpenError {
                 f,
                 "the packet's content would have more than {most} bytes when decompressed, which is more than kymo makes of a packet of its size"
             ),
+            Self::NotBuilt => f.write_str(NOT_BUILT),
         }
     }
 }
 
 impl std::error::Error for OpenError {}
+
+/// What both errors say where the feature is missing.
+const NOT_BUILT: &str =
+    "the program was built without support of secured packets (kymo-ctf's feature `secure`)";
 
 /// Why a packet cannot be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,16 +243,21 @@ pub enum SealError {
     Size,
     /// It is sealed already.
     Sealed,
-    /// It would have 4 GiB or more, which its header cannot tell.
+    /// It would have 4 GiB or more, which its header cannot hold.
     TooLarge,
+    /// The crate was built without the feature `secure`.
+    NotBuilt,
 }
 
 impl fmt::Display for SealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::NotBuilt => NOT_BUILT,
             Self::Size => "the packet is shorter than its header says",
             Self::Sealed => "the packet is compressed, encrypted, or has a checksum already",
-            Self::TooLarge => "the packet would have 4 GiB or more: its header cannot tell so many",
+            Self::TooLarge => {
+                "the packet would have 4 GiB or more: its header cannot hold the size"
+            }
         })
     }
 }
@@ -267,56 +292,23 @@ pub fn open<'p>(
     if let Some((field, .., scheme)) = header.unknown_scheme() {
         return Err(OpenError::Scheme { field, scheme });
     }
-    let checksum = Checksum::of_scheme(header.checksum_scheme);
-    if let Some(found) = checksum.of(stored, order)
-        && found != header.checksum
-    {
-        let expected = header.checksum;
-        return Err(OpenError::Checksum { found, expected });
+    match header.is_secured() {
+        true => packet::open(packet, header, stored, order, keys, limits),
+        false => Ok(Cow::Borrowed(packet)),
     }
-    let decrypted = match header.encryption {
-        0 => Cow::Borrowed(stored),
-        _ => Cow::Owned(cipher::decrypt(stored, &sealed_header(packet), keys)?),
-    };
-    let content = match Compression::of_scheme(header.compression) {
-        Compression::None => decrypted,
-        compressed => {
-            let most = limits.of(packet.len().min(header.packet_size as usize));
-            Cow::Owned(compression::decompress(compressed, &decrypted, most)?)
-        }
-    };
-    if matches!(content, Cow::Borrowed(_)) {
-        return Ok(Cow::Borrowed(packet));
-    }
-    let size = HEADER_BYTES.saturating_add(content.len());
-    let size = u32::try_from(size).map_err(|_| OpenError::Limit(u32::MAX as usize))?;
-    let mut plain = Vec::with_capacity(size as usize);
-    plain.extend_from_slice(&packet[..HEADER_BYTES]);
-    plain.extend_from_slice(&content);
-    let header = PacketHeader {
-        content_size: size,
-        packet_size: size,
-        checksum: 0,
-        compression: 0,
-        encryption: 0,
-        checksum_scheme: 0,
-        ..header
-    };
-    header.write(&mut plain, order);
-    Ok(Cow::Owned(plain))
 }
 
 /// Seals a plain packet of a trace of a byte order: compresses its content, encrypts that, takes the
-/// checksum, tells all of it in the header, and pads to a multiple of [`PAGE`] bytes.
+/// checksum, writes all of it to the header, and pads to a multiple of [`PAGE`] bytes.
 ///
-/// `packet` begins with a header that tells the size of the content, and may go on behind
+/// `packet` begins with a header that has the size of the content, and may go on behind
 /// that. Content that would shrink to so little that [`open`] might take it for an attack is not
 /// compressed. What is encrypted stays with its header: with another one it cannot be opened. `nonce` makes the 12 random bytes of an encrypted packet: they must not come twice
 /// with a key.
 ///
 /// # Errors
 ///
-/// If it is no plain packet, or becomes too large.
+/// If it is not a plain packet, or becomes too large.
 pub fn seal(
     packet: &[u8],
     order: ByteOrder,
@@ -330,66 +322,5 @@ pub fn seal(
     if header.is_secured() {
         return Err(SealError::Sealed);
     }
-    let extra = protection.key.as_ref().map_or(0, |_| cipher::EXTRA_BYTES);
-    let size_of = |content: usize| {
-        let size = HEADER_BYTES.saturating_add(content).saturating_add(extra);
-        Some((size, size.checked_next_multiple_of(PAGE)?))
-    };
-    // In a large recording nothing is free.
-    let limits = Limits {
-        free: 0,
-        ..Limits::default()
-    };
-    let shrinks_too_much = |compressed: &Vec<u8>| {
-        size_of(compressed.len()).is_some_and(|(_, padded)| limits.of(padded) < content.len())
-    };
-    let compressed = Some(protection.compression)
-        .filter(|&compression| compression != Compression::None)
-        .map(|compression| compression::compress(compression, content))
-        .filter(|compressed| !shrinks_too_much(compressed));
-    let compression = match compressed {
-        Some(_) => protection.compression,
-        None => Compression::None,
-    };
-    let content = compressed.map_or(Cow::Borrowed(content), Cow::Owned);
-    let (size, padded) = size_of(content.len()).ok_or(SealError::TooLarge)?;
-    let (Ok(content_size), Ok(packet_size)) = (u32::try_from(size), u32::try_from(padded)) else {
-        return Err(SealError::TooLarge);
-    };
-    let mut header = PacketHeader {
-        content_size,
-        packet_size,
-        checksum: 0,
-        compression: compression.scheme(),
-        encryption: protection.key.is_some().into(),
-        checksum_scheme: protection.checksum.scheme(),
-        ..header
-    };
-    let mut sealed = Vec::with_capacity(padded);
-    sealed.extend_from_slice(&packet[..HEADER_BYTES]);
-    header.write(&mut sealed, order);
-    let stored = match &protection.key {
-        Some(key) => Cow::Owned(cipher::encrypt(
-            &content,
-            &sealed_header(&sealed),
-            key,
-            nonce(),
-        )),
-        None => content,
-    };
-    sealed.extend_from_slice(&stored);
-    sealed.resize(padded, 0);
-    header.checksum = protection.checksum.of(&stored, order).unwrap_or(0);
-    header.write(&mut sealed, order);
-    Ok(sealed)
-}
-
-/// The header of a packet as encryption seals it: without a checksum, which is of what encryption makes.
-fn sealed_header(packet: &[u8]) -> [u8; HEADER_BYTES] {
-    let mut header = packet.first_chunk().copied().unwrap_or([0; HEADER_BYTES]);
-    let has_checksum = header[47] != 0;
-    if has_checksum {
-        header[16..20].fill(0);
-    }
-    header
+    packet::seal(packet, header, content, order, protection, nonce)
 }

@@ -223,7 +223,7 @@ impl Sizes {
         let header = head.events_bit;
         if !total_bits.is_multiple_of(8) {
             let message =
-                format!("the packet has {total_bits} bits, which is no whole number of bytes");
+                format!("the packet has {total_bits} bits, which is not a whole number of bytes");
             bad(total_role, message)
         } else if total_bits == 0 || total_bits < header {
             let message = format!(

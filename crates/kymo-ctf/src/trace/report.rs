@@ -19,6 +19,7 @@ pub(super) fn closed(error: &OpenError) -> Fault {
         OpenError::Encryption => (FaultCode::Encryption, 0),
         OpenError::Compression => (FaultCode::Compression, 0),
         OpenError::Limit(most) => (FaultCode::PacketLimit, most as u64),
+        OpenError::NotBuilt => (FaultCode::NotBuilt, 0),
     };
     Fault::new(code, 0, found)
 }
@@ -64,7 +65,7 @@ pub(super) fn message(fault: &Fault) -> String {
         }
         FaultCode::NotMonotonic => format!("the time goes back to {found} ticks"),
         FaultCode::TimeRange => {
-            format!("{found} ticks cannot be told in nanoseconds within 64 bits")
+            format!("{found} ticks are more nanoseconds than 64 bits can hold")
         }
         FaultCode::Index => {
             "the packet says something else of itself than the index does".to_string()
@@ -77,6 +78,7 @@ pub(super) fn message(fault: &Fault) -> String {
         FaultCode::KeyNeeded => OpenError::KeyNeeded.to_string(),
         FaultCode::Encryption => OpenError::Encryption.to_string(),
         FaultCode::Compression => OpenError::Compression.to_string(),
+        FaultCode::NotBuilt => OpenError::NotBuilt.to_string(),
         FaultCode::PacketLimit => {
             let most = usize::try_from(found).unwrap_or(usize::MAX);
             OpenError::Limit(most).to_string()

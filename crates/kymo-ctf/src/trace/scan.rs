@@ -163,7 +163,7 @@ impl FileFaults {
     pub(super) fn finish(self, faults: &mut Vec<FaultReport>) {
         if let Some(mut last) = self.last {
             if let untold @ 1.. = self.count - MOST_FAULTS - 1 {
-                last.message += &format!("; {untold} faults of the file before it are not told");
+                last.message += &format!("; {untold} faults of the file before it are not listed");
             }
             faults.push(last);
         }

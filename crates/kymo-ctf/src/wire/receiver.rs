@@ -114,7 +114,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Foreign => "is no packet of a trace and not from `kymo send`",
+            Self::Foreign => "is not a packet of a trace and not from `kymo send`",
             Self::Version => "is of a version that this kymo does not know",
             Self::KeyNeeded => "is authenticated, and no key is given; hint: `--key-file FILE` names a file with it",
             Self::NotAuthentic => "is not authenticated with the key",

@@ -55,7 +55,7 @@ impl fmt::Display for WriteError {
             Self::Misuse(problem) => f.write_str(problem),
             Self::LeftOut { events } => write!(
                 f,
-                "the packet cannot end within a byte, as packets do not tell the size of their \
+                "the packet cannot end within a byte, as packets do not have the size of their \
                  content: left out of its last events: {events}"
             ),
             Self::Output(error) => write!(f, "{error}"),

@@ -90,7 +90,7 @@ pub fn widen_times(trace: &mut TraceClass) -> Vec<String> {
         {
             widen(header, Role::DefaultClockTimestamp);
             lines.push(format!(
-                "data stream class {}: times of events have 64 bits, since packets do not tell theirs",
+                "data stream class {}: times of events have 64 bits, since packets do not have theirs",
                 stream.id
             ));
         }

@@ -141,7 +141,7 @@ impl TraceWriter {
         };
         let is_name = Path::new(&name).file_name() == Some(name.as_ref());
         if !is_name || name.starts_with('.') || name == INDEX {
-            return WriteError::misuse(format!("`{name}` is no name for the file of a stream"));
+            return WriteError::misuse(format!("`{name}` cannot name the file of a stream"));
         }
         if !self.names.insert(name.clone()) {
             return WriteError::misuse(format!("there is a file `{name}` in the trace already"));

@@ -120,7 +120,7 @@ impl<'a> Lexer<'a> {
             Ok(value) => Ok(Kind::Integer(value)),
             Err(_) => Err(ParseError::new(
                 range,
-                format!("`{literal}` is no integer"),
+                format!("`{literal}` is not an integer"),
                 "expected a decimal, octal or hexadecimal integer of at most 64 bits",
             )),
         }

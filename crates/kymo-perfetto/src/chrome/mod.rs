@@ -206,7 +206,7 @@ impl<'a> Reader<'a, '_> {
         let time = found.time.and_then(number::nanos);
         if found.time.is_some() && time.is_none() {
             self.builder
-                .count("times that are no number of microseconds within 63 bits of nanoseconds");
+                .count("times that are not a number of microseconds within 63 bits of nanoseconds");
         }
         if found.phase == b'M' {
             let name = self.args.find(b"name", found.args);
@@ -264,7 +264,7 @@ impl<'a> Reader<'a, '_> {
                 }
                 _ => self
                     .builder
-                    .count("values of counters that are no numbers, left out"),
+                    .count("values of counters that are not numbers, left out"),
             }
         }
         Ok(())

@@ -62,7 +62,7 @@ impl Reader<'_> {
                 (Some(ftrace), Some(boot)) => bundle.shift = boot.saturating_sub(ftrace),
                 _ => self
                     .builder
-                    .count("bundles of ftrace whose clock cannot be told"),
+                    .count("bundles of ftrace whose clock is unknown"),
             }
         }
         for field in fields(message) {

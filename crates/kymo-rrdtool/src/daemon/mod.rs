@@ -135,7 +135,7 @@ impl Client {
     pub fn connect(name: &str, strip: Option<Vec<u8>>) -> Result<Self, Failure> {
         let address = Address::parse(name, Some(PORT)).ok_or_else(|| {
             Failure::new(format!(
-                "Unable to connect to rrdcached: '{name}' is no address: expected unix:PATH, /PATH, \
+                "Unable to connect to rrdcached: '{name}' is not an address: expected unix:PATH, /PATH, \
                  HOST, HOST:PORT or [IPv6]:PORT"
             ))
         })?;
@@ -337,7 +337,7 @@ fn escape(word: &[u8], request: &mut Vec<u8>) -> Result<(), Failure> {
             b'\n' | 0 => {
                 let word = shown(word);
                 let message =
-                    format!("'{word}' cannot be told to rrdcached: it holds a line break");
+                    format!("'{word}' cannot be sent to rrdcached: it contains a line break");
                 return Err(Failure::new(message));
             }
             _ => request.push(byte),

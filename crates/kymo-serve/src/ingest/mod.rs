@@ -127,7 +127,7 @@ impl fmt::Display for Problem {
             Self::Name(problem) => problem.fmt(f),
             Self::TooLong(found) => write!(
                 f,
-                "found {found} values, expected {MOST_VALUES} at most where no types.db tells"
+                "found {found} values, expected {MOST_VALUES} at most for a type that no types.db has"
             ),
             Self::TooMany => f.write_str("there are too many names"),
             Self::TooManyOfSender => f.write_str(

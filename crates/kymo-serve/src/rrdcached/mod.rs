@@ -385,7 +385,7 @@ impl Batch {
         let _ = writeln!(self.errors, "{line} {text}");
         self.count += 1;
         if self.errors.len() > MOST_ERRORS {
-            let _ = writeln!(self.errors, "{line} more errors are not told");
+            let _ = writeln!(self.errors, "{line} more errors are not listed");
             self.count += 1;
         }
     }

@@ -399,7 +399,7 @@ fn hostile_lines() {
     let lines: Vec<_> = errors.lines().collect();
     let told = lines[1].strip_suffix(" errors").unwrap().parse();
     assert_eq!(told, Ok(lines.len() - 2));
-    assert!(errors.len() < 2 << 20 && errors.ends_with("more errors are not told\n"));
+    assert!(errors.len() < 2 << 20 && errors.ends_with("more errors are not listed\n"));
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
         files.clear();
         Outcome::Kept {
             settled: 0,
-            reason: format!("a fault of this program: {}", told(panic.as_ref())),
+            reason: format!("a fault of this program: {}", message(panic.as_ref())),
         }
     });
     store.counters.write_times.add(begun.elapsed());
@@ -260,7 +260,7 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
             let lost = count + std::mem::take(&mut state.count);
             let since = std::mem::take(&mut state.pending);
             store.pending_bytes.fetch_sub(since.len(), Relaxed);
-            let text = "there is no such file any more";
+            let text = "the file no longer exists";
             (store.options.log)(&format!("{path}: {text}, {lost} updates are lost"));
             state.failed = Some(text.into());
             store.counters.dropped.fetch_add(lost as u64, Relaxed);
@@ -294,10 +294,10 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
 }
 
 /// What a panic says.
-fn told(panic: &(dyn Any + Send)) -> &str {
+fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it does not tell which")
+    text.unwrap_or("unknown cause")
 }
 
 /// Writes records to a file, and counts those that another program has overtaken. A program that was killed leaves

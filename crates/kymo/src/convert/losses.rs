@@ -61,11 +61,11 @@ impl Loss {
         ),
         (
             Self::MoreCounters,
-            "values of more counters than can be told apart, left out",
+            "too many counters: values of the rest, left out",
         ),
         (
             Self::MoreTracks,
-            "events of more tracks than can be told apart, written to the track of their stream",
+            "too many tracks: events of the rest, written to the track of their stream",
         ),
         (
             Self::NoValue,
@@ -78,7 +78,7 @@ impl Loss {
         ),
         (
             Self::Late,
-            "events later than 64 bits of ticks can tell, set to the last tick",
+            "events later than 64 bits of ticks can hold, set to the last tick",
         ),
         (
             Self::Compound,
@@ -86,7 +86,7 @@ impl Loss {
         ),
         (
             Self::OtherCodes,
-            "events of more codes without a definition than are told apart, written with one code",
+            "too many event codes without a definition: events of the rest, written with one code",
         ),
         (
             Self::Symbols,
@@ -102,7 +102,7 @@ impl Loss {
         ),
         (
             Self::NoEpoch,
-            "recordings that began before 2001-09-09, or do not tell when, put so long after \
+            "recordings that began before 2001-09-09, or at an unknown time, put so long after \
              2017-03-30 14:45:08, where elog counts from",
         ),
         (

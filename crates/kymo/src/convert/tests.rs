@@ -261,7 +261,7 @@ fn counters_have_a_bound() {
     let mut perfetto = Perfetto::new(&of, &binding, WallOptions::default()).with_counters(3);
     let text = decode::text(&run(&of, &mut perfetto));
     assert_eq!(text.matches(" instant ").count(), 5, "{text}");
-    let lost = "values of more counters than can be told apart, left out: 2";
+    let lost = "too many counters: values of the rest, left out: 2";
     assert_eq!(perfetto.losses().lines(), [lost]);
 }
 

@@ -364,7 +364,7 @@ pub(super) fn ask(subject: &Bound<'_>, question: &Ask) -> Result<Test, Mismatch>
         (Ask::Like(_) | Ask::Matches(_) | Ask::Contains(_), kind) => {
             return Err(mismatch(
                 kind,
-                "compare it with `==`, `<`, `in` and the like",
+                "compare it with `==`, `<`, `in` and similar operators",
             ));
         }
         (Ask::Among(members), kind) => {

@@ -159,7 +159,7 @@ impl<'a> Lexer<'a> {
             return match text.parse::<f64>() {
                 Ok(value) => Ok(Token::Float(value)),
                 Err(_) => Err(self
-                    .error(range, "this is no number")
+                    .error(range, "this is not a number")
                     .label("expected digits")),
             };
         }
@@ -178,7 +178,7 @@ impl<'a> Lexer<'a> {
                 .error(range, "this number is too large")
                 .label("does not fit in 64 bits")),
             Err(_) => Err(self
-                .error(range, "this is no number")
+                .error(range, "this is not a number")
                 .label(format!("expected digits of base {radix}"))),
         }
     }

@@ -257,7 +257,7 @@ pub fn parse_range(source: &str) -> Result<(Moment, Moment), TimeError> {
         .unwrap_or(inner);
     let (begin, end) = inner.split_once(',').ok_or_else(|| {
         TimeError(format!(
-            "`{source}` is no range of time: expected BEGIN,END or [BEGIN,END]"
+            "`{source}` is not a time range: expected BEGIN,END or [BEGIN,END]"
         ))
     })?;
     Ok((begin.trim().parse()?, end.trim().parse()?))

@@ -222,12 +222,14 @@ impl<'a> Builder<'a> {
         for target in &targets {
             narrow(target, location, "length")?;
             if key(target.class) != Some(Key::Unsigned) {
-                return Err(Diagnostic::error("a length that is no unsigned integer")
-                    .at(
-                        location.span,
-                        "expected the location of an unsigned integer",
-                    )
-                    .because(target.span, "this is the field"));
+                return Err(
+                    Diagnostic::error("a length that is not an unsigned integer")
+                        .at(
+                            location.span,
+                            "expected the location of an unsigned integer",
+                        )
+                        .because(target.span, "this is the field"),
+                );
             }
         }
         Ok(ClassLength::Dynamic(field_ref(targets)))

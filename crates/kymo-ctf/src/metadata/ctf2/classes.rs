@@ -152,7 +152,7 @@ impl Classes {
         match class.class {
             Class::Struct { .. } => Ok(class),
             _ => Err(
-                Diagnostic::error("the field class of a scope is no structure")
+                Diagnostic::error("the field class of a scope is not a structure")
                     .at(value.span, "expected a structure"),
             ),
         }

@@ -117,10 +117,12 @@ impl Trace {
         warnings: &mut Warnings,
     ) -> Result<Self, Diagnostic> {
         if kind_of(fragment)? != Fragment::Preamble {
-            return Err(Diagnostic::error("the first fragment is no preamble").at(
-                fragment.span,
-                "expected `{\"type\": \"preamble\", \"version\": 2}` before this",
-            ));
+            return Err(
+                Diagnostic::error("the first fragment is not a preamble").at(
+                    fragment.span,
+                    "expected `{\"type\": \"preamble\", \"version\": 2}` before this",
+                ),
+            );
         }
         let known = ["type", "version", "uuid"];
         let preamble = Properties::new(fragment, "the preamble", &known, warnings)?;

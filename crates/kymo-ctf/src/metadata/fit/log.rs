@@ -187,7 +187,7 @@ impl fmt::Display for Rule {
             Self::InEnvironment(what, name) => {
                 return write!(f, "{what} becomes the environment's `{name}`");
             }
-            Self::Clock => "the clock is left out, since no field tells times of it",
+            Self::Clock => "the clock is left out, since no field has its times",
             Self::Headers => "packet headers are those of CTF, with sizes in bits",
         })
     }

@@ -148,7 +148,7 @@ impl<'a> Fit<'a> {
         let tells = (trace.packet_header.as_ref()).is_some_and(|h| h.has_role(Role::StreamClassId));
         if trace.streams.len() > 1 && !tells && self.dialect == Dialect::Ctf18 {
             return Err(self.log.error(
-                "several stream classes, and packets do not tell of which they are",
+                "several stream classes, and packets do not have the number of theirs",
                 "give the packet header an integer with the role of a stream class's number, or \
                  convert one stream class alone",
             ));

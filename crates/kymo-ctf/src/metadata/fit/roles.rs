@@ -317,8 +317,8 @@ impl Named<'_> {
         let is_told = role == Role::PacketContentLength && other == Some(Role::PacketTotalLength);
         if is_needed && !is_told {
             return Err(self.log.error(
-                "a field that tells where packets end or of which class something is, where no \
-                 name can say so",
+                "a field with the size of a packet or the number of a class, where no name can \
+                 express that",
                 "make it a member of the scope's own structure, with this meaning alone",
             ));
         }

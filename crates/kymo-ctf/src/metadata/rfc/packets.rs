@@ -38,7 +38,7 @@ pub(crate) fn join(
         }
         let Some(header) = PacketHeader::read(rest, order) else {
             warnings.push(Diagnostic::warning(format!(
-                "the metadata ends with {} bytes that are no packet (at byte {at})",
+                "the metadata ends with {} bytes that are not a packet (at byte {at})",
                 rest.len()
             )));
             break;
@@ -158,6 +158,10 @@ fn closed(error: &OpenError, at: usize) -> Envelope {
         OpenError::Limit(most) => (
             text("a packet that becomes larger when decompressed"),
             format!("at most {most} bytes"),
+        ),
+        OpenError::NotBuilt => (
+            text("a secured packet"),
+            text("a plain one: the program was built without support of secured packets"),
         ),
     };
     Envelope {

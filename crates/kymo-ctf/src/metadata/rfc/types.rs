@@ -221,7 +221,7 @@ impl<'a> Types<'a> {
                     }
                     _ => {
                         return Err(Diagnostic::error(
-                            "the length of a sequence is no unsigned integer",
+                            "the length of a sequence is not an unsigned integer",
                         )
                         .at(
                             length.span,
@@ -466,6 +466,6 @@ fn abstract_type(name: &str, span: Span) -> Diagnostic {
 }
 
 pub(super) fn no_structure(span: Span) -> Diagnostic {
-    Diagnostic::error("a type that is no structure")
+    Diagnostic::error("a type that is not a structure")
         .at(span, "expected a type that derives from `struct`")
 }

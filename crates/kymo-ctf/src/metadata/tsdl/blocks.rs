@@ -342,7 +342,7 @@ impl<'b> Entries<'b> {
         };
         match self.classes.get(key) {
             Some(class) if matches!(class.class, Class::Struct { .. }) => Ok(Some(class.clone())),
-            _ => Err(Diagnostic::error(format!("`{key}` is no structure"))
+            _ => Err(Diagnostic::error(format!("`{key}` is not a structure"))
                 .at(value.span, "expected a structure after `:=`")),
         }
     }
@@ -565,7 +565,7 @@ impl Lowering<'_> {
             && !packet_header.is_some_and(|class| class.has_role(Role::StreamClassId))
         {
             return Err(
-                Diagnostic::error("several streams, but packets do not tell which")
+                Diagnostic::error("several streams, but packets do not name theirs")
                     .at(second.span.unwrap_or_default(), "second stream")
                     .with_help("expected an unsigned integer `stream_id` in `packet.header`"),
             );
@@ -577,7 +577,7 @@ impl Lowering<'_> {
             {
                 let span = stream.events.get(&second.id).copied();
                 self.shared.warnings.push(
-                    Diagnostic::warning("several events, but they do not tell which")
+                    Diagnostic::warning("several events, but they do not have their number")
                         .at(span.unwrap_or_default(), "second event of its stream")
                         .with_help("expected an unsigned integer `id` in `event.header`"),
                 );

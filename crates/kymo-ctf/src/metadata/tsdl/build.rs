@@ -430,10 +430,7 @@ fn signed_role(role: Role, place: Place<'_>) -> Diagnostic {
     let name = place.name.unwrap_or_default();
     Diagnostic::error(format!("`{name}` is a signed integer"))
         .at(place.span, "expected an unsigned integer")
-        .with_help(format!(
-            "the name tells that the field is {}",
-            describe(role)
-        ))
+        .with_help(format!("by its name, the field is {}", describe(role)))
 }
 
 /// What a role says of a field, in an error's help.

@@ -444,7 +444,7 @@ impl<'a> Types<'a> {
         };
         let Class::Integer(integer) = &container.class else {
             return Err(
-                Diagnostic::error("enumeration of a type that is no integer")
+                Diagnostic::error("enumeration of a type that is not an integer")
                     .at(span, "expected an integer after the colon"),
             );
         };

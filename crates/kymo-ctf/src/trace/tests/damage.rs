@@ -376,7 +376,7 @@ fn of_very_many_faults_some_are_told() {
     assert_eq!(last.packet, Some(2 * count as u64 - 1));
     assert!(
         last.message
-            .ends_with("; 499 faults of the file before it are not told")
+            .ends_with("; 499 faults of the file before it are not listed")
     );
 }
 

@@ -8,7 +8,7 @@ use crate::class::Encoding;
 use crate::decode::op::{BitsOp, BytesOp, Count, Op, Shown};
 
 impl Encode<'_> {
-    /// Puts text or bytes of which only their number is told.
+    /// Puts text or bytes of which only the number is known.
     fn sized(&mut self, at: BytesOp, bytes: &[u8], size: u64) {
         let begin = self.buffer.aligned(at.align());
         let end = size.checked_mul(8).and_then(|bits| begin.checked_add(bits));
@@ -81,16 +81,18 @@ impl Encode<'_> {
         }
         match (self.program.ops[op], length) {
             (Op::SizedText { at, .. }, Some(length)) => {
-                let told = match length {
-                    Count::Static(told) => Some(told),
+                let size = match length {
+                    Count::Static(size) => Some(size),
                     Count::Last => Some(there),
                     Count::Slot(slot) => self.slot(slot, there, at.field),
                 };
-                match told {
-                    Some(told) if told >= there => self.sized(at, text, told),
-                    Some(told) => self.fail(
+                match size {
+                    Some(size) if size >= there => self.sized(at, text, size),
+                    Some(size) => self.fail(
                         at.field,
-                        format!("the text has {there} bytes, and there is room for {told}"),
+                        format!(
+                            "the text has {there} bytes, more than the {size} that it has room for"
+                        ),
                     ),
                     None => {}
                 }
@@ -106,26 +108,26 @@ impl Encode<'_> {
     /// Text where there is an array of bytes: what is left of it is zero.
     fn text_elements(&mut self, field: FieldId, count: Count, text: &[u8]) {
         let there = text.len() as u64;
-        let told = match count {
-            Count::Static(told) => told,
+        let size = match count {
+            Count::Static(size) => size,
             Count::Last => there,
             Count::Slot(slot) => match self.slot(slot, there, field) {
-                Some(told) => told,
+                Some(size) => size,
                 None => return,
             },
         };
-        if told < there {
+        if size < there {
             return self.fail(
                 field,
-                format!("the text has {there} bytes, and there is room for {told}"),
+                format!("the text has {there} bytes, more than the {size} that it has room for"),
             );
         }
-        self.begin_elements(told);
+        self.begin_elements(size);
         for byte in text
             .iter()
             .copied()
             .chain(std::iter::repeat(0))
-            .take(told as usize)
+            .take(size as usize)
         {
             if self.stop.is_some() {
                 return;

@@ -7,7 +7,7 @@ use super::{Encode, Expected, Frame, FrameKind, Slot};
 use crate::decode::op::{Count, Op, Shown};
 
 impl Encode<'_> {
-    /// The number of elements or bytes that is there, against what tells it.
+    /// The number of elements or bytes that is there, against what it has to be.
     pub(super) fn check_count(
         &mut self,
         field: FieldId,
@@ -15,22 +15,25 @@ impl Encode<'_> {
         there: u64,
         unit: &str,
     ) -> bool {
-        let told = match count {
-            Count::Static(told) => told,
+        let expected = match count {
+            Count::Static(expected) => expected,
             Count::Last => return true,
             Count::Slot(slot) => match self.slot(slot, there, field) {
-                Some(told) => told,
+                Some(expected) => expected,
                 None => return false,
             },
         };
-        if told != there {
+        if expected != there {
             let by = match count {
                 Count::Static(_) => "its class has",
                 _ => "the field of its length says",
             };
-            self.fail(field, format!("{there} {unit} are given, and {by} {told}"));
+            self.fail(
+                field,
+                format!("{there} {unit} are given, and {by} {expected}"),
+            );
         }
-        told == there
+        expected == there
     }
 
     /// The value of a slot; one that is to be filled in becomes what is needed.

@@ -103,7 +103,7 @@ impl Encode<'_> {
                     let field = self.field();
                     return self.fail(
                         field,
-                        "nothing that was given tells its value: no array, text or option refers to it",
+                        "it has no value: none was given, and no array, text or option refers to it",
                     );
                 }
             },

@@ -464,7 +464,7 @@ impl<S: PacketSink> StreamWriter<S> {
         let problem = if pos == before.pos() {
             "the event takes no space: readers cannot count such events"
         } else if self.ends_packets() && !self.can_end() {
-            "the event ends within a byte, and packets do not tell the size of their content"
+            "the event ends within a byte, and packets do not have the size of their content"
         } else {
             return Ok(());
         };

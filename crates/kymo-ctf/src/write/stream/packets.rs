@@ -148,7 +148,7 @@ impl<S: PacketSink> StreamWriter<S> {
                 match events {
                     0 => WriteError::misuse(
                         "the packet has no events, its context ends within a byte, and packets do not \
-                         tell the size of their content: readers would look for an event behind it",
+                         have the size of their content: readers would look for an event behind it",
                     ),
                     events => Err(WriteError::LeftOut { events }),
                 }
@@ -181,7 +181,7 @@ impl<S: PacketSink> StreamWriter<S> {
         let is_one = !self.of().has_total && !self.of().has_content;
         if is_one && self.packets > 0 {
             return WriteError::misuse(
-                "packets of this stream class do not tell their sizes, so that a stream can have \
+                "packets of this stream class do not have their sizes, so that a stream can have \
                  only one",
             );
         }
@@ -261,7 +261,7 @@ impl<S: PacketSink> StreamWriter<S> {
         // In RFC v1.1, the name of the file tells the section.
         if said.stream_class != self.stream_class && encoder.class.dialect != Dialect::Rfc11 {
             return WriteError::misuse(
-                "packets do not tell their stream class, and the trace has several",
+                "packets do not have the number of their stream class, and the trace has several",
             );
         }
         if self.compiled().clock.is_none() {
@@ -279,8 +279,8 @@ impl<S: PacketSink> StreamWriter<S> {
         match clock == begin {
             true => Ok(clock),
             false => WriteError::misuse(format!(
-                "the packet begins at {begin} ticks, which its field of {} bits cannot tell: a \
-                 reader would take it for {clock}",
+                "the packet begins at {begin} ticks, which its field of {} bits cannot hold: a \
+                 reader would read {clock}",
                 said.begin.map_or(0, |(_, bits)| bits)
             )),
         }

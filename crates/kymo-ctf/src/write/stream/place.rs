@@ -76,7 +76,7 @@ impl Place<'_> {
             format!(" at {ticks} ticks, {clock} being those before")
         });
         Err(Stop::Error(WriteError::Misuse(format!(
-            "the header of events cannot tell that this one has class {id}{at}"
+            "the header of events cannot hold that this one has class {id}{at}"
         ))))
     }
 }

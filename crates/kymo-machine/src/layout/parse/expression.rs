@@ -48,7 +48,7 @@ impl Parser<'_> {
             (_, Some(word)) => Some(*self.constants.get(word).ok_or_else(|| {
                 ParseError::new(
                     range.clone(),
-                    format!("`{word}` is no constant"),
+                    format!("unknown constant `{word}`"),
                     "expected a number, or what `#define` or an enumeration names",
                 )
             })?),

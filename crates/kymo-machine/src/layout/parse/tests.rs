@@ -140,20 +140,16 @@ fn errors_tell_the_place() {
         ("struct s { int a }; ", "}", "unexpected `}`"),
         ("struct s { int a; }", "", "unexpected the end of the text"),
         ("struct s { };", ";", "a struct without members"),
-        (
-            "struct s { foo_t a; };",
-            "foo_t",
-            "`foo_t` is no type that is known",
-        ),
+        ("struct s { foo_t a; };", "foo_t", "unknown type `foo_t`"),
         (
             "struct s { long double a; };",
             "long double",
-            "`long double` is no type that is known",
+            "unknown type `long double`",
         ),
         (
             "struct s { unsigned signed a; };",
             "unsigned signed",
-            "`unsigned signed` is no type that is known",
+            "unknown type `unsigned signed`",
         ),
         (
             "struct s { struct s a; };",
@@ -178,8 +174,8 @@ fn errors_tell_the_place() {
             "an array cannot have -1 elements",
         ),
         ("struct s { int a[1/0]; };", "1/0", "1 / 0 has no value"),
-        ("struct s { int a[N]; };", "N", "`N` is no constant"),
-        ("struct s { int a[09]; };", "09", "`09` is no integer"),
+        ("struct s { int a[N]; };", "N", "unknown constant `N`"),
+        ("struct s { int a[09]; };", "09", "`09` is not an integer"),
         (
             "struct s { int a[0xffffffffffffffff]; };",
             "0xffffffffffffffff",

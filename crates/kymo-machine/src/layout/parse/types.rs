@@ -80,7 +80,7 @@ impl<'a> Parser<'a> {
             if specified.ctype.is_none() {
                 return Err(ParseError::new(
                     range,
-                    format!("`{word}` is no type that is known"),
+                    format!("unknown type `{word}`"),
                     "expected a type of C, or one that is declared before this",
                 ));
             }
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         let text = &self.text[specified.range.clone()];
         Err(ParseError::new(
             specified.range.clone(),
-            format!("`{text}` is no type that is known"),
+            format!("unknown type `{text}`"),
             "expected char, short, int, long, long long, float or double, with or without a sign",
         ))
     }

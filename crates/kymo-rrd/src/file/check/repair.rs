@@ -209,8 +209,8 @@ fn current_rows(
             state.current_row = archive.rows - 1;
             lost.push(index);
             done.push(format!(
-                "the current row of archive {index} was {was}, and no row can be told to be \
-                 the newest: all become unknown"
+                "the current row of archive {index} was {was}, and which row is the newest is \
+                 unknown: all become unknown"
             ));
         }
     }

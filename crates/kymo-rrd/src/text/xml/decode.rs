@@ -36,7 +36,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, RestoreError> {
             Ok(text) => Ok(Cow::Borrowed(text)),
             Err(wrong) => Err(error(
                 wrong.valid_up_to(),
-                "found bytes that are no character of UTF-8".to_owned(),
+                "found bytes that are not a character of UTF-8".to_owned(),
             )),
         };
     }
@@ -76,7 +76,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, RestoreError>
             line: 1,
             column: 1,
             element: None,
-            message: "found bytes that are no characters of UTF-16".to_owned(),
+            message: "found bytes that are not characters of UTF-16".to_owned(),
         }),
     }
 }

@@ -541,7 +541,7 @@ impl<'x> Restore<'x> {
             let message = match error {
                 numbers::NumberError::NoNumber => format!("found `{found}`, expected a number"),
                 numbers::NumberError::OutOfRange => {
-                    format!("found `{found}`, of which the exponent is out of range")
+                    format!("found `{found}`, whose exponent is out of range")
                 }
             };
             Err(self.pull.text_error(element, message))

@@ -407,7 +407,7 @@ impl Scribe<'_, '_> {
             Err(WriteError::LeftOut { events }) => {
                 self.done.events -= events;
                 let problem =
-                    "they end within a byte, and packets do not tell the size of their content";
+                    "they end within a byte, and packets do not have the size of their content";
                 let what = "(the last ones of a packet)";
                 self.done.refuse(what, problem.to_owned(), events);
                 Ok(())

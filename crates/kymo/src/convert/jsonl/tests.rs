@@ -79,12 +79,12 @@ fn wrong_lines_are_told() {
     let event = r#"{"timestamp":1,"recording":"a","track":1,"event_class":2,"datum":3,"section":0,"ticks":4}"#;
     assert!(read([file, section, event].join("\n").as_bytes()).is_ok());
     for (lines, line, column, message) in [
-        (vec![], 1, 1, "no line tells of a CPEL file"),
+        (vec![], 1, 1, "no line describes a CPEL file"),
         (
             vec![event],
             1,
             1,
-            "no line before tells of the CPEL file (`\"cpel\":\"file\"`); hint: `kymo convert",
+            "no line before describes the CPEL file (`\"cpel\":\"file\"`); hint: `kymo convert",
         ),
         (vec![file, event], 2, 1, "section 0 does not hold events"),
         (

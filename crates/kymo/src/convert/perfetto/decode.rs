@@ -34,21 +34,21 @@ impl<'a> Message<'a> {
     fn uint(&self, number: u32) -> Option<u64> {
         self.one(number).map(|wire| match wire {
             Wire::Varint(value) | Wire::Fixed64(value) => *value,
-            _ => panic!("field {number} is no number"),
+            _ => panic!("field {number} is not a number"),
         })
     }
 
     fn messages(&self, number: u32) -> impl Iterator<Item = Message<'a>> {
         self.all(number).map(move |wire| match wire {
             Wire::Bytes(bytes) => Message::new(bytes),
-            _ => panic!("field {number} is no message"),
+            _ => panic!("field {number} is not a message"),
         })
     }
 
     fn text(&self, number: u32) -> Option<String> {
         self.one(number).map(|wire| match wire {
             Wire::Bytes(bytes) => String::from_utf8(bytes.to_vec()).expect("UTF-8"),
-            _ => panic!("field {number} is no text"),
+            _ => panic!("field {number} is not a text"),
         })
     }
 }

@@ -204,7 +204,7 @@ fn fragments() {
         ),
         (
             r#"{"type": "event-record-class", "payload-field-class": {"type": "null-terminated-string"}}"#,
-            "the field class of a scope is no structure: expected a structure [{\"type\": \"null-terminated-string\"}]",
+            "the field class of a scope is not a structure: expected a structure [{\"type\": \"null-terminated-string\"}]",
         ),
         (
             r#"{"type": "event-record-class", "attributes": 1}"#,
@@ -286,7 +286,7 @@ fn preambles_and_trace_classes() {
     for (fragments, expected) in [
         (
             vec![STREAM],
-            "the first fragment is no preamble: expected `{\"type\": \"preamble\", \"version\": 2}` before this [{\"type\": \"data-stream-class\"}]",
+            "the first fragment is not a preamble: expected `{\"type\": \"preamble\", \"version\": 2}` before this [{\"type\": \"data-stream-class\"}]",
         ),
         (vec![PREAMBLE], "no data stream class:  []"),
         (

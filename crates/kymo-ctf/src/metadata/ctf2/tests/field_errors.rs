@@ -278,15 +278,15 @@ fn locations() {
         ),
         (
             r#"{"path": ["i"]}"#,
-            "a length that is no unsigned integer: expected the location of an unsigned integer; this is the field [{\"path\": [\"i\"]}]",
+            "a length that is not an unsigned integer: expected the location of an unsigned integer; this is the field [{\"path\": [\"i\"]}]",
         ),
         (
             r#"{"path": ["b"]}"#,
-            "a length that is no unsigned integer: expected the location of an unsigned integer; this is the field [{\"path\": [\"b\"]}]",
+            "a length that is not an unsigned integer: expected the location of an unsigned integer; this is the field [{\"path\": [\"b\"]}]",
         ),
         (
             r#"{"path": ["s"]}"#,
-            "a length that is no unsigned integer: expected the location of an unsigned integer; this is the field [{\"path\": [\"s\"]}]",
+            "a length that is not an unsigned integer: expected the location of an unsigned integer; this is the field [{\"path\": [\"s\"]}]",
         ),
         (
             r#"{"path": ["a", "m"]}"#,

@@ -95,7 +95,7 @@ fn log_levels_join_other_attributes() {
         vec![("lttng.org,2009".to_owned(), "{\"log-level\": 3}".to_owned())];
     assert_eq!(
         write(&class).unwrap_err().to_string(),
-        "no class of CTF 2: a length or selector refers to fields that no location tells apart, \
+        "CTF 2 cannot describe the class: a length or selector refers to fields that have the same location, \
          or attributes contradict a log level"
     );
 }
@@ -236,6 +236,6 @@ fn what_ctf_2_cannot_hold_is_told() {
     trace.attributes = vec![("ns".to_owned(), "1 2".to_owned())];
     assert_eq!(
         write(&trace).unwrap_err().to_string(),
-        "the attributes of the name space `ns` are no JSON"
+        "the attributes of the namespace `ns` are not JSON"
     );
 }

@@ -97,7 +97,7 @@ impl Json {
             let value = json::parse(text, 0..text.len());
             if !value.is_ok_and(|(_, end)| end == text.len()) {
                 return Err(WriteError(format!(
-                    "the attributes of the name space `{space}` are no JSON"
+                    "the attributes of the namespace `{space}` are not JSON"
                 )));
             }
             self.key(space);

@@ -48,8 +48,8 @@ pub(in crate::metadata) fn exact(trace: &TraceClass) -> Result<String, WriteErro
         .map_err(|error| WriteError(format!("no class of CTF 2: {}", error.message)))?;
     if read != *trace {
         return Err(WriteError(
-            "no class of CTF 2: a length or selector refers to fields that no location tells \
-             apart, or attributes contradict a log level"
+            "CTF 2 cannot describe the class: a length or selector refers to fields that have the \
+             same location, or attributes contradict a log level"
                 .to_owned(),
         ));
     }

@@ -227,7 +227,7 @@ fn every_error_names_what_was_found_and_what_was_expected() {
         ),
         (
             of_type("parent = sequence; length_type = int; elem_type = uint;"),
-            "the length of a sequence is no unsigned integer: expected an unsigned type that derives from `integer`",
+            "the length of a sequence is not an unsigned integer: expected an unsigned type that derives from `integer`",
         ),
         (
             of_type("parent = struct;"),
@@ -284,11 +284,11 @@ fn every_error_names_what_was_found_and_what_was_expected() {
             of_section(
                 "section { name = s; event { header_type = type1; context { type { parent = uint; } } } }",
             ),
-            "a type that is no structure: expected a type that derives from `struct`",
+            "a type that is not a structure: expected a type that derives from `struct`",
         ),
         (
             of_section("section { name = s; event { header_type = type1; context = uint; } }"),
-            "a type that is no structure: expected a type that derives from `struct`",
+            "a type that is not a structure: expected a type that derives from `struct`",
         ),
         (
             of_section(
@@ -323,7 +323,7 @@ fn every_error_names_what_was_found_and_what_was_expected() {
         ),
         (
             of_event("name = e; id = 0; section = s; fields = uint;"),
-            "a type that is no structure: expected a type that derives from `struct`",
+            "a type that is not a structure: expected a type that derives from `struct`",
         ),
         (
             of_event("name = e; id = 0; section = s; } event { name = f; id = 0; section = s;"),

@@ -340,7 +340,7 @@ fn declarations_of_types() {
         ),
         (
             "enum : string {} { A } a;",
-            "enumeration of a type that is no integer: \
+            "enumeration of a type that is not an integer: \
           expected an integer after the colon",
         ),
         (
@@ -469,15 +469,15 @@ fn blocks() {
         ),
         (
             format!("{TRACE}stream {{ event.header := u8; }};"),
-            "`event.header` is no structure: expected a structure after `:=`",
+            "`event.header` is not a structure: expected a structure after `:=`",
         ),
         (
             format!("{TRACE}stream {{ event.header = 8; }};"),
-            "`event.header` is no structure: expected a structure after `:=`",
+            "`event.header` is not a structure: expected a structure after `:=`",
         ),
         (
             format!("{TRACE}stream {{ id = 0; }}; stream {{ id = 1; }};"),
-            "several streams, but packets do not tell which: second stream",
+            "several streams, but packets do not name theirs: second stream",
         ),
         (
             format!("{streams}stream {{ }}; stream {{ }};"),

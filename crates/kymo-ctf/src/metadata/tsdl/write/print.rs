@@ -284,8 +284,8 @@ impl<'a> Printer<'a> {
             .find(|name| !name.is_empty() && self.finds(name, &field.targets))
             .ok_or_else(|| {
                 WriteError(
-                    "no class of CTF 1.8: a length or selector refers to fields that no name \
-                     tells apart"
+                    "CTF 1.8 cannot describe the class: a length or selector refers to fields that \
+                     have the same name"
                         .to_owned(),
                 )
             })
