@@ -1,25 +1,24 @@
 //! `kymo view`.
 
 mod daemon;
+mod save;
 mod sql;
+mod words;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use clap::Parser;
 use kymo::AnyRecording;
 use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 use kymo_view::{
-    Api, ExportOptions, Keep, Open, Opened, Reopen, Save, Saving, Scene, SceneOptions, Server,
-    ServerOptions,
+    Api, ExportOptions, Keep, Open, Opened, Reopen, Scene, SceneOptions, Server, ServerOptions,
 };
 
-use crate::args::convert::Convert;
 use crate::args::view::View;
-use crate::args::{Input, Selection};
+use crate::args::{Input, Selection, SymbolArgs};
 use crate::follow::fingerprint;
 use crate::live::Live;
 use crate::open::{Wanted, index_key, inputs, reopened, tell_opening_faults};
@@ -34,7 +33,10 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         args.input = live.input().clone();
         return run(&args, terminal);
     }
-    let inputs = inputs(&args.input, false, terminal)?;
+    let mut inputs = inputs(&args.input, false, terminal)?;
+    if args.symbols.is_given() {
+        inputs = args.symbols.apply(inputs, true, terminal)?;
+    }
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(&inputs, &filter, terminal);
@@ -95,7 +97,8 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         false => server,
     };
     let api = Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes));
-    server.run(api.saving(save(args)).querying(sql::sql(args)));
+    let api = api.saving(save::save(args)).querying(sql::sql(args));
+    server.run(api.commanded(words::Words::new().for_page()));
     Ok(outcome)
 }
 
@@ -111,6 +114,7 @@ fn can_grow(input: &Input) -> bool {
 struct Files {
     input: Input,
     selection: Selection,
+    symbols: SymbolArgs,
     index: IndexOptions,
     threads: usize,
     is_relative: bool,
@@ -131,6 +135,7 @@ impl Files {
         Self {
             input: args.input.clone(),
             selection: args.selection.clone(),
+            symbols: args.symbols.clone(),
             index: options.index.clone(),
             threads: options.threads,
             is_relative,
@@ -142,7 +147,10 @@ impl Files {
     }
 
     fn open(&self, input: &Input, shown: &[AnyRecording]) -> Option<Opened> {
-        let recordings = reopened(input, shown)?;
+        let mut recordings = reopened(input, shown)?;
+        if self.symbols.is_given() {
+            recordings = self.symbols.apply_again(recordings, true).ok()?;
+        }
         let gmt = input.clock_gmt || self.is_relative;
         let wanted = Wanted::new(&self.selection, gmt);
         let options = SceneOptions {
@@ -225,81 +233,6 @@ impl Open for Files {
         self.added += 1;
         Ok(opened)
     }
-}
-
-/// A file that the page saves may be so large: the browser has all of it in memory.
-const MOST_SAVED: u64 = 512 << 20;
-
-/// The arguments of `kymo convert`, made for what the page saves.
-#[derive(clap::Parser)]
-struct Conversion {
-    #[command(flatten)]
-    convert: Convert,
-}
-
-/// Converts a range of what is shown.
-fn save(args: &View) -> Save {
-    let (input, selection) = (args.input.clone(), args.selection.clone());
-    Save::new(move |saving: &Saving| {
-        let directory = kymo_io::random::<8>().map_err(|error| error.to_string())?;
-        let name = directory.map(|byte| format!("{byte:02x}")).concat();
-        let directory = std::env::temp_dir().join(format!("kymo-save-{name}"));
-        // For this user alone: others may not read the recordings.
-        kymo_io::private_directory(&directory, true)
-            .map_err(|error| format!("cannot write `{}`: {error}", directory.display()))?;
-        let saved = converted(saving, &input, &selection, &directory.join("saved"));
-        // What cannot be removed is in a directory for such files.
-        let _ = std::fs::remove_dir_all(&directory);
-        saved
-    })
-}
-
-fn converted(
-    saving: &Saving,
-    input: &Input,
-    selection: &Selection,
-    path: &Path,
-) -> Result<Vec<u8>, String> {
-    let time = |nanos: i64| {
-        let (seconds, rest) = (
-            nanos.div_euclid(1_000_000_000),
-            nanos.rem_euclid(1_000_000_000),
-        );
-        match nanos < 0 && rest > 0 {
-            true => format!("-{}.{:09}", -(seconds + 1), 1_000_000_000 - rest),
-            false => format!("{seconds}.{rest:09}"),
-        }
-    };
-    let words = [
-        "convert".into(),
-        format!("--to={}", saving.format),
-        format!("--begin={}", time(saving.begin)),
-        format!("--end={}", time(saving.end)),
-        format!("--output={}", path.display()),
-        "-".into(),
-    ];
-    let Conversion { mut convert } =
-        Conversion::try_parse_from(words).map_err(|error| error.to_string())?;
-    convert.input = input.clone();
-    convert.selection.event = selection.event.clone();
-    convert.selection.condition = selection.condition.clone();
-    match crate::convert::run(&convert, &Terminal::new()) {
-        Ok(_) => {}
-        Err(Failure::Usage(message)) => {
-            return Err(message.trim_start_matches("error: ").to_string());
-        }
-        Err(_) => {
-            return Err(
-                "the recordings cannot be converted: see the terminal of `kymo view`".into(),
-            );
-        }
-    }
-    let failed = |error: std::io::Error| format!("cannot read what was converted: {error}");
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    if !metadata.is_file() || metadata.len() > MOST_SAVED {
-        return Err("this is a directory, or too large for a browser: use `kymo convert`".into());
-    }
-    std::fs::read(path).map_err(failed)
 }
 
 /// The columns of the terminal, unless others are asked for.

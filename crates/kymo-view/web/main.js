@@ -4,16 +4,16 @@ import { ask, outdate } from "./data.js";
 import { applyRules, kept, load as loadKept, watchRules } from "./keep.js";
 import { command, readState } from "./link.js";
 import { source } from "./source.js";
-import { ACTIONS, actions, applyTheme, loadGaps, tell } from "./actions.js";
+import { ACTIONS, actions, showView, tell } from "./actions.js";
 import { drawn, readColours, search } from "./canvas.js";
 import { draw } from "./draw.js";
 import { flame } from "./flame.js";
 import { flows } from "./flows.js";
 import { gaps } from "./fold.js";
-import { applyLens, lens } from "./lens.js";
+import { lens } from "./lens.js";
 import { listen, shownRows } from "./input.js";
 import { applyHeight, dialogs, panels } from "./panels.js";
-import { changed, fitAll, idle, keyOf, known, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
+import { changed, fitAll, idle, keyOf, known, onChange, read, scene, selected, takeScene, view } from "./state.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 const page = Math.floor(Math.random() * 2 ** 48);
@@ -92,8 +92,7 @@ async function begin() {
     if (!first && !kept.rules.zone) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
     fitUnlessMoved();
   }
-  show();
-  if (view.search) actions.startSearch(view.search, view.mode);
+  showView();
   if (view.event) actions.selectEvent(view.event.track, view.event.time, 0, view.event.nth);
   document.title = `${scene.info.recordings.map((/** @type {any} */ of) => of.path.split("/").at(-1)).slice(0, 3).join(", ")} – kymo`;
 }
@@ -112,21 +111,6 @@ async function load() {
   }
 }
 
-/** Shows what the view says beside the drawing. */
-function show() {
-  applyTheme();
-  applyHeight();
-  get("zone").value = view.zone;
-  get("filter").value = view.filter;
-  get("text").value = view.search;
-  get("mode").value = view.mode;
-  layOut();
-  applyLens().catch((error) => tell(String(error.message ?? error)));
-  if (view.fold && !gaps.list.length) loadGaps().catch(() => {});
-  panels.refresh();
-  changed();
-}
-
 onChange(() => {
   draw();
   status();
@@ -134,7 +118,7 @@ onChange(() => {
 });
 window.addEventListener("resize", () => (applyHeight(), changed()));
 window.addEventListener("hashchange", async () => {
-  if (await load()) show();
+  if (await load()) showView();
 });
 window.addEventListener("kymo-theme", () => (readColours(), changed()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (readColours(), changed()));
