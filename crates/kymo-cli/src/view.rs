@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use kymo::AnyRecording;
+use kymo::open::are_relative;
 use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 use kymo_view::{
@@ -21,7 +22,7 @@ use crate::args::view::View;
 use crate::args::{Input, Selection, SymbolArgs};
 use crate::follow::fingerprint;
 use crate::live::Live;
-use crate::open::{Wanted, index_key, inputs, reopened, tell_opening_faults};
+use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, tell_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
 use daemon::Daemon;
 
@@ -33,7 +34,14 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         args.input = live.input().clone();
         return run(&args, terminal);
     }
-    let mut inputs = inputs(&args.input, false, terminal)?;
+    let (now, awaited) = what_is_there(args);
+    for path in &awaited {
+        terminal.warning(format_args!(
+            "`{}` is empty: recordings are shown as they appear in it",
+            path.display()
+        ));
+    }
+    let mut inputs = inputs_with(&now, ASKED, terminal)?;
     if args.symbols.is_given() {
         inputs = args.symbols.apply(inputs, true, terminal)?;
     }
@@ -56,7 +64,8 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         terminal.write(text.as_bytes())?;
         return Ok(outcome);
     }
-    let notes = match (&args.notes, args.no_cache) {
+    let is_waiting = inputs.recordings.is_empty();
+    let notes = match (&args.notes, args.no_cache || is_waiting) {
         (Some(path), _) => Some(path.clone()),
         (None, true) => None,
         (None, false) => {
@@ -88,7 +97,12 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let options = SceneOptions { is_live, ..options };
     let server = match is_live {
         true => {
-            let mut files = Files::new(args, inputs.is_relative, &options);
+            let is_relative = (!is_waiting).then_some(inputs.is_relative);
+            let mut files = Files::new(args, is_relative, &options);
+            if !awaited.is_empty() {
+                // What has come since is opened at once.
+                files.state = fingerprint(&now.paths);
+            }
             if let Some(daemon) = &mut files.daemon {
                 daemon.show(&inputs.recordings);
             }
@@ -100,6 +114,30 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let api = api.saving(save::save(args)).querying(sql::sql(args));
     server.run(api.commanded(words::Words::new().for_page()));
     Ok(outcome)
+}
+
+/// What is asked of traces: those that are being written may have metadata that is cut off.
+const ASKED: Asked = Asked {
+    strict: false,
+    indexes: false,
+    cut_metadata: true,
+    sorted: false,
+    so_far: false,
+};
+
+/// The recordings that can be opened now, and directories that are empty still: a server shows what comes. What places
+/// recordings on the time line must know all of them.
+fn what_is_there(args: &View) -> (Input, Vec<PathBuf>) {
+    let mut now = args.input.clone();
+    let needs_all = !now.offset.is_empty() || !now.align.is_empty() || now.align_event.is_some();
+    if args.text || args.export.is_some() || needs_all {
+        return (now, Vec::new());
+    }
+    let is_empty =
+        |path: &PathBuf| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let (awaited, there) = now.paths.into_iter().partition(is_empty);
+    now.paths = there;
+    (now, awaited)
 }
 
 /// Whether recordings may grow: standard input is read once.
@@ -117,7 +155,8 @@ struct Files {
     symbols: SymbolArgs,
     index: IndexOptions,
     threads: usize,
-    is_relative: bool,
+    /// Whether times count from the zero of clocks, as soon as that is known.
+    is_relative: Option<bool>,
     /// What the files were like.
     state: u64,
     /// Below which directories others may be added.
@@ -131,7 +170,7 @@ struct Files {
 const MOST_ADDED: usize = 1000;
 
 impl Files {
-    fn new(args: &View, is_relative: bool, options: &SceneOptions) -> Self {
+    fn new(args: &View, is_relative: Option<bool>, options: &SceneOptions) -> Self {
         Self {
             input: args.input.clone(),
             selection: args.selection.clone(),
@@ -147,11 +186,14 @@ impl Files {
     }
 
     fn open(&self, input: &Input, shown: &[AnyRecording]) -> Option<Opened> {
-        let mut recordings = reopened(input, shown)?;
+        let mut recordings = reopened(input, ASKED, shown)?;
+        let is_relative = self
+            .is_relative
+            .unwrap_or_else(|| are_relative(&recordings));
         if self.symbols.is_given() {
             recordings = self.symbols.apply_again(recordings, true).ok()?;
         }
-        let gmt = input.clock_gmt || self.is_relative;
+        let gmt = input.clock_gmt || is_relative;
         let wanted = Wanted::new(&self.selection, gmt);
         let options = SceneOptions {
             windows: wanted.windows(&recordings).ok()?,
@@ -160,13 +202,14 @@ impl Files {
             threads: self.threads,
             gmt: input.clock_gmt,
             is_live: true,
-            is_relative: self.is_relative,
+            is_relative,
         };
         Some((recordings, options))
     }
 
     /// Follows what is shown now.
-    fn take(&mut self, (recordings, _): &Opened) {
+    fn take(&mut self, (recordings, options): &Opened) {
+        self.is_relative.get_or_insert(options.is_relative);
         if let Some(daemon) = &mut self.daemon {
             daemon.show(recordings);
         }
@@ -222,7 +265,7 @@ impl Open for Files {
             return Err(format!("`{}` is shown already", path.display()));
         }
         input.paths.push(real);
-        let count = reopened(&self.input, shown).map_or(0, |recordings| recordings.len());
+        let count = reopened(&self.input, ASKED, shown).map_or(0, |recordings| recordings.len());
         let opened = self
             .open(&input, shown)
             .filter(|(recordings, _)| recordings.len() > count);

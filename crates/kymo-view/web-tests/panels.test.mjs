@@ -177,7 +177,8 @@ test("states have percentiles, a histogram, and longest ones that show their pla
   assert.equal(heads, "track,states,total,share,mean,deviation,min,p50,p95,p99,max");
   const lines = await look(page, () => [...document.querySelectorAll("table[aria-label=States] tbody tr")].map((row) => [row.children[1].textContent, row.children[7].textContent]));
   assert.deepEqual(lines.map(([count]) => Number(count)).sort(), [49, 50]);
-  assert.ok(lines.every(([, p50]) => p50 === "200 µs"), JSON.stringify(lines));
+  // Percentiles are of a histogram: within 0.4 %.
+  assert.ok(lines.every(([, p50]) => /^200(\.\d+)? µs$/.test(p50)), JSON.stringify(lines));
   assert.equal(await look(page, () => [...document.querySelectorAll(".histogram tr")].reduce((sum, row) => sum + Number(row.children[2].textContent), 0)), 99);
   await page.locator("#worst button").first().click();
   await page.waitForFunction(() => kymo.view.marks.length === 2 && Number(kymo.view.marks[1] - kymo.view.marks[0]) === 2000200000);

@@ -25,6 +25,7 @@ function status() {
   const info = scene.info;
   let words = "";
   if (scene.is_lost) words = "The server does not answer: what is shown stays";
+  else if (info && !info.recordings.length) words = "Waiting for recordings";
   else if (info && !scene.whole) words = `estimate: ${Math.floor((100 * info.bytes_read) / Math.max(1, info.bytes))} % read`;
   else if (info?.filtered) words = `${info.filtered.rows.toLocaleString("en-US")} rows of the filter${info.filtered.cut ? ` (the limit: narrow it)` : ""}`;
   else if (info?.slices_cut) words = "too many slices: some are left out";
@@ -40,19 +41,22 @@ async function poll() {
       scene.is_lost = false;
       if (info.same) Object.assign(scene.info, { filtered: info.filtered, bytes_read: info.bytes_read, settled: info.settled });
       else {
-        const isFirst = scene.info === null;
+        // Until there is a recording, the page waits.
+        const isFirst = !hasBegun && info.recordings.count > 0;
         const had = scene.tracks.length;
         const end = scene.end;
         takeScene(info);
-        if (!isFirst && scene.epoch !== (info.epoch ?? 0)) {
+        if (hasBegun && scene.epoch !== (info.epoch ?? 0)) {
           // Of those between that were missed, it is not known what they changed.
           const isNext = info.epoch === scene.epoch + 1 && info.changed !== null;
           outdate(isNext ? BigInt(info.changed) : -(2n ** 63n));
         }
         scene.epoch = info.epoch ?? 0;
-        if (!isFirst && view.follow && scene.end > end) actions.goToEnd();
-        if (isFirst) await begin();
-        else if (!had || (!isMoved && !scene.whole) || (scene.whole && !isMoved)) fitUnlessMoved();
+        if (hasBegun && view.follow && scene.end > end) actions.goToEnd();
+        if (isFirst) {
+          hasBegun = true;
+          await begin();
+        } else if (!had || (!isMoved && !scene.whole) || (scene.whole && !isMoved)) fitUnlessMoved();
         if (view.tab === "health" && had) panels.refresh();
         pause = 100;
       }
@@ -72,6 +76,7 @@ async function poll() {
   }
 }
 
+let hasBegun = false;
 let isMoved = false;
 let fitted = "";
 /** Shows all as more becomes known, until somebody moves. */
@@ -114,7 +119,7 @@ async function load() {
 onChange(() => {
   draw();
   status();
-  if (scene.info) watchRules();
+  if (hasBegun) watchRules();
 });
 window.addEventListener("resize", () => (applyHeight(), changed()));
 window.addEventListener("hashchange", async () => {
