@@ -8,12 +8,12 @@ use kymo_model::Recording;
 use crate::args::convert::Convert;
 use crate::args::cut::Cut;
 use crate::convert;
-use crate::open::reopened;
+use crate::open::{Asked, reopened};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Cuts a recording.
 pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let opened = reopened(&args.input, &[]);
+    let opened = reopened(&args.input, Asked::default(), &[]);
     let is_several = opened.as_ref().is_some_and(|all| all.len() > 1);
     let to = match opened.as_deref() {
         // Why nothing can be opened is told by who opens it next.

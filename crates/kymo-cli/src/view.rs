@@ -1,28 +1,28 @@
 //! `kymo view`.
 
 mod daemon;
+mod save;
 mod sql;
+mod words;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use clap::Parser;
 use kymo::AnyRecording;
+use kymo::open::are_relative;
 use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 use kymo_view::{
-    Api, ExportOptions, Keep, Open, Opened, Reopen, Save, Saving, Scene, SceneOptions, Server,
-    ServerOptions,
+    Api, ExportOptions, Keep, Open, Opened, Reopen, Scene, SceneOptions, Server, ServerOptions,
 };
 
-use crate::args::convert::Convert;
 use crate::args::view::View;
-use crate::args::{Input, Selection};
+use crate::args::{Input, Selection, SymbolArgs};
 use crate::follow::fingerprint;
 use crate::live::Live;
-use crate::open::{Wanted, index_key, inputs, reopened, tell_opening_faults};
+use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, tell_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
 use daemon::Daemon;
 
@@ -34,7 +34,17 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         args.input = live.input().clone();
         return run(&args, terminal);
     }
-    let inputs = inputs(&args.input, false, terminal)?;
+    let (now, awaited) = what_is_there(args);
+    for path in &awaited {
+        terminal.warning(format_args!(
+            "`{}` is empty: recordings are shown as they appear in it",
+            path.display()
+        ));
+    }
+    let mut inputs = inputs_with(&now, ASKED, terminal)?;
+    if args.symbols.is_given() {
+        inputs = args.symbols.apply(inputs, true, terminal)?;
+    }
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(&inputs, &filter, terminal);
@@ -54,7 +64,8 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         terminal.write(text.as_bytes())?;
         return Ok(outcome);
     }
-    let notes = match (&args.notes, args.no_cache) {
+    let is_waiting = inputs.recordings.is_empty();
+    let notes = match (&args.notes, args.no_cache || is_waiting) {
         (Some(path), _) => Some(path.clone()),
         (None, true) => None,
         (None, false) => {
@@ -86,7 +97,12 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let options = SceneOptions { is_live, ..options };
     let server = match is_live {
         true => {
-            let mut files = Files::new(args, inputs.is_relative, &options);
+            let is_relative = (!is_waiting).then_some(inputs.is_relative);
+            let mut files = Files::new(args, is_relative, &options);
+            if !awaited.is_empty() {
+                // What has come since is opened at once.
+                files.state = fingerprint(&now.paths);
+            }
             if let Some(daemon) = &mut files.daemon {
                 daemon.show(&inputs.recordings);
             }
@@ -95,8 +111,33 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         false => server,
     };
     let api = Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes));
-    server.run(api.saving(save(args)).querying(sql::sql(args)));
+    let api = api.saving(save::save(args)).querying(sql::sql(args));
+    server.run(api.commanded(words::Words::new().for_page()));
     Ok(outcome)
+}
+
+/// What is asked of traces: those that are being written may have metadata that is cut off.
+const ASKED: Asked = Asked {
+    strict: false,
+    indexes: false,
+    cut_metadata: true,
+    sorted: false,
+    so_far: false,
+};
+
+/// The recordings that can be opened now, and directories that are empty still: a server shows what comes. What places
+/// recordings on the time line must know all of them.
+fn what_is_there(args: &View) -> (Input, Vec<PathBuf>) {
+    let mut now = args.input.clone();
+    let needs_all = !now.offset.is_empty() || !now.align.is_empty() || now.align_event.is_some();
+    if args.text || args.export.is_some() || needs_all {
+        return (now, Vec::new());
+    }
+    let is_empty =
+        |path: &PathBuf| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let (awaited, there) = now.paths.into_iter().partition(is_empty);
+    now.paths = there;
+    (now, awaited)
 }
 
 /// Whether recordings may grow: standard input is read once.
@@ -111,9 +152,11 @@ fn can_grow(input: &Input) -> bool {
 struct Files {
     input: Input,
     selection: Selection,
+    symbols: SymbolArgs,
     index: IndexOptions,
     threads: usize,
-    is_relative: bool,
+    /// Whether times count from the zero of clocks, as soon as that is known.
+    is_relative: Option<bool>,
     /// What the files were like.
     state: u64,
     /// Below which directories others may be added.
@@ -127,10 +170,11 @@ struct Files {
 const MOST_ADDED: usize = 1000;
 
 impl Files {
-    fn new(args: &View, is_relative: bool, options: &SceneOptions) -> Self {
+    fn new(args: &View, is_relative: Option<bool>, options: &SceneOptions) -> Self {
         Self {
             input: args.input.clone(),
             selection: args.selection.clone(),
+            symbols: args.symbols.clone(),
             index: options.index.clone(),
             threads: options.threads,
             is_relative,
@@ -142,8 +186,14 @@ impl Files {
     }
 
     fn open(&self, input: &Input, shown: &[AnyRecording]) -> Option<Opened> {
-        let recordings = reopened(input, shown)?;
-        let gmt = input.clock_gmt || self.is_relative;
+        let mut recordings = reopened(input, ASKED, shown)?;
+        let is_relative = self
+            .is_relative
+            .unwrap_or_else(|| are_relative(&recordings));
+        if self.symbols.is_given() {
+            recordings = self.symbols.apply_again(recordings, true).ok()?;
+        }
+        let gmt = input.clock_gmt || is_relative;
         let wanted = Wanted::new(&self.selection, gmt);
         let options = SceneOptions {
             windows: wanted.windows(&recordings).ok()?,
@@ -152,13 +202,14 @@ impl Files {
             threads: self.threads,
             gmt: input.clock_gmt,
             is_live: true,
-            is_relative: self.is_relative,
+            is_relative,
         };
         Some((recordings, options))
     }
 
     /// Follows what is shown now.
-    fn take(&mut self, (recordings, _): &Opened) {
+    fn take(&mut self, (recordings, options): &Opened) {
+        self.is_relative.get_or_insert(options.is_relative);
         if let Some(daemon) = &mut self.daemon {
             daemon.show(recordings);
         }
@@ -214,7 +265,7 @@ impl Open for Files {
             return Err(format!("`{}` is shown already", path.display()));
         }
         input.paths.push(real);
-        let count = reopened(&self.input, shown).map_or(0, |recordings| recordings.len());
+        let count = reopened(&self.input, ASKED, shown).map_or(0, |recordings| recordings.len());
         let opened = self
             .open(&input, shown)
             .filter(|(recordings, _)| recordings.len() > count);
@@ -225,81 +276,6 @@ impl Open for Files {
         self.added += 1;
         Ok(opened)
     }
-}
-
-/// A file that the page saves may be so large: the browser has all of it in memory.
-const MOST_SAVED: u64 = 512 << 20;
-
-/// The arguments of `kymo convert`, made for what the page saves.
-#[derive(clap::Parser)]
-struct Conversion {
-    #[command(flatten)]
-    convert: Convert,
-}
-
-/// Converts a range of what is shown.
-fn save(args: &View) -> Save {
-    let (input, selection) = (args.input.clone(), args.selection.clone());
-    Save::new(move |saving: &Saving| {
-        let directory = kymo_io::random::<8>().map_err(|error| error.to_string())?;
-        let name = directory.map(|byte| format!("{byte:02x}")).concat();
-        let directory = std::env::temp_dir().join(format!("kymo-save-{name}"));
-        // For this user alone: others may not read the recordings.
-        kymo_io::private_directory(&directory, true)
-            .map_err(|error| format!("cannot write `{}`: {error}", directory.display()))?;
-        let saved = converted(saving, &input, &selection, &directory.join("saved"));
-        // What cannot be removed is in a directory for such files.
-        let _ = std::fs::remove_dir_all(&directory);
-        saved
-    })
-}
-
-fn converted(
-    saving: &Saving,
-    input: &Input,
-    selection: &Selection,
-    path: &Path,
-) -> Result<Vec<u8>, String> {
-    let time = |nanos: i64| {
-        let (seconds, rest) = (
-            nanos.div_euclid(1_000_000_000),
-            nanos.rem_euclid(1_000_000_000),
-        );
-        match nanos < 0 && rest > 0 {
-            true => format!("-{}.{:09}", -(seconds + 1), 1_000_000_000 - rest),
-            false => format!("{seconds}.{rest:09}"),
-        }
-    };
-    let words = [
-        "convert".into(),
-        format!("--to={}", saving.format),
-        format!("--begin={}", time(saving.begin)),
-        format!("--end={}", time(saving.end)),
-        format!("--output={}", path.display()),
-        "-".into(),
-    ];
-    let Conversion { mut convert } =
-        Conversion::try_parse_from(words).map_err(|error| error.to_string())?;
-    convert.input = input.clone();
-    convert.selection.event = selection.event.clone();
-    convert.selection.condition = selection.condition.clone();
-    match crate::convert::run(&convert, &Terminal::new()) {
-        Ok(_) => {}
-        Err(Failure::Usage(message)) => {
-            return Err(message.trim_start_matches("error: ").to_string());
-        }
-        Err(_) => {
-            return Err(
-                "the recordings cannot be converted: see the terminal of `kymo view`".into(),
-            );
-        }
-    }
-    let failed = |error: std::io::Error| format!("cannot read what was converted: {error}");
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    if !metadata.is_file() || metadata.len() > MOST_SAVED {
-        return Err("this is a directory, or too large for a browser: use `kymo convert`".into());
-    }
-    std::fs::read(path).map_err(failed)
 }
 
 /// The columns of the terminal, unless others are asked for.

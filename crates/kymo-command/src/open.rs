@@ -178,7 +178,7 @@ pub(crate) fn opened_inputs(
         warn_of_no_datagrams(recording, terminal);
         are_right &= tell_warnings(recording, asked.strict, terminal);
     }
-    if recordings.is_empty() {
+    if recordings.is_empty() && !input.paths.is_empty() {
         return Err(Failure::Unreadable);
     }
     if !are_right {
@@ -202,8 +202,8 @@ pub(crate) fn opened_inputs(
 
 /// Opens recordings again that have grown, and says nothing of what cannot be opened now. Of those that are `known`, what
 /// has not changed is not read again.
-pub fn reopened(input: &Input, known: &[AnyRecording]) -> Option<Vec<AnyRecording>> {
-    let opened = opened_with(input, Asked::default(), Known::new(known)).ok()?;
+pub fn reopened(input: &Input, asked: Asked, known: &[AnyRecording]) -> Option<Vec<AnyRecording>> {
+    let opened = opened_with(input, asked, Known::new(known)).ok()?;
     (!opened.recordings.is_empty()).then_some(opened.recordings)
 }
 

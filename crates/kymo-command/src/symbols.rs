@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use kymo::AnyRecording;
 use kymo::symbols::{
     KernelSymbols, KernelSymbolsError, SearchPaths, SymbolOptions, SymbolProblem, symbolize,
 };
@@ -77,6 +78,30 @@ impl SymbolArgs {
         are_grouped: bool,
         terminal: &Terminal,
     ) -> Result<Inputs, Failure> {
+        let (recordings, problems) = self.named(inputs.recordings, are_grouped)?;
+        self.report(&problems, terminal);
+        inputs.recordings = recordings;
+        Ok(inputs)
+    }
+
+    /// The same of recordings that were opened again: what has no names was reported before.
+    ///
+    /// # Errors
+    ///
+    /// The symbols of the kernel cannot be read.
+    pub fn apply_again(
+        &self,
+        recordings: Vec<AnyRecording>,
+        are_grouped: bool,
+    ) -> Result<Vec<AnyRecording>, Failure> {
+        Ok(self.named(recordings, are_grouped)?.0)
+    }
+
+    fn named(
+        &self,
+        recordings: Vec<AnyRecording>,
+        are_grouped: bool,
+    ) -> Result<(Vec<AnyRecording>, Vec<SymbolProblem>), Failure> {
         let kernel = self.kallsyms.as_ref().map(|path| {
             KernelSymbols::open(path).map_err(|error| {
                 let hint = match error {
@@ -101,10 +126,7 @@ impl SymbolArgs {
             kernel: kernel.transpose()?,
             are_grouped,
         };
-        let (recordings, problems) = symbolize(inputs.recordings, options);
-        self.report(&problems, terminal);
-        inputs.recordings = recordings;
-        Ok(inputs)
+        Ok(symbolize(recordings, options))
     }
 
     fn report(&self, problems: &[SymbolProblem], terminal: &Terminal) {

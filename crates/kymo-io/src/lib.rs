@@ -54,7 +54,7 @@ pub use shared::Shared;
 pub use spool::{SPOOL_LIMIT, Spool, spool_limit};
 pub use state::{Changed, FileState, Watch};
 pub use storage::{ReadAt, Storage, Window};
-pub use tar::{Archive, MOST_MEMBERS, is_tar};
+pub use tar::{Archive, MOST_MEMBERS, is_tar, write_directory as write_tar};
 pub use temporary::{RemovedTemporaries, Temporaries, before_temporaries, remove_temporaries};
 pub use threads::{in_order, in_threads};
 pub use tree::{STANDARD_INPUT, Tree};

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use kymo_io::net::response_head;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
@@ -294,11 +295,7 @@ fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<(
         let count = stream.read(&mut request[length..])?;
         length += count;
         if count == 0 || length == request.len() {
-            return respond(
-                stream,
-                "400 Bad Request",
-                "the request is cut off or too long\n",
-            );
+            return respond(stream, 400, "the request is cut off or too long\n");
         }
     }
     let line = request[..length].split(|byte| *byte == b'\r').next();
@@ -309,26 +306,23 @@ fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<(
         .next()
         .and_then(|it| it.split(|byte| *byte == b'?').next());
     match (method, path) {
-        (Some(b"GET"), Some(b"/metrics")) => respond(stream, "200 OK", page().text()),
+        (Some(b"GET"), Some(b"/metrics")) => respond(stream, 200, page().text()),
         // What answers has begun, and serves.
         (Some(b"GET"), Some(b"/-/ready" | b"/-/healthy")) => {
-            respond(stream, "200 OK", "kymo serve is ready\n")
+            respond(stream, 200, "kymo serve is ready\n")
         }
         (Some(b"GET"), _) => respond(
             stream,
-            "404 Not Found",
+            404,
             "only /metrics, /-/ready and /-/healthy exist\n",
         ),
-        _ => respond(stream, "405 Method Not Allowed", "only GET is supported\n"),
+        _ => respond(stream, 405, "only GET is supported\n"),
     }
 }
 
-fn respond(stream: &mut TimedStream<'_>, status: &str, text: &str) -> io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
-        text.len()
-    );
+fn respond(stream: &mut TimedStream<'_>, status: u16, text: &str) -> io::Result<()> {
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    let head = response_head(status, &[("Content-Type", kind)], text.len(), false);
     stream.write_all(head.as_bytes())?;
     stream.write_all(text.as_bytes())
 }

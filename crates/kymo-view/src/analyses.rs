@@ -1,11 +1,13 @@
 //! Latencies, states and call trees of a range of time, which [`kymo::analysis`] makes.
 
+mod states;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use kymo::analysis::{
-    CallTree, CallTreeQuery, Error, EventPattern, Latency, LatencyQuery, Options, PairBy, Sort,
-    States, StatesQuery, Track, TrackBy,
+    Breakdown, CallTree, CallTreeQuery, Error, EventPattern, GroupBy, Histogram, Latency,
+    LatencyQuery, Options, PairBy, Sort, StackTree, StatesQuery, Track, TrackBy,
 };
 use kymo::filter::{FieldNames, Filter, FilterError};
 use kymo::pipeline::{Watched, Window};
@@ -17,6 +19,9 @@ use crate::scene::{Scene, window};
 
 /// Worst cases at most.
 const MOST_WORST: u64 = 200;
+
+/// Groups at most; those with the longest time.
+const MOST_GROUPS: usize = 1000;
 
 /// What is to be analysed, and how.
 #[derive(Clone, Debug)]
@@ -30,9 +35,13 @@ pub(crate) struct AnalysisQuery {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Latency(LatencyQuery),
-    States(StatesQuery),
+    /// With what groups are made of, if there are to be some.
+    Latency(LatencyQuery, Option<GroupBy>),
+    /// With the number of worst cases.
+    States(StatesQuery, usize),
     Profile(CallTreeQuery),
+    /// Call stacks that a field has.
+    Stacks(FieldNames, TrackBy),
 }
 
 impl AnalysisQuery {
@@ -53,41 +62,55 @@ impl AnalysisQuery {
             let shown = |error: FilterError| error.render(key, false);
             text(key).map(FieldNames::parse).transpose().map_err(shown)
         };
-        let events = match (pattern("start"), pattern("end_event")) {
-            (Some(start), Some(end)) => Some((start, end)),
-            (None, None) => None,
-            _ => return Err("set both the start and the end event, or neither of them".into()),
+        let events = || match (pattern("start"), pattern("end_event")) {
+            (Some(start), Some(end)) => Ok(Some((start, end))),
+            (None, None) => Ok(None),
+            _ => Err("set both the start and the end event, or neither of them"),
         };
         let tracks = match fields("track")? {
             Some(names) => TrackBy::Fields(names),
             None => TrackBy::Recording,
         };
+        let worst = request["worst"].as_u64().unwrap_or(20).min(MOST_WORST) as usize;
         let kind = match request["kind"].as_str() {
-            Some("latency") => Kind::Latency(LatencyQuery {
-                events,
-                pair_by: match text("key") {
+            Some("latency") => {
+                let pair_by = match text("key") {
                     Some(key) => {
                         PairBy::parse(key).map_err(|error| error.render("pair by", false))?
                     }
                     None => PairBy::default(),
-                },
-                tracks,
-                worst: request["worst"].as_u64().unwrap_or(20).min(MOST_WORST) as usize,
-            }),
-            Some("states") => Kind::States(StatesQuery {
-                state: pattern("start").ok_or("set the event that begins a state")?,
-                per: fields("key")?,
-                tracks,
-                filter: None,
-                sort: Sort::Time,
-            }),
+                };
+                let by = text("by").map(GroupBy::parse).transpose();
+                let by = by.map_err(|error| error.render("group by", false))?;
+                let query = LatencyQuery {
+                    events: events()?,
+                    pair_by,
+                    tracks,
+                    worst,
+                };
+                Kind::Latency(query, by)
+            }
+            Some("states") => {
+                let query = StatesQuery {
+                    state: pattern("start").ok_or("set the event that begins a state")?,
+                    per: fields("key")?,
+                    tracks,
+                    filter: None,
+                    sort: Sort::Time,
+                };
+                Kind::States(query, worst)
+            }
+            Some("stacks") => {
+                let names = fields("key")?.ok_or("set the field that holds call stacks")?;
+                Kind::Stacks(names, tracks)
+            }
             Some("profile") => Kind::Profile(CallTreeQuery {
-                events,
+                events: events()?,
                 key: fields("key")?,
                 tracks,
                 within: window(begin, end),
             }),
-            _ => return Err("`kind` is not `latency`, `states` or `profile`".into()),
+            _ => return Err("`kind` is not `latency`, `states`, `profile` or `stacks`".into()),
         };
         let count = scene.recordings().len();
         let recordings = match request["recordings"].as_array() {
@@ -140,11 +163,16 @@ impl AnalysisQuery {
             serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string())
         };
         match &self.kind {
-            Kind::Latency(query) => {
-                let latency = Latency::new(recordings, &select, query, &options).map_err(shown)?;
-                let ranges = latency.histogram.ranges().into_iter();
-                let ranges: Vec<Value> =
-                    ranges.map(|of| json!([of.from, of.to, of.count])).collect();
+            Kind::Latency(query, by) => {
+                let mut breakdown = by.clone().map(Breakdown::table);
+                let latency = match &mut breakdown {
+                    Some(by) => Latency::with_breakdown(recordings, &select, query, &options, by),
+                    None => Latency::new(recordings, &select, query, &options),
+                };
+                let mut latency = latency.map_err(shown)?;
+                if let Some(groups) = &mut latency.groups {
+                    groups.keep_top(MOST_GROUPS);
+                }
                 // Times as strings: browsers' numbers have 53 bits.
                 let worst = latency.worst.iter().map(|slow| {
                     json!({
@@ -156,23 +184,30 @@ impl AnalysisQuery {
                 });
                 let worst: Vec<Value> = worst.collect();
                 let mut answer = json(latency.to_json())?;
-                answer["histogram"] = ranges.into();
+                let groups = latency.groups.iter().flat_map(|groups| &groups.rows);
+                let groups = groups.map(|row| {
+                    let values = row.values.iter().map(|value| value.text());
+                    let [p50, p95, p99] =
+                        [500, 950, 990].map(|share| row.of.histogram.percentile(share));
+                    json!({
+                        "by": values.collect::<Vec<_>>(), "count": row.of.times.count(), "total": row.of.times.total(),
+                        "mean": row.of.times.mean(), "p50": p50, "p95": p95, "p99": p99, "max": row.of.times.max(),
+                        "max_at": row.of.max_at.to_string(),
+                    })
+                });
+                answer["groups"] = groups.collect::<Vec<_>>().into();
+                answer["histogram"] = ranges(&latency.histogram);
                 answer["worst"] = worst.into();
                 Ok(answer)
             }
-            Kind::States(query) => {
-                let states = States::new(recordings, &select, query, &options).map_err(shown)?;
-                let tracks: Vec<Value> = states.tracks.iter().map(|of| place(&of.track)).collect();
-                let mut answer = json(states.to_json())?;
-                for (of, track) in answer["tracks"]
-                    .as_array_mut()
-                    .into_iter()
-                    .flatten()
-                    .zip(tracks)
-                {
-                    of["track"] = track;
-                }
-                Ok(answer)
+            Kind::States(query, worst) => {
+                let select = &select;
+                let run = states::Run {
+                    recordings,
+                    query,
+                    options: &options,
+                };
+                run.answer(select, *worst).map_err(shown)
             }
             Kind::Profile(query) => {
                 let tree = CallTree::new(recordings, &select, query, &options).map_err(shown)?;
@@ -195,8 +230,49 @@ impl AnalysisQuery {
                     "events": tree.coverage.events,
                 }))
             }
+            Kind::Stacks(field, tracks) => {
+                let tree = StackTree::new(recordings, &select, field, tracks, &options);
+                let tree = tree.map_err(shown)?;
+                if tree.stacks == 0 {
+                    return Err(format!(
+                        "no event of the range has a call stack with names in `{field}`: `kymo view --debug-info` names \
+                         addresses"
+                    ));
+                }
+                // Callers come before those that they call.
+                let mut totals: Vec<u64> = tree.nodes.iter().map(|node| node.own).collect();
+                for at in (0..tree.nodes.len()).rev() {
+                    if let Some(caller) = tree.nodes[at].caller {
+                        totals[caller] += totals[at];
+                    }
+                }
+                let nodes = tree.nodes.iter().zip(&totals).map(|(node, total)| {
+                    json!([
+                        node.caller,
+                        node.track,
+                        node.name,
+                        total,
+                        total,
+                        node.own,
+                        0,
+                        "0"
+                    ])
+                });
+                Ok(json!({
+                    "nodes": nodes.collect::<Vec<_>>(),
+                    "tracks": tree.tracks.iter().map(place).collect::<Vec<_>>(),
+                    "stacks": tree.stacks, "cut": tree.cut, "events": tree.coverage.events,
+                }))
+            }
         }
     }
+}
+
+/// A few ranges of lengths, each with the number of durations.
+fn ranges(histogram: &Histogram) -> Value {
+    let ranges = histogram.ranges().into_iter();
+    let ranges = ranges.map(|of| json!([of.from, of.to, of.count]));
+    ranges.collect::<Vec<_>>().into()
 }
 
 /// What the page finds a track by.

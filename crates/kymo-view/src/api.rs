@@ -4,7 +4,7 @@
 //! browsers' numbers have 53 bits; offsets from a time that the request names are numbers.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kymo_model::Recording;
 use serde_json::{Value, json};
@@ -45,6 +45,20 @@ pub struct Api {
     pub(crate) flows: OnceLock<Flows>,
     save: Arc<Save>,
     sql: Arc<Sql>,
+    words: Arc<Mutex<CommandWords>>,
+}
+
+/// Words of the command line that shows the recordings: other commands that the page copies need them, too.
+#[derive(Clone, Debug, Default)]
+pub struct CommandWords {
+    /// Options that say how recordings are opened.
+    pub input: Vec<String>,
+    /// Options that choose events.
+    pub selection: Vec<String>,
+    /// Options that name addresses.
+    pub symbols: Vec<String>,
+    /// Where the recordings are.
+    pub paths: Vec<String>,
 }
 
 pub(crate) type Result<T, E = String> = std::result::Result<T, E>;
@@ -59,6 +73,7 @@ impl Api {
             flows: OnceLock::new(),
             save: Arc::default(),
             sql: Arc::default(),
+            words: Arc::default(),
         }
     }
 
@@ -78,6 +93,28 @@ impl Api {
             sql: Arc::new(sql),
             ..self
         }
+    }
+
+    /// The same, which was started by a command with these words.
+    #[must_use]
+    pub fn commanded(self, words: CommandWords) -> Self {
+        *self.words() = words;
+        self
+    }
+
+    fn words(&self) -> MutexGuard<'_, CommandWords> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another path is shown, too.
+    pub(crate) fn add_path(&self, path: &str) {
+        self.words().paths.push(path.into());
+    }
+
+    /// The words of the command line.
+    fn command(&self) -> Value {
+        let words = self.words();
+        json!({"input": words.input, "selection": words.selection, "symbols": words.symbols, "paths": words.paths})
     }
 
     /// The same, which keeps snapshots and notes.
@@ -104,6 +141,7 @@ impl Api {
             flows: OnceLock::new(),
             save: Arc::clone(&self.save),
             sql: Arc::clone(&self.sql),
+            words: Arc::clone(&self.words),
         }
     }
 
@@ -125,6 +163,8 @@ impl Api {
                     .map_or_else(|error| Answer::problem(&error), Answer::binary);
             }
             "fingerprints" => Ok(self.fingerprints()),
+            "command" => Ok(self.command()),
+            "schema" => self.schema(&request),
             "density" => self.density(&request),
             "slices" => self.slices(&request),
             "few" => self.few(&request),
@@ -224,11 +264,24 @@ impl Api {
         if end < first || last < begin {
             return Err("there are no events in this range".into());
         }
+        // A plain name: it becomes part of paths where the archive is extracted.
+        let name = request["name"].as_str().unwrap_or_default();
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
+        let name: String = name
+            .chars()
+            .filter(|&char| is_plain(char))
+            .take(100)
+            .collect();
         // Not more than what is shown.
         self.save.bytes(&Saving {
             format: format.to_string(),
             begin: begin.max(first),
             end: end.min(last),
+            condition: self.given_condition(request)?,
+            name: match name.trim_start_matches('.') {
+                "" => "saved".into(),
+                name => name.into(),
+            },
         })
     }
 

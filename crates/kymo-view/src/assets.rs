@@ -52,6 +52,7 @@ pub const ASSETS: &[Asset] = assets![
     "details.js",
     "analyses.js",
     "flame.js",
+    "formats.js",
     "compare.js",
     "sql.js",
     "icon.svg",

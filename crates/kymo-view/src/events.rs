@@ -369,14 +369,21 @@ impl Scene {
         found.map(Timestamp::as_nanos)
     }
 
-    /// The place of a row of a track in the table: that of a time with the number `nth` among the track's rows of
-    /// that time; and how many it has.
-    pub(crate) fn place_on(
-        &self,
-        track: u32,
-        time: i64,
-        nth: u64,
-    ) -> Result<Option<(Cursor, u64)>, QueryError> {
+    /// The number of a row among those of its time that are on a track; `None` if it is not on the track.
+    ///
+    /// # Errors
+    ///
+    /// There is no thread for it.
+    pub(crate) fn nth_on(&self, track: u32, at: Cursor) -> Result<Option<u64>, QueryError> {
+        let (order, own) = self.rows_at(track, at.time)?;
+        let at = usize::try_from(at.skip).unwrap_or(usize::MAX);
+        let is_own = order.get(at).is_some_and(|id| own.contains(id));
+        let before = || order[..at].iter().filter(|id| own.contains(*id));
+        Ok(is_own.then(|| before().count() as u64))
+    }
+
+    /// The rows of a time in the order of the table, and those of them that are on a track.
+    fn rows_at(&self, track: u32, time: i64) -> Result<(Vec<RowId>, HashSet<RowId>), QueryError> {
         let mut query = self.within((time, time), None);
         query.limit = Some(MOST_SAME);
         let mut order = Vec::new();
@@ -388,16 +395,25 @@ impl Scene {
         let mut own = HashSet::new();
         self.timeline.for_each_batch(&query, |batch| {
             for (row, id, _) in self.timed(&batch) {
-                if classifier
-                    .parts(&batch, row)
-                    .iter()
-                    .any(|part| part.track == track)
-                {
+                let parts = classifier.parts(&batch, row);
+                if parts.iter().any(|part| part.track == track) {
                     own.insert(id);
                 }
             }
             ControlFlow::Continue(())
         })?;
+        Ok((order, own))
+    }
+
+    /// The place of a row of a track in the table: that of a time with the number `nth` among the track's rows of
+    /// that time; and how many it has.
+    pub(crate) fn place_on(
+        &self,
+        track: u32,
+        time: i64,
+        nth: u64,
+    ) -> Result<Option<(Cursor, u64)>, QueryError> {
+        let (order, own) = self.rows_at(track, time)?;
         let mut places = order.iter().enumerate().filter(|(_, id)| own.contains(id));
         let place = places.nth(nth as usize);
         let count = own.len() as u64;

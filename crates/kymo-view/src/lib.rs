@@ -52,7 +52,7 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use api::Api;
+pub use api::{Api, CommandWords};
 pub use export::{ExportError, ExportOptions, Exported};
 pub use keep::Keep;
 pub use live::{Open, Opened, Reopen};

@@ -96,6 +96,7 @@ impl Current {
         let opened = reopen
             .0
             .added(Path::new(path), self.get().scene.recordings())?;
+        self.get().add_path(path);
         self.show(opened);
         Ok(json!({}))
     }

@@ -128,8 +128,13 @@ impl Api {
             time: time(request, "time")?,
             skip: number(request, "skip")?,
         };
-        let described = self.scene.describe(at).map_err(|error| error.to_string())?;
-        Ok(json!({"event": described}))
+        let problem = |error: kymo::timeline::QueryError| error.to_string();
+        let described = self.scene.describe(at).map_err(problem)?;
+        let track = request["track"].as_u64();
+        let track = track.and_then(|track| u32::try_from(track).ok());
+        let nth = track.map(|track| self.scene.nth_on(track, at));
+        let nth = nth.transpose().map_err(problem)?.flatten();
+        Ok(json!({"event": described, "nth": nth}))
     }
 }
 

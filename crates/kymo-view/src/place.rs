@@ -3,14 +3,18 @@
 use std::ops::ControlFlow;
 
 use kymo::timeline::QueryError;
-use kymo_model::{Event, Fault, FaultCode, FieldId, Kind, Recording, Scope, Walk};
+use kymo_model::{Event, EventClass, Fault, FaultCode, FieldId, Kind, Recording, Scope, Walk};
 use serde_json::{Value, json};
 
+use crate::api::{Api, number};
 use crate::events::{Cursor, MOST_SAME};
 use crate::scene::Scene;
 
 /// Fields that are described at most.
 const MOST_FIELDS: usize = 2000;
+
+/// Classes and fields of a recording that are listed at most.
+const MOST_LISTED: usize = 20_000;
 
 /// Finds where an event of a chunk begins and ends, in bits, and its ticks.
 struct Locate(u64);
@@ -30,6 +34,49 @@ impl Walk for Locate {
             }
         }
         found.map(|(begin, ticks)| (begin, None, ticks))
+    }
+}
+
+/// The fields of a class that have a name: paths, where they are, and types.
+fn fields(class: &EventClass) -> impl Iterator<Item = (String, &'static str, String)> {
+    let fields = class.schema.fields().iter().enumerate();
+    fields.filter_map(|(at, field)| {
+        field.name.as_ref()?;
+        let id = FieldId(u32::try_from(at).ok()?);
+        let scope = match class.schema.scope_of(id) {
+            Scope::CommonContext => "common context",
+            Scope::SpecificContext => "specific context",
+            Scope::Payload => "payload",
+            _ => "header",
+        };
+        Some((class.schema.path(id), scope, type_of(&field.kind)))
+    })
+}
+
+impl Api {
+    /// The event classes of a recording with their fields, as far as there is room for them.
+    pub(crate) fn schema(&self, request: &Value) -> Result<Value, String> {
+        let at = usize::try_from(number(request, "recording")?).unwrap_or(usize::MAX);
+        let of = self.scene.recordings().get(at);
+        let of = of.ok_or("there is no such recording")?;
+        let mut room = MOST_LISTED;
+        let mut classes = Vec::new();
+        for class in of.event_classes() {
+            let listed: Vec<Value> = fields(class)
+                .take(MOST_FIELDS.min(room))
+                .map(|(path, scope, kind)| json!([path, scope, kind]))
+                .collect();
+            room = room.saturating_sub(listed.len() + 1);
+            classes.push(json!({
+                "id": class.id, "name": class.name.as_deref(),
+                "level": class.log_level.map(|level| level.to_string()), "fields": listed,
+            }));
+            if room == 0 {
+                break;
+            }
+        }
+        let is_cut = classes.len() < of.event_classes().len();
+        Ok(json!({"classes": classes, "cut": is_cut}))
     }
 }
 
@@ -55,18 +102,9 @@ impl Scene {
         };
         let of = &self.recordings()[id.recording as usize];
         let class = &of.event_classes()[class as usize];
-        let fields = class.schema.fields().iter().take(MOST_FIELDS);
-        let fields = fields.enumerate().filter_map(|(at, field)| {
-            field.name.as_ref()?;
-            let id = FieldId(u32::try_from(at).ok()?);
-            let scope = match class.schema.scope_of(id) {
-                Scope::CommonContext => "common context",
-                Scope::SpecificContext => "specific context",
-                Scope::Payload => "payload",
-                _ => "header",
-            };
-            Some(json!({"path": class.schema.path(id), "scope": scope, "type": type_of(&field.kind)}))
-        });
+        let fields = fields(class)
+            .take(MOST_FIELDS)
+            .map(|(path, scope, kind)| json!({"path": path, "scope": scope, "type": kind}));
         let fields: Vec<Value> = fields.collect();
         // Of other formats, rows are not in the file as they are.
         let is_placed = matches!(of.format().name, "ctf" | "cpel" | "elog");

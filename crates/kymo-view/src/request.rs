@@ -46,6 +46,25 @@ pub struct BadRequest(pub u16);
 
 const BAD: BadRequest = BadRequest(400);
 
+impl BadRequest {
+    /// The reason for people, with the limit that the request exceeds.
+    pub fn reason(self) -> String {
+        match self.0 {
+            405 => "only GET and POST are supported\n".into(),
+            411 => {
+                "requests in parts (`Transfer-Encoding`) are not supported: send `Content-Length`\n"
+                    .into()
+            }
+            413 => format!("the body is larger than {MOST_BODY} bytes\n"),
+            417 => "`Expect` is not supported\n".into(),
+            431 => format!(
+                "the head is larger than {MOST_HEAD} bytes, or has more than {MOST_HEADERS} headers\n"
+            ),
+            _ => "the request is not HTTP/1\n".into(),
+        }
+    }
+}
+
 /// Reads the head of a request from the bytes that have arrived, and says how many bytes it takes; `None` if more
 /// bytes are needed.
 ///

@@ -13,6 +13,10 @@ pub struct Saving {
     pub begin: i64,
     /// When it ends.
     pub end: i64,
+    /// Which of the events that are shown, if not all.
+    pub condition: Option<String>,
+    /// What a directory is called within the archive that holds it.
+    pub name: String,
 }
 
 type Convert = dyn FnMut(&Saving) -> Result<Vec<u8>, String> + Send;

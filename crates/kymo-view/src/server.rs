@@ -1,31 +1,24 @@
 //! The server: sockets, connections, limits, and how long it runs.
 
+mod connections;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kymo_io::net::reason_phrase;
+use kymo_io::net::response_head;
 
 use crate::api::Api;
 use crate::assets;
 use crate::guard::{Guard, HEADERS};
 use crate::live::{Current, Reopen};
-use crate::request::{Head, MOST_HEAD, Method, parse};
-
-/// Connections that are served at once.
-const MOST_CONNECTIONS: usize = 32;
-
-/// How long others wait for one of them to close before they are told to come back: browsers open six for each page.
-const TURN_TIME: Duration = Duration::from_secs(2);
-
-/// How often a connection without a request looks whether others wait.
-const LOOK_TIME: Duration = Duration::from_millis(500);
+use crate::request::{BadRequest, Head, MOST_HEAD, Method, parse};
+use connections::{Connections, Place};
 
 /// How long a request may take to arrive, and how long a connection stays open without one.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
@@ -92,7 +85,7 @@ pub struct Server {
 struct Shared {
     guard: Guard,
     assets: Option<PathBuf>,
-    connections: AtomicUsize,
+    connections: Arc<Connections>,
     pages: Mutex<Pages>,
 }
 
@@ -165,7 +158,7 @@ impl Server {
             shared: Arc::new(Shared {
                 guard: Guard::new(token, options.hosts.clone()),
                 assets: options.assets.clone(),
-                connections: AtomicUsize::new(0),
+                connections: Arc::default(),
                 pages: Mutex::default(),
             }),
         })
@@ -225,57 +218,32 @@ impl Server {
 }
 
 impl Shared {
-    /// Whether connections are to close that are not needed: browsers keep those that they do not use, and there is to be
-    /// one for the next page.
-    fn is_crowded(&self) -> bool {
-        self.connections.load(Ordering::Acquire) > MOST_CONNECTIONS / 2
-    }
-
     fn pages(&self) -> std::sync::MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Counts a connection as long as it lives.
-struct Counted(Arc<Shared>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// Serves a connection in a thread of its own.
+/// Serves a connection in a thread of its own. It never waits: others are behind it.
 fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
-    let is_full = || shared.connections.load(Ordering::Acquire) >= MOST_CONNECTIONS;
-    let turn = Instant::now() + TURN_TIME;
-    while is_full() && Instant::now() < turn {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let is_refused = is_full();
-    shared.connections.fetch_add(1, Ordering::AcqRel);
-    let counted = Counted(Arc::clone(shared));
     let _ = stream.set_nodelay(true);
     let _ = stream.set_write_timeout(Some(REQUEST_TIME));
-    if is_refused {
-        // Whoever does not take it gets nothing.
+    let Some(place) = Connections::enter(&shared.connections, &stream) else {
+        // The few bytes fit into any socket; whoever does not take them gets nothing.
         let _ = Answer::status(503).write(&mut stream, false);
         return;
-    }
-    let api = Arc::clone(api);
+    };
+    let (shared, api) = (Arc::clone(shared), Arc::clone(api));
     let work = move || {
         let mut connection = Connection {
             stream,
-            shared: Arc::clone(&counted.0),
+            place,
             bytes: Vec::new(),
-            is_known: false,
         };
         while let Some((head, body)) = connection.request() {
-            let answer = answer(&counted.0, &api, &head, &body);
-            connection.is_known |= answer.status < 400;
-            let stays = head.keep_alive && !connection.shared.is_crowded();
-            let sent = answer.write(&mut connection.stream, stays);
-            if sent.is_err() || !stays {
+            let answer = answer(&shared, &api, &head, &body);
+            let sent = answer.write(&mut connection.stream, head.keep_alive);
+            connection.place.answered(answer.status < 400);
+            if sent.is_err() || !head.keep_alive {
                 break;
             }
         }
@@ -286,23 +254,21 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
 
 struct Connection {
     stream: TcpStream,
-    shared: Arc<Shared>,
+    place: Place,
     /// Bytes that have arrived and belong to no request yet.
     bytes: Vec<u8>,
-    /// Whether a request has had an answer, and so the token.
-    is_known: bool,
 }
 
 impl Connection {
     /// The next request; `None` where the connection ends.
     fn request(&mut self) -> Option<(Head, Vec<u8>)> {
-        let mut deadline = (!self.is_known).then(|| Instant::now() + FIRST_TIME);
+        let mut deadline = (!self.place.is_known()).then(|| Instant::now() + FIRST_TIME);
         let (head, length) = loop {
             match parse(&self.bytes) {
                 Ok(Some(found)) => break found,
                 Ok(None) => {}
                 Err(bad) => {
-                    let _ = Answer::status(bad.0).write(&mut self.stream, false);
+                    let _ = Answer::refused(bad).write(&mut self.stream, false);
                     return None;
                 }
             }
@@ -311,6 +277,7 @@ impl Connection {
             }
             self.read(deadline, MOST_HEAD)?;
         };
+        self.place.asked();
         self.bytes.drain(..length);
         let deadline = Some(Instant::now() + REQUEST_TIME);
         // It fits, since the head was accepted.
@@ -329,7 +296,7 @@ impl Connection {
         let room = most.saturating_sub(self.bytes.len()).clamp(1, buffer.len());
         loop {
             let left = end.checked_duration_since(Instant::now())?;
-            let time = left.clamp(Duration::from_millis(1), LOOK_TIME);
+            let time = left.max(Duration::from_millis(1));
             self.stream.set_read_timeout(Some(time)).ok()?;
             match self.stream.read(&mut buffer[..room]) {
                 Ok(0) => return None,
@@ -339,9 +306,6 @@ impl Connection {
                 }
                 Err(error) if is_pause(&error) => {}
                 Err(_) => return None,
-            }
-            if deadline.is_none() && self.shared.is_crowded() {
-                return None;
             }
         }
     }
@@ -373,6 +337,14 @@ impl Answer {
         }
     }
 
+    /// What is wrong with a request that is not understood.
+    fn refused(bad: BadRequest) -> Self {
+        Self {
+            body: bad.reason().into_bytes().into(),
+            ..Self::status(bad.0)
+        }
+    }
+
     /// JSON.
     pub(crate) fn json(value: &serde_json::Value) -> Self {
         Self {
@@ -400,34 +372,13 @@ impl Answer {
     }
 
     fn write(&self, stream: &mut impl Write, keep_alive: bool) -> io::Result<()> {
-        let mut head = format!(
-            "HTTP/1.1 {} {}\r\n",
-            self.status,
-            reason_phrase(self.status)
-        );
-        let mut line = |name: &str, value: &str| {
-            head.push_str(name);
-            head.push_str(": ");
-            head.push_str(value);
-            head.push_str("\r\n");
-        };
-        for (name, value) in HEADERS {
-            line(name, value);
-        }
-        line("Content-Type", self.content_type);
-        line("Content-Length", &self.body.len().to_string());
+        let mut headers = HEADERS.to_vec();
+        headers.push(("Content-Type", self.content_type));
         match &self.etag {
-            Some(etag) => {
-                line("ETag", etag);
-                line("Cache-Control", "no-cache");
-            }
-            None => line("Cache-Control", "no-store"),
+            Some(etag) => headers.extend([("ETag", etag.as_str()), ("Cache-Control", "no-cache")]),
+            None => headers.push(("Cache-Control", "no-store")),
         }
-        line(
-            "Connection",
-            if keep_alive { "keep-alive" } else { "close" },
-        );
-        head.push_str("\r\n");
+        let head = response_head(self.status, &headers, self.body.len(), keep_alive);
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(&self.body);
         stream.write_all(&bytes)

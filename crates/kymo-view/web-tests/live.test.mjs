@@ -89,3 +89,28 @@ test("of many databases, the page learns of the one that changes, and of nothing
   assert.deepEqual(recordings, []);
   assert.equal(await look(page, (at) => kymo.scene.tracks.find((of) => of.last === 1000000380000000000n).recording === at, changed), true);
 });
+
+test("a viewer that is started before kymo receive waits, and shows what comes", async () => {
+  const { length } = run("print", "packets").stdout.trim().split("\n");
+  mkdirSync(join(work, "later"));
+  const page = await open(await serve("--no-cache", "later"));
+  assert.equal(await page.textContent("#status"), "Waiting for recordings");
+  assert.equal(await look(page, () => kymo.rows().length), 0);
+  const receive = start("receive", "ctf+udp://127.0.0.1:0", "-o", "later/received", "--idle", "60s");
+  await until(() => /127\.0\.0\.1:\d+/.test(receive.text));
+  const [place] = /127\.0\.0\.1:\d+/.exec(receive.text);
+  const send = start("send", "packets", `ctf+udp://${place}`, "--rate", "25000");
+  const seen = new Set();
+  for (let tries = 0; tries < 300 && ![...seen].includes(length); tries++) {
+    await new Promise((done) => setTimeout(done, 100));
+    seen.add(await eventsOf(page, 0));
+  }
+  assert.ok([...seen].includes(length), `${[...seen]} of ${length}: ${receive.text}${send.text}`);
+  await settled(page);
+  assert.match(await page.title(), /received|later/);
+  // All is in view, as of a recording that was there at the start.
+  assert.ok(await look(page, () => kymo.view.begin <= kymo.scene.begin && kymo.view.begin + BigInt(Math.ceil(kymo.view.span)) >= kymo.scene.end));
+  await page.keyboard.press("4");
+  assert.doesNotMatch(await page.textContent("#panel"), /metadata/);
+  await page.close();
+});

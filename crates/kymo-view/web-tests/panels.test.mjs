@@ -148,6 +148,43 @@ test("latencies have percentiles, a histogram, and worst cases that show their p
   await page.close();
 });
 
+test("latencies are grouped, and each group shows its longest case", async () => {
+  const page = await open(await serve("app.json"));
+  await page.keyboard.press("6");
+  await page.waitForSelector("#worst button");
+  await page.fill("input[aria-label='groups by']", "name");
+  await page.press("input[aria-label='groups by']", "Enter");
+  await page.waitForSelector("#groups tbody tr");
+  const lines = await look(page, () => [...document.querySelectorAll("#groups tbody tr")].map((row) => [...row.children].slice(0, 3).map((of) => of.textContent)));
+  assert.deepEqual(lines, [["frame", "100", "10 ms"], ["layout", "100", "4 ms"], ["job 0", "34", "1.7 ms"], ["job 1", "33", "1.65 ms"], ["job 2", "33", "1.65 ms"]]);
+  const span = await look(page, () => kymo.view.span);
+  await page.locator("#groups button").last().click();
+  await page.waitForFunction((span) => kymo.view.span < span / 100, span);
+  await page.close();
+});
+
+test("states have percentiles, a histogram, and longest ones that show their place", async () => {
+  const page = await open(await serve("app.json"));
+  await page.keyboard.press("6");
+  await page.selectOption("select[aria-label='What to measure']", "states");
+  await page.fill("input[aria-label='state begins with']", "tick");
+  await page.press("input[aria-label='state begins with']", "Enter");
+  await page.waitForSelector("#worst tbody tr");
+  // 99 states between 100 ticks: 200 µs each, but one over the pause.
+  const first = await look(page, () => [...document.querySelector("#worst tbody tr").children].map((of) => of.textContent));
+  assert.equal(first[0], "2.0002 s");
+  const heads = await look(page, () => [...document.querySelectorAll("table[aria-label=States] th")].map((of) => of.textContent).join());
+  assert.equal(heads, "track,states,total,share,mean,deviation,min,p50,p95,p99,max");
+  const lines = await look(page, () => [...document.querySelectorAll("table[aria-label=States] tbody tr")].map((row) => [row.children[1].textContent, row.children[7].textContent]));
+  assert.deepEqual(lines.map(([count]) => Number(count)).sort(), [49, 50]);
+  // Percentiles are of a histogram: within 0.4 %.
+  assert.ok(lines.every(([, p50]) => /^200(\.\d+)? µs$/.test(p50)), JSON.stringify(lines));
+  assert.equal(await look(page, () => [...document.querySelectorAll(".histogram tr")].reduce((sum, row) => sum + Number(row.children[2].textContent), 0)), 99);
+  await page.locator("#worst button").first().click();
+  await page.waitForFunction(() => kymo.view.marks.length === 2 && Number(kymo.view.marks[1] - kymo.view.marks[0]) === 2000200000);
+  await page.close();
+});
+
 test("a profile is a flame graph that the keyboard zooms", async () => {
   const page = await open(await serve("app.json"));
   await page.keyboard.press("7");
@@ -205,6 +242,35 @@ test("details have types and places", async () => {
   await page.keyboard.press(".");
   await page.waitForFunction(() => /^byte \d+/.test(document.getElementById("place")?.textContent ?? ""));
   assert.match(await page.textContent("#panel"), /(unsigned|signed) integer, \d+ bits/);
+  await page.close();
+});
+
+test("the schema of each recording lists its classes with their fields", async () => {
+  const page = await open(await serve("trace", "app.json"));
+  await page.keyboard.press("4");
+  const schemas = page.locator("#panel details");
+  assert.equal(await schemas.count(), 2);
+  await schemas.first().locator("summary").click();
+  await page.waitForSelector("#panel details table");
+  const text = await schemas.first().textContent();
+  assert.match(text, /unsigned integer, \d+ bits/);
+  const names = await look(page, () => [...document.querySelectorAll("#panel details[open] h4 span:first-child")].map((of) => of.textContent));
+  assert.deepEqual(names, await look(page, () => kymo.scene.info.recordings[0].classes));
+  await page.close();
+});
+
+test("an event of the table is the selected one among those of its time", async () => {
+  const twins = { traceEvents: [1, 2, 3].map((round) => ({ ph: "i", pid: 1, tid: 2, ts: 5, name: `twin ${round}`, s: "t" })) };
+  writeFileSync(join(work, "twins.json"), JSON.stringify(twins));
+  const page = await open(await serve("twins.json"));
+  await page.keyboard.press("2");
+  await page.locator("#panel tbody tr").nth(1).click();
+  await page.waitForFunction(() => kymo.view.event?.nth === 1);
+  await page.focus("#tracks");
+  await page.keyboard.press("1");
+  await page.waitForFunction(() => document.querySelector("#panel strong")?.textContent === "twin 2");
+  await page.keyboard.press(".");
+  await page.waitForFunction(() => document.querySelector("#panel strong")?.textContent === "twin 3");
   await page.close();
 });
 

@@ -177,11 +177,62 @@ test("a range is saved in another format", async () => {
   const [trace] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
   cpSync(await trace.path(), join(work, "saved.pftrace"));
   assert.match(run("info", "saved.pftrace").stdout, /Perfetto/i);
-  // What cannot be is said.
+  // A trace is a directory: it is saved in an archive, which kymo opens.
+  const save = async (words, name) => {
+    await page.keyboard.press("Control+s");
+    await page.waitForSelector("dialog[open]");
+    await page.keyboard.type(words);
+    const [file] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+    cpSync(await file.path(), join(work, name));
+    return file.suggestedFilename();
+  };
+  assert.equal(await save("ctf 2)", "saved.tar"), "trace.ctf.tar");
+  assert.equal(run("print", "saved.tar").stdout.trim().split("\n").length, lines.length);
+  await save("vpp (cpel)", "saved.cpel");
+  assert.equal(run("print", "saved.cpel").stdout.trim().split("\n").length, lines.length);
+  await save("round-robin", "saved.rrd");
+  assert.match(run("rrd", "info", "saved.rrd").stdout, /step = 1/);
+  // What is hidden is not saved.
+  await page.keyboard.press("9");
+  await page.locator(".checks input").first().uncheck();
+  await page.waitForFunction(() => kymo.lens.done && kymo.lens.job);
+  await page.focus("#tracks");
+  await save("json lines", "few.jsonl");
+  const off = await look(page, () => kymo.view.off[0]);
+  const few = readFileSync(join(work, "few.jsonl"), "utf8");
+  assert.ok(few.length > 0 && !few.includes(`"event":"${off}"`), off);
+  // The command is there, too, for what is too large for a browser.
   await page.keyboard.press("Control+s");
-  await page.keyboard.type("round-robin");
+  await page.keyboard.type("command elog");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => /--count/.test(document.getElementById("status").textContent));
+  await page.waitForSelector("dialog[open] pre, #status:has-text('command')");
+  // What cannot be is said.
+  await page.keyboard.press("Escape");
+  await look(page, () => kymo.actions.area(kymo.scene.begin, kymo.scene.begin + 1n));
+  await page.close();
+});
+
+test("commands that are copied open recordings as they are open", async () => {
+  const page = await open(await serve("--no-cache", "--offset", "trace=2s", "--where", "cpu_id == 0", "trace", "log.cpel"));
+  const text = await look(page, () => kymo.command());
+  assert.match(text, /^kymo view --offset=trace=2s --clock-gmt '--where=cpu_id == 0' trace log.cpel --at [\w-]+$/);
+  await page.keyboard.press("2");
+  await page.locator("#panel tbody tr").nth(3).click();
+  await page.keyboard.press("Escape");
+  await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => (window.copied = text) } }));
+  await look(page, async () => {
+    const track = kymo.scene.tracks.find((of) => of.recording === 0);
+    await kymo.actions.selectEvent(kymo.keyOf(track), track.first);
+  });
+  await page.focus("#tracks");
+  await page.keyboard.press("1");
+  await page.getByRole("button", { name: "Copy as command" }).click();
+  await page.waitForFunction(() => window.copied);
+  const words = (await look(page, () => window.copied)).split(" ").slice(1);
+  assert.ok(words.includes("--offset=trace=2s"), words.join(" "));
+  const printed = run(...words).stdout;
+  assert.match(printed, new RegExp(`"timestamp":${await look(page, () => String(kymo.view.event.time))}`));
+  await page.close();
 });
 
 test("recordings are added only below the directories of --add", async () => {

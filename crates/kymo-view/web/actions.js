@@ -6,15 +6,16 @@ import { ask, forget } from "./data.js";
 import { canvas, pointer, search, timeAt, viewEnd, xOf } from "./canvas.js";
 import { overviewRange } from "./ruler.js";
 import { chaseBy, clearFlows, loadFlows, otherFlow, quote, stepFlow } from "./flows.js";
+import { FORMATS } from "./formats.js";
 import { gaps, later, lengthOf, takeGaps } from "./fold.js";
 import { addNote, addSnapshot, kept } from "./keep.js";
-import { applyLens } from "./lens.js";
+import { applyLens, lens } from "./lens.js";
 import { command, convertCommand } from "./link.js";
 import { eventAt, hitsIn, nextHitOf } from "./moves.js";
 import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
 import { changed, fitAll, isSeries, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
-import { dialogs, panels } from "./panels.js";
+import { applyHeight, dialogs, panels } from "./panels.js";
 import { runSql, writeSql } from "./sql.js";
 import { duration, format } from "./time.js";
 
@@ -137,7 +138,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
     ask("stop", { job: search.job }).catch(() => {});
   }
   polls++;
-  Object.assign(search, { job: 0, count: 0, density: [], strip: [], stripKey: "" });
+  Object.assign(search, { of: searchKey(text, mode), job: 0, count: 0, done: true, density: [], strip: [], stripKey: "" });
   view.search = text;
   view.mode = mode;
   remember();
@@ -226,13 +227,6 @@ const trackKey = (/** @type {string} */ key) => {
   return track ? keyOf(track) : recordingKey(key);
 };
 
-/** Formats of single files: what `kymo convert` calls them, how their names end, and what they are. */
-const FORMATS = [
-  ["perfetto", "pftrace", "A trace for Perfetto"], ["chrome", "json", "JSON for Chrome's tracing"], ["jsonl", "jsonl", "JSON lines"],
-  ["csv", "csv", "Comma-separated values"], ["cpel", "cpel", "An event log for VPP (CPEL)"], ["elog", "elog", "An event log for VPP (elog)"],
-  ["rrd", "rrd", "A round-robin database"],
-];
-
 /** Says what went wrong, if something does. @param {Promise<unknown>} work */
 const told = (work) => work.catch((error) => tell(String(error instanceof Error ? error.message : error)));
 
@@ -246,17 +240,40 @@ async function copy(title, text, words) {
   }
 }
 
-/** A name for files that come from the page. */
-const fileName = () => (scene.info.recordings[0]?.path.split("/").filter(Boolean).at(-1) ?? "kymo").replace(/[^\w.-]/g, "_");
+/** A name for files that come from the page: that of what the command names first. */
+const fileName = async () => {
+  const { paths } = await ask("command", {});
+  const name = (paths[0] ?? "").split("/").filter((/** @type {string} */ part) => !["", ".", ".."].includes(part)).at(-1);
+  return (name ?? "kymo").replace(/[^\w.-]/g, "_");
+};
+
+/** What the page shows beside the drawing follows the view, which was another one before. */
+export function showView() {
+  const get = (/** @type {string} */ id) => /** @type {HTMLInputElement} */ (document.getElementById(id));
+  applyTheme();
+  applyHeight();
+  get("zone").value = view.zone;
+  get("filter").value = view.filter;
+  get("text").value = view.search;
+  get("mode").value = view.mode;
+  layOut();
+  setView(view.begin, view.span);
+  setScroll(view.scroll, canvas.clientHeight);
+  told(applyLens());
+  if (view.fold && !gaps.list.length) told(loadGaps());
+  if (search.of !== searchKey(view.search, view.mode)) startSearch(view.search, view.mode);
+  if (!view.event) clearFlows();
+  else loadFlows();
+  panels.refresh();
+  changed();
+}
+
+const searchKey = (/** @type {string} */ text, /** @type {string} */ mode) => (text ? `${mode} ${view.exact} ${text}` : "");
 
 /** Shows a view that was kept. @param {import("./keep.js").Snapshot} of */
 function showSnapshot(of) {
   if (!read(of.view)) return tell("This snapshot cannot be read");
-  relaid();
-  setView(view.begin, view.span);
-  actions.zone(view.zone);
-  applyTheme();
-  panels.refresh();
+  showView();
   tell(`Snapshot: ${of.name}`);
 }
 
@@ -357,18 +374,28 @@ export const actions = {
   copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
   copyCommand: () => told(command().then((text) => copy("Command", text, "The command is copied: it opens this view at any time"))),
   /** Saves the area, or the view if there is none, in another format. */
-  saveAs() {
+  async saveAs() {
     const { begin, end } = view.area ?? { begin: view.begin, end: view.begin + BigInt(Math.ceil(view.span)) };
-    const save = (/** @type {string} */ format, /** @type {string} */ ending) => {
+    const name = await fileName();
+    const isArchive = (/** @type {string} */ ending) => ending.endsWith(".tar");
+    const save = async (/** @type {string} */ format, /** @type {string} */ ending) => {
       tell("Converting…");
-      told(source.save({ format, begin: String(begin), end: String(end) }).then((blob) => download(blob, `${fileName()}.${ending}`)));
+      const file = `${name}.${ending}`;
+      const request = { format, begin: String(begin), end: String(end), name: file.replace(/\.tar$/, ""), ...(lens.condition ? { condition: lens.condition } : {}) };
+      try {
+        download(await source.save(request), file);
+        tell(`Saved: ${file}`);
+      } catch (error) {
+        dialogs.message("This cannot be saved", String(error instanceof Error ? error.message : error));
+      }
+    };
+    const copyConvert = async (/** @type {string} */ format, /** @type {string} */ ending) => {
+      const output = `${name}-part.${ending.replace(/\.tar$/, isArchive(ending) ? "/" : "")}`;
+      copy("Command", await convertCommand(format, begin, end, output), "The command is copied");
     };
     dialogs.choose(`Save the ${view.area ? "area" : "view"} as`, [
       ...FORMATS.map(([format, ending, name]) => ({ name, hint: `.${ending}`, run: () => save(format, ending) })),
-      ...["ctf1.8", "ctf2", "ctf-rfc"].map((format) => ({
-        name: `A trace (${format}), which is a directory: copy the command`, hint: "kymo convert",
-        run: () => copy("Command", convertCommand(format, begin, end, `${fileName()}.ctf/`), "The command is copied"),
-      })),
+      ...FORMATS.map(([format, ending, name]) => ({ name: `Copy the command: ${name}`, hint: `--to ${format}`, run: () => told(copyConvert(format, ending)) })),
     ]);
   },
   add() {
@@ -378,8 +405,8 @@ export const actions = {
       told(ask("add", { path }).then(() => tell(`Added: ${path}`)));
     });
   },
-  saveSvg: () => download(new Blob([svg().text], { type: "image/svg+xml" }), `${fileName()}.svg`),
-  savePng: () => told(png().then((blob) => download(blob, `${fileName()}.png`))),
+  saveSvg: () => told(fileName().then((name) => download(new Blob([svg().text], { type: "image/svg+xml" }), `${name}.svg`))),
+  savePng: () => told(png().then(async (blob) => download(blob, `${await fileName()}.png`))),
 };
 
 /** What the keyboard acts on: the selected row. */
@@ -458,7 +485,7 @@ export const ACTIONS = [
   { name: "Move the row up", keys: ["Ctrl+ArrowUp"], run: withRow((key) => reorder(key, -1)) },
   { name: "Move the row down", keys: ["Ctrl+ArrowDown"], run: withRow((key) => reorder(key, 1)) },
   { name: "Copy the view as a command", keys: ["k"], run: () => actions.copyCommand() },
-  { name: "Save the area or view as a recording or table", keys: ["Ctrl+s"], run: () => actions.saveAs() },
+  { name: "Save the area or view as a recording or table", keys: ["Ctrl+s"], run: () => told(actions.saveAs()) },
   { name: "Add a recording", keys: ["Ctrl+o"], run: () => actions.add() },
   { name: "Save the view as SVG", keys: [], run: () => actions.saveSvg() },
   { name: "Save the view as PNG", keys: [], run: () => actions.savePng() },
@@ -541,11 +568,8 @@ function mark() {
 }
 
 function undoAll(/** @type {boolean} */ isRedo) {
-  undo(isRedo);
-  actions.filter(view.filter);
-  actions.zone(view.zone);
-  applyTheme();
-  applyLens().catch(() => {});
+  if (!undo(isRedo)) return tell(isRedo ? "Nothing to do again" : "Nothing to undo");
+  showView();
 }
 
 function nextSnapshot() {
@@ -574,7 +598,7 @@ function clear() {
   view.marks = [];
   pointer.zoom = null;
   clearFlows();
-  if (search.job) startSearch("", view.mode);
+  if (view.search) startSearch("", view.mode);
   /** @type {HTMLInputElement} */ (document.getElementById("text")).value = "";
   remember();
   changed();

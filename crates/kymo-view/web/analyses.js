@@ -35,9 +35,10 @@ export async function analyse(request, isWanted, progress) {
 
 /** A request with what a form asks for. @param {string} kind @param {{begin: bigint, end: bigint}} range @param {number[]} recordings */
 export function requestOf(kind, range, recordings) {
-  const { start = "", end = "", key = "", track = "" } = view.asked;
+  const { start = "", end = "", key = "", track = "", by = "", stack = "" } = view.asked;
+  if (kind === "profile" && stack) return { kind: "stacks", begin: String(range.begin), end: String(range.end), recordings, key: stack, track };
   const events = kind === "states" ? { start: view.asked.state ?? "" } : { start, end_event: end };
-  return { kind, begin: String(range.begin), end: String(range.end), recordings, ...events, key: kind === "states" ? view.asked.per ?? "" : key, track, worst: 50 };
+  return { kind, begin: String(range.begin), end: String(range.end), recordings, ...events, key: kind === "states" ? view.asked.per ?? "" : key, track, worst: 50, ...(kind === "latency" ? { by } : {}) };
 }
 
 let lists = 0;
@@ -108,7 +109,7 @@ export async function showLatency() {
   const again = () => showLatency();
   const fields = isStates
     ? [field("state", "state begins with", "event name", again, classNames()), field("per", "per", "all together", again), field("track", "tracks by", "recording's own", again)]
-    : pairFields(again);
+    : [...pairFields(again), field("by", "groups by", "none", again)];
   panel.replaceChildren(make("div", [kind, ...fields, about(range), button("Again", again), button("Copy as CSV", copyTable)], { class: "tools" }), result);
   if (isStates && !view.asked.state) return result.replaceChildren(make("p", "Name the event that begins a state: the one before ends there.", { class: "soft" }));
   try {
@@ -120,7 +121,11 @@ export async function showLatency() {
   }
 }
 
-const cell = (/** @type {string} */ text, isNumber = true) => make("td", text, { class: isNumber ? "number" : "", dir: "auto" });
+/** A cell of a table; `raw` is what a table of numbers has there. */
+const cell = (/** @type {string} */ text, isNumber = true, /** @type {any} */ raw = undefined) =>
+  make("td", text, { class: isNumber ? "number" : "", dir: "auto", ...(raw === undefined || raw === null ? {} : { "data-csv": String(raw) }) });
+/** A cell with a duration. @param {number|null} ns */
+const timeCell = (ns) => cell(time(ns), true, ns ?? "");
 const time = (/** @type {number|null} */ ns) => (ns === null || ns === undefined ? "–" : duration(ns));
 
 /** Bars of a histogram. @param {[number, number, number][]} ranges from, to and count */
@@ -144,32 +149,56 @@ function latency(into, of) {
   if (of.unmatched_ends) add("ends without a start", number(of.unmatched_ends));
   if (of.backwards) add("left out, time went back", number(of.backwards));
   if (of.pairs) for (const key of ["mean", "deviation", "min", "p50", "p90", "p99", "p99.9", "max"]) add(key, time(of[key]));
-  const head = ["latency", "start", "end", "track", "what"].map((title, at) => make("th", title, { scope: "col", class: at ? "" : "number" }));
-  const worst = of.worst.map((/** @type {any} */ slow) => {
-    const [begin, end] = [BigInt(slow.start), BigInt(slow.end)];
-    const where = slow.track.name === slow.end_track.name ? slow.track.name : `${slow.track.name} → ${slow.end_track.name}`;
-    const go = button(format(begin, view.zone, scene.begin), () => jump(begin, end, trackBy(slow.track)));
-    return make("tr", [cell(time(slow.nanos)), make("td", go), cell(format(end, view.zone, scene.begin), false), cell(where, false), cell(slow.key, false)]);
-  });
-  into.replaceChildren(make("div", [
-    make("div", [make("h3", "Latency"), facts]), make("div", [make("h3", "How often"), bars(of.histogram)]),
-    make("div", [make("h3", "Worst"), make("table", [make("thead", make("tr", head)), make("tbody", worst)], { id: "worst" })]),
-  ], { class: "columns" }));
+  into.replaceChildren(...[
+    make("div", [
+      make("div", [make("h3", "Latency"), facts]), make("div", [make("h3", "How often"), bars(of.histogram)]),
+      make("div", [make("h3", "Worst"), worstTable(of.worst, "latency")]),
+    ], { class: "columns" }),
+    of.groups.length ? groups(of.groups) : null,
+  ].filter((part) => part !== null));
   if (!of.pairs) into.prepend(make("p", "No start has its end in the area.", { class: "soft" }));
+}
+
+const heads = (/** @type {string[]} */ titles, /** @type {(at: number) => boolean} */ isNumber) =>
+  make("thead", make("tr", titles.map((title, at) => make("th", title, { scope: "col", class: isNumber(at) ? "number" : "" }))));
+
+/** The longest ones, each with a way to its place. @param {any[]} list @param {string} what */
+function worstTable(list, what) {
+  const lines = list.map((slow) => {
+    const [begin, end] = [BigInt(slow.start), BigInt(slow.end)];
+    const last = slow.end_track ?? slow.track;
+    const where = slow.track.name === last.name ? slow.track.name : `${slow.track.name} → ${last.name}`;
+    const go = button(format(begin, view.zone, scene.begin), () => jump(begin, end, trackBy(slow.track)));
+    return make("tr", [timeCell(slow.nanos), make("td", go, { "data-csv": slow.start }), cell(format(end, view.zone, scene.begin), false, slow.end), cell(where, false), cell(slow.key ?? "", false)]);
+  });
+  return make("table", [heads([what, "start", "end", "track", "what"], (at) => at === 0), make("tbody", lines)], { id: "worst" });
+}
+
+/** Latencies by group. @param {any[]} list */
+function groups(list) {
+  const total = list.reduce((sum, of) => sum + of.total, 0);
+  const lines = list.map((of) => make("tr", [
+    cell(of.by.join(", ") || "–", false), cell(number(of.count)), timeCell(of.total), cell(`${((100 * of.total) / Math.max(1, total)).toFixed(1)} %`),
+    timeCell(of.mean), timeCell(of.p50), timeCell(of.p95), timeCell(of.p99),
+    make("td", button(time(of.max), () => jump(BigInt(of.max_at), BigInt(of.max_at) + BigInt(of.max), null)), { class: "number", "data-csv": String(of.max) }),
+  ]));
+  return make("div", [make("h3", "By group"), make("table", [heads([view.asked.by ?? "", "count", "total", "share", "mean", "p50", "p95", "p99", "max"], (at) => at > 0), make("tbody", lines)], { id: "groups" })]);
 }
 
 /** @param {HTMLElement} into @param {any} of */
 function states(into, of) {
   const total = of.tracks.reduce((/** @type {number} */ sum, /** @type {any} */ track) => sum + track.total, 0);
-  const head = ["track", "states", "total", "share", "mean", "deviation", "min", "max"].map((title, at) => make("th", title, { scope: "col", class: at ? "number" : "" }));
+  const titles = ["track", "states", "total", "share", "mean", "deviation", "min", "p50", "p95", "p99", "max"];
   const lines = of.tracks.slice(0, 2000).map((/** @type {any} */ line) => {
     const track = trackBy(line.track);
     const name = track ? make("td", button(line.track.name || "–", () => actions.showTrack(keyOf(track)))) : cell(line.track.name || "–", false);
-    return make("tr", [name, cell(number(line.count)), cell(time(line.total)), cell(`${((100 * line.total) / Math.max(1, total)).toFixed(1)} %`), cell(time(line.mean)), cell(time(line.deviation)), cell(time(line.min)), cell(time(line.max))]);
+    const times = [line.mean, line.deviation, line.min, line.p50, line.p95, line.p99, line.max].map(timeCell);
+    return make("tr", [name, cell(number(line.count)), timeCell(line.total), cell(`${((100 * line.total) / Math.max(1, total)).toFixed(1)} %`), ...times]);
   });
   into.replaceChildren(
     make("p", `${number(of.count)} states, ${time(of.total)} together; ${number(of.open)} open at the end`, { class: "soft" }),
-    make("table", [make("thead", make("tr", head)), make("tbody", lines)]),
+    make("table", [heads(titles, (at) => at > 0), make("tbody", lines)], { "aria-label": "States" }),
+    make("div", [make("div", [make("h3", "How often"), bars(of.histogram)]), make("div", [make("h3", "Longest"), worstTable(of.worst, "state")])], { class: "columns" }),
   );
   if (!of.tracks.length) tell("No state ends in the area");
 }

@@ -15,7 +15,7 @@ export const ruler = /** @type {HTMLCanvasElement} */ (get("ruler"));
 export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, strip: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, notes: 0, milliseconds: 0, missing: false, scales: /** @type {number[][]} */ ([]) };
 
 /** The search whose hits are drawn; 0 for none. */
-export const search = { job: 0, stripKey: "", /** hits in the view, by columns */ strip: /** @type {{begin: bigint, span: number, density: number[]}[]} */ ([]), count: 0, done: true, density: /** @type {number[]} */ ([]), cut: false };
+export const search = { /** what is searched, and how */ of: "", job: 0, stripKey: "", /** hits in the view, by columns */ strip: /** @type {{begin: bigint, span: number, density: number[]}[]} */ ([]), count: 0, done: true, density: /** @type {number[]} */ ([]), cut: false };
 
 /** What the mouse is over, and what it drags. @type {{x: number, y: number, zoom: {from: number, to: number}|null}} */
 export const pointer = { x: -1, y: -1, zoom: null };

@@ -4,8 +4,7 @@ import { sleep } from "./busy.js";
 import { actions, tell } from "./actions.js";
 import { analyse, bars, pairFields, problem, requestOf, scope } from "./analyses.js";
 import { ask } from "./data.js";
-import { seconds } from "./details.js";
-import { shellWord } from "./shell.js";
+import { seconds, shellWord } from "./shell.js";
 import { byName, flameGraph, grow, treeOf } from "./flame.js";
 import { button, copy, copyTable, make, panel } from "./panels.js";
 import { changed, fitAll, keyOf, remember, scene, view } from "./state.js";
@@ -227,16 +226,18 @@ function latencies(into, answers) {
 
 /** @param {HTMLElement} into @param {any[]} answers */
 function profiles(into, answers) {
+  const isCounted = answers[0].stacks !== undefined;
+  const amount = isCounted ? number : duration;
   const trees = answers.map(treeOf);
   const last = answers.length - 1;
   const both = grow(answers[0], treeOf(answers[last]), true);
   const names = new Map(trees.map((tree, at) => [at, new Map(byName(tree).map((of) => [of.name, of]))]));
   const lines = byName(both).slice(0, 1000).map((of) => {
     const own = trees.map((_, at) => names.get(at)?.get(of.name)?.own ?? 0);
-    return make("tr", [cell(of.name, false), ...own.map((value) => cell(duration(value))), cell(change(own[0], own[last], duration))]);
+    return make("tr", [cell(of.name, false), ...own.map((value) => cell(amount(value))), cell(change(own[0], own[last], amount))]);
   });
   into.replaceChildren(
-    make("p", `Flame graph of A → ${letter(last)}: orange takes longer, blue less; as wide as the longer of both.`, { class: "soft" }), flameGraph(both, { isDifference: true }).element,
-    make("table", [header(["time in itself", ...answers.map((_, at) => letter(at)), `A → ${letter(last)}`]), make("tbody", lines)], { id: "differences" }),
+    make("p", `Flame graph of A → ${letter(last)}: orange is more, blue is less; as wide as the greater of both.`, { class: "soft" }), flameGraph(both, { isDifference: true, isCounted }).element,
+    make("table", [header([isCounted ? "ends in it" : "time in itself", ...answers.map((_, at) => letter(at)), `A → ${letter(last)}`]), make("tbody", lines)], { id: "differences" }),
   );
 }

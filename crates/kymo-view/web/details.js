@@ -4,19 +4,14 @@ import { actions, tell } from "./actions.js";
 import { ask } from "./data.js";
 import { chaseBy, conditionOf, follow } from "./flows.js";
 import { button, copy, make, nameOf, panel, readLine, words } from "./panels.js";
-import { shellWord } from "./shell.js";
-import { changed, remember, scene, slewOf, view } from "./state.js";
+import { printCommand } from "./link.js";
+import { seconds } from "./shell.js";
+import { changed, remember, scene, shorten, slewOf, view } from "./state.js";
 import { duration, format } from "./time.js";
 
 let run = 0;
 
 const attempt = (/** @type {() => Promise<unknown>} */ work) => () => work().catch((error) => tell(String(error.message ?? error)));
-
-/** Nanoseconds as seconds, as options take them. @param {bigint} time */
-export function seconds(time) {
-  const size = time < 0n ? -time : time;
-  return `${time < 0n ? "-" : ""}${size / 1000000000n}.${String(size % 1000000000n).padStart(9, "0")}`;
-}
 
 /** @param {any} line @param {import("./state.js").Track|undefined} track */
 export async function showDetails(line, track) {
@@ -70,16 +65,15 @@ export async function showDetails(line, track) {
   walk({ timestamp }, "");
   for (const [name, scope] of Object.entries({ payload, specific_context, common_context, packet_context })) if (scope && typeof scope === "object") walk(scope, name === "payload" ? "" : `${name}.`, true);
   walk(head, "");
-  const path = String(event.recording);
+  const path = scene.info.recordings[line.recording]?.path ?? "";
   const time = seconds(BigInt(line.time));
-  const command = `kymo print --begin ${time} --end ${time} --format json ${shellWord(path)}`;
   const step = (/** @type {number} */ way) => actions.selectEvent(view.event?.track ?? "", view.event?.time ?? 0n, way, view.event?.nth ?? 0);
   const place = make("div", "", { class: "soft", id: "place" });
   panel.replaceChildren(
     make("div", [
-      make("strong", nameOf(event), { dir: "auto" }), make("span", `on ${track?.name ?? ""}`, { class: "soft" }),
+      make("strong", nameOf(event), { dir: "auto" }), make("span", track ? `on ${shorten(track.name)}` : "", { class: "soft", dir: "auto", title: track?.name ?? "" }),
       button("◂ ,", () => step(-1)), button(". ▸", () => step(1)),
-      button("Copy as JSON", () => copy(line.json)), button("Copy as command", () => copy(command)),
+      button("Copy as JSON", () => copy(line.json)), button("Copy as command", attempt(async () => copy(await printCommand(path, time)))),
     ], { class: "tools" }),
     place, make("table", body, { class: "details" }),
   );
@@ -88,7 +82,7 @@ export async function showDetails(line, track) {
   const { place: at, fields, stream, chunk, number } = answer.event;
   if (at) {
     const size = at.bits % 8 ? `${at.bits} bits` : `${at.bits / 8} bytes`;
-    place.textContent = `byte ${at.offset}${at.bit ? ` bit ${at.bit}` : ""} of ${at.file}, ${size}; packet ${at.packet ?? chunk}, event ${number}${at.ticks === null ? "" : `; ${at.ticks} ticks`}; stream ${stream}`;
+    place.textContent = `byte ${at.offset}${at.bit ? ` bit ${at.bit}` : ""} of ${at.file}, ${size}; packet ${at.packet ?? chunk}, event ${number}${at.ticks === null ? "" : `; ${at.ticks} ticks`}; stream ${shorten(stream ?? "")}`;
   }
   for (const field of fields) {
     const type = types.get(field.path);

@@ -107,7 +107,7 @@ function drawTracks() {
   drawArea(context, width, height);
   if (!scene.tracks.length) {
     context.fillStyle = colours.soft;
-    context.fillText(scene.whole ? "The recordings have no events." : "Reading the recordings…", 12, 24);
+    context.fillText(!scene.info.recordings.length ? "Nothing is there yet: recordings are shown as they appear." : scene.whole ? "The recordings have no events." : "Reading the recordings…", 12, 24);
   }
 }
 

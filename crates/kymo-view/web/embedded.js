@@ -67,6 +67,8 @@ export class Embedded {
         const { scene } = this.data;
         return request.generation === scene.generation ? { generation: scene.generation, same: true } : scene;
       }
+      case "command": return { input: [], selection: [], symbols: [], paths: this.recordings.slice(0, 20).map((of) => of.path) };
+      case "describe": return this.describe(request);
       case "fingerprints": return { fingerprints: this.data.fingerprints };
       case "density": return this.density(request);
       case "slices": return this.slices(request);
@@ -230,15 +232,25 @@ export class Embedded {
     return { track: request.track, nth: at - firstOf(list.length, (at) => list[at].at >= found.at), event: found.line };
   }
 
+  /** Which of the events of a time on a track a line is. The page does not hold where it lies in the file. @param {any} request */
+  describe({ time, skip, track }) {
+    const list = this.byTrack.get(track) ?? [];
+    const first = firstOf(list.length, (at) => list[at].at >= BigInt(time));
+    const at = list.findIndex((of, at) => at >= first && of.line.time === time && of.line.skip === skip);
+    return { event: null, nth: at < 0 ? null : at - first };
+  }
+
   /** Which lines are searched for. @param {any} request @returns {(line: Line) => boolean} */
-  condition({ text, mode }) {
+  condition({ text, mode, case: isExact }) {
     if (mode === "where") throw this.absent();
     const nameOf = (/** @type {Line} */ line) => this.recordings[line.recording].classes[line.class] ?? "";
     if (mode === "name") {
       const pattern = new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "s");
       return (line) => pattern.test(nameOf(line));
     }
-    return (line) => nameOf(line).includes(text) || line.json.includes(text);
+    // Lower case finds upper case, too.
+    const fold = isExact || text !== text.toLowerCase() ? (/** @type {string} */ of) => of : (/** @type {string} */ of) => of.toLowerCase();
+    return (line) => fold(nameOf(line)).includes(text) || fold(line.json).includes(text);
   }
 
   page(/** @type {any} */ request) {

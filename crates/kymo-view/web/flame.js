@@ -79,10 +79,15 @@ export function byName(root) {
 /** What the last flame graph has drawn, for tests. */
 export const flame = { boxes: 0, depth: 0, zoomed: "" };
 
+/** Numbers of call stacks. @param {number} count */
+const stacks = (count) => `${number(count)} ${count === 1 ? "stack" : "stacks"}`;
+
 /**
- * A flame graph. @param {Node} root @param {{isDifference?: boolean, pick?: (node: Node) => void}} options
+ * A flame graph. @param {Node} root @param {{isDifference?: boolean, isCounted?: boolean, pick?: (node: Node) => void}} options
  */
-export function flameGraph(root, { isDifference = false, pick } = {}) {
+export function flameGraph(root, { isDifference = false, isCounted = false, pick } = {}) {
+  const amount = isCounted ? stacks : duration;
+  const signed = (/** @type {number} */ of) => (of > 0 ? `+${amount(of)}` : of < 0 ? `−${amount(-of)}` : "±0");
   /** @type {(of: Node) => number} */
   const depthOf = (of) => 1 + Math.max(0, ...[...of.children.values()].map(depthOf));
   const depth = Math.min(64, depthOf(root));
@@ -134,7 +139,7 @@ export function flameGraph(root, { isDifference = false, pick } = {}) {
       if (wide < 26) return;
       pen.fillStyle = textOn(ink);
       // The figure goes before the name is cut.
-      const words = `${of.name}  ${isDifference ? signed(of.total - of.before) : duration(of.total)}`;
+      const words = `${of.name}  ${isDifference ? signed(of.total - of.before) : amount(of.total)}`;
       text(pen, widthOf(pen, words) <= wide - 8 ? words : of.name, x + 4, level * ROW + ROW / 2, wide - 8);
     });
     Object.assign(flame, { boxes: boxes.length, depth, zoomed: path.at(-1)?.name ?? "" });
@@ -143,7 +148,8 @@ export function flameGraph(root, { isDifference = false, pick } = {}) {
     if (!of) return;
     const share = `${((100 * of.total) / Math.max(1, root.total)).toFixed(1)} %`;
     tip.textContent = isDifference
-      ? `${of.name}: ${duration(of.before)} → ${duration(of.total)} (${signed(of.total - of.before)})`
+      ? `${of.name}: ${amount(of.before)} → ${amount(of.total)} (${signed(of.total - of.before)})`
+      : isCounted ? `${of.name}: ${stacks(of.total)} (${share}), ends in it: ${number(of.own)}`
       : `${of.name}: ${number(of.calls)} calls, ${duration(of.total)} (${share}), itself ${duration(of.own)}${of.longest >= 0 ? `, longest ${duration(of.longest)}` : ""}`;
   };
   /** The calls around one, and it. @type {(wanted: Node, of?: Node) => Node[]|null} */
@@ -198,8 +204,6 @@ export function flameGraph(root, { isDifference = false, pick } = {}) {
   return { element: make("div", [tip, canvas]), zoom };
 }
 
-const signed = (/** @type {number} */ ns) => (ns > 0 ? `+${duration(ns)}` : ns < 0 ? `−${duration(-ns)}` : "±0");
-
 /** More is orange, less is blue, and the stronger the more. @param {Node} of */
 function difference(of) {
   const change = of.total - of.before;
@@ -218,6 +222,7 @@ export async function showProfile() {
   const again = () => showProfile();
   const fields = pairFields(again);
   fields[2] = field("key", "names by", "event", again);
+  fields.push(field("stack", "stacks in", "slices, calls", again));
   panel.replaceChildren(make("div", [...fields, about(range), button("Again", again), button("Copy as CSV", copyTable)], { class: "tools" }), result);
   try {
     const isWanted = () => own === run && view.tab === "profile";
@@ -231,18 +236,26 @@ export async function showProfile() {
 /** @param {HTMLElement} into @param {any} answer */
 function show(into, answer) {
   const root = treeOf(answer);
+  const isCounted = answer.stacks !== undefined;
   const go = (/** @type {Node} */ of) => jump(of.begin, of.begin + BigInt(Math.max(0, of.longest)), of.track && trackBy(of.track));
-  const graph = flameGraph(root, { pick: go });
-  const head = ["name", "calls", "itself", "share", "total", "mean", "longest"].map((title, at) => make("th", title, { scope: "col", class: at ? "number" : "" }));
+  const graph = flameGraph(root, isCounted ? { isCounted } : { pick: go });
   const whole = byName(root);
   const itself = whole.reduce((sum, of) => sum + of.own, 0);
-  const lines = whole.slice(0, 1000).map((of) => make("tr", [
-    make("td", of.name, { dir: "auto" }), ...[number(of.calls), duration(of.own), `${((100 * of.own) / Math.max(1, itself)).toFixed(1)} %`, duration(of.total), duration(of.total / Math.max(1, of.calls))].map((text) => make("td", text, { class: "number" })),
-    make("td", button(duration(Math.max(0, of.longest)), () => go(of)), { class: "number" }),
-  ]));
-  const notes = [answer.open && `${number(answer.open)} calls are open at the end of the area`, answer.unmatched && `${number(answer.unmatched)} ends without a beginning`, answer.dropped && `${number(answer.dropped)} calls left out: too many at once`].filter(Boolean);
+  const titles = isCounted ? ["name", "ends in it", "share", "stacks"] : ["name", "calls", "itself", "share", "total", "mean", "longest"];
+  const head = titles.map((title, at) => make("th", title, { scope: "col", class: at ? "number" : "" }));
+  const cell = (/** @type {string} */ text, /** @type {any} */ raw = undefined) => make("td", text, { class: "number", ...(raw === undefined ? {} : { "data-csv": String(raw) }) });
+  const lines = whole.slice(0, 1000).map((of) => {
+    const name = make("td", of.name, { dir: "auto" });
+    const share = cell(`${((100 * of.own) / Math.max(1, itself)).toFixed(1)} %`);
+    if (isCounted) return make("tr", [name, cell(number(of.own)), share, cell(number(of.total))]);
+    const mean = of.total / Math.max(1, of.calls);
+    const longest = make("td", button(duration(Math.max(0, of.longest)), () => go(of)), { class: "number", "data-csv": String(Math.max(0, of.longest)) });
+    return make("tr", [name, cell(number(of.calls)), cell(duration(of.own), of.own), share, cell(duration(of.total), of.total), cell(duration(mean), mean), longest]);
+  });
+  const notes = [answer.open && `${number(answer.open)} calls are open at the end of the area`, answer.unmatched && `${number(answer.unmatched)} ends without a beginning`, answer.dropped && `${number(answer.dropped)} calls left out: too many at once`, answer.cut && `${number(answer.cut)} stacks are cut off: too many or too deep`].filter(Boolean);
+  const help = isCounted ? "Events by their call stacks. Click: zoom." : "Click: zoom. Double click: go to the longest call.";
   into.replaceChildren(
-    make("p", whole.length ? "Click: zoom. Double click: go to the longest call." : "No calls in the area on the tracks that are shown.", { class: "soft" }),
+    make("p", whole.length ? help : "No calls in the area on the tracks that are shown.", { class: "soft" }),
     graph.element, ...notes.map((note) => make("p", /** @type {string} */ (note), { class: "soft" })),
     make("table", [make("thead", make("tr", head)), make("tbody", lines)], { "aria-label": "Profile" }),
   );

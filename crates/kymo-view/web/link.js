@@ -1,6 +1,7 @@
 // Views as text that opens them again: `kymo view PATHS --at STATE`. The recordings are named by their fingerprints.
 
 import { ask } from "./data.js";
+import { seconds, shellWord } from "./shell.js";
 import { read, scene, write } from "./state.js";
 
 const MOST = 48 << 10;
@@ -20,22 +21,37 @@ export async function stateText() {
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The recordings as a shell takes them. */
-const paths = () => {
-  const quoted = (/** @type {string} */ path) => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
-  return scene.info.recordings.map((/** @type {any} */ of) => quoted(of.path)).join(" ");
-};
+/** The words of a command, as a shell takes them. @param {string[]} words */
+const line = (words) => words.map(shellWord).join(" ");
+
+/** What commands on what is shown need: options of the command that has started the page, and the paths. */
+const given = () => ask("command", {});
 
 /** The command that opens this view. */
-export const command = async () => `kymo view ${paths()} --at ${await stateText()}`;
+export async function command() {
+  const { input, symbols, selection, paths } = await given();
+  const at = ["--at", await stateText()];
+  const options = [...input, ...selection, ...symbols];
+  return `kymo view ${line(behind(paths) === paths ? [...options, ...paths, ...at] : [...options, ...at, ...behind(paths)])}`;
+}
+
+/** Paths behind options: a sign divides them if one looks like an option. @param {string[]} paths */
+const behind = (paths) => (paths.some((path) => path.startsWith("-")) ? ["--", ...paths] : paths);
+
+/** The command that prints the events of a recording at a time. @param {string} path @param {string} time */
+export async function printCommand(path, time) {
+  const { input, symbols, paths } = await given();
+  // What places recordings names others of them.
+  const own = input.some((/** @type {string} */ word) => /^--(offset|align)/.test(word)) ? paths : [path];
+  const words = [`--begin=${time}`, `--end=${time}`, "--format=json", ...input, ...symbols];
+  return `kymo print ${line([...words, ...behind(own)])}`;
+}
 
 /** The command that converts a range. @param {string} format @param {bigint} begin @param {bigint} end @param {string} output */
-export function convertCommand(format, begin, end, output) {
-  const time = (/** @type {bigint} */ of) => {
-    const digits = String(of < 0n ? -of : of).padStart(10, "0");
-    return `${of < 0n ? "-" : ""}${digits.slice(0, -9)}.${digits.slice(-9)}`;
-  };
-  return `kymo convert --to ${format} --begin=${time(begin)} --end=${time(end)} --output ${output} ${paths()}`;
+export async function convertCommand(format, begin, end, output) {
+  const { input, selection, paths } = await given();
+  const words = [`--to=${format}`, `--begin=${seconds(begin)}`, `--end=${seconds(end)}`, `--output=${output}`, ...input, ...selection];
+  return `kymo convert ${line([...words, ...behind(paths)])}`;
 }
 
 /**

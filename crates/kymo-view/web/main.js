@@ -4,16 +4,16 @@ import { ask, outdate } from "./data.js";
 import { applyRules, kept, load as loadKept, watchRules } from "./keep.js";
 import { command, readState } from "./link.js";
 import { source } from "./source.js";
-import { ACTIONS, actions, applyTheme, loadGaps, tell } from "./actions.js";
+import { ACTIONS, actions, showView, tell } from "./actions.js";
 import { drawn, readColours, search } from "./canvas.js";
 import { draw } from "./draw.js";
 import { flame } from "./flame.js";
 import { flows } from "./flows.js";
 import { gaps } from "./fold.js";
-import { applyLens, lens } from "./lens.js";
+import { lens } from "./lens.js";
 import { listen, shownRows } from "./input.js";
 import { applyHeight, dialogs, panels } from "./panels.js";
-import { changed, fitAll, idle, keyOf, known, layOut, onChange, read, scene, selected, takeScene, view } from "./state.js";
+import { changed, fitAll, idle, keyOf, known, onChange, read, scene, selected, takeScene, view } from "./state.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 const page = Math.floor(Math.random() * 2 ** 48);
@@ -25,6 +25,7 @@ function status() {
   const info = scene.info;
   let words = "";
   if (scene.is_lost) words = "The server does not answer: what is shown stays";
+  else if (info && !info.recordings.length) words = "Waiting for recordings";
   else if (info && !scene.whole) words = `estimate: ${Math.floor((100 * info.bytes_read) / Math.max(1, info.bytes))} % read`;
   else if (info?.filtered) words = `${info.filtered.rows.toLocaleString("en-US")} rows of the filter${info.filtered.cut ? ` (the limit: narrow it)` : ""}`;
   else if (info?.slices_cut) words = "too many slices: some are left out";
@@ -40,19 +41,22 @@ async function poll() {
       scene.is_lost = false;
       if (info.same) Object.assign(scene.info, { filtered: info.filtered, bytes_read: info.bytes_read, settled: info.settled });
       else {
-        const isFirst = scene.info === null;
+        // Until there is a recording, the page waits.
+        const isFirst = !hasBegun && info.recordings.count > 0;
         const had = scene.tracks.length;
         const end = scene.end;
         takeScene(info);
-        if (!isFirst && scene.epoch !== (info.epoch ?? 0)) {
+        if (hasBegun && scene.epoch !== (info.epoch ?? 0)) {
           // Of those between that were missed, it is not known what they changed.
           const isNext = info.epoch === scene.epoch + 1 && info.changed !== null;
           outdate(isNext ? BigInt(info.changed) : -(2n ** 63n));
         }
         scene.epoch = info.epoch ?? 0;
-        if (!isFirst && view.follow && scene.end > end) actions.goToEnd();
-        if (isFirst) await begin();
-        else if (!had || (!isMoved && !scene.whole) || (scene.whole && !isMoved)) fitUnlessMoved();
+        if (hasBegun && view.follow && scene.end > end) actions.goToEnd();
+        if (isFirst) {
+          hasBegun = true;
+          await begin();
+        } else if (!had || (!isMoved && !scene.whole) || (scene.whole && !isMoved)) fitUnlessMoved();
         if (view.tab === "health" && had) panels.refresh();
         pause = 100;
       }
@@ -72,6 +76,7 @@ async function poll() {
   }
 }
 
+let hasBegun = false;
 let isMoved = false;
 let fitted = "";
 /** Shows all as more becomes known, until somebody moves. */
@@ -92,8 +97,7 @@ async function begin() {
     if (!first && !kept.rules.zone) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
     fitUnlessMoved();
   }
-  show();
-  if (view.search) actions.startSearch(view.search, view.mode);
+  showView();
   if (view.event) actions.selectEvent(view.event.track, view.event.time, 0, view.event.nth);
   document.title = `${scene.info.recordings.map((/** @type {any} */ of) => of.path.split("/").at(-1)).slice(0, 3).join(", ")} – kymo`;
 }
@@ -112,29 +116,14 @@ async function load() {
   }
 }
 
-/** Shows what the view says beside the drawing. */
-function show() {
-  applyTheme();
-  applyHeight();
-  get("zone").value = view.zone;
-  get("filter").value = view.filter;
-  get("text").value = view.search;
-  get("mode").value = view.mode;
-  layOut();
-  applyLens().catch((error) => tell(String(error.message ?? error)));
-  if (view.fold && !gaps.list.length) loadGaps().catch(() => {});
-  panels.refresh();
-  changed();
-}
-
 onChange(() => {
   draw();
   status();
-  if (scene.info) watchRules();
+  if (hasBegun) watchRules();
 });
 window.addEventListener("resize", () => (applyHeight(), changed()));
 window.addEventListener("hashchange", async () => {
-  if (await load()) show();
+  if (await load()) showView();
 });
 window.addEventListener("kymo-theme", () => (readColours(), changed()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (readColours(), changed()));

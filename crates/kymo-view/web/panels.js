@@ -63,6 +63,9 @@ export const nameOf = (/** @type {any} */ event) => words(event.event ?? event.a
 
 /** @type {any} */ let lastEvent = null;
 /** @type {any} */ let lastTrack = null;
+/** Which event these are. */
+let lastKey = "";
+const eventKey = () => (view.event ? `${view.event.track} ${view.event.time} ${view.event.nth}` : "");
 
 export const panels = {
   show(/** @type {string} */ tab) {
@@ -79,14 +82,14 @@ export const panels = {
     changed();
   },
   event(/** @type {any} */ line, /** @type {any} */ track) {
-    lastEvent = line;
-    lastTrack = track;
+    panels.take(line, track);
     if (view.tab === "details" || view.tab === "events") panels.refresh();
   },
   /** Takes an event of the table as the selected one. */
   take(/** @type {any} */ line, /** @type {any} */ track) {
     lastEvent = line;
     lastTrack = track;
+    lastKey = eventKey();
   },
   area() {
     if (!["events", "latency", "profile", "compare", "sql"].includes(view.tab)) view.tab = "stats";
@@ -114,8 +117,17 @@ export function applyHeight() {
   section.style.display = height < 40 ? "none" : "";
 }
 
-function details() {
-  if (!lastEvent || !view.event) {
+async function details() {
+  const { event } = view;
+  const track = event && scene.byKey.get(event.track);
+  if (event && track && lastKey !== eventKey()) {
+    // Another one was selected by undoing, a snapshot or a link.
+    const key = eventKey();
+    const answer = await ask("event", { track: track.id, time: String(event.time), step: 0, nth: event.nth }).catch(() => ({ event: null }));
+    if (key !== eventKey() || view.tab !== "details") return;
+    panels.take(answer.event, track);
+  }
+  if (!lastEvent || !view.event || lastKey !== eventKey()) {
     panel.replaceChildren(make("p", "Click an event, or select a track and press . to see its first event here.", { class: "soft" }));
     return;
   }
@@ -125,11 +137,11 @@ function details() {
 /** Copies a text, or shows it where that is not allowed. @param {string} text */
 export const copy = (text) => navigator.clipboard?.writeText(text).then(() => tell("Copied"), () => dialogs.message("Copy", text)) ?? dialogs.message("Copy", text);
 
+/** Copies the table of the panel: numbers as they are, without units and grouping. */
 export function copyTable() {
-  const cell = (/** @type {string|null} */ text) => `"${(text ?? "").replaceAll('"', '""')}"`;
-  const lines = [...panel.querySelectorAll("tr")].map((row) => [...row.children].map((of) => cell(of.textContent)).join(","));
-  const text = lines.join("\n");
-  navigator.clipboard?.writeText(text).then(() => actions.filter(view.filter), () => dialogs.message("Table", text));
+  const cell = (/** @type {Element} */ of) => `"${(of.getAttribute("data-csv") ?? of.textContent ?? "").replaceAll("\u202f", "").replaceAll('"', '""')}"`;
+  const lines = [...panel.querySelectorAll("tr")].map((row) => [...row.children].filter((of) => !of.classList.contains("acts")).map(cell).join(","));
+  copy(lines.join("\n"));
 }
 
 let statsRun = 0;
@@ -187,7 +199,7 @@ async function anomaly(/** @type {any} */ line, /** @type {any} */ field, /** @t
 
 function showStats(/** @type {any} */ answer, /** @type {number} */ span, /** @type {any} */ area) {
   const titles = ["event or slice", "track", "count", "rate /s", "field", "min", "mean", "p50", "p95", "p99", "max", "sum", `> mean + ${view.sigma} σ`];
-  const head = titles.map((title, at) => make("th", title, { scope: "col", class: at > 1 && at !== 4 && at < 12 ? "number" : "" }));
+  const head = titles.map((title, at) => make("th", title, { scope: "col", class: at > 1 && at !== 4 && at < 12 ? "number" : at === 12 ? "acts" : "" }));
   const body = make("tbody");
   const lines = [...answer.lines].sort((a, b) => b.count - a.count);
   let shown = 0;
@@ -198,6 +210,7 @@ function showStats(/** @type {any} */ answer, /** @type {number} */ span, /** @t
       if (++shown > 2000) return;
       const isTime = line.slice;
       const value = (/** @type {number} */ of) => (isTime ? duration(of) : number(of, 5));
+      const raw = field ? [field.min, field.mean, field.p50, field.p95, field.p99, field.max, field.sum].map(String) : [];
       const about = field && !field.exact ? "≈" : "";
       const first = at === 0 ? [line.name ?? "?", track ? shorten(track.name) : "", number(line.count), number(line.count / (span / 1e9), 4)] : ["", "", "", ""];
       const rest = field ? [field.name, value(field.min), value(field.mean), about + value(field.p50), about + value(field.p95), about + value(field.p99), value(field.max), value(field.sum)] : Array(8).fill("");
@@ -308,8 +321,46 @@ function health() {
       parts.push(make("div", go));
     }
     if (!of.faults.length && !own.length) parts.push(make("div", "No damage, no losses known.", { class: "soft" }));
+    parts.push(schema(at, of.classes.length));
   });
   panel.replaceChildren(...parts);
+}
+
+/** Recordings of which the schema is open. @type {Set<number>} */
+const openSchemas = new Set();
+
+/** The event classes of a recording with their fields, which are asked for when they are opened. @param {number} recording @param {number} count */
+function schema(recording, count) {
+  const body = make("div", "…", { class: "schema" });
+  const element = /** @type {HTMLDetailsElement} */ (make("details", [make("summary", `Schema: ${number(count)} event ${count === 1 ? "class" : "classes"}`), body]));
+  const fill = async () => {
+    try {
+      const answer = await ask("schema", { recording });
+      const head = ["field", "scope", "type"].map((title) => make("th", title, { scope: "col" }));
+      body.replaceChildren(...answer.classes.map((/** @type {any} */ of) => make("div", [
+        make("h4", [make("span", of.name ?? "(no name)", { dir: "auto" }), make("span", `  ${[of.id === null || of.id === undefined ? "" : `id ${of.id}`, of.level ?? ""].filter((text) => text).join(", ")}`, { class: "soft" })]),
+        of.fields.length
+          ? make("table", [make("thead", make("tr", head)), make("tbody", of.fields.map((/** @type {string[]} */ field) => make("tr", field.map((text) => make("td", text, { dir: "auto" })))))])
+          : make("div", "no fields", { class: "soft" }),
+      ])));
+      if (answer.cut) body.append(make("p", "There are more: `kymo info --schema` lists all.", { class: "soft" }));
+    } catch (error) {
+      body.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
+    }
+  };
+  element.addEventListener("toggle", () => {
+    if (element.open === openSchemas.has(recording)) return;
+    if (!element.open) openSchemas.delete(recording);
+    else {
+      openSchemas.add(recording);
+      fill();
+    }
+  });
+  if (openSchemas.has(recording)) {
+    element.open = true;
+    fill();
+  }
+  return element;
 }
 
 /** Snapshots and notes: to go to, and to remove. */

@@ -444,17 +444,16 @@ function settle() {
   history.replaceState(null, "", "#" + encodeURIComponent(text));
 }
 
-/** Goes back to the view before, or forwards again. @param {boolean} isRedo */
+/** Goes back to the view before, or forwards again; returns whether there is one. @param {boolean} isRedo */
 export function undo(isRedo) {
   settle();
   const from = isRedo ? future : past;
   const to = isRedo ? past : future;
   const text = from.pop();
-  if (text === undefined) return;
+  if (text === undefined) return false;
   to.push(present);
   present = text;
   read(text);
   history.replaceState(null, "", "#" + encodeURIComponent(text));
-  layOut();
-  changed();
+  return true;
 }

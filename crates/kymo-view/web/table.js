@@ -2,6 +2,7 @@
 
 import { actions } from "./actions.js";
 import { Delayed } from "./busy.js";
+import { ask } from "./data.js";
 import { viewEnd } from "./canvas.js";
 import { button, copyTable, dialogs, make, nameOf, panel, panels, readLine, summary, words } from "./panels.js";
 import { keyOf, onChange, remember, scene, shorten, view } from "./state.js";
@@ -45,6 +46,16 @@ function valueOf(event, path) {
   return undefined;
 }
 
+/** Finds which of several events of a time on a track a line is. @param {any} line @param {import("./state.js").Track} track */
+async function numberOf(line, track) {
+  const of = view.event;
+  const answer = await ask("describe", { time: line.time, skip: line.skip, track: track.id }).catch(() => ({ nth: null }));
+  if (view.event !== of || !of || !answer.nth) return;
+  of.nth = answer.nth;
+  panels.take(line, track);
+  remember();
+}
+
 /** The track that a line of the table is on. */
 function trackOf(/** @type {any} */ line) {
   const [first] = line.tracks ?? [];
@@ -85,6 +96,7 @@ export async function showTable(selected, fromView = false) {
       panels.take(line, track);
       leadTo(line.place.at);
       remember();
+      if (track) numberOf(line, track);
     });
     row.addEventListener("keydown", (key) => {
       const other = key.key === "ArrowDown" ? row.nextElementSibling : key.key === "ArrowUp" ? row.previousElementSibling : null;

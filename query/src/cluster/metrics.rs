@@ -167,25 +167,14 @@ async fn answer(mut stream: TcpStream, pool: &Pool) -> std::io::Result<()> {
         .unwrap_or_default();
     let words: Vec<_> = line.split(|&byte| byte == b' ').collect();
     let (status, text) = match words[..] {
-        [b"GET", b"/metrics", ..] => ("200 OK", page(pool)),
-        [b"GET", b"/-/ready", ..] if pool.state().workers > 0 => ("200 OK", "ready\n".to_owned()),
-        [b"GET", b"/-/ready", ..] => (
-            "503 Service Unavailable",
-            "no worker is connected\n".to_owned(),
-        ),
-        [b"GET", ..] => (
-            "404 Not Found",
-            "only /metrics and /-/ready are here\n".to_owned(),
-        ),
-        _ => (
-            "405 Method Not Allowed",
-            "only GET is supported\n".to_owned(),
-        ),
+        [b"GET", b"/metrics", ..] => (200, page(pool)),
+        [b"GET", b"/-/ready", ..] if pool.state().workers > 0 => (200, "ready\n".to_owned()),
+        [b"GET", b"/-/ready", ..] => (503, "no worker is connected\n".to_owned()),
+        [b"GET", ..] => (404, "only /metrics and /-/ready are here\n".to_owned()),
+        _ => (405, "only GET is supported\n".to_owned()),
     };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        text.len()
-    );
+    let kind = [("Content-Type", "text/plain; version=0.0.4")];
+    let head = kymo_io::net::response_head(status, &kind, text.len(), false);
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(text.as_bytes()).await?;
     stream.shutdown().await

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::size::parse_size;
-use super::{Input, Selection, Threads};
+use super::{Input, Selection, SymbolArgs, Threads};
 
 /// Show recordings in the browser, on one time line
 ///
@@ -21,6 +21,7 @@ Examples:
   kymo view trace/ vpp.cpel load.rrd metrics.pcap
   kymo view --event 'sched_*' --begin 10:15:00 trace/
   kymo view --align vpp.cpel=10:15:00 trace/ vpp.cpel
+  kymo view --debug-info trace/    with names of functions
   kymo view --export page.html trace/    one file, which needs no server
   kymo view --text trace/                in the terminal
   kymo view --daemon unix:/run/kymo.sock /var/lib/rrd    what a daemon holds
@@ -34,6 +35,9 @@ pub(crate) struct View {
 
     #[command(flatten)]
     pub(crate) selection: Selection,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 
     /// Write the page and what it shows to FILE, instead of starting a server.
     ///

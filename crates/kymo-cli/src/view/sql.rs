@@ -8,12 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use kymo_view::{Sql, SqlRows};
 
-use crate::args::Input;
 use crate::args::view::View;
 use crate::query;
+use crate::view::words::Words;
 
 /// Rows of an answer at most, and their bytes.
 const MOST_ROWS: usize = 1000;
@@ -33,9 +32,11 @@ const LOOK_TIME: Duration = Duration::from_millis(50);
 
 /// Answers the SQL of the page, one statement after the other.
 pub(super) fn sql(args: &View) -> Sql {
-    let all = crate::files::expand(std::env::args_os().collect()).unwrap_or_default();
-    let mut words = input_words(all);
-    words.insert(0, format!("--threads={}", args.threads.count()).into());
+    let Words { input, paths, .. } = Words::new();
+    let mut words = vec![format!("--threads={}", args.threads.count()).into()];
+    words.extend(input);
+    words.push("--".into());
+    words.extend(paths);
     let running = Mutex::new(());
     Sql::new(move |text, stop| {
         let Ok(_running) = running.try_lock() else {
@@ -43,44 +44,6 @@ pub(super) fn sql(args: &View) -> Sql {
         };
         answer(&words, text, stop)
     })
-}
-
-/// Of the words of a command, those that say which recordings are opened and how.
-fn input_words(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    // As the program itself reads them.
-    let own = View::augment_args(clap::Command::new("view"));
-    let program = clap::Command::new("kymo").subcommand(own);
-    let Ok(matches) = program.try_get_matches_from(words) else {
-        return Vec::new();
-    };
-    let Some(matches) = matches.subcommand_matches("view") else {
-        return Vec::new();
-    };
-    let input = Input::augment_args(clap::Command::new("input"));
-    let (mut options, mut paths) = (Vec::new(), Vec::new());
-    for argument in input.get_arguments() {
-        let id = argument.get_id().as_str();
-        if matches.value_source(id) != Some(clap::parser::ValueSource::CommandLine) {
-            continue;
-        }
-        let values = matches.get_raw(id).into_iter().flatten();
-        let Some(name) = argument.get_long() else {
-            paths.extend(values.map(OsString::from));
-            continue;
-        };
-        if !argument.get_action().takes_values() {
-            options.push(format!("--{name}").into());
-            continue;
-        }
-        for value in values {
-            let mut word = OsString::from(format!("--{name}="));
-            word.push(value);
-            options.push(word);
-        }
-    }
-    options.push("--".into());
-    options.extend(paths);
-    options
 }
 
 /// Runs the program for one statement.
@@ -193,21 +156,5 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_inputs_are_those_that_open_recordings() {
-        let words = "kymo view --no-open --clock-gmt --offset a/=-1ms --event sched* --port 80 --offset b=2s a/ -- b -c";
-        let found = input_words(words.split(' ').map(OsString::from));
-        let expected = "--offset=a/=-1ms --offset=b=2s --clock-gmt -- a/ b -c";
-        assert_eq!(
-            found,
-            expected.split(' ').map(OsString::from).collect::<Vec<_>>()
-        );
     }
 }

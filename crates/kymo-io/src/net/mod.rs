@@ -1,9 +1,9 @@
-//! Addresses as people write them, sockets that datagrams leave by, and statuses of HTTP.
+//! Addresses as people write them, sockets that datagrams leave by, and heads of HTTP answers.
 
 mod address;
 mod departure;
-mod status;
+mod http;
 
 pub use address::{Address, is_loopback};
 pub use departure::Departure;
-pub use status::reason_phrase;
+pub use http::{reason_phrase, response_head};

@@ -6,6 +6,7 @@
 mod header;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,6 +15,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use header::{BLOCK, Header, Kind, Member, Members};
+
+pub use write::write_directory;
 
 use crate::{Bytes, Entry, EntryKind, ReadAt};
 

@@ -339,3 +339,38 @@ fn same(archive: &Archive, disk: &Path, inner: &Path, depth: usize) {
         }
     }
 }
+
+#[test]
+fn a_directory_that_was_written_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "n".repeat(150);
+    std::fs::create_dir_all(directory.path().join("inner/empty")).unwrap();
+    for (name, size) in [
+        ("metadata", 7),
+        ("inner/a", 512),
+        (&*long, 1000),
+        ("zero", 0),
+    ] {
+        std::fs::write(directory.path().join(name), vec![size as u8; size]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    write_directory(directory.path(), "trace.ctf", &mut bytes).unwrap();
+    let archive = Archive::new(Path::new("x.tar"), Arc::new(Bytes::from(bytes))).unwrap();
+    assert!(archive.damage().is_empty());
+    for (name, size) in [
+        ("metadata", 7),
+        ("inner/a", 512),
+        (&*long, 1000),
+        ("zero", 0),
+    ] {
+        let found = content(&archive, &format!("trace.ctf/{name}"));
+        assert_eq!(found.unwrap(), vec![size as u8; size], "{name}");
+    }
+    assert_eq!(
+        archive
+            .list(Path::new("x.tar/trace.ctf/inner/empty"))
+            .unwrap()
+            .len(),
+        0
+    );
+}

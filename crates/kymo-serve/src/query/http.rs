@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use kymo_io::net::reason_phrase;
+use kymo_io::net::response_head;
 
 use crate::listen::{Stream, TimedStream};
 
@@ -218,21 +218,31 @@ impl HttpAnswer {
     }
 
     fn send(&self, stream: &mut Stream, keeps: bool) -> std::io::Result<()> {
-        let reason = reason_phrase(self.status);
-        let connection = if keeps { "keep-alive" } else { "close" };
-        let head = format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\
-             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: {connection}\r\n\r\n",
-            self.status,
-            self.content_type,
-            self.body.len(),
-        );
+        let headers = [
+            ("Content-Type", self.content_type),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+        ];
+        let head = response_head(self.status, &headers, self.body.len(), keeps);
         let mut stream = TimedStream {
             stream,
             end: Instant::now() + ANSWER_TIME,
         };
         stream.write_all(head.as_bytes())?;
         stream.write_all(&self.body)
+    }
+}
+
+/// Why a request is refused, with the limit that it exceeds.
+fn refusal(status: u16) -> String {
+    match status {
+        411 => "requests in parts (`Transfer-Encoding`) are not supported: send `Content-Length`\n"
+            .into(),
+        413 => format!("the body is larger than {MOST_BODY} bytes\n"),
+        431 => format!(
+            "the head is larger than {MOST_HEAD} bytes, or has more than {MOST_HEADERS} headers\n"
+        ),
+        _ => "the request is not understood\n".into(),
     }
 }
 
@@ -243,10 +253,7 @@ pub(super) fn serve(mut stream: Stream, answer: &dyn Fn(&HttpRequest) -> HttpAns
     while let Some(request) = next(&mut stream, &mut bytes) {
         let (answer, keeps) = match request {
             Ok((request, keeps)) => (answer(&request), keeps && !stream.is_cut()),
-            Err(status) => (
-                HttpAnswer::text(status, "the request is not understood\n"),
-                false,
-            ),
+            Err(status) => (HttpAnswer::text(status, &refusal(status)), false),
         };
         if answer.send(&mut stream, keeps).is_err() || !keeps {
             return;

@@ -104,6 +104,36 @@ fn latencies_of_an_area_are_those_of_its_slices() {
 }
 
 #[test]
+fn states_are_measured_from_one_event_to_the_next() {
+    let (scene, slices) = app();
+    let api = Api::new(scene);
+    let request =
+        json!({"kind": "states", "begin": "0", "end": "9999999", "start": "frame", "worst": 5});
+    let answer = analysis(&api, request);
+    let begins = slices.iter().filter(|of| of.0 == "frame").map(|of| of.1);
+    let begins: Vec<i64> = begins.collect();
+    let lengths: Vec<i64> = begins.windows(2).map(|of| of[1] - of[0]).collect();
+    assert_eq!(answer["count"], lengths.len());
+    assert_eq!(answer["total"].as_i64(), Some(lengths.iter().sum()));
+    let track = &answer["tracks"][0];
+    assert_eq!(
+        (&track["p50"], &track["track"]["name"]),
+        (&json!(100_000), &json!("thread 1"))
+    );
+    // Of equal ones, the first.
+    let worst = answer["worst"].as_array().unwrap().iter();
+    let worst: Vec<_> = worst
+        .map(|of| of["start"].as_str().unwrap().parse::<i64>().unwrap())
+        .collect();
+    assert_eq!(worst, begins[..5]);
+    let counted = answer["histogram"].as_array().unwrap().iter();
+    assert_eq!(
+        counted.map(|of| of[2].as_u64().unwrap()).sum::<u64>() as usize,
+        lengths.len()
+    );
+}
+
+#[test]
 fn a_profile_counts_what_lies_in_the_area() {
     let (scene, slices) = app();
     let api = Api::new(scene);
