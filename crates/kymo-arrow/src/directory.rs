@@ -418,6 +418,7 @@ fn directory_name(table: &Table) -> String {
         Table::Samples => "samples".to_owned(),
         Table::Losses => "losses".to_owned(),
         Table::Packets => "packets".to_owned(),
+        Table::Recordings => "recordings".to_owned(),
     }
 }
 

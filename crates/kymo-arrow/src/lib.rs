@@ -3,7 +3,8 @@
 //! [`record_batch`] moves the columns of a [`Batch`](kymo::timeline::Batch) into an Arrow batch; [`tables`] gives the
 //! tables of a recording: one for each event class, `samples`, `losses` and `packets`. [`Directory`] writes them as
 //! Parquet files in partitioned directories, [`write_stream`] writes rows of all classes in Arrow's stream format.
-//! docs/tables.md describes the columns.
+//! docs/tables.md describes the columns. With [`FORMATS`] among the options of opening, Parquet files and such
+//! directories are recordings.
 //!
 //! ```
 //! use kymo::timeline::Timeline;
@@ -24,6 +25,10 @@ mod array;
 mod directory;
 mod error;
 mod events;
+mod kinds;
+mod packet_fields;
+mod read;
+mod recordings;
 mod samples;
 mod stream;
 mod tables;
@@ -32,6 +37,8 @@ pub use self::array::{array, data_type, record_batch};
 pub use self::directory::{Directory, Written};
 pub use self::error::Error;
 pub use self::events::{EventReader, EventTable, OwnColumn};
+pub use self::read::{FORMAT, FORMATS};
+pub use self::recordings::recordings_schema;
 pub use self::samples::{SampleReader, samples_schema};
 pub use self::stream::write_stream;
 pub use self::tables::{

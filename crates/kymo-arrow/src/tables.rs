@@ -11,15 +11,19 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use kymo::AnyRecording;
+use kymo::convert::ctf::TraceModel;
 use kymo::pipeline::Window;
 use kymo::timeline::{Batch, Columns, Notice, NoticeKind, Query, RowTracks, Timeline, TrackEntry};
+use kymo_ctf::write::EventId;
 use kymo_model::batch::{ColumnType, all_columns};
-use kymo_model::{Chunk, EntryKind, EventClass, Lost, Recording};
+use kymo_model::{Chunk, EntryKind, EventClass, FieldId, Lost, Recording};
 use kymo_time::{Origin, Timestamp};
 
 use crate::array::{dictionary, field};
+use crate::kinds::{CLASS, RECORDING, described};
+use crate::recordings::recordings as recordings_table;
 use crate::samples::Samples;
-use crate::{Error, array, record_batch};
+use crate::{Error, array, packet_fields, record_batch};
 
 /// Batches of tables that are no batches of rows have so many rows at most.
 pub(crate) const ROWS: usize = 1 << 14;
@@ -43,6 +47,8 @@ pub enum Table {
     Losses,
     /// The packets of traces.
     Packets,
+    /// The recordings, and what they need to be traces again.
+    Recordings,
 }
 
 /// The type of times: nanoseconds since 1970 in UTC if all of these clocks say so, else since an origin of their own.
@@ -66,32 +72,52 @@ pub fn class_name(class: &EventClass) -> Arc<str> {
     }
 }
 
-/// A schema of kymo's own columns and those of fields. A column of kymo's begins with `_` if a field has its name.
+/// A schema of kymo's own columns and those of fields.
 pub(crate) fn schema(own: &[(&str, DataType)], columns: &[ColumnType]) -> SchemaRef {
-    let own = own.iter().map(|(name, data_type)| {
-        let mut name = (*name).to_owned();
-        while columns.iter().any(|of| *of.name == *name) {
-            name.insert(0, '_');
-        }
-        Field::new(name, data_type.clone(), true)
-    });
+    let own = own_fields(own, columns);
     Arc::new(Schema::new(
         own.chain(columns.iter().map(field)).collect::<Vec<_>>(),
     ))
 }
 
-/// The schema of the events of a class: `timestamp`, `ticks`, `stream`, `track`, `recording`, and its fields.
+/// Kymo's own columns. One begins with `_` if a field has its name.
+fn own_fields(own: &[(&str, DataType)], columns: &[ColumnType]) -> impl Iterator<Item = Field> {
+    own.iter().map(|(name, data_type)| {
+        let mut name = (*name).to_owned();
+        while columns.iter().any(|of| *of.name == *name) {
+            name.insert(0, '_');
+        }
+        Field::new(name, data_type.clone(), true)
+    })
+}
+
+/// The schema of the events of a class: `timestamp`, `ticks`, `stream`, `packet`, `number`, `track`, `recording`, and its
+/// fields. The metadata of a field says what it holds beyond its type.
 pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
-    let columns = all_columns(&recording.event_classes()[class].schema);
-    let columns: Vec<_> = columns.into_iter().map(|of| of.column).collect();
+    let schema_of = &recording.event_classes()[class].schema;
+    let added = match recording {
+        AnyRecording::Symbolized(of) => {
+            let recorded = of.trace().event_classes().get(class);
+            recorded.map_or(0, |of| of.schema.fields().len())
+        }
+        _ => schema_of.fields().len(),
+    };
+    let columns = all_columns(schema_of);
+    let names: Vec<_> = columns.iter().map(|of| of.column.clone()).collect();
     let own = [
         ("timestamp", time_type([recording])),
         ("ticks", DataType::UInt64),
         ("stream", DataType::UInt32),
+        ("packet", DataType::UInt64),
+        ("number", DataType::UInt64),
         ("track", dictionary()),
         ("recording", dictionary()),
     ];
-    schema(&own, &columns)
+    let own = own_fields(&own, &names);
+    let columns = columns
+        .iter()
+        .map(|of| described(schema_of, of, FieldId(added as u32)));
+    Arc::new(Schema::new(own.chain(columns).collect::<Vec<_>>()))
 }
 
 /// Texts by their positions in `names`, of which those are kept that are used: there may be many more than rows.
@@ -155,6 +181,8 @@ struct Maker<'t, 'f> {
     classes: HashMap<(usize, usize), ClassTable>,
     samples: Samples,
     losses: Losses,
+    /// Of each recording that has events what it is as a trace, if it can be one.
+    models: Vec<Option<Option<TraceModel>>>,
 }
 
 /// A table of a class that has rows.
@@ -177,7 +205,16 @@ impl<'t, 'f> Maker<'t, 'f> {
             classes: HashMap::new(),
             samples: Samples::default(),
             losses: Losses::default(),
+            models: recordings.iter().map(|_| None).collect(),
         }
+    }
+
+    /// What a recording is as a trace.
+    fn model(&mut self, recording: usize) -> Option<&TraceModel> {
+        let recordings = self.timeline.recordings();
+        let model = &mut self.models[recording];
+        let make = || TraceModel::new(recordings, recording).ok();
+        model.get_or_insert_with(make).as_ref()
     }
 
     fn batch(&mut self, batch: Batch, tracks: &mut RowTracks<'_>) -> Result<(), Error> {
@@ -195,6 +232,8 @@ impl<'t, 'f> Maker<'t, 'f> {
         let is_sample = of.entry_kind(batch.id(0).stream as usize) == EntryKind::Sample;
         let mut keys = Vec::with_capacity(batch.len());
         let mut streams = Vec::with_capacity(batch.len());
+        let mut packets = Vec::with_capacity(batch.len());
+        let mut numbers = Vec::with_capacity(batch.len());
         for row in 0..batch.len() {
             let entries = tracks.of(&batch, row);
             if is_sample {
@@ -205,7 +244,10 @@ impl<'t, 'f> Maker<'t, 'f> {
                     }
                 }
             } else {
-                streams.push(batch.id(row).stream);
+                let id = batch.id(row);
+                streams.push(id.stream);
+                packets.push(id.chunk);
+                numbers.push(id.number);
                 keys.push(entries.first().map(|entry| entry.track()));
             }
         }
@@ -220,24 +262,36 @@ impl<'t, 'f> Maker<'t, 'f> {
         let names = &mut self.tracks[recording];
         names.extend(known[names.len()..].iter().map(|of| of.path.to_string()));
         let class = batch.classes()[0] as usize;
-        let of = self.classes.entry((recording, class)).or_insert_with(|| {
+        if !self.classes.contains_key(&(recording, class)) {
             let info = &of.event_classes()[class];
             let table = Table::Class {
                 recording,
                 class,
                 name: class_name(info),
             };
-            ClassTable {
-                table,
-                schema: class_schema(of, class),
+            let event = self.model(recording).and_then(|of| of.events.get(class));
+            let mut metadata = HashMap::from([(RECORDING.to_owned(), recording.to_string())]);
+            if let Some(EventId {
+                stream_class,
+                event,
+            }) = event
+            {
+                metadata.insert(CLASS.to_owned(), format!("{stream_class}/{event}"));
             }
-        });
+            let schema = Schema::clone(&class_schema(of, class)).with_metadata(metadata);
+            let schema = Arc::new(schema);
+            self.classes
+                .insert((recording, class), ClassTable { table, schema });
+        }
+        let (of, names) = (&self.classes[&(recording, class)], &self.tracks[recording]);
         let rows = batch.len();
         let (times, ticks, mut values) = batch.into_columns();
         let first: Vec<ArrayRef> = vec![
             array(times, of.schema.field(0).data_type())?,
             array(ticks, &DataType::UInt64)?,
             Arc::new(UInt32Array::from(streams)),
+            Arc::new(UInt64Array::from(packets)),
+            Arc::new(UInt64Array::from(numbers)),
             texts(keys, names)?,
             texts(vec![Some(0); rows], &self.paths[recording..=recording])?,
         ];
@@ -267,7 +321,16 @@ impl<'t, 'f> Maker<'t, 'f> {
         let take = &mut *self.take;
         packets(self.timeline, query.range, &mut |batch| {
             take(&Table::Packets, batch)
-        })
+        })?;
+        let recordings = self.timeline.recordings();
+        for (number, of) in recordings.iter().enumerate() {
+            if of.as_ctf().is_some() {
+                self.model(number);
+            }
+        }
+        let models: Vec<_> = self.models.drain(..).map(Option::flatten).collect();
+        let batch = recordings_table(recordings, &self.paths, &models)?;
+        (self.take)(&Table::Recordings, batch)
     }
 }
 
@@ -282,6 +345,10 @@ pub fn packets_schema(timeline: &Timeline) -> SchemaRef {
         ("packet", DataType::UInt64),
         ("bytes", DataType::UInt64),
         ("lost_events", DataType::UInt64),
+        ("lost_packets", DataType::UInt64),
+        ("begin_ticks", DataType::UInt64),
+        ("end_ticks", DataType::UInt64),
+        ("fields", DataType::Utf8),
     ];
     schema(&own, &[])
 }
@@ -311,6 +378,11 @@ pub fn packets(
             while chunks.peek().is_some() {
                 let chunks: Vec<Chunk> = chunks.by_ref().take(ROWS).collect();
                 let lost = |of: &Chunk| of.lost_events.and_then(|lost| lost.count);
+                let lost_packets = |of: &Chunk| of.lost_chunks.and_then(|lost| lost.count);
+                let fields: StringArray = chunks
+                    .iter()
+                    .map(|chunk| packet_fields::fields(of, chunk))
+                    .collect();
                 let column = |value: &dyn Fn(&Chunk) -> Option<u64>| -> ArrayRef {
                     Arc::new(chunks.iter().map(value).collect::<UInt64Array>())
                 };
@@ -322,6 +394,10 @@ pub fn packets(
                     column(&|of| Some(of.number as u64)),
                     column(&|of| Some(of.bytes)),
                     column(&lost),
+                    column(&lost_packets),
+                    column(&|of| of.begin),
+                    column(&|of| of.end),
+                    Arc::new(fields),
                 ];
                 take(RecordBatch::try_new(Arc::clone(&schema), columns)?)?;
             }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery, looks_like_regex};
 use kymo::open::{
-    Alignment, Error, Known, OpenError, Opened, Options, TraceOptions, apart, are_relative,
-    open_aligned,
+    Alignment, Error, FileFormat, Known, OpenError, Opened, Options, TraceOptions, apart,
+    are_relative, open_aligned,
 };
 use kymo::pipeline::Window;
 use kymo::report::Style;
@@ -55,7 +55,16 @@ fn open_options(input: &Input, asked: Asked) -> Options {
         clock: input.clock,
         keys: input.auth_file.clone(),
         known: Known::default(),
+        formats: formats(),
     }
+}
+
+/// The formats that this program was built with beside those of the library.
+fn formats() -> &'static [FileFormat] {
+    #[cfg(feature = "arrow")]
+    return kymo_arrow::FORMATS;
+    #[cfg(not(feature = "arrow"))]
+    &[]
 }
 
 /// What tells summaries of recordings that are opened this way from others; `None` where they are not kept.

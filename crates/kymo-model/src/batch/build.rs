@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::column::{Column, ColumnData, ColumnType};
 use super::deep::{self, Part, Text};
-use super::wanted::{ColumnSource, WantedColumn};
+use super::wanted::{ColumnSource, WantedColumn, members};
 use crate::targets::{Elements, Targets};
 use crate::{FieldId, Kind, Labels, Schema, Value};
 
@@ -122,22 +122,7 @@ impl Columns {
                 }
                 ColumnSource::Labels(pick) => {
                     let elements = columns.targets.elements(schema, pick);
-                    let labels = match &schema.field(pick.field).kind {
-                        Kind::Uint { labels, .. } | Kind::Sint { labels, .. } => {
-                            labels.clone().map(Labeled::Values)
-                        }
-                        Kind::BitMap { flags, .. } => Some(Labeled::Flags(
-                            flags.iter().map(crate::Flag::bits).collect(),
-                        )),
-                        _ => None,
-                    };
-                    let target = Target {
-                        path,
-                        labels,
-                        is_column: true,
-                        part: None,
-                    };
-                    columns.targets.push(pick.field, elements, target);
+                    columns.add_labels(schema, pick.field, path, &elements, true);
                 }
             }
         }
@@ -177,16 +162,31 @@ impl Columns {
             return;
         }
         let of = schema.field(field);
-        for (position, &child) in of.children.iter().enumerate() {
-            let mut path = path.clone();
-            let mut is_child_column = false;
-            match of.kind {
-                Kind::Struct | Kind::Variant => path.push(Step::Member(position)),
-                Kind::Array { .. } => path.push(Step::Items),
-                // What it holds has its place.
-                _ => is_child_column = is_column,
+        if matches!(of.kind, Kind::Struct | Kind::Variant) {
+            for (position, member) in members(schema, field, level).into_iter().enumerate() {
+                let mut path = path.clone();
+                path.push(Step::Member(position));
+                match member.is_labels {
+                    true => self.add_labels(schema, member.field, path, elements, false),
+                    false => self.add(schema, (member.field, level + 1), path, elements, false),
+                }
             }
-            self.add(schema, (child, level + 1), path, elements, is_child_column);
+        } else {
+            for &child in &of.children {
+                let mut path = path.clone();
+                let is_array = matches!(of.kind, Kind::Array { .. });
+                if is_array {
+                    path.push(Step::Items);
+                }
+                // What an optional holds has its place.
+                self.add(
+                    schema,
+                    (child, level + 1),
+                    path,
+                    elements,
+                    is_column && !is_array,
+                );
+            }
         }
         let target = Target {
             path,
@@ -195,6 +195,43 @@ impl Columns {
             part: None,
         };
         self.targets.push(field, elements.clone(), target);
+    }
+
+    /// Lets the labels of a field, which [has some](super::labels_type), go to a place.
+    fn add_labels(
+        &mut self,
+        schema: &Schema,
+        field: FieldId,
+        mut path: Vec<Step>,
+        elements: &Elements,
+        is_column: bool,
+    ) {
+        let of = schema.field(field);
+        let labels = match &of.kind {
+            Kind::Uint { labels, .. } | Kind::Sint { labels, .. } => {
+                labels.clone().map(Labeled::Values)
+            }
+            Kind::BitMap { flags, .. } => Some(Labeled::Flags(
+                flags.iter().map(crate::Flag::bits).collect(),
+            )),
+            _ => None,
+        };
+        // The end of an array ends its list, and an optional that is absent is null.
+        let target = Target {
+            path: path.clone(),
+            labels,
+            is_column,
+            part: None,
+        };
+        self.targets.push(field, elements.clone(), target);
+        let is_array = matches!(of.kind, Kind::Array { .. });
+        if is_array {
+            path.push(Step::Items);
+        }
+        for &child in &of.children {
+            let path = path.clone();
+            self.add_labels(schema, child, path, elements, is_column && !is_array);
+        }
     }
 
     /// Keeps the bytes of texts as they are, UTF-8 or not: for those who look at the values themselves and hand

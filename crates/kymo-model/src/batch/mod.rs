@@ -4,7 +4,8 @@
 //! values of chosen fields as columns. Buffers are in Apache Arrow's layout (columnar format 1.5), and can be
 //! moved out without a copy. [`Columns`] are filled while events are decoded.
 //!
-//! * An enumeration is two columns: `f` with the number, `f.labels` with the list of its labels.
+//! * An enumeration is two columns, or members of a structure: `f` with the number, `f.labels` with the list of its
+//!   labels. An array of them has a list of such lists beside it.
 //! * Structures are structures; of a variant each option is a member, of which one has a value; arrays
 //!   are lists; an optional is what it holds, or null.
 //! * Texts are UTF-8; what is invalid in them is replaced by U+FFFD and counted.
@@ -32,7 +33,9 @@ pub use self::bitmap::Bitmap;
 pub use self::build::{Columns, Table};
 pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
 pub use self::gather::{Layout, Number, Place};
-pub use self::wanted::{ColumnSource, WantedColumn, all_columns, column_type, labels_type};
+pub use self::wanted::{
+    ColumnSource, Member, WantedColumn, all_columns, column_type, labels_type, members,
+};
 use crate::Lost;
 
 /// What identifies a row, whatever is asked for and with whichever options: stable while the recording is.

@@ -85,6 +85,64 @@ fn enumerations_have_their_labels() {
     assert_eq!(columns.value(3, 0), Value::Uint(0x201));
 }
 
+#[test]
+fn labels_lie_beside_their_values_within_others() {
+    let mut schema = Schema::new();
+    let root = schema.push_root(Scope::Payload, Kind::Struct);
+    let mapping = |label: &str, low, high| Mapping {
+        label: label.into(),
+        ranges: vec![(low, high)],
+    };
+    let labels = Labels::new(false, vec![mapping("low", 0, 5), mapping("odd", 3, 3)]);
+    let kind = Kind::Uint {
+        bits: 8,
+        base: Base::Decimal,
+        labels: Some(Arc::new(labels)),
+    };
+    let outer = schema.push_child(root, Some("outer".into()), Kind::Struct);
+    let inner = schema.push_child(outer, Some("e".into()), kind.clone());
+    schema.push_child(outer, Some("e.labels".into()), uint(8));
+    let list = schema.push_child(root, Some("list".into()), Kind::Array { length: None });
+    let optional = schema.push_child(list, None, Kind::Optional);
+    let element = schema.push_child(optional, None, kind);
+
+    let wanted = all_columns(&schema);
+    assert_eq!(names(&wanted), ["outer", "list.labels", "list"]);
+    let DataType::Struct(members) = &wanted[0].column.data_type else {
+        panic!();
+    };
+    let members: Vec<_> = members.iter().map(|of| &*of.name).collect();
+    assert_eq!(members, ["e", "e.labels.labels", "e.labels"]);
+
+    let mut columns = Columns::new(&schema, &wanted);
+    columns.begin_struct(root);
+    columns.begin_struct(outer);
+    columns.uint(inner, 3);
+    columns.end_struct(outer);
+    columns.begin_array(list, 3);
+    for value in [Some(9), None, Some(3)] {
+        columns.begin_optional(optional, value.is_some(), 0);
+        if let Some(value) = value {
+            columns.uint(element, value);
+        }
+        columns.end_optional(optional);
+    }
+    columns.end_array(list);
+    columns.end_struct(root);
+    columns.end_row();
+    let ColumnData::Struct { members, .. } = &columns.columns()[0].data else {
+        panic!();
+    };
+    assert_eq!(members[0].value(0), Value::Uint(3));
+    assert_eq!(members[1].value(0), Value::Array(2));
+    assert_eq!(columns.value(1, 0), Value::Array(3));
+    let ColumnData::List { items, .. } = &columns.columns()[1].data else {
+        panic!();
+    };
+    let lengths: Vec<_> = (0..3).map(|item| items.value(item)).collect();
+    assert_eq!(lengths, [Value::Array(0), Value::Missing, Value::Array(2)]);
+}
+
 /// `payload { list: [ { a, o?: text } ], v: variant { 0: a, 1: text } }`, context with a member `list`.
 struct Nested {
     schema: Schema,

@@ -13,7 +13,7 @@ pub enum ColumnSource {
     /// A field, with all that is in it; of several, the first one that an event has: options of a
     /// variant may have members of the same name.
     Fields(Vec<Pick>),
-    /// The labels of the value of an enumeration, or the flags of a bit map.
+    /// The labels of the value of an enumeration, or the flags of a bit map; of an array, those of each element.
     Labels(Pick),
     /// Nothing: rows have no value unless somebody [puts](super::Columns::put) one.
     None,
@@ -50,13 +50,6 @@ fn nested_type(schema: &Schema, field: FieldId, level: usize) -> DataType {
         return DataType::Text;
     }
     let of = schema.field(field);
-    let named = |(position, &child): (usize, &FieldId)| ColumnType {
-        name: match &schema.field(child).name {
-            Some(name) => Arc::clone(name),
-            None => position.to_string().into(),
-        },
-        data_type: nested_type(schema, child, level + 1),
-    };
     let only_child = |level| {
         let child = of.children.first();
         child.map(|&child| nested_type(schema, child, level))
@@ -73,19 +66,76 @@ fn nested_type(schema: &Schema, field: FieldId, level: usize) -> DataType {
         Kind::Text => DataType::Text,
         Kind::Blob => DataType::Binary,
         Kind::Struct | Kind::Variant => {
-            DataType::Struct(of.children.iter().enumerate().map(named).collect())
+            let members = members(schema, field, level);
+            DataType::Struct(members.into_iter().map(|of| of.column).collect())
         }
-        Kind::Array { .. } => DataType::List(Arc::new(ColumnType {
-            name: "item".into(),
-            data_type: only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
-        })),
+        Kind::Array { .. } => {
+            list(only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())))
+        }
         Kind::Optional => only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())),
     }
 }
 
-/// The type of a column of [labels](ColumnSource::Labels); `None` of a field without any.
+/// A member of the column of a structure or variant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Its name and type.
+    pub column: ColumnType,
+    /// The member or option that it is of.
+    pub field: FieldId,
+    /// Whether it has the labels of its value.
+    pub is_labels: bool,
+}
+
+/// The members of the column of a structure or variant within so many others: one for each of its own, and behind each enumeration
+/// its labels.
+pub fn members(schema: &Schema, field: FieldId, level: usize) -> Vec<Member> {
+    let children = &schema.field(field).children;
+    let name_of = |(position, &child): (usize, &FieldId)| -> Arc<str> {
+        match &schema.field(child).name {
+            Some(name) => Arc::clone(name),
+            None => position.to_string().into(),
+        }
+    };
+    let names: Vec<Arc<str>> = children.iter().enumerate().map(name_of).collect();
+    let mut members = Vec::with_capacity(children.len());
+    for (&field, name) in children.iter().zip(&names) {
+        members.push(Member {
+            column: ColumnType {
+                name: Arc::clone(name),
+                data_type: nested_type(schema, field, level + 1),
+            },
+            field,
+            is_labels: false,
+        });
+        let Some(data_type) = nested_labels_type(schema, field, level + 1) else {
+            continue;
+        };
+        let mut name: Arc<str> = format!("{name}.labels").into();
+        while names.contains(&name) {
+            name = format!("{name}.labels").into();
+        }
+        members.push(Member {
+            column: ColumnType { name, data_type },
+            field,
+            is_labels: true,
+        });
+    }
+    members
+}
+
+/// The type of a column of [labels](ColumnSource::Labels): of an enumeration or bit map a list of texts, of an array of
+/// these a list of such lists; `None` of a field without any.
 pub fn labels_type(schema: &Schema, field: FieldId) -> Option<DataType> {
-    let texts: Arc<[Arc<str>]> = match &schema.field(field).kind {
+    nested_labels_type(schema, field, 0)
+}
+
+fn nested_labels_type(schema: &Schema, field: FieldId, level: usize) -> Option<DataType> {
+    if deep::is_text(schema, field, level) {
+        return None;
+    }
+    let of = schema.field(field);
+    let texts: Arc<[Arc<str>]> = match &of.kind {
         Kind::Uint {
             labels: Some(labels),
             ..
@@ -99,12 +149,21 @@ pub fn labels_type(schema: &Schema, field: FieldId) -> Option<DataType> {
             .map(|mapping| Arc::clone(&mapping.label))
             .collect(),
         Kind::BitMap { flags, .. } => flags.iter().map(|flag| Arc::clone(&flag.name)).collect(),
+        Kind::Array { .. } => {
+            let data_type = nested_labels_type(schema, *of.children.first()?, level + 1)?;
+            return Some(list(data_type));
+        }
+        Kind::Optional => return nested_labels_type(schema, *of.children.first()?, level + 1),
         _ => return None,
     };
-    Some(DataType::List(Arc::new(ColumnType {
+    Some(list(DataType::Dictionary(texts)))
+}
+
+fn list(data_type: DataType) -> DataType {
+    DataType::List(Arc::new(ColumnType {
         name: "item".into(),
-        data_type: DataType::Dictionary(texts),
-    })))
+        data_type,
+    }))
 }
 
 /// The columns of all fields of a class but those of its event header, which says class and time: the

@@ -11,36 +11,41 @@ use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::json;
 use kymo_cpel::probe::{Kind, Likeness};
 use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
-use kymo_io::{Bytes, without_compression};
+use kymo_io::{Bytes, Tree, without_compression};
 use kymo_rrd::recording::{OpenError as DatabaseError, Recording as Database};
 
 use super::{Error, Options};
 use crate::AnyRecording;
 
 /// How sure a format is of a file, from 1 to 100.
-type Score = u8;
+pub type Score = u8;
 
 /// Formats that are no surer than this come after the traces whose metadata is beside a file.
 pub(super) const UNSURE: Score = 35;
 
 /// What opening a file gives.
-type Opened = Result<AnyRecording, Error>;
+pub type Opened = Result<AnyRecording, Error>;
 
-/// A format of which each file is a recording.
-#[derive(Debug)]
-pub(super) struct FileFormat {
+/// A format of which each file is a recording. Programs [add](Options::formats) those that this crate does not know.
+#[derive(Clone, Copy, Debug)]
+pub struct FileFormat {
     /// The endings of the names of its files, for which directories are searched.
-    pub(super) endings: &'static [&'static str],
+    pub endings: &'static [&'static str],
     /// How sure it is that content is of this format. The path is asked for its ending only.
-    pub(super) probe: fn(&[u8], &Path) -> Option<Score>,
+    pub probe: fn(&[u8], &Path) -> Option<Score>,
     /// Opens the content of a file.
-    pub(super) open: fn(&Path, Bytes, &Options) -> Opened,
+    pub open: fn(&Path, Bytes, &Options) -> Opened,
     /// Opens a file itself, where others may change it meanwhile.
-    pub(super) open_file: Option<OpenFile>,
+    pub open_file: Option<OpenFile>,
+    /// Opens a directory whose files belong together; `None` if it is not one of this format, and is searched.
+    pub open_directory: Option<OpenDirectory>,
 }
 
 /// Opens a file of a format.
-pub(super) type OpenFile = fn(&Path, &Options) -> Opened;
+pub type OpenFile = fn(&Path, &Options) -> Opened;
+
+/// Opens a directory of a format.
+pub type OpenDirectory = fn(&Tree, &Path, &Options) -> Option<Vec<Opened>>;
 
 /// All of them. Of formats that are equally sure the first one is taken.
 pub(super) static FORMATS: [FileFormat; 4] = [
@@ -56,6 +61,7 @@ pub(super) static FORMATS: [FileFormat; 4] = [
                 })
             })
         },
+        open_directory: None,
         open_file: Some(|path, options| {
             if let Some(known) = options.known.database(path) {
                 return Ok(known);
@@ -72,6 +78,7 @@ pub(super) static FORMATS: [FileFormat; 4] = [
             opened.map(AnyRecording::Perfetto).map_err(Error::Perfetto)
         },
         open_file: None,
+        open_directory: None,
     },
     FileFormat {
         endings: &["cpel", "elog", "gist"],
@@ -85,6 +92,7 @@ pub(super) static FORMATS: [FileFormat; 4] = [
         },
         open: open_log,
         open_file: None,
+        open_directory: None,
     },
     FileFormat {
         endings: &[],
@@ -97,16 +105,20 @@ pub(super) static FORMATS: [FileFormat; 4] = [
             opened.map(AnyRecording::Metrics).map_err(Error::Metrics)
         },
         open_file: None,
+        open_directory: None,
     },
 ];
 
+/// These, and those that a program has added.
+fn with_added(options: &Options) -> impl Iterator<Item = &'static FileFormat> {
+    FORMATS.iter().chain(options.formats)
+}
+
 /// The format of which the ending of a file's name is, compressed or not.
-pub(super) fn by_name(path: &Path) -> Option<&'static FileFormat> {
+pub(super) fn by_name(path: &Path, options: &Options) -> Option<&'static FileFormat> {
     let plain = without_compression(path);
     let ending = plain.extension()?.to_str()?;
-    FORMATS
-        .iter()
-        .find(|format| format.endings.contains(&ending))
+    with_added(options).find(|format| format.endings.contains(&ending))
 }
 
 /// How the names of files end that are looked for in directories, for people.
@@ -117,9 +129,13 @@ pub(super) fn endings() -> String {
 }
 
 /// The format that is surest of a file, and how sure it is.
-pub(super) fn by_content(bytes: &[u8], path: &Path) -> Option<(Score, &'static FileFormat)> {
+pub(super) fn by_content(
+    bytes: &[u8],
+    path: &Path,
+    options: &Options,
+) -> Option<(Score, &'static FileFormat)> {
     let mut surest: Option<(Score, &'static FileFormat)> = None;
-    for format in &FORMATS {
+    for format in with_added(options) {
         if let Some(score) = (format.probe)(bytes, path)
             && surest.is_none_or(|(known, _)| known < score)
         {

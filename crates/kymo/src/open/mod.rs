@@ -4,6 +4,7 @@
 //! for, or a file of it:
 //!
 //! * A directory with a file named `metadata` is a CTF trace, and is not searched further.
+//! * A directory of a format that a program has [added](Options::formats), such as tables, is that recording.
 //! * Any other directory is searched, with all below it, in the order of names; symbolic
 //!   links are followed, each directory is looked into once.
 //! * A file that begins as round-robin databases do is one. In directories that are searched, files
@@ -48,7 +49,8 @@ use kymo_rrd::recording::OpenError as DatabaseError;
 pub use align::{
     AlignError, Alignment, Duration, apart, are_relative, open_aligned, parse_aligned,
 };
-use files::{FileFormat, OpenFile, UNSURE};
+use files::UNSURE;
+pub use files::{FileFormat, OpenDirectory, OpenFile, Opened as OpenedFile, Score};
 pub use foreign::Foreign;
 
 pub use kymo_cpel::clock::ClockChoice;
@@ -74,6 +76,8 @@ pub struct Options {
     pub keys: Option<Keys>,
     /// What was open before: of thousands of files few change, and the others need not be read again.
     pub known: Known,
+    /// Formats that this crate does not know, such as tables.
+    pub formats: &'static [FileFormat],
 }
 
 /// Recordings that are open, for opening them again: those that have not changed share what was read of them. So far
@@ -173,6 +177,15 @@ pub enum Error {
     Metrics(MetricsError),
     /// A trace of Perfetto or Chrome.
     Perfetto(kymo_perfetto::OpenError),
+    /// A recording of a format that was [added](Options::formats).
+    Added {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+        /// What to do about it, if that is known.
+        hint: Option<String>,
+    },
 }
 
 impl fmt::Display for Error {
@@ -204,6 +217,7 @@ impl fmt::Display for Error {
             Self::Log(error) => write!(f, "{error}"),
             Self::Metrics(error) => write!(f, "{error}"),
             Self::Perfetto(error) => write!(f, "{error}"),
+            Self::Added { path, message, .. } => write!(f, "{}: {message}", path.display()),
         }
     }
 }
@@ -227,6 +241,7 @@ impl Error {
                     "`kymo rrd check {path}` lists all damage, `kymo rrd repair {path} -o NEW.rrd` saves the rest"
                 ))
             }
+            Self::Added { hint, .. } => hint.clone(),
             Self::TooFar { .. } => Some("check --offset, --align and --clock-offset".to_string()),
             _ => None,
         }
@@ -483,7 +498,7 @@ impl Search {
             });
         }
         let bytes = self.content(path)?;
-        let (sure, unsure) = match files::by_content(&bytes, path) {
+        let (sure, unsure) = match files::by_content(&bytes, path, &self.options) {
             Some((score, format)) if score > UNSURE => (Some(format), None),
             found => (None, found.map(|(_, format)| format)),
         };
@@ -580,12 +595,17 @@ impl Search {
                     Ok(directory) => self.add(root, directory),
                     Err(error) => self.errors.push(Error::Trace(error)),
                 }
+            } else if let Some(opened) = self.added_directory(&path) {
+                found = true;
+                for opened in opened {
+                    self.add_opened(opened);
+                }
             } else {
                 match self.tree.list(&path) {
                     Ok(entries) => {
                         let of = |kind| entries.iter().filter(move |entry| entry.kind == kind);
                         for entry in of(EntryKind::File) {
-                            if let Some(format) = files::by_name(&entry.path) {
+                            if let Some(format) = files::by_name(&entry.path, &self.options) {
                                 found = true;
                                 self.file(format, &entry.path, None);
                             }
@@ -624,6 +644,16 @@ impl Search {
                 .content(path)
                 .and_then(|bytes| (format.open)(path, bytes, &self.options)),
         };
+        self.add_opened(opened);
+    }
+
+    /// Opens a directory of a format that was added.
+    fn added_directory(&self, path: &Path) -> Option<Vec<OpenedFile>> {
+        let open = |format: &FileFormat| format.open_directory?(&self.tree, path, &self.options);
+        self.options.formats.iter().find_map(open)
+    }
+
+    fn add_opened(&mut self, opened: OpenedFile) {
         match opened {
             Ok(recording) => self.add_found(Found::Other(Box::new(recording))),
             Err(error) => self.errors.push(error),

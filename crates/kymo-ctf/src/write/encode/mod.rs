@@ -319,6 +319,11 @@ impl<'e> Encode<'e> {
         }
     }
 
+    /// The option that an optional or variant which comes next has by its selector, which is written.
+    pub fn selected(&self) -> Option<usize> {
+        (self.next < self.end).then(|| self.told_option().0)?
+    }
+
     /// Goes to the next instruction.
     #[inline]
     fn step(&mut self) {

@@ -22,19 +22,22 @@ mod tests;
 use std::fmt;
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use kymo_ctf::class::Dialect;
-use kymo_ctf::metadata::fit::FitError;
+use kymo_ctf::class::{Dialect, TraceClass};
+use kymo_ctf::metadata::fit::{FitError, fit};
 use kymo_ctf::secure::{Nonce, Protection};
-use kymo_ctf::write::{Sealing, StreamWriter, Token, TraceOptions, TraceWriter, WriteError};
+use kymo_ctf::write::{
+    EventId, Sealing, StreamWriter, Token, TraceOptions, TraceWriter, WriteError, layout,
+};
 use kymo_machine::ByteOrder;
-use kymo_model::FaultReport;
+use kymo_model::{EventClass, FaultReport};
+use kymo_time::Clock;
 
 use self::done::Done;
 use self::plan::{Job, Plan};
 use super::losses::{Loss, Losses};
-use crate::filter::{Filter, Worker};
+use crate::filter::{Filter, Query, Worker};
 use crate::report::MOST_FAULTS;
 use crate::{AnyRecording, Discarded};
 use kymo_io::in_threads;
@@ -111,6 +114,90 @@ impl From<FitError> for CtfError {
 impl From<WriteError> for CtfError {
     fn from(error: WriteError) -> Self {
         Self::Write(error)
+    }
+}
+
+/// What a recording is as a trace in CTF 2: its classes, and where its streams and events go.
+#[derive(Clone, Debug)]
+pub struct TraceModel {
+    /// The classes. Times take all bits that they may need.
+    pub class: TraceClass,
+    /// The streams of the recording, in its order.
+    pub streams: Vec<StreamModel>,
+    /// For each event class of the recording that of the trace.
+    pub events: Vec<EventId>,
+}
+
+/// A stream of a [`TraceModel`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamModel {
+    /// Position of its class in the trace.
+    pub stream_class: usize,
+    /// Its number, if it has one.
+    pub id: Option<u64>,
+    /// The name of its file.
+    pub name: String,
+}
+
+impl TraceModel {
+    /// What the recording at a position would be.
+    ///
+    /// # Errors
+    ///
+    /// CTF 2 cannot hold it.
+    pub fn new(recordings: &[AnyRecording], recording: usize) -> Result<Self, CtfError> {
+        let options = CtfOptions {
+            dialect: Dialect::Ctf2,
+            order: None,
+            packed: false,
+            packet_bytes: None,
+            protection: None,
+            repairs: false,
+            threads: 1,
+            strict: false,
+        };
+        let filter = Filter::new(&Query::default(), &[], recordings)
+            .map_err(|error| WriteError::Misuse(error.to_string()))?;
+        let plan = Plan::new(recordings, &[recording], &filter, &options)?;
+        let mut class = plan.model;
+        layout::widen_times(&mut class);
+        let streams = plan.jobs.into_iter().map(|job| StreamModel {
+            stream_class: job.stream_class,
+            id: job.options.stream_id,
+            name: job.name,
+        });
+        let events = plan.sources.into_iter().flat_map(|source| source.events);
+        Ok(Self {
+            class,
+            streams: streams.collect(),
+            events: events.collect(),
+        })
+    }
+
+    /// What rows of tables are as a trace: event classes of one stream with a clock, if they have times.
+    ///
+    /// # Errors
+    ///
+    /// CTF 2 cannot hold them.
+    pub fn of_tables(clock: Option<Arc<Clock>>, classes: &[EventClass]) -> Result<Self, CtfError> {
+        let order = ByteOrder::Little;
+        let class = model::of_classes(None, &[(0, clock)], classes, order, Dialect::Ctf2);
+        let class = fit(&class, Dialect::Ctf2)?.model;
+        let events = 0..classes.len();
+        Ok(Self {
+            class,
+            streams: vec![StreamModel {
+                stream_class: 0,
+                id: Some(0),
+                name: "stream_0".to_owned(),
+            }],
+            events: events
+                .map(|event| EventId {
+                    stream_class: 0,
+                    event,
+                })
+                .collect(),
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Class models of recordings that are no traces: of what their schemas tell.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use kymo_cpel::file::{Section, kind};
 use kymo_cpel::recording::Datum;
@@ -10,6 +11,7 @@ use kymo_ctf::class::{
 };
 use kymo_machine::ByteOrder;
 use kymo_model::{Base, EventClass, FieldId, Kind, Recording, Schema, Scope};
+use kymo_time::Clock;
 
 use super::plan::{header, layout_of, number};
 use crate::AnyRecording;
@@ -30,30 +32,49 @@ pub(super) fn stream_classes(of: &AnyRecording) -> Vec<u64> {
 /// The class model of a recording, to be fitted to a dialect: packets with sizes, times and counters,
 /// events with a number and full ticks.
 pub(super) fn of(of: &AnyRecording, order: ByteOrder, to: Dialect) -> TraceClass {
+    let clock = |class| {
+        let info = of.streams().iter().find(|stream| stream.class == class);
+        info.and_then(|info| info.clock.clone())
+    };
+    let streams = stream_classes(of)
+        .into_iter()
+        .map(|class| (class, clock(class)))
+        .collect::<Vec<_>>();
+    of_classes(of.name(), &streams, of.event_classes(), order, to)
+}
+
+/// The same of stream classes, by their numbers and clocks, and event classes.
+pub(super) fn of_classes(
+    name: Option<&str>,
+    streams: &[(u64, Option<Arc<Clock>>)],
+    events: &[EventClass],
+    order: ByteOrder,
+    to: Dialect,
+) -> TraceClass {
     let how = How {
         order,
         tells_beside: to != Dialect::Rfc11,
     };
-    let mut clocks = Vec::new();
-    let streams = stream_classes(of)
-        .into_iter()
+    let mut clocks: Vec<Arc<Clock>> = Vec::new();
+    let streams = streams
+        .iter()
         .enumerate()
-        .map(|(position, class)| {
-            let info = of.streams().iter().find(|stream| stream.class == class);
-            let clock = info.and_then(|info| info.clock.clone()).map(|clock| {
-                match clocks.iter().position(|known| *known == clock) {
-                    Some(known) => known,
-                    None => {
-                        clocks.push(clock);
-                        clocks.len() - 1
-                    }
-                }
-            });
-            stream(of, class, position, clock, how)
+        .map(|(position, (class, clock))| {
+            let clock =
+                clock.as_ref().map(
+                    |clock| match clocks.iter().position(|known| known == clock) {
+                        Some(known) => known,
+                        None => {
+                            clocks.push(Arc::clone(clock));
+                            clocks.len() - 1
+                        }
+                    },
+                );
+            stream(events, *class, position, clock, how)
         })
         .collect();
     TraceClass {
-        name: of.name().map(str::to_owned),
+        name: name.map(str::to_owned),
         packet_header: Some(header(order)),
         clocks,
         streams,
@@ -71,7 +92,7 @@ struct How {
 }
 
 fn stream(
-    of: &AnyRecording,
+    classes: &[EventClass],
     number_of: u64,
     position: usize,
     clock: Option<usize>,
@@ -94,17 +115,14 @@ fn stream(
     }
     context.push(number("events_discarded", 64, &[Role::DiscardedEvents]));
     context.push(number("packet_seq_num", 64, &[Role::PacketSequenceNumber]));
-    let classes = of.event_classes().iter();
     let of_stream: Vec<_> = classes
+        .iter()
         .filter(|class| class.stream_class == number_of)
         .collect();
     let events = of_stream.iter().zip(event_ids(&of_stream));
     let events: Vec<_> = events.map(|(class, id)| event(class, id, how)).collect();
     // What all classes of a stream have is its own.
-    let first = of
-        .event_classes()
-        .iter()
-        .find(|class| class.stream_class == number_of);
+    let first = of_stream.first();
     StreamClass {
         id: position as u64,
         clock,

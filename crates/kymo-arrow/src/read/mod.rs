@@ -1,0 +1,420 @@
+//! Tables as recordings.
+//!
+//! A directory that [`Directory`](crate::Directory) has written has all that its traces were: the tables `recordings`,
+//! `packets` and of each event class are put together again, as a trace in CTF 2 in temporary storage. Everything that
+//! reads traces reads that. A Parquet file of another program is a trace of one event class, with what its columns hold.
+//!
+//! Files are read row group by row group and a thousand rows at a time; the temporary storage is bounded by
+//! [`SPOOL_LIMIT`](kymo_io::SPOOL_LIMIT).
+
+mod order;
+mod plain;
+mod rows;
+mod trace;
+mod values;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use kymo::AnyRecording;
+use kymo::convert::ctf::{StreamModel, TraceModel};
+use kymo::open::{Error as OpenError, FileFormat, OpenedFile, Options};
+use kymo_ctf::metadata;
+use kymo_ctf::trace::Trace;
+use kymo_ctf::write::EventId;
+use kymo_io::{Access, Bytes, EntryKind, Tree};
+
+use self::order::{Heads, Position};
+use self::rows::{Columns, Own, Rows, TableFile, Ticks, bytes_of};
+use self::trace::{Maker, PacketRow};
+use self::values::unsigned;
+use crate::kinds::{CLASS, RECORDING};
+
+/// How Parquet's files begin and end.
+const MAGIC: &[u8] = b"PAR1";
+/// The table without which a directory is not one of ours.
+const RECORDINGS: &str = "recordings";
+
+/// Parquet files, and directories of tables: for [`Options::formats`].
+pub static FORMAT: FileFormat = FileFormat {
+    endings: &["parquet"],
+    probe: |bytes, _| bytes.starts_with(MAGIC).then_some(100),
+    open: open_file,
+    open_file: None,
+    open_directory: Some(open_directory),
+};
+
+/// Formats for [`Options::formats`].
+pub static FORMATS: &[FileFormat] = std::slice::from_ref(&FORMAT);
+
+/// Why tables are no recording.
+type Problem = String;
+
+fn refused(path: &Path, message: Problem) -> OpenError {
+    OpenError::Added {
+        path: path.to_path_buf(),
+        message,
+        hint: None,
+    }
+}
+
+/// Does something with bytes that anybody may have made: where a library gives up, the file is damaged.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result,
+        Err(_) => Err("the file is damaged: its reader has given up".to_owned()),
+    }
+}
+
+fn open_file(path: &Path, bytes: Bytes, options: &Options) -> OpenedFile {
+    let opened = guarded(|| plain::open(path, bytes_of(bytes), options));
+    match opened {
+        Ok(trace) => Ok(AnyRecording::Ctf(trace)),
+        Err(problem) => Err(refused(path, problem)),
+    }
+}
+
+/// The files of a table that is a directory.
+fn files_of(tree: &Tree, directory: &Path) -> Vec<PathBuf> {
+    let entries = tree.list(directory).unwrap_or_default();
+    let files = entries.into_iter().filter(|entry| {
+        entry.kind == EntryKind::File && entry.path.extension().is_some_and(|of| of == "parquet")
+    });
+    files.map(|entry| entry.path).collect()
+}
+
+fn content(tree: &Tree, path: &Path) -> Result<bytes::Bytes, Problem> {
+    let bytes = tree.open(path, Access::Sequential);
+    let bytes = bytes.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(bytes_of(bytes))
+}
+
+fn file(tree: &Tree, path: &Path) -> Result<TableFile, Problem> {
+    TableFile::new(content(tree, path)?, false)
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn open_directory(tree: &Tree, path: &Path, options: &Options) -> Option<Vec<OpenedFile>> {
+    let recordings = files_of(tree, &path.join(RECORDINGS));
+    if recordings.is_empty() {
+        return None;
+    }
+    let opened = guarded(|| open_tables(tree, path, &recordings, options));
+    let mut opened = opened.unwrap_or_else(|problem| vec![Err(refused(path, problem))]);
+    // Values of databases are events of a trace of their own.
+    for samples in files_of(tree, &path.join("samples")) {
+        opened.push(match tree.open(&samples, Access::Sequential) {
+            Ok(bytes) => open_file(&samples, bytes, options),
+            Err(error) => Err(OpenError::Unreadable {
+                path: samples,
+                error,
+            }),
+        });
+    }
+    Some(opened)
+}
+
+/// A recording that a directory of tables has.
+struct Description {
+    /// What it was said to be.
+    path: String,
+    /// Its class model in CTF 2; none if that cannot hold it.
+    metadata: Option<String>,
+    streams: Vec<StreamModel>,
+}
+
+fn open_tables(
+    tree: &Tree,
+    root: &Path,
+    recordings: &[PathBuf],
+    options: &Options,
+) -> Result<Vec<OpenedFile>, Problem> {
+    let mut all = Vec::new();
+    for path in recordings {
+        descriptions(&file(tree, path)?, &mut all)
+            .map_err(|problem| format!("{}: {problem}", path.display()))?;
+    }
+    let mut files: BTreeMap<usize, Vec<(PathBuf, TableFile)>> = BTreeMap::new();
+    let entries = tree.list(root).map_err(|error| error.to_string())?;
+    for entry in entries {
+        let name = entry.name.to_string_lossy();
+        if entry.kind != EntryKind::Directory || !name.starts_with("class=") {
+            continue;
+        }
+        for path in files_of(tree, &entry.path) {
+            let file = file(tree, &path)?;
+            let number = file.schema().metadata().get(RECORDING);
+            let number = number.and_then(|number| number.parse().ok());
+            let number = number.filter(|&number: &usize| number < all.len());
+            let Some(number) = number else {
+                return Err(format!(
+                    "{}: it is of no recording of `{RECORDINGS}`",
+                    path.display()
+                ));
+            };
+            files.entry(number).or_default().push((path, file));
+        }
+    }
+    let mut packets = packets(tree, root, &all)?;
+    let is_alone = all.iter().filter(|of| of.metadata.is_some()).count() == 1;
+    let mut opened = Vec::new();
+    for (number, of) in all.iter().enumerate() {
+        let path = match is_alone {
+            true => root.to_path_buf(),
+            false => root.join(number.to_string()),
+        };
+        let files = files.remove(&number).unwrap_or_default();
+        let packets = packets.remove(&number).unwrap_or_default();
+        if of.metadata.is_none() && files.is_empty() {
+            continue;
+        }
+        let trace = guarded(|| put_together(&path, of, &files, packets, options));
+        opened.push(match trace {
+            Ok(trace) => Ok(AnyRecording::Ctf(trace)),
+            Err(problem) => Err(refused(&path, problem)),
+        });
+    }
+    Ok(opened)
+}
+
+/// Columns of a table, by their names.
+struct Named<'b>(&'b RecordBatch);
+
+impl Named<'_> {
+    fn column(&self, name: &str) -> Result<&ArrayRef, Problem> {
+        let column = self.0.column_by_name(name);
+        column.ok_or_else(|| format!("it has no column `{name}`"))
+    }
+}
+
+/// A text of a row, whether it is in a dictionary or not.
+fn text(array: &ArrayRef, row: usize) -> Option<&str> {
+    if array.is_null(row) {
+        return None;
+    }
+    match array.data_type() {
+        DataType::Utf8 => Some(array.as_string_opt::<i32>()?.value(row)),
+        _ => {
+            let dictionary = array.as_dictionary_opt::<UInt32Type>()?;
+            let texts = dictionary.values().as_string_opt::<i32>()?;
+            Some(texts.value(dictionary.key(row)?))
+        }
+    }
+}
+
+fn number(array: &ArrayRef, row: usize) -> Option<u64> {
+    array.is_valid(row).then(|| unsigned(array, row))?
+}
+
+/// The rows of the table of recordings.
+fn descriptions(file: &TableFile, all: &mut Vec<Description>) -> Result<(), Problem> {
+    let reader = file.read().map_err(|error| error.to_string())?;
+    for batch in reader {
+        let batch = batch.map_err(|error| error.to_string())?;
+        let named = Named(&batch);
+        let path = named.column("recording")?;
+        let metadata = named.column("metadata")?;
+        let streams = named.column("streams")?;
+        let streams = streams
+            .as_list_opt::<i32>()
+            .ok_or("`streams` is not a list")?;
+        for row in 0..batch.num_rows() {
+            let of_row = streams.value(row);
+            let of_row = of_row
+                .as_struct_opt()
+                .ok_or("`streams` is not a list of structures")?;
+            let member = |name: &str| {
+                let column = of_row.column_by_name(name);
+                column.ok_or_else(|| format!("`streams` has no member `{name}`"))
+            };
+            let (class, id, name) = (member("class")?, member("id")?, member("name")?);
+            let streams = (0..of_row.len()).map(|stream| StreamModel {
+                stream_class: number(class, stream)
+                    .and_then(|class| usize::try_from(class).ok())
+                    .unwrap_or(usize::MAX),
+                id: number(id, stream),
+                name: text(name, stream).unwrap_or_default().to_owned(),
+            });
+            all.push(Description {
+                path: text(path, row).unwrap_or_default().to_owned(),
+                metadata: text(metadata, row).map(str::to_owned),
+                streams: streams.collect(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The packets of each stream of each recording.
+type Packets = BTreeMap<usize, BTreeMap<u32, VecDeque<PacketRow>>>;
+
+fn packets(tree: &Tree, root: &Path, all: &[Description]) -> Result<Packets, Problem> {
+    let mut packets = Packets::new();
+    for path in files_of(tree, &root.join("packets")) {
+        let of_file = |problem: Problem| format!("{}: {problem}", path.display());
+        let reader = file(tree, &path)?.read();
+        let reader = reader.map_err(|error| of_file(error.to_string()))?;
+        for batch in reader {
+            let batch = batch.map_err(|error| of_file(error.to_string()))?;
+            let named = Named(&batch);
+            let column = |name: &str| named.column(name).map_err(of_file);
+            let recordings = column("recording")?;
+            let [stream, packet, begin, end, lost_events, lost_packets] = [
+                column("stream")?,
+                column("packet")?,
+                column("begin_ticks")?,
+                column("end_ticks")?,
+                column("lost_events")?,
+                column("lost_packets")?,
+            ];
+            let fields = column("fields")?;
+            // One text for all packets that say the same.
+            let mut before: Option<Arc<str>> = None;
+            for row in 0..batch.num_rows() {
+                let path = text(recordings, row).unwrap_or_default();
+                let Some(recording) = all.iter().position(|of| of.path == path) else {
+                    return Err(of_file(format!("`{path}` is not in `{RECORDINGS}`")));
+                };
+                let fields = text(fields, row).map(|fields| match &before {
+                    Some(before) if **before == *fields => Arc::clone(before),
+                    _ => Arc::from(fields),
+                });
+                before = fields.clone().or(before);
+                let stream = number(stream, row).and_then(|of| u32::try_from(of).ok());
+                let of_stream = packets.entry(recording).or_default();
+                let of_stream = of_stream.entry(stream.unwrap_or(u32::MAX)).or_default();
+                of_stream.push_back(PacketRow {
+                    number: number(packet, row).unwrap_or(0),
+                    begin: number(begin, row),
+                    end: number(end, row),
+                    lost_events: number(lost_events, row).unwrap_or(0),
+                    lost_packets: number(lost_packets, row).unwrap_or(0),
+                    fields,
+                });
+            }
+        }
+    }
+    Ok(packets)
+}
+
+/// Makes a trace of the rows of a recording.
+fn put_together(
+    path: &Path,
+    of: &Description,
+    files: &[(PathBuf, TableFile)],
+    packets: BTreeMap<u32, VecDeque<PacketRow>>,
+    options: &Options,
+) -> Result<Trace, Problem> {
+    let Some(text) = &of.metadata else {
+        return Err(format!("`{}` cannot be a trace in CTF 2", of.path));
+    };
+    let class = metadata::parse(
+        text.as_bytes(),
+        &format!("{RECORDINGS}: metadata of `{}`", of.path),
+    );
+    let class = class.map_err(|error| error.to_string())?.class;
+    let mut readers = Vec::with_capacity(files.len());
+    for (path, file) in files {
+        let of_file = |problem: Problem| format!("{}: {problem}", path.display());
+        let event = file.schema().metadata().get(CLASS);
+        let event = event.and_then(|event| {
+            let (stream_class, event) = event.split_once('/')?;
+            Some(EventId {
+                stream_class: stream_class.parse().ok()?,
+                event: event.parse().ok()?,
+            })
+        });
+        let event = event.ok_or_else(|| of_file(format!("it has no `{CLASS}`")))?;
+        let columns = Columns::new(file.schema(), &class, event).map_err(of_file)?;
+        let own = own(file, &class, event).map_err(of_file)?;
+        let rows = Rows::new(file, columns, own);
+        readers.push(rows.map_err(|error| of_file(error.to_string()))?);
+    }
+    let model = TraceModel {
+        class,
+        streams: of.streams.clone(),
+        events: Vec::new(),
+    };
+    let mut maker = Maker::new(&model, packets).map_err(|error| error.to_string())?;
+    let mut heads = Heads::default();
+    for (number, rows) in readers.iter_mut().enumerate() {
+        let next = rows.next();
+        let next = next.map_err(|error| format!("{}: {error}", files[number].0.display()))?;
+        if let Some((time, position)) = next {
+            heads.put(number, time, position);
+        }
+    }
+    let mut before = None;
+    while let Some(number) = heads.take(before) {
+        let rows = &mut readers[number];
+        let of_file = |problem: String| format!("{}: {problem}", files[number].0.display());
+        // As long as no other file can have a row in between.
+        let mut position: Position = heads.position(number);
+        loop {
+            let stream = position.stream as usize;
+            let known = model
+                .streams
+                .get(stream)
+                .filter(|_| stream < maker.streams());
+            if known.is_none_or(|of| of.stream_class != rows.event().stream_class) {
+                return Err(of_file(format!(
+                    "a row is of stream {stream}, which has no such event class"
+                )));
+            }
+            let event = rows.event();
+            maker
+                .event((stream, position.packet), event, rows.ticks(), |to| {
+                    rows.give(to)
+                })
+                .map_err(|error| of_file(error.to_string()))?;
+            before = Some(position);
+            let Some((time, next)) = rows.next().map_err(|error| of_file(error.to_string()))?
+            else {
+                break;
+            };
+            if !position.is_just_before(next) {
+                heads.put(number, time, next);
+                break;
+            }
+            position = next;
+        }
+    }
+    maker
+        .open(path, &options.trace)
+        .map_err(|error| error.to_string())
+}
+
+/// Where the columns of every row are: in front of those of the class.
+fn own(
+    file: &TableFile,
+    class: &kymo_ctf::class::TraceClass,
+    event: EventId,
+) -> Result<Own, Problem> {
+    let schema = file.schema();
+    // Such a column begins with `_` if a field has its name, and more than once if that is one, too.
+    let find = |name: &str| {
+        let position = schema.fields().iter().position(|field| {
+            field.metadata().is_empty() && field.name().trim_start_matches('_') == name
+        });
+        position.ok_or_else(|| format!("it has no column `{name}`"))
+    };
+    let clock = class
+        .streams
+        .get(event.stream_class)
+        .and_then(|stream| stream.clock);
+    let timestamp = find("timestamp")?;
+    Ok(Own {
+        timestamp: Some(timestamp),
+        ticks: match clock {
+            Some(_) => Ticks::Column(find("ticks")?),
+            None => Ticks::Since(0),
+        },
+        position: Some([find("stream")?, find("packet")?, find("number")?]),
+    })
+}
