@@ -20,6 +20,22 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
     // What is wrong with the configuration is told before anything is done.
     let config =
         configuration(args).map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
+    if args.check {
+        return check(&config, terminal);
+    }
+    if args.print_config {
+        terminal.write(config.to_toml().as_bytes())?;
+        return Ok(Outcome::Good);
+    }
+    if !args.explain.is_empty() {
+        let mut text = String::new();
+        for name in &args.explain {
+            let explained = config.taking.explain(name, &config.data);
+            text += &explained.map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
+        }
+        terminal.write(text.as_bytes())?;
+        return Ok(Outcome::Good);
+    }
     let log: Log = Arc::new(|text| {
         // Nobody can be told that messages are not seen.
         let _ = writeln!(std::io::stderr(), "kymo serve: {text}");
@@ -29,6 +45,21 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
         Err(problem) => {
             terminal.error(problem);
             Err(Failure::Unreadable)
+        }
+    }
+}
+
+/// Reports what would keep the daemon from beginning.
+fn check(config: &Config, terminal: &Terminal) -> Result<Outcome, Failure> {
+    match config.check() {
+        Ok(()) => {
+            terminal.write(b"the configuration is good\n")?;
+            Ok(Outcome::Good)
+        }
+        Err(problems) => {
+            let problems = problems.iter().map(|it| format!("error: {it}"));
+            let problems: Vec<_> = problems.collect();
+            Err(Failure::Usage(problems.join("\n")))
         }
     }
 }
@@ -79,6 +110,11 @@ fn configuration(args: &Serve) -> Result<Config, String> {
     let query = &mut config.query.listen;
     query.is_set |= !args.query.is_empty();
     query.addresses.extend(args.query.iter().cloned());
+    let taking = &mut config.taking;
+    let graphite = args.graphite.iter().cloned();
+    graphite.for_each(|endpoint| taking.graphite.add(endpoint));
+    let statsd = args.statsd.iter().cloned();
+    statsd.for_each(|endpoint| taking.statsd.listen.add(endpoint));
     collectd(args, &mut config)?;
     let write = &mut config.write;
     write.timeout = args.write_timeout.unwrap_or(write.timeout);

@@ -12,8 +12,11 @@
 //!
 //! What is not known is an error, with its line and column.
 
+mod check;
 mod collectd;
+mod print;
 mod section;
+mod taking;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,6 +53,8 @@ pub struct Config {
     pub query: query::Options,
     /// collectd's clients, if there are any.
     pub collectd: Option<crate::collectd::Options>,
+    /// Metrics of others.
+    pub taking: crate::taking::Options,
 }
 
 /// How updates are written.
@@ -145,6 +150,7 @@ impl Config {
             metrics: Listen::nowhere(0o660),
             query: query::Options::default(),
             collectd: None,
+            taking: crate::taking::Options::default(),
         }
     }
 
@@ -238,6 +244,7 @@ impl Config {
         if let Some(table) = section.section("collectd")? {
             config.collectd = Some(collectd::read(table, read)?);
         }
+        taking::read(&mut section, &mut config.taking)?;
         section.end()?;
         Ok(config)
     }
@@ -376,6 +383,7 @@ mod tests {
                 refresh: Duration::from_millis(1500),
             },
             collectd: None,
+            taking: crate::taking::Options::default(),
         };
         assert_eq!(config, Ok(expected));
         let least = Config::parse("data = '/data'");
@@ -392,7 +400,7 @@ mod tests {
             ),
             (
                 "data = 'a'\nx = 1",
-                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `journal`, `metrics`, `pid-file`, `query`, `rrdcached`, `write`",
+                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `graphite`, `journal`, `metrics`, `path`, `pid-file`, `query`, `rrdcached`, `series`, `statsd`, `storage`, `write`",
             ),
             (
                 "data = 1",

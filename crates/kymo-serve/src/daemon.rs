@@ -27,6 +27,7 @@ use crate::query;
 use crate::rrdcached::{self, Rrdcached};
 use crate::store::{Log, Options, Store};
 use crate::sync::lock;
+use crate::taking::Taking;
 
 /// Where the configuration comes from when it is read again.
 pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
@@ -70,6 +71,7 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
         rrdcached: None,
         metrics: None,
         query: None,
+        taking: None,
         pid_file: None,
         _data_lock: data_lock,
     };
@@ -135,6 +137,7 @@ struct Daemon {
     rrdcached: Option<Arc<rrdcached::Source>>,
     metrics: Option<Server>,
     query: Option<Arc<query::Source>>,
+    taking: Option<Arc<Taking>>,
     pid_file: Option<PidFile>,
     _data_lock: Option<File>,
 }
@@ -155,12 +158,13 @@ impl Daemon {
             .iter()
             .any(|what| !self.sockets(what, &self.bound).is_empty())
             || !datagrams.is_empty()
-            || collectd.is_some_and(|collectd| !collectd.network.listen.is_empty());
+            || collectd.is_some_and(|collectd| !collectd.network.listen.is_empty())
+            || !self.config.taking.is_empty();
         if !is_served {
             return Err(
                 "no address to listen at: set `rrdcached.listen`, `collectd.listen`, \
-                        `collectd.unixsock.listen` or `query.listen`, or give --rrdcached, --collectd, \
-                        --unixsock or --query"
+                        `collectd.unixsock.listen`, `graphite.listen`, `statsd.listen` or `query.listen`, or give \
+                        --rrdcached, --collectd, --unixsock, --graphite, --statsd or --query"
                     .into(),
             );
         }
@@ -171,6 +175,7 @@ impl Daemon {
         };
         self.start_collectd(&self.config.clone(), &self.bound.clone(), datagrams)?;
         self.start_rrdcached()?;
+        self.start_taking()?;
         self.start_query()?;
         self.start_metrics()
     }
@@ -281,6 +286,16 @@ impl Daemon {
         Ok(())
     }
 
+    fn start_taking(&mut self) -> Result<(), String> {
+        let sockets = |what: &str| self.sockets(what, &self.bound);
+        let options = &self.config.taking;
+        let taking = Taking::start(options, &sockets, &self.store, &self.log)?;
+        let taking = Arc::new(taking);
+        lock(&self.sources).insert("taking", Arc::clone(&taking) as _);
+        self.taking = Some(taking);
+        Ok(())
+    }
+
     fn start_query(&mut self) -> Result<(), String> {
         let sockets = self.sockets("query", &self.bound);
         let source = query::Source::start(&self.store, &self.config.query, &sockets, &self.log);
@@ -322,7 +337,9 @@ impl Daemon {
             ("metrics", metrics),
         ];
         let there = all.into_iter();
-        there.filter_map(|(what, it)| Some((what, it?))).collect()
+        let mut there: Vec<_> = there.filter_map(|(what, it)| Some((what, it?))).collect();
+        there.extend(self.taking.iter().flat_map(|it| it.servers()));
+        there
     }
 
     /// Also waits for connections at these sockets.
@@ -365,6 +382,8 @@ impl Daemon {
             (Some(collectd), Some(options)) => Some(collectd.plan(options)?),
             _ => None,
         };
+        let taking = self.taking.as_ref();
+        let taking_plan = taking.map(|it| it.plan(&config.taking)).transpose()?;
         let mut begun = self.add(&bound);
         if begun.is_ok() && self.collectd.is_none() {
             begun = self.start_collectd(&config, &bound, Vec::new());
@@ -379,6 +398,11 @@ impl Daemon {
             (Some(collectd), Some(plan)) => collectd.take(plan),
             _ if self.config.collectd.is_none() => self.stop_collectd(),
             _ => {}
+        }
+        if let (Some(taking), Some(plan)) = (&self.taking, taking_plan)
+            && let Err(problem) = taking.take(plan)
+        {
+            (self.log)(&problem);
         }
         self.retain();
         // The files of sockets where nobody listens any more are removed.
@@ -430,6 +454,9 @@ impl Daemon {
         }
         if let Some(rrdcached) = self.rrdcached.take() {
             rrdcached.stop();
+        }
+        if let Some(taking) = self.taking.take() {
+            taking.stop();
         }
         self.stop_collectd();
         self.bound.clear();
@@ -489,6 +516,7 @@ fn spoken(config: &Config) -> Vec<(&'static str, &Listen)> {
         ("metrics", &config.metrics),
         ("query", &config.query.listen),
     ];
+    spoken.extend(config.taking.streams());
     spoken.extend(config.collectd.iter().map(|it| ("unixsock", &it.unixsock)));
     spoken
 }

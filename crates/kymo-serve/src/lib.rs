@@ -7,6 +7,8 @@
 //! * [`collectd`]: collectd's clients: [`network`] receives datagrams, [`plain`] serves the text protocol;
 //!   [`ingest`] gives their lists to databases, defined as in [`definitions`], and to files ([`csv`]);
 //!   [`forward`] sends them on; [`conf`] reads a `collectd.conf`;
+//! * [`taking`]: Graphite, StatsD, InfluxDB, Prometheus and OTLP: listeners, and rules by which series get paths
+//!   and archives; [`series_index`] keeps the labels of their databases;
 //! * [`query`]: Prometheus' HTTP API and Graphite's, over all databases;
 //! * [`metrics`]: what the daemon tells of itself;
 //! * [`config`], [`daemon`]: what it shall do, and its life.
@@ -18,6 +20,7 @@ mod activation;
 pub mod collectd;
 pub mod conf;
 pub mod config;
+mod creation;
 pub mod csv;
 pub mod daemon;
 pub mod definitions;
@@ -33,6 +36,9 @@ pub mod network;
 pub mod plain;
 pub mod query;
 pub mod rrdcached;
+mod senders;
 mod sequence_cache;
+pub mod series_index;
 pub mod store;
 mod sync;
+pub mod taking;

@@ -5,10 +5,10 @@ mod timed;
 
 use std::fs::Permissions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,11 +84,11 @@ impl Socket {
         match self {
             Self::Unix(listener, _) => listener
                 .accept()
-                .map(|(stream, _)| Stream::new(Wire::Unix(stream))),
+                .map(|(stream, _)| Stream::new(Wire::Unix(stream), &self.name())),
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::new(Wire::Tcp(stream)))
+                Ok(Stream::new(Wire::Tcp(stream), &self.name()))
             }
         }
     }
@@ -112,6 +112,29 @@ impl Drop for Socket {
     }
 }
 
+/// Binds a socket of this machine for datagrams, whose file gets this mode; one that nobody receives at any more is
+/// replaced.
+///
+/// # Errors
+///
+/// `AddrInUse` if another receives there, or the path is not a socket; those of the system.
+pub(crate) fn bind_datagrams(path: &Path, mode: u32) -> io::Result<UnixDatagram> {
+    if let Ok(there) = path.symlink_metadata() {
+        let is_left = there.file_type().is_socket()
+            && UnixDatagram::unbound()?
+                .connect(path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        match is_left {
+            true => std::fs::remove_file(path)?,
+            false => return Err(io::ErrorKind::AddrInUse.into()),
+        }
+    }
+    let socket = UnixDatagram::bind(path)?;
+    socket.set_nonblocking(true)?;
+    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+    Ok(socket)
+}
+
 /// Removes a socket at which nobody listens any more.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = match path.symlink_metadata() {
@@ -130,6 +153,8 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Stream {
     wire: Wire,
+    /// Where it was accepted, for messages.
+    listener: Arc<str>,
     /// Whether the daemon has ended reading.
     is_cut: Arc<AtomicBool>,
 }
@@ -141,9 +166,10 @@ enum Wire {
 }
 
 impl Stream {
-    fn new(wire: Wire) -> Self {
+    fn new(wire: Wire, listener: &str) -> Self {
         Self {
             wire,
+            listener: listener.into(),
             is_cut: Arc::default(),
         }
     }
@@ -152,7 +178,20 @@ impl Stream {
     #[cfg(test)]
     pub(crate) fn pair() -> io::Result<(Self, UnixStream)> {
         let (one, other) = UnixStream::pair()?;
-        Ok((Self::new(Wire::Unix(one)), other))
+        Ok((Self::new(Wire::Unix(one), "pair"), other))
+    }
+
+    /// Where it was accepted, for messages.
+    pub fn listener(&self) -> &str {
+        &self.listener
+    }
+
+    /// The address of the client; `None` if it is a process of this machine, or gone.
+    pub fn peer(&self) -> Option<IpAddr> {
+        match &self.wire {
+            Wire::Unix(_) => None,
+            Wire::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
+        }
     }
 
     /// Whether it was the daemon that ended reading: what was read last may be a part of what the client has
@@ -202,8 +241,11 @@ impl Stream {
             Wire::Unix(stream) => Wire::Unix(stream.try_clone()?),
             Wire::Tcp(stream) => Wire::Tcp(stream.try_clone()?),
         };
-        let is_cut = Arc::clone(&self.is_cut);
-        Ok(Self { wire, is_cut })
+        Ok(Self {
+            wire,
+            listener: Arc::clone(&self.listener),
+            is_cut: Arc::clone(&self.is_cut),
+        })
     }
 
     fn shutdown(&self, how: Shutdown) {

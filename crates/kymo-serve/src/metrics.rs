@@ -76,13 +76,12 @@ impl Page {
         let _ = writeln!(self.0, "kymo_{name}_sum {seconds}\nkymo_{name}_count {sum}");
     }
 
-    /// Adds what only grows, with a label for each value.
-    pub fn labelled_counter(
+    /// Adds what only grows, with labels for each value.
+    pub fn labelled(
         &mut self,
         name: &str,
         help: &str,
-        label: &str,
-        values: &[(String, u64)],
+        values: &[(Vec<(&'static str, String)>, u64)],
     ) {
         if values.is_empty() {
             return;
@@ -92,12 +91,18 @@ impl Page {
             self.0,
             "# HELP kymo_{name} {help}\n# TYPE kymo_{name} counter"
         );
-        for (of, value) in values {
-            let of = of
-                .replace('\\', "\\\\")
-                .replace('"', "\\\"")
-                .replace('\n', "\\n");
-            let _ = writeln!(self.0, "kymo_{name}{{{label}=\"{of}\"}} {value}");
+        for (labels, value) in values {
+            let _ = write!(self.0, "kymo_{name}");
+            let mut separator = '{';
+            for (label, of) in labels {
+                let of = of
+                    .replace('\\', "\\\\")
+                    .replace('"', "\\\"")
+                    .replace('\n', "\\n");
+                let _ = write!(self.0, "{separator}{label}=\"{of}\"");
+                separator = ',';
+            }
+            let _ = writeln!(self.0, "}} {value}");
         }
     }
 
@@ -171,11 +176,14 @@ impl Page {
         ] {
             self.counter(name, help, counter.load(Relaxed));
         }
-        self.labelled_counter(
+        let overtaken = store.overtaken(MOST_LABELS).into_iter();
+        let overtaken: Vec<_> = overtaken
+            .map(|(path, count)| (vec![("path", path)], count))
+            .collect();
+        self.labelled(
             "database_updates_overtaken_total",
             "The same, of the databases with the most.",
-            "path",
-            &store.overtaken(MOST_LABELS),
+            &overtaken,
         );
         self.gauge("databases", "Databases that are known.", store.count());
         self.gauge(

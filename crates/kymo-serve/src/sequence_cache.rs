@@ -47,6 +47,12 @@ impl<T> SequenceCache<T> {
         &self.all[place].value
     }
 
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
+        &mut self.all[place].value
+    }
+
     /// The place of what came after the latest one, if that has the name that is looked for.
     #[inline]
     pub(crate) fn next_if(&mut self, is_name: impl FnOnce(&[u8]) -> bool) -> Option<usize> {

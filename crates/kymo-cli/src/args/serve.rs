@@ -6,6 +6,7 @@ use clap::Args;
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
 use kymo_rrd::file::convert::Target;
+use kymo_serve::taking::{Endpoint, Protocol};
 
 /// Take metrics and keep them in round-robin databases
 ///
@@ -27,6 +28,8 @@ Examples:
   kymo serve --config /etc/kymo/serve.toml
   kymo serve --data /var/lib/collectd/rrd --collectd 127.0.0.1 --unixsock /run/collectd.sock
   kymo serve --data /var/lib/collectd/rrd --query 127.0.0.1:9090
+  kymo serve --data /var/lib/rrd --graphite 127.0.0.1 --statsd 127.0.0.1
+  kymo serve --config /etc/kymo/serve.toml --explain servers.web1.load
   rrdtool fetch --daemon unix:/run/rrdcached.sock /var/lib/rrd/load.rrd AVERAGE")]
 pub(crate) struct Serve {
     /// The file of configuration (TOML). What is said on the command line counts more.
@@ -110,6 +113,33 @@ pub(crate) struct Serve {
     )]
     pub(crate) collectd_conf: Option<PathBuf>,
 
+    /// Take Graphite's plaintext protocol at an address: tcp:HOST:PORT, udp:HOST:PORT or unix:PATH; HOST:PORT means
+    /// TCP, and the default port is 2003. Can be given several times.
+    #[arg(long, value_name = "ADDRESS", value_parser = graphite, help_heading = "Other metrics")]
+    pub(crate) graphite: Vec<Endpoint>,
+
+    /// Take StatsD at an address: udp:HOST:PORT, tcp:HOST:PORT, unix:PATH or unixgram:PATH; HOST:PORT means UDP, and the
+    /// default port is 8125. Can be given several times.
+    #[arg(long, value_name = "ADDRESS", value_parser = statsd, help_heading = "Other metrics")]
+    pub(crate) statsd: Vec<Endpoint>,
+
+    /// Check the configuration, report what is wrong with it, and exit.
+    ///
+    /// Directories, files and names of hosts are looked at. Nothing is created or bound.
+    #[arg(long, help_heading = "Configuration")]
+    pub(crate) check: bool,
+
+    /// Print the configuration that is in effect, with all values, and exit. Passwords are not shown.
+    #[arg(long, conflicts_with = "check", help_heading = "Configuration")]
+    pub(crate) print_config: bool,
+
+    /// Print which rules apply to a series, its database, step and archives, and exit.
+    ///
+    /// NAME is `NAME{LABEL="VALUE",...}` of Prometheus, or a path of Graphite, `PATH;TAG=VALUE`. Rules are those of the
+    /// tables `[[path]]` and `[[storage]]`. Can be given several times.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["check", "print_config"], help_heading = "Configuration")]
+    pub(crate) explain: Vec<String>,
+
     /// Serve metrics about the daemon at http://HOST:PORT/metrics. Can be given several times.
     #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
     pub(crate) metrics: Vec<Address>,
@@ -159,6 +189,20 @@ pub(crate) struct Serve {
 
 fn rrdcached(text: &str) -> Result<Address, String> {
     address(text, Some(kymo_serve::rrdcached::PORT))
+}
+
+fn graphite(text: &str) -> Result<Endpoint, String> {
+    endpoint(text, Protocol::Graphite, false)
+}
+
+fn statsd(text: &str) -> Result<Endpoint, String> {
+    endpoint(text, Protocol::Statsd, true)
+}
+
+fn endpoint(text: &str, protocol: Protocol, is_datagram: bool) -> Result<Endpoint, String> {
+    let endpoint = Endpoint::parse(text, protocol.port(), is_datagram);
+    endpoint
+        .ok_or_else(|| "expected tcp:HOST:PORT, udp:HOST:PORT, unix:PATH or unixgram:PATH".into())
 }
 
 fn datagrams(text: &str) -> Result<(String, u16), String> {

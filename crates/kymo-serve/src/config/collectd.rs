@@ -195,7 +195,7 @@ fn rrd(mut table: Section<'_>, databases: &mut Databases) -> Result<(), String> 
     table.end()
 }
 
-fn mib(section: &mut Section<'_>, name: &'static str) -> Result<Option<usize>, String> {
+pub(super) fn mib(section: &mut Section<'_>, name: &'static str) -> Result<Option<usize>, String> {
     let mib = section.count(name, 1..=1 << 20)?;
     Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
 }

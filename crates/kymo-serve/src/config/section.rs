@@ -280,6 +280,43 @@ impl<'t> Section<'t> {
         all.into_iter().map(read).collect()
     }
 
+    /// Texts: one, or a list. Each is read by `read`.
+    pub(crate) fn texts<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<Vec<T>>, String> {
+        if !self.table.contains_key(name) {
+            self.asked.borrow_mut().push(name);
+            return Ok(None);
+        }
+        let read = |value: &Spanned<DeValue<'_>>| read(value.get_ref().as_str()?);
+        self.list(name, expected, read).map(Some)
+    }
+
+    /// Numbers within bounds that are not reached: one, or a list.
+    pub(crate) fn numbers(
+        &mut self,
+        name: &'static str,
+        bounds: std::ops::Range<f64>,
+    ) -> Result<Option<Vec<f64>>, String> {
+        if !self.table.contains_key(name) {
+            self.asked.borrow_mut().push(name);
+            return Ok(None);
+        }
+        let expected = format!("numbers above {} and below {}", bounds.start, bounds.end);
+        let read = |value: &Spanned<DeValue<'_>>| {
+            let number: Option<f64> = match value.get_ref() {
+                DeValue::Integer(number) => number.as_str().parse().ok(),
+                DeValue::Float(number) => number.as_str().parse().ok(),
+                _ => None,
+            };
+            number.filter(|number| *number > bounds.start && *number < bounds.end)
+        };
+        self.list(name, &expected, read).map(Some)
+    }
+
     /// A number from 0 to below 1.
     pub(crate) fn fraction(&mut self, name: &'static str) -> Result<Option<f64>, String> {
         let Some(value) = self.take(name) else {

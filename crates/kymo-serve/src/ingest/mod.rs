@@ -5,8 +5,6 @@
 //! lock of its series and that of its database, and no other.
 
 mod change;
-mod creation;
-mod senders;
 mod series;
 
 use std::fmt;
@@ -26,15 +24,15 @@ use foldhash::{HashMap, HashMapExt};
 use kymo_collectd::{DataSource, Identifier, Kind, Notification, TypesDb, TypesMismatch, Value};
 use kymo_time::CdTime;
 
+use crate::creation::Creation;
 use crate::csv;
 use crate::definitions::Definitions;
 use crate::forward::{Forwarder, Outbox};
 use crate::log_limiter::LogLimiter;
+use crate::senders::Senders;
 use crate::sequence_cache::SequenceCache;
 use crate::store::{Flushed, Group, Log, Store};
 use crate::sync::lock;
-use creation::Creation;
-use senders::Senders;
 pub use series::Series;
 use series::{List, Taken};
 
@@ -167,7 +165,7 @@ pub struct IngestState {
     /// What has come.
     pub counters: Counters,
     ends: AtomicBool,
-    creation: Creation,
+    creation: Creation<Arc<Series>>,
     /// Bytes of updates that wait for their databases.
     waiting_bytes: AtomicUsize,
     senders: Mutex<Senders>,
@@ -441,6 +439,17 @@ impl IngestState {
             options: Arc::clone(&options),
             generation: self.generation.load(Relaxed),
             state: Arc::clone(self),
+        }
+    }
+
+    /// Creates databases until nothing more comes.
+    fn create_databases(self: &Arc<Self>) {
+        loop {
+            match self.creation.next() {
+                Some(series) => series.create_database(&self.latest()),
+                None if self.ends.load(Relaxed) => return,
+                None => {}
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use kymo_collectd::{DataSource, Value};
 use kymo_rrd::Time;
 use kymo_time::CdTime;
 
-use super::creation::{MOST_OF_ALL, MOST_OF_ONE};
 use super::{Databases, Ingest, LONG, MOST_LINES, Problem, fit};
+use crate::creation::{MOST_OF_ALL, MOST_OF_ONE};
 use crate::csv::Lines;
 use crate::store::{
     Database, Group, Readings, Refused, Store, Update, first_record, path_of, records,

@@ -2,9 +2,9 @@
 
 use std::fs::Metadata;
 use std::hash::BuildHasher;
-use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,6 @@ use foldhash::fast::FixedState;
 use kymo_collectd::network::{Decoder, Item, Keys, ReplayWindow, Security};
 use kymo_io::net::is_loopback;
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 
 use super::queue::{Batch, Queue};
 use super::replay::Window;
@@ -170,15 +169,19 @@ impl Listener {
         let mut batches: Vec<_> = queues.iter().map(|_| Batch::new(self)).collect();
         let mut has_more = true;
         for _ in 0..ROUND {
-            let (sender, length) = match self.next(buffer, control, counters) {
-                Ok(Some(received)) => received,
-                Ok(None) | Err(Errno::EINTR) => continue,
-                // Nothing has come, or a datagram was lost on its way.
-                Err(_) => {
-                    has_more = false;
-                    break;
-                }
-            };
+            let (sender, length) =
+                match self
+                    .bound
+                    .receive(buffer, control, &counters.kernel_dropped)
+                {
+                    Ok(Some(received)) => received,
+                    Ok(None) | Err(Errno::EINTR) => continue,
+                    // Nothing has come, or a datagram was lost on its way.
+                    Err(_) => {
+                        has_more = false;
+                        break;
+                    }
+                };
             counters.datagrams.fetch_add(1, Relaxed);
             counters.bytes.fetch_add(length as u64, Relaxed);
             let worker = FixedState::default().hash_one(sender) as usize % batches.len();
@@ -211,40 +214,6 @@ impl Listener {
         }
         has_more
     }
-
-    /// Receives a datagram: its sender and length. `None` where the sender is of no known family.
-    fn next(
-        &self,
-        buffer: &mut [u8],
-        control: &mut [u8],
-        counters: &super::Counters,
-    ) -> nix::Result<Option<(SocketAddr, usize)>> {
-        let fd = self.bound.socket.as_raw_fd();
-        let mut slices = [IoSliceMut::new(buffer)];
-        let flags = MsgFlags::MSG_DONTWAIT;
-        let message = recvmsg::<SockaddrStorage>(fd, &mut slices, Some(control), flags)?;
-        for control in message.cmsgs()? {
-            if let ControlMessageOwned::RxqOvfl(count) = control {
-                let before = self.bound.kernel_dropped.swap(count, Relaxed);
-                let more = count.wrapping_sub(before);
-                counters.kernel_dropped.fetch_add(more.into(), Relaxed);
-            }
-        }
-        let length = message.bytes;
-        Ok(message
-            .address
-            .as_ref()
-            .and_then(socket_address)
-            .map(|it| (it, length)))
-    }
-}
-
-fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
-    if let Some(address) = address.as_sockaddr_in() {
-        return Some(SocketAddr::new(IpAddr::V4(address.ip()), address.port()));
-    }
-    let address = address.as_sockaddr_in6()?;
-    Some(SocketAddr::new(IpAddr::V6(address.ip()), address.port()))
 }
 
 fn read_keys(path: &Path) -> Result<Keys, String> {

@@ -7,7 +7,7 @@
 mod listener;
 mod queue;
 mod replay;
-mod socket;
+pub(crate) mod socket;
 mod station;
 mod workers;
 

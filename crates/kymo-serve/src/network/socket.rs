@@ -1,34 +1,35 @@
 //! Sockets that receive datagrams.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, bind as bind_to, setsockopt, socket,
-    sockopt,
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage,
+    bind as bind_to, recvmsg, setsockopt, socket, sockopt,
 };
 
 /// A socket that is bound. It stays so whatever else changes of what is received there, so that what the
 /// kernel keeps of it is not lost.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(crate) struct Bound {
     /// Where it was to be bound.
     asked: SocketAddr,
-    pub(super) socket: UdpSocket,
+    pub(crate) socket: UdpSocket,
     interface: Mutex<Option<String>>,
     /// Datagrams for which the kernel had no room so far, as it counts them.
-    pub(super) kernel_dropped: AtomicU32,
+    kernel_dropped: AtomicU32,
 }
 
 impl Bound {
     /// Binds a socket; those that are leaving may have its port still.
-    pub(super) fn new(
+    pub(crate) fn new(
         asked: SocketAddr,
         interface: Option<&str>,
         leaving: &[&Arc<Self>],
@@ -81,12 +82,47 @@ impl Bound {
         self.asked == address && (!is_group || self.interface().as_deref() == interface)
     }
 
+    /// Receives a datagram that has come: its sender and length. `None` if the sender is of no known family. Those for
+    /// which the kernel had no room are counted.
+    pub(crate) fn receive(
+        &self,
+        buffer: &mut [u8],
+        control: &mut [u8],
+        kernel_dropped: &AtomicU64,
+    ) -> nix::Result<Option<(SocketAddr, usize)>> {
+        let fd = self.socket.as_raw_fd();
+        let mut slices = [IoSliceMut::new(buffer)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let message = recvmsg::<SockaddrStorage>(fd, &mut slices, Some(control), flags)?;
+        for control in message.cmsgs()? {
+            if let ControlMessageOwned::RxqOvfl(count) = control {
+                let before = self.kernel_dropped.swap(count, Relaxed);
+                let more = count.wrapping_sub(before);
+                kernel_dropped.fetch_add(more.into(), Relaxed);
+            }
+        }
+        let length = message.bytes;
+        Ok(message
+            .address
+            .as_ref()
+            .and_then(socket_address)
+            .map(|it| (it, length)))
+    }
+
     /// Has the kernel keep so many bytes, or as many as the system allows.
-    pub(super) fn set_buffer(&self, bytes: usize) {
+    pub(crate) fn set_buffer(&self, bytes: usize) {
         if setsockopt(&self.socket, sockopt::RcvBufForce, &bytes).is_err() {
             let _ = setsockopt(&self.socket, sockopt::RcvBuf, &bytes);
         }
     }
+}
+
+fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    if let Some(address) = address.as_sockaddr_in() {
+        return Some(SocketAddr::new(IpAddr::V4(address.ip()), address.port()));
+    }
+    let address = address.as_sockaddr_in6()?;
+    Some(SocketAddr::new(IpAddr::V6(address.ip()), address.port()))
 }
 
 /// A socket that receives by another interface as long as this is there, unless it is kept so.

@@ -16,7 +16,7 @@ use kymo_rrd::is_database;
 use kymo_rrd::model::{Reading, SourceKind};
 
 use super::naming;
-use crate::store::bytes_of;
+use crate::store::{Store, bytes_of};
 use crate::sync::lock;
 
 /// Directories are not looked into deeper than this.
@@ -103,7 +103,7 @@ struct KnownFile {
 /// The databases of a directory, looked for again from time to time.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    base: PathBuf,
+    store: Arc<Store>,
     refresh: Duration,
     current: Mutex<Option<(Arc<Series>, Instant)>>,
     /// Held by the one who looks.
@@ -111,9 +111,9 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn new(base: PathBuf, refresh: Duration) -> Self {
+    pub(crate) fn new(store: &Arc<Store>, refresh: Duration) -> Self {
         Self {
-            base,
+            store: Arc::clone(store),
             refresh,
             current: Mutex::default(),
             files: Mutex::new(HashMap::new()),
@@ -149,14 +149,15 @@ impl Catalog {
         if let Some(series) = known(false) {
             return series;
         }
-        let series = Arc::new(scan(&self.base, &mut files));
+        let series = Arc::new(scan(&self.store, &mut files));
         *lock(&self.current) = Some((Arc::clone(&series), Instant::now()));
         series
     }
 }
 
 /// Looks for all databases. What was looked into before and is the same is not looked into again.
-fn scan(base: &Path, files: &mut HashMap<PathBuf, KnownFile>) -> Series {
+fn scan(store: &Store, files: &mut HashMap<PathBuf, KnownFile>) -> Series {
+    let base = &store.options().base;
     let mut found: HashMap<PathBuf, KnownFile> = HashMap::with_capacity(files.len());
     let mut count = 0;
     // Links may lead round and round.
@@ -184,7 +185,7 @@ fn scan(base: &Path, files: &mut HashMap<PathBuf, KnownFile>) -> Series {
             let identity = Identity::of(&metadata);
             let before = files.remove(&path).filter(|it| it.identity == identity);
             let known = before.unwrap_or_else(|| {
-                let series = look_into(base, &path);
+                let series = look_into(store, &path);
                 KnownFile {
                     identity,
                     is_unreadable: series.is_none(),
@@ -228,7 +229,7 @@ fn with_time(entry: Arc<SeriesEntry>, modified: Option<SystemTime>) -> Arc<Serie
 }
 
 /// The data sources of a file; none, if it is not a database. `None` if it begins as one and cannot be read.
-fn look_into(base: &Path, path: &Path) -> Option<Vec<Arc<SeriesEntry>>> {
+fn look_into(store: &Store, path: &Path) -> Option<Vec<Arc<SeriesEntry>>> {
     let mut begin = [0; 16];
     let is_one = File::open(path).and_then(|mut file| file.read(&mut begin));
     if !is_one.is_ok_and(|length| is_database(&begin[..length])) {
@@ -236,7 +237,9 @@ fn look_into(base: &Path, path: &Path) -> Option<Vec<Arc<SeriesEntry>>> {
     }
     let file = Shared::open(path).ok()?;
     let mut rrd = Rrd::open(file).ok()?;
-    let relative = bytes_of(path.strip_prefix(base).unwrap_or(path));
+    let relative = bytes_of(path.strip_prefix(&store.options().base).unwrap_or(path));
+    // What was taken with a name and labels has these.
+    let key = store.index().get(relative);
     let path: Arc<[u8]> = bytes_of(path).into();
     let sources = rrd.database().sources.iter().map(|source| {
         let is_rate = match source.kind {
@@ -244,9 +247,19 @@ fn look_into(base: &Path, path: &Path) -> Option<Vec<Arc<SeriesEntry>>> {
             SourceKind::Compute(_) => false,
         };
         let name = source.name.as_bytes();
+        let (labels, graphite) = match &key {
+            Some(key) => (
+                naming::key_labels(key, name, is_rate),
+                naming::key_graphite(key, relative, name),
+            ),
+            None => (
+                naming::labels(relative, name, is_rate),
+                naming::graphite(relative, name),
+            ),
+        };
         Arc::new(SeriesEntry {
-            labels: naming::labels(relative, name, is_rate),
-            graphite: naming::graphite(relative, name),
+            labels,
+            graphite,
             source: name.into(),
             is_rate,
             path: Arc::clone(&path),

@@ -98,7 +98,7 @@ struct Counters {
 impl Queries {
     pub(crate) fn new(store: &Arc<Store>, options: Options) -> Self {
         Self {
-            catalog: Catalog::new(store.options().base.clone(), options.refresh),
+            catalog: Catalog::new(store, options.refresh),
             store: Arc::clone(store),
             free: Mutex::new(options.concurrent.max(1)),
             options,

@@ -1,5 +1,6 @@
 //! What series of databases are called: their labels for PromQL, their paths for Graphite.
 
+use kymo_metrics::Key;
 use kymo_promql::{Labels, NAME};
 
 /// What a path means, relative to the data directory.
@@ -40,6 +41,26 @@ pub fn labels(path: &[u8], source: &[u8], is_rate: bool) -> Labels {
     }
     let name = format!("rrd_value{suffix}");
     Labels::new([(NAME, name.as_str()), ("file", &path), ("ds", &source)])
+}
+
+/// What a database means whose series was taken with a name and labels: these. Rates of counters have names that end
+/// in `_rate`, and data sources beside the usual one have a label `ds`.
+pub fn key_labels(key: &Key, source: &[u8], is_rate: bool) -> Labels {
+    let name = match is_rate {
+        true => format!("{}_rate", key.name()),
+        false => key.name().to_owned(),
+    };
+    let source = String::from_utf8_lossy(source);
+    let ds = (source != "value").then_some(("ds", &*source));
+    Labels::new(key.labels().chain(ds).chain([(NAME, name.as_str())]))
+}
+
+/// The path that Graphite has for such a series: its name, or of one with labels that of the file.
+pub fn key_graphite(key: &Key, path: &[u8], source: &[u8]) -> String {
+    match key.labels().next() {
+        None if source == b"value" => key.name().to_owned(),
+        _ => graphite(path, source),
+    }
 }
 
 /// A text as the name of a metric: each character that cannot be in one becomes `_`.

@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 use kymo_rrd::Time;
+use kymo_rrd::model::Reading;
 use kymo_time::CdTime;
 
 use super::update::{Record, records};
@@ -15,6 +16,8 @@ pub struct Database {
     path: Box<[u8]>,
     /// The writer that its updates go to.
     pub(super) writer: usize,
+    /// What its values are, if it has one data source alone, which is measured.
+    reading: Option<Reading>,
     pub(super) state: Mutex<State>,
     /// Tells that [`State::served`] has grown.
     pub(super) served: Condvar,
@@ -63,10 +66,11 @@ pub(super) enum Place {
 }
 
 impl Database {
-    pub(super) fn new(path: &[u8], writer: usize, last: Time) -> Self {
+    pub(super) fn new(path: &[u8], writer: usize, last: Time, reading: Option<Reading>) -> Self {
         Self {
             path: path.into(),
             writer,
+            reading,
             state: Mutex::new(State {
                 pending: Vec::new(),
                 count: 0,
@@ -90,6 +94,11 @@ impl Database {
     /// The path of its file, absolute.
     pub fn path(&self) -> &[u8] {
         &self.path
+    }
+
+    /// What its values are, if it has one data source alone, which is measured.
+    pub fn reading(&self) -> Option<Reading> {
+        self.reading
     }
 
     /// The newest time that was accepted, or else that of the file.

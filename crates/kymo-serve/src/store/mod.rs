@@ -34,10 +34,12 @@ use kymo_machine::Machine;
 use kymo_rrd::Time;
 use kymo_rrd::engine::Rrd;
 use kymo_rrd::file::convert::Target;
+use kymo_rrd::model::SourceKind;
 
 use crate::journal::{self, Journal};
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Histogram;
+use crate::series_index::SeriesIndex;
 use crate::sync::lock;
 pub use database::Database;
 use database::{Place, State};
@@ -245,6 +247,7 @@ pub struct Store {
     shards: [Shard; SHARDS],
     queues: Vec<Queue>,
     journal: Option<Journal>,
+    index: SeriesIndex,
     /// Records that the journal has for databases that could not be opened yet, by their paths.
     /// Held while something is carried over to a new journal, so that nothing is forgotten meanwhile.
     unopened: Mutex<HashMap<Box<[u8]>, Vec<u8>>>,
@@ -291,6 +294,7 @@ impl Store {
         }
         // Clients on this machine tell paths without links.
         options.base = options.base.canonicalize()?;
+        let index = SeriesIndex::open(&options.base, is_durable)?;
         let opened = options.journal.clone().map(Journal::open).transpose()?;
         let (journal, left) = match opened {
             Some((journal, left)) => (Some(journal), left),
@@ -304,6 +308,7 @@ impl Store {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             queues: (0..writers).map(|_| Queue::default()).collect(),
             journal,
+            index,
             unopened: Mutex::new(HashMap::new()),
             busy: Mutex::new(HashSet::new()),
             free: Condvar::new(),
@@ -467,10 +472,17 @@ impl Store {
             let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
             return Err(error);
         }
-        let rrd = Rrd::open(Shared::open(file)?)
+        let mut rrd = Rrd::open(Shared::open(file)?)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        let reading = match &rrd.database().sources[..] {
+            [source] => match source.kind {
+                SourceKind::Measured { reading, .. } => Some(reading),
+                SourceKind::Compute(_) => None,
+            },
+            _ => None,
+        };
         let writer = (hash(path) >> 8) as usize % self.queues.len();
-        let database = Arc::new(Database::new(path, writer, rrd.last_update()));
+        let database = Arc::new(Database::new(path, writer, rrd.last_update(), reading));
         let mut unopened = lock(&self.unopened);
         if let Some(waiting) = unopened.remove(path) {
             self.adopt(&database, &waiting);
@@ -697,6 +709,11 @@ impl Store {
     /// The journal, if there is one.
     pub fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()
+    }
+
+    /// The names and labels of databases whose paths do not say them.
+    pub fn index(&self) -> &SeriesIndex {
+        &self.index
     }
 
     /// Removes a database that was forgotten from the table, if it is still there.

@@ -1,41 +1,48 @@
-//! Databases of names that datagrams have brought, created by a thread of its own: to create one takes a thousand times
+//! Databases of names that came without anybody waiting for an answer, created by a thread of its own: to create one takes a thousand times
 //! as long as to decode a list, and a sender of many new names would hold up all others.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use super::{IngestState, Series};
 use crate::sync::lock;
 
 /// Bytes of updates that wait for databases of one name, and of all.
-pub(super) const MOST_OF_ONE: usize = 1 << 14;
-pub(super) const MOST_OF_ALL: usize = 32 << 20;
+pub(crate) const MOST_OF_ONE: usize = 1 << 14;
+pub(crate) const MOST_OF_ALL: usize = 32 << 20;
 /// How often it is looked whether to end.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Names that wait for their databases.
-#[derive(Debug, Default)]
-pub(super) struct Creation {
-    waiting: Mutex<VecDeque<Arc<Series>>>,
+#[derive(Debug)]
+pub(crate) struct Creation<T> {
+    waiting: Mutex<VecDeque<T>>,
     changed: Condvar,
 }
 
-impl Creation {
+impl<T> Default for Creation<T> {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl<T> Creation<T> {
     /// Has the database of a name created.
-    pub(super) fn push(&self, series: Arc<Series>) {
+    pub(crate) fn push(&self, series: T) {
         lock(&self.waiting).push_back(series);
         self.changed.notify_one();
     }
 
     /// How many wait.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         lock(&self.waiting).len()
     }
 
     /// The next name. `None` if there is none for a while.
-    fn next(&self) -> Option<Arc<Series>> {
+    pub(crate) fn next(&self) -> Option<T> {
         let waiting = lock(&self.waiting);
         let waited = self
             .changed
@@ -45,18 +52,5 @@ impl Creation {
             Err(poisoned) => poisoned.into_inner().0,
         };
         waiting.pop_front()
-    }
-}
-
-impl IngestState {
-    /// Creates databases until nothing more comes.
-    pub(super) fn create_databases(self: &Arc<Self>) {
-        loop {
-            match self.creation.next() {
-                Some(series) => series.create_database(&self.latest()),
-                None if self.ends.load(Relaxed) => return,
-                None => {}
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What each sender of datagrams has brought, so that one that errs or is hostile leaves room for others.
+//! What each sender has brought, so that one that errs or is hostile leaves room for others.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ const MOST_SENDERS: usize = 1 << 16;
 
 /// Accounts of senders.
 #[derive(Debug)]
-pub(super) struct Senders {
+pub(crate) struct Senders {
     accounts: HashMap<IpAddr, Account>,
     others: Account,
 }
@@ -41,7 +41,7 @@ impl Senders {
     }
 
     /// Adds a name, unless there are so many already. Returns whether it was added.
-    pub(super) fn add_series(&mut self, sender: IpAddr, most: usize) -> bool {
+    pub(crate) fn add_series(&mut self, sender: IpAddr, most: usize) -> bool {
         let account = self.account(sender);
         let has_room = account.series < most;
         account.series += usize::from(has_room);
@@ -49,7 +49,7 @@ impl Senders {
     }
 
     /// Removes a name.
-    pub(super) fn remove_series(&mut self, sender: IpAddr) {
+    pub(crate) fn remove_series(&mut self, sender: IpAddr) {
         let account = self.account(sender);
         account.series = account.series.saturating_sub(1);
         if account.series == 0 && account.bytes == 0 {
@@ -58,12 +58,12 @@ impl Senders {
     }
 
     /// Whether databases may be created for a sender.
-    pub(super) fn has_room(&mut self, sender: IpAddr, most: u64) -> bool {
+    pub(crate) fn has_room(&mut self, sender: IpAddr, most: u64) -> bool {
         self.account(sender).bytes < most
     }
 
     /// Adds the bytes of a database that was created.
-    pub(super) fn add_bytes(&mut self, sender: IpAddr, bytes: u64) {
+    pub(crate) fn add_bytes(&mut self, sender: IpAddr, bytes: u64) {
         let account = self.account(sender);
         account.bytes = account.bytes.saturating_add(bytes);
     }

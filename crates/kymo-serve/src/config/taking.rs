@@ -1,0 +1,325 @@
+//! What the file says of metrics that are taken: the tables of protocols, `[series]`, `[[path]]` and `[[storage]]`.
+//!
+//! ```toml
+//! [graphite]
+//! listen = ["tcp:127.0.0.1:2003", "udp:127.0.0.1:2003"]
+//!
+//! [[path]]
+//! pattern = '^servers\.'
+//! path = "servers/{__path__}"
+//!
+//! [[storage]]
+//! match = '{job="node"}'
+//! archives = ["15s:1d", "5m:30d"]
+//! ```
+
+use kymo_rrd::model::Reading;
+
+use super::{MIB, Section};
+use crate::taking::options::{Endpoint, LineListen, Options, Protocol};
+use crate::taking::rules::{
+    Archive, Function, LONGEST_STEP, PathRule, Profile, Rules, Selector, StorageRule,
+};
+use crate::taking::template::Template;
+
+/// Reads all tables.
+pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
+    if let Some(mut table) = section.section("graphite")? {
+        lines(&mut table, Protocol::Graphite, &mut options.graphite)?;
+        table.end()?;
+    }
+    if let Some(mut table) = section.section("statsd")? {
+        let statsd = &mut options.statsd;
+        lines(&mut table, Protocol::Statsd, &mut statsd.listen)?;
+        table.set("interval", &mut statsd.interval, Section::period)?;
+        let aggregator = &mut statsd.aggregator;
+        if let Some((prefix, _)) = table.string("prefix")? {
+            aggregator.prefix = prefix.to_owned();
+        }
+        if let Some(percentiles) = table.numbers("percentiles", 0.0..100.0)? {
+            aggregator.percentiles = percentiles;
+        }
+        table.set("most-names", &mut aggregator.most_names, |table, name| {
+            table.count(name, 1..=100_000_000)
+        })?;
+        table.set(
+            "idle-flushes",
+            &mut aggregator.idle_flushes,
+            |table, name| {
+                let count = table.count(name, 1..=1_000_000_000)?;
+                Ok(count.map(|count| count as u32))
+            },
+        )?;
+        table.end()?;
+    }
+    if let Some(mut table) = section.section("series")? {
+        let limits = &mut options.limits;
+        table.set("most-series", &mut limits.most_series, |table, name| {
+            table.count(name, 1..=100_000_000)
+        })?;
+        table.set(
+            "most-series-per-sender",
+            &mut limits.most_series_per_sender,
+            |table, name| table.count(name, 1..=100_000_000),
+        )?;
+        table.set(
+            "most-mib-per-sender",
+            &mut limits.most_bytes_per_sender,
+            |table, name| {
+                let mib = table.count(name, 1..=1 << 30)?;
+                Ok(mib.map(|mib| mib as u64 * MIB))
+            },
+        )?;
+        table.end()?;
+    }
+    rules(section, &mut options.rules)
+}
+
+fn lines(
+    table: &mut Section<'_>,
+    protocol: Protocol,
+    listen: &mut LineListen,
+) -> Result<(), String> {
+    let expected = "tcp:HOST:PORT, udp:HOST:PORT, unix:PATH or unixgram:PATH, or a list of such";
+    let is_datagram = protocol == Protocol::Statsd;
+    let endpoints = table.texts("listen", expected, |text| {
+        Endpoint::parse(text, protocol.port(), is_datagram)
+    })?;
+    for endpoint in endpoints.into_iter().flatten() {
+        if listen.endpoints().any(|it| it == endpoint) {
+            return Err(table.here(&format!("{endpoint}: it is specified twice")));
+        }
+        listen.add(endpoint);
+    }
+    table.set("mode", &mut listen.streams.mode, Section::mode)?;
+    let connections = &mut listen.streams.connections;
+    table.set("connections", connections, |table, name| {
+        table.count(name, 1..=100_000)
+    })?;
+    table.set("idle-timeout", &mut listen.idle_timeout, Section::period)?;
+    table.set(
+        "receive-buffer-mib",
+        &mut listen.receive_buffer,
+        super::collectd::mib,
+    )
+}
+
+fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
+    for (place, mut table) in section.sections("path")?.into_iter().enumerate() {
+        let (name, selector) = selector(&mut table, place)?;
+        let mut drops = false;
+        table.set("drop", &mut drops, Section::boolean)?;
+        let template = match table.string("path")? {
+            Some((_, at)) if drops => {
+                return Err(table.problem(at, "found `path` beside `drop`, expected one of them"));
+            }
+            Some((text, at)) => {
+                let template = Template::parse(text);
+                Some(template.map_err(|problem| table.problem(at, &problem))?)
+            }
+            None if drops => None,
+            None => return Err(table.missing("path")),
+        };
+        rules.paths.push(PathRule {
+            name,
+            selector,
+            template,
+        });
+        table.end()?;
+    }
+    for (place, mut table) in section.sections("storage")?.into_iter().enumerate() {
+        let (name, selector) = selector(&mut table, place)?;
+        let profile = profile(&mut table)?;
+        rules.storage.push(StorageRule {
+            name,
+            selector,
+            profile,
+        });
+        table.end()?;
+    }
+    Ok(())
+}
+
+/// The name of a rule, and which series it is for.
+fn selector(table: &mut Section<'_>, place: usize) -> Result<(String, Selector), String> {
+    let name = table.string("name")?;
+    let name = name.map_or_else(|| format!("rule {}", place + 1), |it| it.0.to_owned());
+    let mut selector = Selector::default();
+    let names: Vec<_> = Protocol::ALL.iter().map(|it| it.name()).collect();
+    let expected = format!("{}, or a list of such", names.join(", "));
+    let protocols = table.texts("protocol", &expected, Protocol::from_name)?;
+    selector.protocols = protocols.unwrap_or_default();
+    if let Some((pattern, at)) = table.string("pattern")? {
+        let added = selector.add_pattern(pattern);
+        added.map_err(|problem| table.problem(at, &problem))?;
+    }
+    if let Some((text, at)) = table.string("match")? {
+        let added = selector.add_match(text);
+        added.map_err(|problem| table.problem(at, &problem))?;
+    }
+    Ok((name, selector))
+}
+
+fn profile(table: &mut Section<'_>) -> Result<Profile, String> {
+    let mut profile = Profile::default();
+    let expected = "RESOLUTION:SPAN such as `10s:6h`, or a list of such";
+    let archives = table.texts("archives", expected, |text| Archive::parse(text).ok())?;
+    if let Some(archives) = archives {
+        profile.archives = archives;
+    }
+    // As in storage-schemas.conf, the finest archive has a row for each step.
+    let finest = profile.archives.iter().map(|it| it.resolution).min();
+    profile.step = finest.unwrap_or(profile.step);
+    let seconds = 1..=LONGEST_STEP as usize;
+    if let Some(step) = table.count("step", seconds.clone())? {
+        profile.step = step as u64;
+    }
+    profile.heartbeat = profile.heartbeat.max(2 * profile.step);
+    if let Some(heartbeat) = table.count("heartbeat", seconds)? {
+        profile.heartbeat = heartbeat as u64;
+    }
+    let functions = table.texts(
+        "functions",
+        "AVERAGE, MIN, MAX or LAST, or a list of such",
+        |text| Function::ALL.into_iter().find(|it| it.name() == text),
+    )?;
+    if let Some(functions) = functions {
+        profile.functions = functions;
+    }
+    table.set("xff", &mut profile.xff, Section::fraction)?;
+    if let Some((name, at)) = table.string("type")? {
+        let found = Reading::ALL.into_iter().find(|it| it.name() == name);
+        let names: Vec<_> = Reading::ALL.iter().map(|it| it.name()).collect();
+        let expected = names.join(", ");
+        let problem = || table.problem(at, &format!("found `{name}`, expected one of {expected}"));
+        profile.reading = Some(found.ok_or_else(problem)?);
+    }
+    profile.check().map_err(|problem| table.here(&problem))?;
+    Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn parse(text: &str) -> Result<Options, String> {
+        Ok(Config::parse(&format!("data = '/data'\n{text}"))?.taking)
+    }
+
+    #[test]
+    fn all_that_can_be_said() {
+        let options = parse(
+            r#"
+            [graphite]
+            listen = ["127.0.0.1", "udp:127.0.0.1", "unix:/run/g"]
+            mode = 0o600
+            connections = 3
+            idle-timeout = 5
+            receive-buffer-mib = 1
+            [statsd]
+            listen = "127.0.0.1"
+            interval = 1
+            prefix = ""
+            percentiles = [50, 99.9]
+            most-names = 5
+            idle-flushes = 6
+            [series]
+            most-series = 7
+            most-series-per-sender = 8
+            most-mib-per-sender = 9
+            [[path]]
+            name = "servers"
+            protocol = "graphite"
+            pattern = '^servers\.'
+            path = "s/{__path__}"
+            [[path]]
+            match = '{job="x"}'
+            drop = true
+            [[storage]]
+            archives = ["1m:1d", "10:360"]
+            heartbeat = 20
+            functions = "LAST"
+            xff = 0.25
+            type = "COUNTER"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(options.graphite.endpoints().count(), 3);
+        assert_eq!(options.graphite.idle_timeout, Duration::from_secs(5));
+        let statsd = &options.statsd;
+        assert_eq!(
+            statsd.listen.datagrams,
+            [Endpoint::Udp("127.0.0.1".into(), 8125)]
+        );
+        assert_eq!(statsd.aggregator.percentiles, [50.0, 99.9]);
+        assert_eq!(options.limits.most_bytes_per_sender, 9 << 20);
+        let [servers, dropped] = &options.rules.paths[..] else {
+            panic!("{options:?}");
+        };
+        assert_eq!(servers.selector.protocols, [Protocol::Graphite]);
+        assert_eq!(
+            (dropped.name.as_str(), &dropped.template),
+            ("rule 2", &None)
+        );
+        let profile = &options.rules.storage[0].profile;
+        assert_eq!((profile.step, profile.heartbeat), (10, 20));
+        assert_eq!(profile.reading, Some(Reading::Counter));
+        assert_eq!(parse(""), Ok(Options::default()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_with_its_place() {
+        for (text, problem) in [
+            (
+                "[graphite]\nlisten = ['x']\nx = 1",
+                "line 4, column 1: found `graphite.x`, expected one of ",
+            ),
+            (
+                "[graphite]\nlisten = ['a:b']",
+                "line 3, column 11: `graphite.listen`: found `a:b`, expected tcp:HOST:PORT",
+            ),
+            (
+                "[graphite]\nlisten = ['a', 'tcp:a:2003']",
+                "line 2, column 1: tcp:a:2003: it is specified twice",
+            ),
+            (
+                "[statsd]\npercentiles = [100]",
+                "line 3, column 16: `statsd.percentiles`: found 100, expected numbers above 0 and below 100",
+            ),
+            (
+                "[[path]]\npattern = '('\npath = '{__path__}'",
+                "line 3, column 11: ",
+            ),
+            (
+                "[[path]]\nname = 'x'",
+                "line 2, column 1: `path`: there is no `path`",
+            ),
+            (
+                "[[path]]\npath = '../{x}'",
+                "line 3, column 8: the path has the segment `..`",
+            ),
+            (
+                "[[path]]\nprotocol = 'x'\npath = '{x}'",
+                "line 3, column 12: `path.protocol`: found `x`, expected graphite, ",
+            ),
+            (
+                "[[storage]]\narchives = ['10s']",
+                "line 3, column 13: `storage.archives`: found `10s`, expected RESOLUTION:SPAN",
+            ),
+            (
+                "[[storage]]\narchives = ['10s:1h', '15s:1d']",
+                "line 2, column 1: the resolution of `15s:1d` is not a multiple of the step, 10 s",
+            ),
+            (
+                "[[storage]]\ntype = 'x'",
+                "line 3, column 8: found `x`, expected one of GAUGE, COUNTER",
+            ),
+        ] {
+            let found = parse(text).unwrap_err();
+            assert!(found.starts_with(problem), "{found}");
+        }
+    }
+}

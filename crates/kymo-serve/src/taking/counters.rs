@@ -1,0 +1,209 @@
+//! What has come at each listener, and what was not taken of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use kymo_metrics::Problem;
+
+use super::Protocol;
+use crate::metrics::Page;
+use crate::sync::lock;
+
+/// Why a sample is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// It is not after the newest one of its series.
+    Past,
+    /// It has the time of the newest one: it has come before.
+    Repeated,
+    /// It is too far ahead of the clock.
+    Future,
+    /// There is no room.
+    Full,
+    /// The database takes integers only.
+    NotInteger,
+    /// A rule drops its series.
+    ByRule,
+    /// There are as many series as may be known.
+    TooMany,
+    /// Its sender has brought as many as it may.
+    TooManyOfSender,
+    /// Its database cannot be opened or created.
+    Failed,
+    /// Its database was forgotten, and is to be opened again.
+    Forgotten,
+}
+
+impl Rejected {
+    const ALL: [Self; 10] = [
+        Self::Past,
+        Self::Repeated,
+        Self::Future,
+        Self::Full,
+        Self::NotInteger,
+        Self::ByRule,
+        Self::TooMany,
+        Self::TooManyOfSender,
+        Self::Failed,
+        Self::Forgotten,
+    ];
+
+    /// A short name, for metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Past => "past",
+            Self::Repeated => "repeated",
+            Self::Future => "future",
+            Self::Full => "full",
+            Self::NotInteger => "not_integer",
+            Self::ByRule => "rule",
+            Self::TooMany => "series_limit",
+            Self::TooManyOfSender => "sender_limit",
+            Self::Failed => "database",
+            Self::Forgotten => "forgotten",
+        }
+    }
+
+    /// Whether the sender may try again later, and whether it has lost nothing.
+    pub(super) const fn is_temporary(self) -> bool {
+        matches!(self, Self::Full | Self::Forgotten)
+    }
+
+    /// Whether the sender has lost nothing that it should hear of.
+    pub(super) const fn is_wanted(self) -> bool {
+        matches!(self, Self::Repeated | Self::ByRule)
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Past => "its time is not after the newest sample of the series",
+            Self::Repeated => "the series has a sample of this time",
+            Self::Future => "its time is further ahead of the clock than `write.future-limit`",
+            Self::Full => "there is no room for more updates (`write.most-pending-mib`)",
+            Self::NotInteger => "its database takes integers only",
+            Self::ByRule => "a rule drops its series",
+            Self::TooMany => "there are as many series as `series.most-series` allows",
+            Self::TooManyOfSender => {
+                "the sender has brought as many series as `series.most-series-per-sender` allows"
+            }
+            Self::Failed => "its database cannot be opened or created",
+            Self::Forgotten => "its database was forgotten",
+        })
+    }
+}
+
+/// Databases.
+#[derive(Debug, Default)]
+pub(super) struct Created {
+    pub(super) count: AtomicU64,
+    pub(super) failed: AtomicU64,
+}
+
+/// The names of faults.
+const FAULTS: [&str; 6] = ["syntax", "name", "number", "time", "unsupported", "damaged"];
+
+/// What has come at a listener.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Samples that were taken.
+    pub samples: AtomicU64,
+    /// Bytes that have come.
+    pub bytes: AtomicU64,
+    /// Requests, or datagrams.
+    pub requests: AtomicU64,
+    /// Datagrams for which the kernel had no room.
+    pub kernel_dropped: AtomicU64,
+    rejected: [AtomicU64; Rejected::ALL.len()],
+    faults: [AtomicU64; FAULTS.len()],
+}
+
+impl Counters {
+    /// Counts a sample that was not taken.
+    pub(super) fn reject(&self, rejected: Rejected) {
+        self.rejected[rejected as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Counts a fault.
+    pub(super) fn fault(&self, problem: Problem) {
+        let place = FAULTS.iter().position(|name| *name == problem.name());
+        if let Some(place) = place {
+            self.faults[place].fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// The counters of all listeners, by protocol and address.
+#[derive(Debug, Default)]
+pub(super) struct AllCounters(Mutex<BTreeMap<(Protocol, String), Arc<Counters>>>);
+
+impl AllCounters {
+    /// Those of a listener.
+    pub(super) fn of(&self, protocol: Protocol, listener: &str) -> Arc<Counters> {
+        let mut all = lock(&self.0);
+        Arc::clone(all.entry((protocol, listener.to_owned())).or_default())
+    }
+
+    /// Adds them to a page.
+    pub(super) fn metrics(&self, page: &mut Page) {
+        let all = lock(&self.0);
+        let each = |of: fn(&Counters) -> &AtomicU64| -> Vec<_> {
+            all.iter()
+                .map(|((protocol, listener), counters)| {
+                    let labels = vec![
+                        ("protocol", protocol.name().to_owned()),
+                        ("listener", listener.clone()),
+                    ];
+                    (labels, of(counters).load(Relaxed))
+                })
+                .collect()
+        };
+        page.labelled(
+            "taken_samples_total",
+            "Samples taken.",
+            &each(|it| &it.samples),
+        );
+        page.labelled(
+            "taken_bytes_total",
+            "Bytes received.",
+            &each(|it| &it.bytes),
+        );
+        page.labelled(
+            "taken_requests_total",
+            "Requests or datagrams received.",
+            &each(|it| &it.requests),
+        );
+        page.labelled(
+            "taken_kernel_dropped_total",
+            "Datagrams lost: no room in the kernel.",
+            &each(|it| &it.kernel_dropped),
+        );
+        let (mut rejected, mut faults) = (Vec::new(), Vec::new());
+        for ((protocol, listener), counters) in all.iter() {
+            let labels = |name: &'static str, value: &str| {
+                vec![
+                    ("protocol", protocol.name().to_owned()),
+                    ("listener", listener.clone()),
+                    (name, value.to_owned()),
+                ]
+            };
+            for reason in Rejected::ALL {
+                let count = counters.rejected[reason as usize].load(Relaxed);
+                rejected.push((labels("reason", reason.name()), count));
+            }
+            for (name, count) in FAULTS.iter().zip(&counters.faults) {
+                faults.push((labels("fault", name), count.load(Relaxed)));
+            }
+        }
+        rejected.retain(|(_, count)| *count > 0);
+        faults.retain(|(_, count)| *count > 0);
+        let help = "Samples not taken, by reason.";
+        page.labelled("taken_rejected_total", help, &rejected);
+        let help = "Errors in what was received, by kind.";
+        page.labelled("taken_faults_total", help, &faults);
+    }
+}

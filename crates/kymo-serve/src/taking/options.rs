@@ -1,0 +1,303 @@
+//! What is taken, and where.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kymo_io::net::Address;
+use kymo_metrics::statsd::AggregatorOptions;
+use kymo_metrics::{Key, Kind};
+
+use super::rules::Rules;
+use super::template::Template;
+use crate::config::Listen;
+
+/// A protocol of metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// Graphite's plaintext protocol.
+    Graphite,
+    /// StatsD.
+    Statsd,
+    /// InfluxDB's line protocol.
+    Influx,
+    /// Prometheus' remote write.
+    RemoteWrite,
+    /// Prometheus' targets, which are asked.
+    Scrape,
+    /// OpenTelemetry's OTLP.
+    Otlp,
+}
+
+impl Protocol {
+    /// All.
+    pub const ALL: [Self; 2] = [Self::Graphite, Self::Statsd];
+
+    /// Its name, as configurations have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Graphite => "graphite",
+            Self::Statsd => "statsd",
+            Self::Influx => "influx",
+            Self::RemoteWrite => "remote-write",
+            Self::Scrape => "scrape",
+            Self::Otlp => "otlp",
+        }
+    }
+
+    /// The protocol of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    /// The port to assume, if the protocol has one.
+    pub const fn port(self) -> Option<u16> {
+        match self {
+            Self::Graphite => Some(2003),
+            Self::Statsd => Some(8125),
+            Self::Influx => Some(8086),
+            Self::Otlp => Some(4318),
+            Self::RemoteWrite | Self::Scrape => None,
+        }
+    }
+
+    /// Paths where no rule says otherwise.
+    pub(super) fn template(self) -> Template {
+        let text = match self {
+            Self::Graphite => "graphite/{__path__}/{__labels__}",
+            Self::Statsd => "statsd/{__path__}/{__labels__}",
+            Self::Influx => "influx/{__name__}/{__labels__}",
+            Self::RemoteWrite | Self::Scrape => "prometheus/{__name__}/{__labels__}",
+            Self::Otlp => "otlp/{__name__}/{__labels__}",
+        };
+        Template::parse(text).unwrap_or_else(|problem| unreachable!("{text}: {problem}"))
+    }
+}
+
+/// Where lines are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Connections.
+    Stream(Address),
+    /// Datagrams of UDP.
+    Udp(String, u16),
+    /// Datagrams at a socket of this machine.
+    Unixgram(PathBuf),
+}
+
+impl Endpoint {
+    /// Reads `tcp:HOST:PORT`, `udp:HOST:PORT`, `unix:PATH` or `unixgram:PATH`. Without any of these words, an address
+    /// is for connections, or for datagrams if `is_datagram`.
+    pub fn parse(text: &str, port: Option<u16>, is_datagram: bool) -> Option<Self> {
+        if let Some(path) = text.strip_prefix("unixgram:") {
+            return Some(Self::Unixgram(path.into()));
+        }
+        let (is_datagram, rest) = match (text.strip_prefix("udp:"), text.strip_prefix("tcp:")) {
+            (Some(rest), _) => (true, rest),
+            (_, Some(rest)) => (false, rest),
+            _ => (is_datagram, text),
+        };
+        match Address::parse(rest, port)? {
+            Address::Unix(path) if rest.len() == text.len() => {
+                Some(Self::Stream(Address::Unix(path)))
+            }
+            Address::Tcp(host, port) if is_datagram => Some(Self::Udp(host, port)),
+            address @ Address::Tcp(..) => Some(Self::Stream(address)),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream(address @ Address::Unix(_)) => address.fmt(f),
+            Self::Stream(address) => write!(f, "tcp:{address}"),
+            Self::Udp(host, port) => {
+                write!(f, "udp:{}", Address::Tcp(host.clone(), *port))
+            }
+            Self::Unixgram(path) => write!(f, "unixgram:{}", path.display()),
+        }
+    }
+}
+
+/// Where a protocol of lines is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineListen {
+    /// Connections.
+    pub streams: Listen,
+    /// Datagrams.
+    pub datagrams: Vec<Endpoint>,
+    /// Connections without a line for so long are closed.
+    pub idle_timeout: Duration,
+    /// Bytes that the kernel may keep of each address of datagrams.
+    pub receive_buffer: usize,
+}
+
+impl Default for LineListen {
+    fn default() -> Self {
+        Self {
+            streams: Listen::nowhere(0o660),
+            datagrams: Vec::new(),
+            idle_timeout: Duration::from_secs(600),
+            receive_buffer: 16 << 20,
+        }
+    }
+}
+
+impl LineListen {
+    /// Adds an address.
+    pub fn add(&mut self, endpoint: Endpoint) {
+        match endpoint {
+            Endpoint::Stream(address) => {
+                self.streams.addresses.push(address);
+                self.streams.is_set = true;
+            }
+            datagrams => self.datagrams.push(datagrams),
+        }
+    }
+
+    /// All addresses.
+    pub fn endpoints(&self) -> impl Iterator<Item = Endpoint> {
+        let streams = self.streams.addresses.iter().cloned();
+        let streams = streams.map(Endpoint::Stream);
+        streams.chain(self.datagrams.iter().cloned())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.streams.addresses.is_empty() && self.datagrams.is_empty()
+    }
+}
+
+/// How values of StatsD are summed up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatsdOptions {
+    /// Where they are taken.
+    pub listen: LineListen,
+    /// From one sum to the next.
+    pub interval: Duration,
+    /// Their names.
+    pub aggregator: AggregatorOptions,
+}
+
+impl Default for StatsdOptions {
+    fn default() -> Self {
+        Self {
+            listen: LineListen::default(),
+            interval: Duration::from_secs(10),
+            aggregator: AggregatorOptions::default(),
+        }
+    }
+}
+
+/// Bounds of what senders may bring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesLimits {
+    /// Series that are known at a time, and databases that are created until the daemon ends.
+    pub most_series: usize,
+    /// Of these, those that one address has brought.
+    pub most_series_per_sender: usize,
+    /// Bytes of the databases created for one address.
+    pub most_bytes_per_sender: u64,
+}
+
+impl Default for SeriesLimits {
+    fn default() -> Self {
+        Self {
+            most_series: 1_000_000,
+            most_series_per_sender: 100_000,
+            most_bytes_per_sender: 64 << 30,
+        }
+    }
+}
+
+/// What is taken, and where. By default nothing is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// Graphite's lines.
+    pub graphite: LineListen,
+    /// StatsD.
+    pub statsd: StatsdOptions,
+    /// Paths and databases.
+    pub rules: Rules,
+    /// Bounds.
+    pub limits: SeriesLimits,
+}
+
+impl Options {
+    /// Whether anything is taken.
+    pub fn is_empty(&self) -> bool {
+        Protocol::ALL.into_iter().all(|it| !self.has(it))
+    }
+
+    /// Whether a protocol is taken.
+    pub fn has(&self, protocol: Protocol) -> bool {
+        match protocol {
+            Protocol::Graphite => !self.graphite.is_empty(),
+            Protocol::Statsd => !self.statsd.listen.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// What the rules say of a name, for each protocol that is taken, or for all if none is: `NAME{LABEL="VALUE"}`, or
+    /// a path of Graphite.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the name.
+    pub fn explain(&self, name: &str, data: &std::path::Path) -> Result<String, String> {
+        let key = Key::parse(name).map_err(|problem| format!("`{name}`: {problem}"))?;
+        let mut text = String::new();
+        for protocol in Protocol::ALL {
+            if !self.is_empty() && !self.has(protocol) {
+                continue;
+            }
+            let verdict = self.rules.verdict(protocol, &key);
+            text.push_str(&format!("{}: {key}\n", protocol.name()));
+            text.push_str(&verdict.explain(Kind::Gauge, data));
+        }
+        Ok(text)
+    }
+
+    /// Where lines of each protocol are taken.
+    pub(crate) fn line_listens(&self) -> Vec<(Protocol, &LineListen)> {
+        vec![
+            (Protocol::Graphite, &self.graphite),
+            (Protocol::Statsd, &self.statsd.listen),
+        ]
+    }
+
+    /// Where connections of each protocol are taken.
+    pub fn streams(&self) -> Vec<(&'static str, &Listen)> {
+        vec![
+            (Protocol::Graphite.name(), &self.graphite.streams),
+            (Protocol::Statsd.name(), &self.statsd.listen.streams),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_written_in_many_ways() {
+        for (text, is_datagram, found) in [
+            ("localhost", false, Some("tcp:localhost:2003")),
+            ("localhost", true, Some("udp:localhost:2003")),
+            ("tcp:[::1]:5", true, Some("tcp:[::1]:5")),
+            ("udp:h:5", false, Some("udp:h:5")),
+            ("unix:/a", true, Some("unix:/a")),
+            ("/a", true, Some("unix:/a")),
+            ("unixgram:/a", false, Some("unixgram:/a")),
+            ("udp:/a", false, None),
+            ("tcp:unix:/a", false, None),
+            ("h:x", false, None),
+        ] {
+            let endpoint = Endpoint::parse(text, Some(2003), is_datagram);
+            let shown = endpoint.map(|it| it.to_string());
+            assert_eq!(shown.as_deref(), found, "{text}");
+        }
+    }
+}
