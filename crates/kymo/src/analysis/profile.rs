@@ -471,7 +471,7 @@ impl Profile {
     /// `min`, `max`, `offset`, `slope`, `correlation`) and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         number_json("calls", self.count(), &mut json);
         number_json("self", self.own(), &mut json);

@@ -340,7 +340,7 @@ impl States {
     /// and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         number_json("count", self.count(), &mut json);
         number_json("total", self.total(), &mut json);

@@ -319,7 +319,7 @@ impl Stats {
             json.key("recording");
             json.text(self.recordings[recording].as_os_str().as_encoded_bytes());
         };
-        json.begin_object();
+        json.begin_report();
         write(&mut json, &self.total, self.total.duration());
         json.key("discarded_events");
         json.number(self.discarded.events);
