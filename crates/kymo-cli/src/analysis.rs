@@ -4,9 +4,9 @@ use std::io;
 
 use kymo::AnyRecording;
 use kymo::analysis::{
-    CallTree, CallTreeQuery, Coverage, Error, FieldValues, GroupStats, GroupTable, Latency,
-    LatencyQuery, Options, Profile, ProfileQuery, StackTree, States, StatesQuery, Track,
-    TrackStats, TransitionStates, TransitionsQuery, ValuesQuery,
+    CallTree, CallTreeQuery, Coverage, Error, FieldValues, GroupStats, Latency, LatencyQuery,
+    Options, Profile, ProfileQuery, StackTree, States, StatesQuery, Track, TrackStats,
+    TransitionStates, TransitionsQuery, ValuesQuery,
 };
 use kymo::filter::{FieldNames, Filter};
 use kymo::pipeline::{Watched, Window};
@@ -40,7 +40,9 @@ pub(crate) fn states(
             States::with_breakdown(of, select, &query, options, breakdown)
         })
     })?;
-    keep_top(&mut states.groups, args.grouping.top);
+    if let Some(top) = args.grouping.top {
+        states.keep_top(top);
+    }
     let report = (!breakdown.writes()).then(|| match args.common.json {
         true => states.to_json(),
         false => states.to_text(&style(&inputs)),
@@ -86,6 +88,11 @@ pub(crate) fn latency(
     args: &args::analysis::Latency,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
+    if args.grouping.top.is_some() && args.grouping.series.by.is_none() {
+        return Err(Failure::Usage(
+            "error: `--top` needs `--by`\nhint: `--worst N` lists the longest latencies".to_owned(),
+        ));
+    }
     let query = LatencyQuery {
         events: args.start.clone().zip(args.end.clone()),
         pair_by: args.pair_by.clone().unwrap_or_default(),
@@ -98,7 +105,9 @@ pub(crate) fn latency(
             Latency::with_breakdown(of, select, &query, options, breakdown)
         })
     })?;
-    keep_top(&mut latency.groups, args.grouping.top);
+    if let (Some(groups), Some(top)) = (&mut latency.groups, args.grouping.top) {
+        groups.keep_top(top);
+    }
     let report = (!breakdown.writes()).then(|| match args.common.json {
         true => latency.to_json(),
         false => latency.to_text(&style(&inputs)),
@@ -137,7 +146,9 @@ pub(crate) fn profile(
             Profile::with_breakdown(of, select, &query, options, breakdown)
         })
     })?;
-    keep_top(&mut profile.groups, args.grouping.top);
+    if let Some(top) = args.grouping.top {
+        profile.keep_top(top);
+    }
     let report = (!breakdown.writes()).then(|| match args.common.json {
         true => profile.to_json(),
         false => profile.to_text(&style(&inputs)),
@@ -295,13 +306,6 @@ fn with_tracks(
         own,
     });
     tracks.chain(nodes).collect()
-}
-
-/// Leaves only the groups with the longest time.
-fn keep_top(groups: &mut Option<GroupTable>, top: Option<usize>) {
-    if let (Some(groups), Some(top)) = (groups, top) {
-        groups.keep_top(top);
-    }
 }
 
 /// Events by group, and over time.

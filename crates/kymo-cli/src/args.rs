@@ -468,7 +468,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Write one JSON object: {"result":"ok"|"lost"|"damaged","events":N,"fields":N,"packets":N,"discarded_events":N,"discarded_packets":N,"faults":[{"file":..,"offset":..,"packet":..,"event":..,"field":..,"code":..,"message":..}]}
+    /// Write one JSON object: {"schema":1,"result":"ok"|"lost"|"damaged","events":N,"fields":N,"packets":N,"discarded_events":N,"discarded_packets":N,"faults":[{"file":..,"offset":..,"packet":..,"event":..,"field":..,"code":..,"message":..}]}
     #[arg(long)]
     pub(crate) json: bool,
 

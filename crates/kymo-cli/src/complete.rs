@@ -366,9 +366,9 @@ mod tests {
 
     #[test]
     fn events_and_fields_of_the_recording() {
-        assert_eq!(complete("kymo print TRACE --event demo:i"), ["demo:ints"]);
+        assert_eq!(complete("kymo print TRACE --event demo:int"), ["demo:ints"]);
         assert_eq!(
-            complete("kymo print TRACE --event=demo:e"),
+            complete("kymo print TRACE --event=demo:en"),
             ["--event=demo:enums"]
         );
         let all = complete("kymo latency TRACE --start ");
@@ -386,7 +386,7 @@ mod tests {
             ["demo:ints:u8"]
         );
         assert_eq!(
-            complete("kymo graph -o x.svg TRACE --value demo:i"),
+            complete("kymo graph -o x.svg TRACE --value demo:int"),
             ["demo:ints:"]
         );
     }

@@ -107,6 +107,7 @@ fn analyses_of_a_trace_and_of_a_log() {
         ],
         &["stats", "--by-track", LOG],
         &["states", "--state-event", "THREAD/THRUNNING", LOG],
+        &["states", "--state-event", "*", "--top", "1", LOG],
         &[
             "states",
             "--state-event",

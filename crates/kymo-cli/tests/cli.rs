@@ -346,7 +346,8 @@ fn info_stats_and_check_tell_what_there_is() {
             "faults",
             "fields",
             "packets",
-            "result"
+            "result",
+            "schema"
         ]
     );
 }

@@ -133,6 +133,28 @@ fn check(seed: u64) {
     assert!(others > 0, "it waited for others");
 }
 
+/// `KYMO_UPDATE=1` makes the recording of docs/guides/kernel-trace.md.
+#[test]
+fn the_example_is_the_kernel_of_seed_1() {
+    let example = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/kernel-small"
+    ));
+    let directory = tempfile::tempdir().expect("a directory");
+    let made = directory.path().join("kernel");
+    kernel::trace(&made, 1, 1500);
+    let files = ["metadata", "channel0_0", "channel0_1"];
+    for file in files {
+        let bytes = std::fs::read(made.join(file)).expect("it was made");
+        if std::env::var_os("KYMO_UPDATE").is_some() {
+            std::fs::create_dir_all(example).expect("made");
+            std::fs::write(example.join(file), &bytes).expect("written");
+        }
+        let kept = std::fs::read(example.join(file)).expect("examples/kernel-small");
+        assert!(kept == bytes, "{file}: KYMO_UPDATE=1 makes it again");
+    }
+}
+
 #[test]
 fn views_tell_what_the_kernel_did() {
     (1..=4).for_each(check);

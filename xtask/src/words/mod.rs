@@ -58,6 +58,7 @@ pub(crate) fn run(args: Args) -> Outcome {
             &mut named,
         );
     }
+    findings.extend(not_in_contents(&documents));
     for (command, option) in options.of_program() {
         if !named.contains(&option) {
             findings.push(Finding {
@@ -97,6 +98,28 @@ pub(crate) fn run(args: Args) -> Outcome {
         )
         .into()),
     }
+}
+
+/// The documents that the site's contents do not list.
+fn not_in_contents(documents: &[Document]) -> Vec<Finding> {
+    let contents = Path::new("docs/SUMMARY.md");
+    let listed: BTreeSet<PathBuf> = documents
+        .iter()
+        .filter(|document| document.path == contents)
+        .flat_map(|document| &document.lines)
+        .flat_map(|line| line.links())
+        .map(|link| Path::new("docs").join(link))
+        .collect();
+    documents
+        .iter()
+        .map(|document| &document.path)
+        .filter(|path| path.starts_with("docs") && *path != contents && !listed.contains(*path))
+        .map(|path| Finding {
+            path: contents.to_path_buf(),
+            line: 0,
+            problem: format!("`{}` is not in the contents", path.display()),
+        })
+        .collect()
 }
 
 /// Where the workspace is.

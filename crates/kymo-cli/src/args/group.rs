@@ -45,8 +45,8 @@ pub(crate) struct Grouping {
     #[command(flatten)]
     pub(crate) series: SeriesArgs,
 
-    /// Show only the N groups with the longest total time.
-    #[arg(long, value_name = "N", requires = "by", conflicts_with_all = ["every", "all"])]
+    /// Show only the first N rows of the table: groups, tracks or keys with the longest time.
+    #[arg(long, value_name = "N", conflicts_with_all = ["every", "all"])]
     pub(crate) top: Option<usize>,
 
     /// Write every single duration with the values of --by: CSV, or JSON lines with --json.

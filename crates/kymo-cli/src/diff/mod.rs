@@ -191,6 +191,7 @@ fn to_json(changes: &[Change], sides: [&Side; 2], crossed: &[String]) -> String 
     let changes: Vec<Value> = changes.collect();
     let seconds = sides.map(Side::seconds);
     let report = json!({
+        "schema": 1,
         "seconds": {"a": seconds[0], "b": seconds[1]},
         "changes": changes,
         "crossed": crossed,

@@ -129,7 +129,7 @@ impl GroupStats {
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         let duration = self.total.duration();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         times_json(&self.total, duration, &mut json);
         json.key("groups");

@@ -490,7 +490,7 @@ impl Latency {
     /// `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         for (key, number) in [
             ("starts", self.starts),

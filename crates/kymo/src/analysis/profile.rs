@@ -59,6 +59,8 @@ pub struct Profile {
     /// What was seen.
     pub coverage: Coverage,
     title: String,
+    /// So many keys are in reports.
+    most: usize,
 }
 
 /// The calls of one key.
@@ -446,7 +448,16 @@ impl Profile {
             groups,
             coverage,
             title: key.map_or("event".to_string(), ToString::to_string),
+            most: usize::MAX,
         })
+    }
+
+    /// Leaves only the keys, or the groups, with the longest time in reports; the summary is of all.
+    pub fn keep_top(&mut self, most: usize) {
+        self.most = most;
+        if let Some(groups) = &mut self.groups {
+            groups.keep_top(most);
+        }
     }
 
     /// How many calls of all keys ended.
@@ -471,7 +482,7 @@ impl Profile {
     /// `min`, `max`, `offset`, `slope`, `correlation`) and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         number_json("calls", self.count(), &mut json);
         number_json("self", self.own(), &mut json);
@@ -487,7 +498,7 @@ impl Profile {
         }
         json.key("keys");
         json.begin_array();
-        for of in &self.keys {
+        for of in self.keys.iter().take(self.most) {
             let (own, drift) = (&of.own, of.own.drift());
             json.begin_object();
             json.key("key");
@@ -546,7 +557,7 @@ impl Profile {
                 "calls", "%", "R", "self", "total", "mean", "max", "offset", "slope",
             ];
             table.header(&super::with_unit(&columns, 3, unit, &self.title));
-            for of in &self.keys {
+            for of in self.keys.iter().take(self.most) {
                 let drift = of.own.drift();
                 let of_drift = |value: fn(Drift) -> f64| some_in_unit(drift.map(value), unit);
                 let correlation = drift.and_then(|drift| drift.correlation);

@@ -68,6 +68,8 @@ pub struct States {
     pub coverage: Coverage,
     title: String,
     several: bool,
+    /// So many tracks are in reports.
+    most: usize,
 }
 
 /// Time in states that are charged to one track.
@@ -313,11 +315,20 @@ impl States {
             coverage,
             title: query.tracks.title(),
             several,
+            most: usize::MAX,
         };
         Ok((states, names))
     }
 
-    /// How many states of the tracks that are told ended.
+    /// Leaves only the first tracks in reports, or the groups with the longest time; the summary is of all.
+    pub fn keep_top(&mut self, most: usize) {
+        self.most = most;
+        if let Some(groups) = &mut self.groups {
+            groups.keep_top(most);
+        }
+    }
+
+    /// How many states of the tracks ended.
     pub fn count(&self) -> u64 {
         self.tracks.iter().map(|of| of.times.count()).sum()
     }
@@ -340,7 +351,7 @@ impl States {
     /// and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         number_json("count", self.count(), &mut json);
         number_json("total", self.total(), &mut json);
@@ -350,7 +361,7 @@ impl States {
         number_json("backwards", self.backwards, &mut json);
         json.key("tracks");
         json.begin_array();
-        for of in &self.tracks {
+        for of in self.tracks.iter().take(self.most) {
             json.begin_object();
             track_json(&of.track, &mut json);
             number_json("count", of.times.count(), &mut json);
@@ -398,7 +409,7 @@ impl States {
             let mut table = Table::default();
             let columns = ["count", "%", "mean", "deviation", "max", "total"];
             table.header(&super::with_unit(&columns, 2, unit, &self.title));
-            for of in &self.tracks {
+            for of in self.tracks.iter().take(self.most) {
                 let times = &of.times;
                 table.row([
                     style.count(times.count()),

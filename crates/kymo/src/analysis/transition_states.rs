@@ -377,7 +377,7 @@ impl TransitionStates {
     /// `groups` (as of other analyses), `path` (null, or each with `begin`, `end`, `by`), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         number_json("total", self.total(), &mut json);
         number_json("open", self.open, &mut json);

@@ -358,7 +358,7 @@ impl FieldValues {
     /// `by` and the keys of its track), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         self.coverage.begin_json(&mut json);
         json.key("field");
         json.text(self.field.as_bytes());

@@ -109,7 +109,7 @@ impl Check {
     /// `"more_faults":N` tells how many are not.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         json.key("result");
         json.text(self.result().as_bytes());
         for (key, number) in self.counts() {

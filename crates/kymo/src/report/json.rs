@@ -19,6 +19,14 @@ impl Json {
         self.0.push_byte(b'{');
     }
 
+    /// Begins a report: its first key is the version of its schema, which changes when a key is removed or changes its
+    /// meaning.
+    pub(crate) fn begin_report(&mut self) {
+        self.begin_object();
+        self.key("schema");
+        self.number(1);
+    }
+
     pub(crate) fn end_object(&mut self) {
         self.0.push_byte(b'}');
     }

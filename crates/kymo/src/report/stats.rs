@@ -87,6 +87,8 @@ pub struct Stats {
     is_merged: bool,
     /// All events over time; empty unless asked for.
     pub spread: Spread,
+    /// Discarded events over time, as far as their number is known; empty unless asked for.
+    pub losses: Spread,
 }
 
 /// Events of one class.
@@ -138,6 +140,7 @@ struct Part<'f> {
     streams: Vec<Vec<Count>>,
     discarded: Discarded,
     spread: Spread,
+    losses: Spread,
     faults: Vec<Ended>,
     more_faults: u64,
     worker: Worker<'f>,
@@ -156,6 +159,22 @@ impl Part<'_> {
             self.streams[unit.recording][unit.chunk.stream].add(&count);
             self.spread.add_many(count.events, count.first, count.last);
         }
+    }
+
+    /// Adds the events that were discarded before the end of a chunk, between the times that are known of them.
+    fn add_losses<R: Recording>(&mut self, unit: &Unit<'_, R>) {
+        let Some((lost, count)) = unit
+            .chunk
+            .lost_events
+            .and_then(|lost| Some((lost, lost.count?)))
+        else {
+            return;
+        };
+        let clock = unit.of.streams()[unit.chunk.stream].clock.as_ref();
+        let time = |ticks: Option<u64>| clock?.timestamp(ticks?);
+        let end = time(lost.end).or(unit.chunk.end_time);
+        let begin = time(lost.begin).or(unit.chunk.begin_time).or(end);
+        self.losses.add_many(count, begin, end.or(begin));
     }
 }
 
@@ -205,10 +224,12 @@ impl Stats {
             parts = count(&units, recordings, filter, &again, known, &spread);
         }
         let mut stats = Self::sum(recordings, &parts);
+        stats.losses = spread.clone();
         stats.spread = spread;
-        parts
-            .iter()
-            .for_each(|part| stats.spread.merge(&part.spread));
+        for part in &parts {
+            stats.spread.merge(&part.spread);
+            stats.losses.merge(&part.losses);
+        }
         let mut met = opening.clone().count() as u64;
         met += parts
             .iter()
@@ -319,7 +340,7 @@ impl Stats {
             json.key("recording");
             json.text(self.recordings[recording].as_os_str().as_encoded_bytes());
         };
-        json.begin_object();
+        json.begin_report();
         write(&mut json, &self.total, self.total.duration());
         json.key("discarded_events");
         json.number(self.discarded.events);
@@ -384,6 +405,9 @@ impl Stats {
         }
         line("discarded events", style.count(self.discarded.events));
         line("discarded packets", style.count(self.discarded.packets));
+        if self.losses.counts.iter().any(|&count| count > 0) {
+            line("discarded over time", self.losses.line());
+        }
         let faults = self.faults.len() as u64 + self.more_faults;
         line("faults", style.count(faults));
         let mut text = table.align(&[false, false]);
@@ -488,6 +512,7 @@ fn count<'f, R: Recording>(
             .collect(),
         discarded: Discarded::default(),
         spread: spread.clone(),
+        losses: spread.clone(),
         faults: Vec::new(),
         more_faults: 0,
         worker: filter.worker(),
@@ -497,6 +522,7 @@ fn count<'f, R: Recording>(
             return true;
         }
         part.discarded.add_chunk(&unit.chunk);
+        part.add_losses(unit);
         if count_whole(part, unit, filter) || count_known(part, unit, filter, known) {
             return true;
         }

@@ -75,7 +75,7 @@ fn check_counts_values_and_tells_of_damage() {
     assert_eq!(
         String::from_utf8(expected.to_json()).unwrap(),
         concat!(
-            r#"{"result":"damaged","events":10,"fields":13,"packets":4,"discarded_events":5,"#,
+            r#"{"schema":1,"result":"damaged","events":10,"fields":13,"packets":4,"discarded_events":5,"#,
             r#""discarded_packets":0,"faults":["#,
             r#"{"file":"s0","offset":102,"packet":1,"event":2,"field":null,"#,
             r#""code":"not-monotonic","message":"not-monotonic"},"#,

@@ -461,7 +461,7 @@ impl Info {
     /// known as null.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
-        json.begin_object();
+        json.begin_report();
         json.key("recordings");
         json.begin_array();
         for recording in &self.recordings {
