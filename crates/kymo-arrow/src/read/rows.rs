@@ -14,7 +14,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::statistics::Statistics;
 
 use super::order::Position;
-use super::values::{self, Missing, give, unsigned};
+use super::values::{self, NotGiven, give, unsigned};
 use crate::Error;
 use crate::kinds::{Form, SCOPE};
 
@@ -226,7 +226,7 @@ impl Rows {
     }
 
     /// Gives the values of the row.
-    pub(super) fn give(&self, to: &mut Encode<'_>) -> Result<(), Missing> {
+    pub(super) fn give(&self, to: &mut Encode<'_>) -> Result<(), NotGiven> {
         for columns in &self.columns.scopes {
             to.begin_struct(FieldId(0));
             for (column, form) in columns {
