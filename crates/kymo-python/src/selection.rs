@@ -17,11 +17,10 @@ pub(crate) enum Time {
     Text(String),
 }
 
-/// Which events are meant: a dictionary, of which everything may be missing.
+/// Which events are meant: a dictionary, of which all but the names may be missing.
 #[derive(Clone, Debug, Default, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Selection {
-    #[pyo3(default)]
     names: Vec<String>,
     #[pyo3(default)]
     begin: Option<Time>,

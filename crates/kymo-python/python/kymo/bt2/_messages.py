@@ -519,7 +519,12 @@ class TraceCollectionMessageIterator(Iterator[Any]):
             if problems:
                 raise _Error("\n".join(problems))
             self._collection = _Collection(source)
-            selection = {"begin": _nanos(begin), "end": _nanos(end), "intersection": bool(stream_intersection_mode)}
+            selection = {
+                "names": [],
+                "begin": _nanos(begin),
+                "end": _nanos(end),
+                "intersection": bool(stream_intersection_mode),
+            }
             self._messages = source._messages(selection, None, None, True, True)
         except _Error:
             raise
