@@ -115,7 +115,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
         let pair = std::str::from_utf8(pair).ok()?;
         u8::from_str_radix(pair, 16).ok()
     });
-    (digits.len() % 2 == 0).then(|| pairs.collect())?
+    digits.len().is_multiple_of(2).then(|| pairs.collect())?
 }
 
 /// Gives the values of a text to a visitor of the fields of a packet with this schema. What the text does not have is not

@@ -124,11 +124,18 @@ pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
 pub(crate) fn texts(keys: Vec<Option<u32>>, names: &[String]) -> Result<ArrayRef, Error> {
     let mut used: HashMap<u32, u32> = HashMap::new();
     let mut kept = Vec::new();
-    let mut keep = |key: u32| {
-        *used.entry(key).or_insert_with(|| {
-            kept.push(&names[key as usize]);
-            kept.len() as u32 - 1
-        })
+    // Rows that are one after the other mostly have the same text.
+    let mut before = None;
+    let mut keep = |key: u32| match before {
+        Some((known, position)) if known == key => position,
+        _ => {
+            let position = *used.entry(key).or_insert_with(|| {
+                kept.push(&names[key as usize]);
+                kept.len() as u32 - 1
+            });
+            before = Some((key, position));
+            position
+        }
     };
     let keys: UInt32Array = keys.into_iter().map(|key| key.map(&mut keep)).collect();
     let names: StringArray = kept.into_iter().map(Some).collect();
@@ -231,9 +238,6 @@ impl<'t, 'f> Maker<'t, 'f> {
         let of = &self.timeline.recordings()[recording];
         let is_sample = of.entry_kind(batch.id(0).stream as usize) == EntryKind::Sample;
         let mut keys = Vec::with_capacity(batch.len());
-        let mut streams = Vec::with_capacity(batch.len());
-        let mut packets = Vec::with_capacity(batch.len());
-        let mut numbers = Vec::with_capacity(batch.len());
         for row in 0..batch.len() {
             let entries = tracks.of(&batch, row);
             if is_sample {
@@ -244,10 +248,6 @@ impl<'t, 'f> Maker<'t, 'f> {
                     }
                 }
             } else {
-                let id = batch.id(row);
-                streams.push(id.stream);
-                packets.push(id.chunk);
-                numbers.push(id.number);
                 keys.push(entries.first().map(|entry| entry.track()));
             }
         }
@@ -285,6 +285,14 @@ impl<'t, 'f> Maker<'t, 'f> {
         }
         let (of, names) = (&self.classes[&(recording, class)], &self.tracks[recording]);
         let rows = batch.len();
+        let mut streams = Vec::with_capacity(rows);
+        let mut packets = Vec::with_capacity(rows);
+        let mut numbers = Vec::with_capacity(rows);
+        for (run, id) in batch.runs() {
+            streams.resize(run.end, id.stream);
+            packets.resize(run.end, id.chunk);
+            numbers.extend((id.number..).take(run.len()));
+        }
         let (times, ticks, mut values) = batch.into_columns();
         let first: Vec<ArrayRef> = vec![
             array(times, of.schema.field(0).data_type())?,

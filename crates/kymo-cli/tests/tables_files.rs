@@ -67,4 +67,35 @@ mod with_tables {
                 > 10_000
         );
     }
+
+    #[test]
+    fn tables_are_read_as_the_trace_that_they_were() {
+        let place = tempfile::tempdir().unwrap();
+        let run = |words: &[&str]| kymo_in(place.path(), words);
+        let input = example("lttng-discarded/ust/uid/0/64-bit");
+        let input = input.to_str().unwrap();
+        let (code, _, errors) = run(&["convert", input, "-o", "tables.parquet"]);
+        assert_eq!(code, 0, "{errors}");
+        let (code, _, errors) = run(&["convert", "tables.parquet", "--to", "ctf2", "-o", "trace"]);
+        assert_eq!(code, 0, "{errors}");
+        let printed = |path: &str| {
+            let (code, text, errors) = run(&["print", "--format", "json", path]);
+            assert_eq!(code, 0, "{errors}");
+            text.replace(&format!("\"recording\":\"{path}\""), "")
+        };
+        let before = printed(input);
+        assert!(before.lines().count() > 1000);
+        assert_eq!(printed("tables.parquet"), before);
+        assert_eq!(printed("trace"), before);
+        // One file alone is its rows.
+        let file = "tables.parquet/class=demo%3Aints/part-0.parquet";
+        let (_, text, _) = run(&["print", "--format", "json", file]);
+        let of_class = before.lines().filter(|line| line.contains("\"demo:ints\""));
+        assert_eq!(text.lines().count(), of_class.count());
+        // What is damaged is refused with its path.
+        std::fs::write(place.path().join(file), b"PAR1 and nothing else").unwrap();
+        let (code, _, errors) = run(&["print", "tables.parquet"]);
+        assert_eq!(code, 3);
+        assert!(errors.contains("demo%3Aints/part-0.parquet"), "{errors}");
+    }
 }

@@ -38,9 +38,7 @@ fn _kymo(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(recordings::open, module)?)?;
     module.add_function(wrap_pyfunction!(rrd::rrd_run, module)?)?;
     module.add_class::<recordings::Recordings>()?;
-    module.add_class::<tables::EventTable>()?;
-    module.add_class::<tables::SampleTable>()?;
-    module.add_class::<tables::SeriesTable>()?;
+    module.add_class::<tables::Table>()?;
     module.add_class::<messages::Messages>()?;
     module.add_class::<messages::Message>()?;
     errors::add(py, module)

@@ -18,8 +18,8 @@ use crate::analyses;
 use crate::errors::{self, Error, OpenError, QueryError};
 use crate::forks::interruptible;
 use crate::messages::{self, Messages};
-use crate::selection::{Selection, Time};
-use crate::tables::{EventTable, SampleTable};
+use crate::selection::Selection;
+use crate::tables::Table;
 use crate::values::describe;
 
 /// Recordings on one time line; made by `kymo.open`.
@@ -63,6 +63,7 @@ pub(crate) fn open(
             nanos: clock_offset_ns.into(),
             from_unix_epoch: false,
         },
+        formats: kymo_arrow::FORMATS,
         ..Options::default()
     };
     // A thread that opens cannot be stopped: it goes on until it is done.
@@ -280,27 +281,16 @@ impl Recordings {
     }
 
     /// A table of events.
-    #[pyo3(signature = (names, columns, begin, end, condition, limit, threads, batch_rows))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (selection, columns, limit, threads, batch_rows))]
     fn _events(
         &self,
-        names: Vec<String>,
+        selection: Selection,
         columns: Option<Vec<String>>,
-        begin: Option<Time>,
-        end: Option<Time>,
-        condition: Option<String>,
         limit: Option<u64>,
         threads: Option<usize>,
         batch_rows: Option<usize>,
-    ) -> PyResult<EventTable> {
+    ) -> PyResult<Table> {
         let timeline = self.timeline()?;
-        let selection = Selection {
-            names,
-            begin,
-            end,
-            condition,
-            intersection: false,
-        };
         // What is wrong is told now, and not when rows are asked for.
         selection.filter(timeline.recordings(), self.gmt)?;
         let mut query = self.query(&timeline, &selection, threads)?;
@@ -313,53 +303,37 @@ impl Recordings {
                 kymo_arrow::EventTable::with_columns(timeline, query, &names)
             }
         };
-        table.map(EventTable::new).map_err(|error| match error {
+        table.map(Table::events).map_err(|error| match error {
             kymo::timeline::QueryError::Filter(error) => errors::filter(&error, "columns"),
             error => errors::rows(&error),
         })
     }
 
     /// A table of samples.
-    #[pyo3(signature = (begin, end, threads))]
+    #[pyo3(signature = (selection, limit, threads))]
     fn _samples(
         &self,
-        begin: Option<Time>,
-        end: Option<Time>,
+        selection: Selection,
+        limit: Option<u64>,
         threads: Option<usize>,
-    ) -> PyResult<SampleTable> {
+    ) -> PyResult<Table> {
         let timeline = self.timeline()?;
-        let selection = Selection {
-            begin,
-            end,
-            ..Selection::default()
-        };
-        let query = self.query(&timeline, &selection, threads)?;
-        Ok(SampleTable::new(timeline, query))
+        let mut query = self.query(&timeline, &selection, threads)?;
+        query.limit = limit;
+        Ok(Table::samples(timeline, query))
     }
 
     /// Events one by one.
-    #[pyo3(signature = (names, begin, end, condition, limit, threads, structure, strict, intersection=false))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (selection, limit, threads, structure, strict))]
     fn _messages(
         &self,
-        names: Vec<String>,
-        begin: Option<Time>,
-        end: Option<Time>,
-        condition: Option<String>,
+        selection: Selection,
         limit: Option<u64>,
         threads: Option<usize>,
         structure: bool,
         strict: bool,
-        intersection: bool,
     ) -> PyResult<Messages> {
         let timeline = self.timeline()?;
-        let selection = Selection {
-            names,
-            begin,
-            end,
-            condition,
-            intersection,
-        };
         let filter = selection.filter(timeline.recordings(), self.gmt)?;
         Messages::new(
             timeline,
@@ -371,20 +345,14 @@ impl Recordings {
     }
 
     /// What happened on tracks in spans of time.
-    #[pyo3(signature = (begin, end, width))]
+    #[pyo3(signature = (selection, width))]
     fn _summary<'p>(
         &self,
         py: Python<'p>,
-        begin: Option<Time>,
-        end: Option<Time>,
+        selection: Selection,
         width: usize,
     ) -> PyResult<Bound<'p, PyDict>> {
         let timeline = self.timeline()?;
-        let selection = Selection {
-            begin,
-            end,
-            ..Selection::default()
-        };
         let range = selection.range(timeline.recordings(), self.gmt)?;
         let summary = interruptible(
             py,
@@ -424,28 +392,17 @@ impl Recordings {
     }
 
     /// A picture of the recordings as SVG.
-    #[pyo3(signature = (names, begin, end, condition, per, width, height, title))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (selection, per, width, height, title))]
     fn _svg(
         &self,
         py: Python<'_>,
-        names: Vec<String>,
-        begin: Option<Time>,
-        end: Option<Time>,
-        condition: Option<String>,
+        selection: Selection,
         per: Option<String>,
         width: Option<u32>,
         height: u32,
         title: Option<String>,
     ) -> PyResult<String> {
         let timeline = self.timeline()?;
-        let selection = Selection {
-            names,
-            begin,
-            end,
-            condition,
-            intersection: false,
-        };
         let choice = Choice {
             filter: selection.query(),
             range: selection.range(timeline.recordings(), self.gmt)?,
@@ -482,27 +439,16 @@ impl Recordings {
     }
 
     /// An analysis: what `kymo KIND --json` prints.
-    #[pyo3(signature = (kind, names, begin, end, condition, options, threads))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (kind, selection, options, threads))]
     fn _analyse(
         &self,
         py: Python<'_>,
         kind: &str,
-        names: Vec<String>,
-        begin: Option<Time>,
-        end: Option<Time>,
-        condition: Option<String>,
+        selection: Selection,
         options: analyses::AnalysisOptions,
         threads: Option<usize>,
     ) -> PyResult<Vec<u8>> {
         let timeline = self.timeline()?;
-        let selection = Selection {
-            names,
-            begin,
-            end,
-            condition,
-            intersection: false,
-        };
         let filter = selection.filter(timeline.recordings(), self.gmt)?;
         let threads = self.threads(threads);
         analyses::run(py, timeline.recordings(), &filter, kind, &options, threads)

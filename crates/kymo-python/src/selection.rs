@@ -17,15 +17,20 @@ pub(crate) enum Time {
     Text(String),
 }
 
-/// Which events are meant.
-#[derive(Clone, Debug, Default)]
+/// Which events are meant: a dictionary, of which all but the names may be missing.
+#[derive(Clone, Debug, Default, FromPyObject)]
+#[pyo3(from_item_all)]
 pub(crate) struct Selection {
-    pub(crate) names: Vec<String>,
-    pub(crate) begin: Option<Time>,
-    pub(crate) end: Option<Time>,
-    pub(crate) condition: Option<String>,
+    names: Vec<String>,
+    #[pyo3(default)]
+    begin: Option<Time>,
+    #[pyo3(default)]
+    end: Option<Time>,
+    #[pyo3(default)]
+    condition: Option<String>,
     /// Whether only the time counts in which all streams of a recording are active.
-    pub(crate) intersection: bool,
+    #[pyo3(default)]
+    intersection: bool,
 }
 
 impl Selection {

@@ -6,47 +6,24 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampNanosecondType,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 use kymo::timeline::{Notice, NoticeKind, Query, Timeline};
-use kymo_arrow::EventReader;
+use kymo_arrow::SampleReader;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyList};
 
-use crate::errors::{self, Error};
+use crate::errors::Error;
 use crate::forks::{OfProcess, interruptible};
 
 /// Damage that the last reading has met.
 type Damage = Arc<Mutex<Vec<String>>>;
 
-/// A stream of Arrow's C interface.
-fn capsule<'p>(
-    py: Python<'p>,
-    reader: impl RecordBatchReader + Send + 'static,
-) -> PyResult<Bound<'p, PyCapsule>> {
-    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
-    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
-}
-
-/// A schema of Arrow's C interface.
-fn schema_capsule<'p>(py: Python<'p>, schema: &SchemaRef) -> PyResult<Bound<'p, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(&**schema).map_err(arrow)?;
-    PyCapsule::new_with_value(py, schema, c"arrow_schema")
-}
-
 fn arrow(error: ArrowError) -> PyErr {
     Error::new_err(error.to_string())
-}
-
-/// Names and types of columns.
-fn fields(schema: &SchemaRef) -> Vec<(String, String)> {
-    let fields = schema.fields().iter();
-    fields
-        .map(|field| (field.name().clone(), field.data_type().to_string()))
-        .collect()
 }
 
 fn note(damage: &Damage, notices: &[Notice]) {
@@ -58,53 +35,114 @@ fn note(damage: &Damage, notices: &[Notice]) {
     }
 }
 
-/// Rows of events, read anew each time they are asked for.
-#[pyclass(frozen, module = "kymo._kymo", subclass)]
-pub(crate) struct EventTable {
-    table: kymo_arrow::EventTable,
+/// A table, read anew each time it is asked for.
+#[pyclass(frozen, module = "kymo._kymo")]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    rows: Rows,
     damage: Damage,
 }
 
-impl EventTable {
-    pub(crate) fn new(table: kymo_arrow::EventTable) -> Self {
+/// Where the rows of a table come from.
+#[derive(Clone)]
+enum Rows {
+    /// The events of recordings.
+    Events(Box<kymo_arrow::EventTable>),
+    /// The values of databases and metrics.
+    Samples(Timeline, Box<Query>),
+    /// What somebody else has computed.
+    Batch(RecordBatch),
+}
+
+/// Batches that a thread makes, or that are there.
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+impl Table {
+    /// The events of a query.
+    pub(crate) fn events(table: kymo_arrow::EventTable) -> Self {
+        let schema = Arc::clone(table.schema());
+        Self::new(schema, Rows::Events(Box::new(table)))
+    }
+
+    /// The samples of a query.
+    pub(crate) fn samples(timeline: Timeline, query: Query) -> Self {
+        let schema = kymo_arrow::samples_schema(&timeline);
+        Self::new(schema, Rows::Samples(timeline, Box::new(query)))
+    }
+
+    fn new(schema: SchemaRef, rows: Rows) -> Self {
         Self {
-            table,
+            schema,
+            rows,
             damage: Damage::default(),
         }
     }
 
-    fn reader(&self) -> PyResult<Reader> {
-        self.damage
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
-        let events = self.table.read().map_err(|error| errors::rows(&error))?;
-        Ok(Reader {
-            schema: Arc::clone(self.table.schema()),
-            events: OfProcess::new(events),
+    fn reader(&self) -> Reader {
+        Reader {
+            schema: Arc::clone(&self.schema),
+            rows: self.rows.clone(),
             damage: Arc::clone(&self.damage),
+            batches: None,
+        }
+    }
+}
+
+impl Rows {
+    /// Begins to read.
+    fn read(&self, damage: &Damage) -> Result<Batches, ArrowError> {
+        let failed =
+            |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
+        Ok(match self {
+            Self::Events(table) => {
+                let mut events = table.read().map_err(|error| failed(Box::new(error)))?;
+                let damage = Arc::clone(damage);
+                Box::new(std::iter::from_fn(move || {
+                    let batch = events.next();
+                    note(&damage, &events.take_notices());
+                    batch
+                }))
+            }
+            Self::Samples(timeline, query) => {
+                let samples = SampleReader::new(timeline.clone(), Query::clone(query));
+                Box::new(samples.map_err(|error| failed(Box::new(error)))?)
+            }
+            Self::Batch(batch) => Box::new(std::iter::once(Ok(batch.clone()))),
         })
     }
 }
 
-/// Reads a table in any thread.
+/// Reads a table in any thread, from when the first batch is asked for: who only wants the schema starts nothing.
 struct Reader {
     schema: SchemaRef,
-    events: OfProcess<EventReader>,
+    rows: Rows,
     damage: Damage,
+    batches: Option<OfProcess<Batches>>,
 }
 
 impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Some(events) = self.events.get() else {
-            let message = "this stream was made before the process was forked: create it again";
-            return Some(Err(ArrowError::InvalidArgumentError(message.to_owned())));
+        let batches = match &mut self.batches {
+            Some(batches) => batches,
+            nothing => {
+                let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+                damage.clear();
+                drop(damage);
+                match self.rows.read(&self.damage) {
+                    Ok(batches) => nothing.insert(OfProcess::new(batches)),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
         };
-        let batch = events.next();
-        note(&self.damage, &events.take_notices());
-        batch
+        match batches.get() {
+            Some(batches) => batches.next(),
+            None => {
+                let message = "this stream was read before the process was forked: create it again";
+                Some(Err(ArrowError::InvalidArgumentError(message.to_owned())))
+            }
+        }
     }
 }
 
@@ -115,7 +153,28 @@ impl RecordBatchReader for Reader {
 }
 
 #[pymethods]
-impl EventTable {
+impl Table {
+    /// A table of times in seconds, and columns of values.
+    #[staticmethod]
+    fn of_series(
+        times: Vec<i64>,
+        names: Vec<String>,
+        columns: Vec<Vec<Option<f64>>>,
+    ) -> PyResult<Self> {
+        let times = arrow_array::TimestampSecondArray::from(times).with_timezone("UTC");
+        let field = |name: &str, of: &DataType| arrow_schema::Field::new(name, of.clone(), true);
+        let mut fields = vec![field("timestamp", times.data_type())];
+        let mut arrays: Vec<arrow_array::ArrayRef> = vec![Arc::new(times)];
+        for (name, values) in names.iter().zip(columns) {
+            fields.push(field(name, &DataType::Float64));
+            arrays.push(Arc::new(arrow_array::Float64Array::from(values)));
+        }
+        let schema = Arc::new(arrow_schema::Schema::new(fields));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(arrow)?;
+        Ok(Self::new(schema, Rows::Batch(batch)))
+    }
+
+    /// The rows in Arrow's C stream interface, read anew.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'p>(
         &self,
@@ -124,16 +183,22 @@ impl EventTable {
     ) -> PyResult<Bound<'p, PyCapsule>> {
         // A wish that may be ignored.
         drop(requested_schema);
-        capsule(py, self.reader()?)
+        let stream = FFI_ArrowArrayStream::new(Box::new(self.reader()));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
+    /// The columns in Arrow's C data interface.
     fn __arrow_c_schema__<'p>(&self, py: Python<'p>) -> PyResult<Bound<'p, PyCapsule>> {
-        schema_capsule(py, self.table.schema())
+        let schema = FFI_ArrowSchema::try_from(&*self.schema).map_err(arrow)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
     /// Names and Arrow's types of the columns.
     fn _fields(&self) -> Vec<(String, String)> {
-        fields(self.table.schema())
+        let fields = self.schema.fields().iter();
+        fields
+            .map(|field| (field.name().clone(), field.data_type().to_string()))
+            .collect()
     }
 
     /// Damage that the last reading has met and skipped.
@@ -156,7 +221,7 @@ impl EventTable {
             Option<Bound<'p, PyByteArray>>,
         )>,
     > {
-        let reader = self.reader()?;
+        let reader = self.reader();
         let stopped = std::sync::atomic::AtomicBool::new(false);
         let stop = || stopped.store(true, std::sync::atomic::Ordering::Relaxed);
         let batches = interruptible(py, stop, || {
@@ -164,19 +229,24 @@ impl EventTable {
             reader.take_while(going).collect::<Result<Vec<_>, _>>()
         })?
         .map_err(arrow)?;
-        let schema = self.table.schema();
-        let columns = schema.fields().iter().enumerate().map(|(position, field)| {
-            let arrays: Vec<&dyn Array> = batches.iter().map(|of| &**of.column(position)).collect();
-            let (kind, values) = numpy(py, field.data_type(), &arrays)?;
-            let has_nulls = arrays.iter().any(|of| of.null_count() > 0);
-            let nulls = has_nulls.then(|| {
-                let nulls = arrays
-                    .iter()
-                    .flat_map(|of| (0..of.len()).map(|row| u8::from(of.is_null(row))));
-                PyByteArray::new(py, &nulls.collect::<Vec<u8>>())
+        let columns = self
+            .schema
+            .fields()
+            .iter()
+            .enumerate()
+            .map(|(position, field)| {
+                let arrays: Vec<&dyn Array> =
+                    batches.iter().map(|of| &**of.column(position)).collect();
+                let (kind, values) = numpy(py, field.data_type(), &arrays)?;
+                let has_nulls = arrays.iter().any(|of| of.null_count() > 0);
+                let nulls = has_nulls.then(|| {
+                    let nulls = arrays
+                        .iter()
+                        .flat_map(|of| (0..of.len()).map(|row| u8::from(of.is_null(row))));
+                    PyByteArray::new(py, &nulls.collect::<Vec<u8>>())
+                });
+                Ok((field.name().clone(), kind.to_owned(), values, nulls))
             });
-            Ok((field.name().clone(), kind.to_owned(), values, nulls))
-        });
         columns.collect()
     }
 }
@@ -206,7 +276,8 @@ fn numpy<'p>(
         DataType::Int64 => Int64Type, "=i8";
         DataType::Float32 => Float32Type, "=f4";
         DataType::Float64 => Float64Type, "=f8";
-        DataType::Timestamp(..) => TimestampNanosecondType, "=M8[ns]";
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => TimestampNanosecondType, "=M8[ns]";
+        DataType::Timestamp(TimeUnit::Second, _) => TimestampSecondType, "=M8[s]";
     }
     let list = PyList::empty(py);
     for array in arrays {
@@ -261,7 +332,8 @@ fn object<'p>(py: Python<'p>, of: &dyn Array, row: usize) -> PyResult<Bound<'p, 
         DataType::Int64 => Int64Type;
         DataType::Float32 => Float32Type;
         DataType::Float64 => Float64Type;
-        DataType::Timestamp(..) => TimestampNanosecondType;
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => TimestampNanosecondType;
+        DataType::Timestamp(TimeUnit::Second, _) => TimestampSecondType;
     }
     Ok(match of.data_type() {
         DataType::Boolean => of
@@ -302,117 +374,4 @@ fn object<'p>(py: Python<'p>, of: &dyn Array, row: usize) -> PyResult<Bound<'p, 
         }
         _ => py.None().into_bound(py),
     })
-}
-
-/// Values of databases and metrics, read anew each time they are asked for.
-#[pyclass(frozen, module = "kymo._kymo", subclass)]
-pub(crate) struct SampleTable {
-    timeline: Timeline,
-    query: Query,
-    schema: SchemaRef,
-}
-
-impl SampleTable {
-    pub(crate) fn new(timeline: Timeline, query: Query) -> Self {
-        Self {
-            schema: kymo_arrow::samples_schema(&timeline),
-            timeline,
-            query,
-        }
-    }
-}
-
-#[pymethods]
-impl SampleTable {
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'p>(
-        &self,
-        py: Python<'p>,
-        requested_schema: Option<Bound<'p, PyAny>>,
-    ) -> PyResult<Bound<'p, PyCapsule>> {
-        drop(requested_schema);
-        let samples = kymo_arrow::SampleReader::new(self.timeline.clone(), self.query.clone())?;
-        capsule(
-            py,
-            Samples {
-                schema: Arc::clone(&self.schema),
-                samples: OfProcess::new(samples),
-            },
-        )
-    }
-
-    fn __arrow_c_schema__<'p>(&self, py: Python<'p>) -> PyResult<Bound<'p, PyCapsule>> {
-        schema_capsule(py, &self.schema)
-    }
-
-    /// Names and Arrow's types of the columns.
-    fn _fields(&self) -> Vec<(String, String)> {
-        fields(&self.schema)
-    }
-}
-
-/// Reads samples in any thread.
-struct Samples {
-    schema: SchemaRef,
-    samples: OfProcess<kymo_arrow::SampleReader>,
-}
-
-impl Iterator for Samples {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.samples.get() {
-            Some(samples) => samples.next(),
-            None => {
-                let message = "this stream was made before the process was forked: create it again";
-                Some(Err(ArrowError::InvalidArgumentError(message.to_owned())))
-            }
-        }
-    }
-}
-
-impl RecordBatchReader for Samples {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-}
-
-/// Series of doubles, as Arrow's stream.
-#[pyclass(frozen, module = "kymo._kymo")]
-pub(crate) struct SeriesTable(RecordBatch);
-
-#[pymethods]
-impl SeriesTable {
-    /// Columns of times in seconds and of values.
-    #[new]
-    fn new(times: Vec<i64>, names: Vec<String>, columns: Vec<Vec<Option<f64>>>) -> PyResult<Self> {
-        let times = arrow_array::TimestampSecondArray::from(times).with_timezone("UTC");
-        let field = |name: &str, of: &DataType| arrow_schema::Field::new(name, of.clone(), true);
-        let mut fields = vec![field("timestamp", times.data_type())];
-        let mut arrays: Vec<arrow_array::ArrayRef> = vec![Arc::new(times)];
-        for (name, values) in names.iter().zip(columns) {
-            fields.push(field(name, &DataType::Float64));
-            arrays.push(Arc::new(arrow_array::Float64Array::from(values)));
-        }
-        let schema = Arc::new(arrow_schema::Schema::new(fields));
-        RecordBatch::try_new(schema, arrays)
-            .map(Self)
-            .map_err(arrow)
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'p>(
-        &self,
-        py: Python<'p>,
-        requested_schema: Option<Bound<'p, PyAny>>,
-    ) -> PyResult<Bound<'p, PyCapsule>> {
-        drop(requested_schema);
-        let batches = [Ok(self.0.clone())];
-        let reader = arrow_array::RecordBatchIterator::new(batches, self.0.schema());
-        capsule(py, reader)
-    }
-
-    fn __arrow_c_schema__<'p>(&self, py: Python<'p>) -> PyResult<Bound<'p, PyCapsule>> {
-        schema_capsule(py, &self.0.schema())
-    }
 }

@@ -1,5 +1,7 @@
 """Recordings as tables: every library reads what `kymo print --format json` prints."""
 
+import os
+
 import duckdb
 import kymo
 import numpy
@@ -90,6 +92,11 @@ def test_samples(tmp_path):
     assert frame["value"].to_list() == [1.0, 2.5]
     assert frame["heartbeat"].to_list() == [20, 20]
     assert frame["timestamp"].dt.timestamp("ms").to_list() == [1000000010000, 1000000020000]
+    values = samples.to_numpy()["value"]
+    assert values.compressed().tolist() == [1.0, 2.5]
+    assert samples._repr_html_().startswith("<table>")
+    fetched = rrdtool.fetch_arrow(path, "AVERAGE", "--start", "1000000000", "--end", "1000000020")
+    assert pyarrow.table(fetched).num_rows > 0
 
 
 def test_parquet_is_equal(trace, tmp_path):
@@ -101,6 +108,25 @@ def test_parquet_is_equal(trace, tmp_path):
     assert polars.read_parquet(pattern, hive_partitioning=False, glob=True)["prev_comm"].to_list() == names
     rows = duckdb.sql(f"SELECT prev_comm FROM read_parquet('{tmp_path}/tables/class=demo%3Asched/*.parquet')").fetchall()
     assert [name for (name,) in rows] == names
+
+
+def test_streams_start_when_they_are_read(trace):
+    import threading
+
+    import pyarrow
+
+    events = kymo.open(trace).events(columns=["timestamp"])
+    before = threading.active_count(), len(os.listdir("/proc/self/task"))
+    streams = [events.__arrow_c_stream__() for _ in range(50)]
+    assert (threading.active_count(), len(os.listdir("/proc/self/task"))) == before
+    read = [pyarrow.RecordBatchReader._import_from_c_capsule(stream).read_all().num_rows for stream in streams[:3]]
+    assert read == [len(printed(trace))] * 3
+
+
+def test_tables_are_recordings_again(trace, tmp_path):
+    kymo.convert(trace, tmp_path / "tables", to="parquet")
+    recordings = kymo.open(tmp_path / "tables")
+    assert [event.fields for event in recordings.iter()] == [event.fields for event in kymo.open(trace).iter()]
 
 
 #: A sample of them; `round_trip.py` checks all.

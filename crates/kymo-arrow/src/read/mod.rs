@@ -7,6 +7,7 @@
 //! Files are read row group by row group and a thousand rows at a time; the temporary storage is bounded by
 //! [`SPOOL_LIMIT`](kymo_io::SPOOL_LIMIT).
 
+mod footer;
 mod order;
 mod plain;
 mod rows;

@@ -19,7 +19,7 @@ use crate::kinds::Form;
 /// Columns of time that count as that of the rows, before others.
 const TIMES: [&str; 4] = ["timestamp", "time", "ts", "datetime"];
 /// Where the clock of times before 1970 begins, in seconds.
-const EARLY: i64 = -(1_i64 << 62) / NANOS_PER_SECOND as i64;
+const EARLY: i64 = -(1_i64 << 62) / NANOS_PER_SECOND;
 
 /// Makes a trace of the rows of a file.
 pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Result<Trace, Problem> {
@@ -76,7 +76,7 @@ pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Resul
     let mut maker = Maker::new(&model, Default::default()).map_err(|error| error.to_string())?;
     let own = Own {
         timestamp: time,
-        ticks: Ticks::Since(begin * NANOS_PER_SECOND as i64),
+        ticks: Ticks::Since(begin * NANOS_PER_SECOND),
         position: None,
     };
     let rows = Rows::new(&file, Columns::payload(columns), own);
@@ -162,7 +162,7 @@ fn add(schema: &mut Schema, parent: FieldId, name: Option<&str>, form: &Form, of
         Form::Bool => Kind::Bool { bits: 8 },
         Form::Bits => Kind::BitArray { bits },
         &Form::Wide { bits, signed } => Kind::Wide { bits, signed },
-        Form::Text => Kind::Text,
+        Form::Text | Form::Json => Kind::Text,
         Form::Blob => Kind::Blob,
         Form::Struct(_) | Form::Nothing => Kind::Struct,
         Form::Variant(_) => Kind::Variant,

@@ -11,10 +11,12 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
+use parquet::errors::ParquetError;
 use parquet::file::statistics::Statistics;
 
+use super::footer;
 use super::order::Position;
-use super::values::{self, Missing, give, unsigned};
+use super::values::{self, NotGiven, give, unsigned};
 use crate::Error;
 use crate::kinds::{Form, SCOPE};
 
@@ -45,6 +47,15 @@ pub(super) struct TableFile {
 impl TableFile {
     /// `plain` does without what Arrow has written of its types.
     pub(super) fn new(bytes: bytes::Bytes, plain: bool) -> Result<Self, Error> {
+        let wrong = |problem: String| Error::from(ParquetError::General(problem));
+        let levels = footer::levels(&bytes);
+        let levels = levels.ok_or_else(|| wrong("its end is not that of a Parquet file".into()))?;
+        if levels > footer::MOST_LEVELS {
+            let most = footer::MOST_LEVELS;
+            return Err(wrong(format!(
+                "its columns are nested in more than {most} others"
+            )));
+        }
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(plain);
         let metadata = ArrowReaderMetadata::load(&bytes, options)?;
         Ok(Self { bytes, metadata })
@@ -226,7 +237,7 @@ impl Rows {
     }
 
     /// Gives the values of the row.
-    pub(super) fn give(&self, to: &mut Encode<'_>) -> Result<(), Missing> {
+    pub(super) fn give(&self, to: &mut Encode<'_>) -> Result<(), NotGiven> {
         for columns in &self.columns.scopes {
             to.begin_struct(FieldId(0));
             for (column, form) in columns {

@@ -16,7 +16,7 @@ use kymo_io::Temporaries;
 use kymo_model::Schema;
 use kymo_model::{FaultCode, FaultReport};
 
-use super::values::Missing;
+use super::values::NotGiven;
 use crate::packet_fields;
 
 /// Packets that are not given have so many bytes.
@@ -112,11 +112,15 @@ impl Maker {
                 lenient: true,
             };
             let schema = Arc::clone(trace.encoder().decoder().packet_schema(*stream_class));
-            let writer = trace.stream_through(*stream_class, name, options, |file| Counted {
-                file,
-                used: Arc::clone(&used),
-                limit,
-            })?;
+            let header = Arc::clone(trace.encoder().decoder().header_schema(*stream_class));
+            let mut writer =
+                trace.stream_through(*stream_class, name, options, |file| Counted {
+                    file,
+                    used: Arc::clone(&used),
+                    limit,
+                })?;
+            // What event headers hold beside class and time is not in the tables.
+            writer.header_members().decoded(&header);
             streams.push(Stream {
                 writer,
                 schema,
@@ -144,13 +148,16 @@ impl Maker {
         (stream, packet): (usize, u64),
         event: EventId,
         ticks: Option<u64>,
-        give: impl FnMut(&mut Encode<'_>) -> Result<(), Missing>,
+        give: impl FnMut(&mut Encode<'_>) -> Result<(), NotGiven>,
     ) -> Result<(), WriteError> {
         let of = &mut self.streams[stream];
         of.go_to(packet)?;
         let problem = match of.writer.visited(event, ticks, give) {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(Missing)) => "a value is missing".to_owned(),
+            Ok(Err(NotGiven::Missing)) => "a value is missing".to_owned(),
+            Ok(Err(NotGiven::Nested)) => {
+                "a field is nested in more than 32 others, and a text of JSON here".to_owned()
+            }
             Err(error @ (WriteError::Field { .. } | WriteError::Misuse(_))) => error.to_string(),
             Err(error) => return Err(error),
         };

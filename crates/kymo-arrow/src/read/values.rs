@@ -19,9 +19,14 @@ use crate::kinds::Form;
 /// Values are known by their place.
 const FIELD: FieldId = FieldId(0);
 
-/// A row has no value where there must be one.
+/// Why a row is no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Missing;
+pub(super) enum NotGiven {
+    /// It has no value where there must be one.
+    Missing,
+    /// A value is nested so deeply that it is a text of JSON.
+    Nested,
+}
 
 /// Gives the value of a row.
 pub(super) fn give(
@@ -29,7 +34,7 @@ pub(super) fn give(
     array: &ArrayRef,
     row: usize,
     to: &mut Encode<'_>,
-) -> Result<(), Missing> {
+) -> Result<(), NotGiven> {
     let is_null = array.is_null(row);
     if let Form::Optional(inner) = form {
         to.begin_optional(FIELD, !is_null, u64::from(!is_null));
@@ -40,24 +45,27 @@ pub(super) fn give(
         return Ok(());
     }
     if is_null {
-        return Err(Missing);
+        return Err(NotGiven::Missing);
     }
     match form {
-        Form::Uint => to.uint(FIELD, unsigned(array, row).ok_or(Missing)?),
-        Form::Bits => to.bits(FIELD, unsigned(array, row).ok_or(Missing)?),
-        Form::Sint => to.sint(FIELD, signed(array, row).ok_or(Missing)?),
-        Form::Float => to.float(FIELD, float(array, row).ok_or(Missing)?),
+        Form::Uint => to.uint(FIELD, unsigned(array, row).ok_or(NotGiven::Missing)?),
+        Form::Bits => to.bits(FIELD, unsigned(array, row).ok_or(NotGiven::Missing)?),
+        Form::Sint => to.sint(FIELD, signed(array, row).ok_or(NotGiven::Missing)?),
+        Form::Float => to.float(FIELD, float(array, row).ok_or(NotGiven::Missing)?),
         Form::Float128 => {
-            let value = float(array, row).ok_or(Missing)?;
+            let value = float(array, row).ok_or(NotGiven::Missing)?;
             to.float128(FIELD, widened(value));
         }
-        Form::Bool => to.boolean(FIELD, array.as_boolean_opt().ok_or(Missing)?.value(row)),
+        Form::Bool => to.boolean(
+            FIELD,
+            array.as_boolean_opt().ok_or(NotGiven::Missing)?.value(row),
+        ),
         &Form::Wide { bits, signed } => {
-            let array = array.as_fixed_size_binary_opt().ok_or(Missing)?;
+            let array = array.as_fixed_size_binary_opt().ok_or(NotGiven::Missing)?;
             to.wide(FIELD, Wide::new(array.value(row), bits, signed));
         }
         Form::Text => text(array, row, to)?,
-        Form::Blob => to.blob(FIELD, blob(array, row).ok_or(Missing)?),
+        Form::Blob => to.blob(FIELD, blob(array, row).ok_or(NotGiven::Missing)?),
         Form::Struct(members) => {
             to.begin_struct(FIELD);
             if let Some(array) = array.as_struct_opt() {
@@ -70,7 +78,7 @@ pub(super) fn give(
             to.end_struct(FIELD);
         }
         Form::Variant(options) => {
-            let array = array.as_struct_opt().ok_or(Missing)?;
+            let array = array.as_struct_opt().ok_or(NotGiven::Missing)?;
             let all = options.iter().zip(array.columns());
             let mut all = all.filter(|(form, _)| **form != Form::Nothing);
             // An option that holds nothing is known by what selects it.
@@ -81,8 +89,8 @@ pub(super) fn give(
             {
                 Some((option, (form, column))) => (option, form, column),
                 None => {
-                    let option = to.selected().ok_or(Missing)?;
-                    let (form, column) = all.nth(option).ok_or(Missing)?;
+                    let option = to.selected().ok_or(NotGiven::Missing)?;
+                    let (form, column) = all.nth(option).ok_or(NotGiven::Missing)?;
                     (option, form, column)
                 }
             };
@@ -92,8 +100,14 @@ pub(super) fn give(
         }
         Form::Array(form) => {
             let items = match array.data_type() {
-                DataType::LargeList(_) => array.as_list_opt::<i64>().ok_or(Missing)?.value(row),
-                _ => array.as_list_opt::<i32>().ok_or(Missing)?.value(row),
+                DataType::LargeList(_) => array
+                    .as_list_opt::<i64>()
+                    .ok_or(NotGiven::Missing)?
+                    .value(row),
+                _ => array
+                    .as_list_opt::<i32>()
+                    .ok_or(NotGiven::Missing)?
+                    .value(row),
             };
             to.begin_array(FIELD, items.len() as u64);
             for item in 0..items.len() {
@@ -101,6 +115,7 @@ pub(super) fn give(
             }
             to.end_array(FIELD);
         }
+        Form::Json => return Err(NotGiven::Nested),
         Form::Optional(_) | Form::Nothing => {}
     }
     Ok(())
@@ -174,20 +189,20 @@ fn float(array: &ArrayRef, row: usize) -> Option<f64> {
     }
 }
 
-fn text(array: &ArrayRef, row: usize, to: &mut Encode<'_>) -> Result<(), Missing> {
+fn text(array: &ArrayRef, row: usize, to: &mut Encode<'_>) -> Result<(), NotGiven> {
     let decimal = match array.data_type() {
         DataType::Utf8 => {
-            let array = array.as_string_opt::<i32>().ok_or(Missing)?;
+            let array = array.as_string_opt::<i32>().ok_or(NotGiven::Missing)?;
             to.text(FIELD, array.value(row).as_bytes());
             return Ok(());
         }
         DataType::LargeUtf8 => {
-            let array = array.as_string_opt::<i64>().ok_or(Missing)?;
+            let array = array.as_string_opt::<i64>().ok_or(NotGiven::Missing)?;
             to.text(FIELD, array.value(row).as_bytes());
             return Ok(());
         }
         DataType::Utf8View => {
-            let array = array.as_string_view_opt().ok_or(Missing)?;
+            let array = array.as_string_view_opt().ok_or(NotGiven::Missing)?;
             to.text(FIELD, array.value(row).as_bytes());
             return Ok(());
         }
@@ -204,7 +219,7 @@ fn text(array: &ArrayRef, row: usize, to: &mut Encode<'_>) -> Result<(), Missing
             .as_primitive_opt::<Decimal256Type>()
             .map(|array| array.value_as_string(row)),
     };
-    to.text(FIELD, decimal.ok_or(Missing)?.as_bytes());
+    to.text(FIELD, decimal.ok_or(NotGiven::Missing)?.as_bytes());
     Ok(())
 }
 
@@ -253,7 +268,7 @@ mod tests {
             (-0.0, 1 << 127),
             (1.0, 0x3fff << 112),
             (-2.0, 0xc000 << 112),
-            (1.5, 0x3fff_8 << 108),
+            (1.5, 0x3_fff8 << 108),
             (f64::INFINITY, 0x7fff << 112),
             (f64::NEG_INFINITY, 0xffff << 112),
             // 2^-1022 and 2^-1074, the smallest normal and subnormal ones.

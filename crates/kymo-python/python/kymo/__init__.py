@@ -94,6 +94,11 @@ def _names(names: Names) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
+def _selection(names: Names, begin: Time, end: Time, where: str | None = None) -> dict[str, Any]:
+    """Which events are meant, as the extension takes it."""
+    return {"names": _names(names), "begin": _nanos(begin), "end": _nanos(end), "condition": where}
+
+
 def _text(value: Any) -> str:
     return html.escape(str(value))
 
@@ -101,7 +106,9 @@ def _text(value: Any) -> str:
 class _Table:
     """What `Events` and `Samples` have in common."""
 
-    _source: Any
+    _source: _kymo.Table
+    #: The same with few rows.
+    _first: Any
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows in Arrow's C stream interface, read anew."""
@@ -127,35 +134,6 @@ class _Table:
 
         return pyarrow.table(self)
 
-    def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame`."""
-        import pandas
-
-        return pandas.DataFrame.from_arrow(self)
-
-    def to_polars(self) -> Any:
-        """The rows as a `polars.DataFrame`."""
-        import polars
-
-        return polars.DataFrame(self)
-
-    def __repr__(self) -> str:
-        columns = ", ".join(f"{name}: {kind}" for name, kind in self._source._fields())
-        return f"<kymo.{type(self).__name__} {columns}>"
-
-
-class Events(_Table):
-    """Rows of events, read anew each time; made by `Recordings.events`."""
-
-    def __init__(self, source: _kymo.EventTable, first: Any) -> None:
-        self._source = source
-        self._first = first
-
-    @property
-    def damage(self) -> list[str]:
-        """Damage that the last reading has met and skipped."""
-        return self._source.damage
-
     def to_numpy(self) -> dict[str, Any]:
         """The columns as arrays of NumPy; those with nulls are masked arrays, texts and compounds are objects."""
         import numpy
@@ -172,6 +150,18 @@ class Events(_Table):
             arrays[name] = array
         return arrays
 
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`."""
+        import pandas
+
+        return pandas.DataFrame.from_arrow(self)
+
+    def to_polars(self) -> Any:
+        """The rows as a `polars.DataFrame`."""
+        import polars
+
+        return polars.DataFrame(self)
+
     def _repr_html_(self) -> str:
         columns = self._first()._source._numpy()
         head = "".join(f"<th>{_text(name)}</th>" for name, *_ in columns)
@@ -185,6 +175,23 @@ class Events(_Table):
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>The first {len(rows)} rows.</p>"
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name}: {kind}" for name, kind in self._source._fields())
+        return f"<kymo.{type(self).__name__} {columns}>"
+
+
+class Events(_Table):
+    """Rows of events, read anew each time; made by `Recordings.events`."""
+
+    def __init__(self, source: _kymo.Table, first: Any) -> None:
+        self._source = source
+        self._first = first
+
+    @property
+    def damage(self) -> list[str]:
+        """Damage that the last reading has met and skipped."""
+        return self._source.damage
+
 
 def _numbers(kind: str, buffer: bytearray) -> list[Any]:
     """Numbers of a buffer without NumPy."""
@@ -195,8 +202,9 @@ def _numbers(kind: str, buffer: bytearray) -> list[Any]:
 class Samples(_Table):
     """Values of databases and metrics, read anew each time; made by `Recordings.samples`."""
 
-    def __init__(self, source: _kymo.SampleTable) -> None:
+    def __init__(self, source: _kymo.Table, first: Any) -> None:
         self._source = source
+        self._first = first
 
 
 class Recordings:
@@ -272,18 +280,23 @@ class Recordings:
         of time, and are read when somebody takes them.
         """
 
-        def make(limit: int | None) -> _kymo.EventTable:
+        selection = _selection(names, begin, end, where)
+
+        def make(limit: int | None) -> _kymo.Table:
             wanted = None if columns is None else list(columns)
-            return self._source._events(
-                _names(names), wanted, _nanos(begin), _nanos(end), where, limit, threads, batch_rows
-            )
+            return self._source._events(selection, wanted, limit, threads, batch_rows)
 
         first = 10 if limit is None else min(limit, 10)
         return Events(make(limit), lambda: Events(make(first), None))
 
     def samples(self, *, begin: Time = None, end: Time = None, threads: int | None = None) -> Samples:
         """A table of the values of databases and metrics."""
-        return Samples(self._source._samples(_nanos(begin), _nanos(end), threads))
+        selection = _selection(None, begin, end)
+
+        def make(limit: int | None) -> _kymo.Table:
+            return self._source._samples(selection, limit, threads)
+
+        return Samples(make(None), lambda: Samples(make(10), None))
 
     def iter(
         self,
@@ -300,17 +313,14 @@ class Recordings:
 
         Damage is skipped with a `DamageWarning`; with `strict`, it raises `Error`.
         """
-        return self._source._messages(
-            _names(names), _nanos(begin), _nanos(end), where, limit, threads, False, strict
-        )
+        return self._source._messages(_selection(names, begin, end, where), limit, threads, False, strict)
 
     def __iter__(self) -> Iterator[Event]:
         return self.iter()
 
     def _analyse(self, kind: str, names: Names, times: tuple[Time, Time], where: str | None, **options: Any) -> Any:
-        begin, end = times
         options = {"running": False, **options}
-        text = self._source._analyse(kind, _names(names), _nanos(begin), _nanos(end), where, options, None)
+        text = self._source._analyse(kind, _selection(names, *times, where), options, None)
         return json.loads(text)
 
     def latency(
@@ -391,7 +401,7 @@ class Recordings:
             begin = min(begin for begin, _ in spans)
         if end is None and spans:
             end = max(end for _, end in spans)
-        return self._source._summary(_nanos(begin), _nanos(end), width)
+        return self._source._summary(_selection(None, begin, end), width)
 
     def svg(
         self,
@@ -406,7 +416,7 @@ class Recordings:
         title: str | None = None,
     ) -> str:
         """A picture: series of databases and metrics, and rates of events, by track or by the field `per`."""
-        return self._source._svg(_names(names), _nanos(begin), _nanos(end), where, per, width, height, title)
+        return self._source._svg(_selection(names, begin, end, where), per, width, height, title)
 
     def _repr_html_(self) -> str:
         try:

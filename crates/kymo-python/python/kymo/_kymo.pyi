@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 __version__: str
 
@@ -81,10 +81,16 @@ class Event:
     def __len__(self) -> int: ...
 
 class Messages(Iterator[Event]):
+    """Events one by one."""
+
     def __iter__(self) -> Messages: ...
     def __next__(self) -> Event: ...
 
-class EventTable:
+class Table:
+    """A table, read anew each time it is asked for."""
+
+    @staticmethod
+    def of_series(times: list[int], names: list[str], columns: list[list[float | None]]) -> Table: ...
     @property
     def damage(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
@@ -92,19 +98,16 @@ class EventTable:
     def _fields(self) -> list[tuple[str, str]]: ...
     def _numpy(self) -> list[tuple[str, str, Any, bytearray | None]]: ...
 
-class SampleTable:
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
-    def __arrow_c_schema__(self) -> object: ...
-    def _fields(self) -> list[tuple[str, str]]: ...
-
-class SeriesTable:
-    def __init__(self, times: list[int], names: list[str], columns: list[list[float | None]]) -> None: ...
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
-    def __arrow_c_schema__(self) -> object: ...
-
-_Time = int | str | None
+class _Selection(TypedDict, total=False):
+    names: list[str]
+    begin: int | str | None
+    end: int | str | None
+    condition: str | None
+    intersection: bool
 
 class Recordings:
+    """Recordings on one time line."""
+
     @property
     def is_relative(self) -> bool: ...
     def close(self) -> None: ...
@@ -118,47 +121,20 @@ class Recordings:
     def _faults(self) -> list[dict[str, Any]]: ...
     def _events(
         self,
-        names: list[str],
+        selection: _Selection,
         columns: list[str] | None,
-        begin: _Time,
-        end: _Time,
-        condition: str | None,
         limit: int | None,
         threads: int | None,
         batch_rows: int | None,
-    ) -> EventTable: ...
-    def _samples(self, begin: _Time, end: _Time, threads: int | None) -> SampleTable: ...
+    ) -> Table: ...
+    def _samples(self, selection: _Selection, limit: int | None, threads: int | None) -> Table: ...
     def _messages(
-        self,
-        names: list[str],
-        begin: _Time,
-        end: _Time,
-        condition: str | None,
-        limit: int | None,
-        threads: int | None,
-        structure: bool,
-        strict: bool,
-        intersection: bool = False,
+        self, selection: _Selection, limit: int | None, threads: int | None, structure: bool, strict: bool
     ) -> Messages: ...
-    def _summary(self, begin: _Time, end: _Time, width: int) -> dict[str, Any]: ...
+    def _summary(self, selection: _Selection, width: int) -> dict[str, Any]: ...
     def _svg(
-        self,
-        names: list[str],
-        begin: _Time,
-        end: _Time,
-        condition: str | None,
-        per: str | None,
-        width: int | None,
-        height: int,
-        title: str | None,
+        self, selection: _Selection, per: str | None, width: int | None, height: int, title: str | None
     ) -> str: ...
     def _analyse(
-        self,
-        kind: str,
-        names: list[str],
-        begin: _Time,
-        end: _Time,
-        condition: str | None,
-        options: dict[str, Any],
-        threads: int | None,
+        self, kind: str, selection: _Selection, options: dict[str, Any], threads: int | None
     ) -> bytes: ...

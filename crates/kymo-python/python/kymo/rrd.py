@@ -152,13 +152,13 @@ def fetch_numpy(*words: Word) -> dict[str, Any]:
     return columns
 
 
-def fetch_arrow(*words: Word) -> _kymo.SeriesTable:
+def fetch_arrow(*words: Word) -> _kymo.Table:
     """The rows of a stretch of time as an object with `__arrow_c_stream__`: `timestamp` (UTC), and a column of doubles for
     each data source, with null for what is unknown."""
     table = _fetch(words)
     times = [row[0] for row in table["rows"]]
     columns = [[_number(row[position]) for row in table["rows"]] for position in range(1, len(table["names"]) + 1)]
-    return _kymo.SeriesTable(times, table["names"], columns)
+    return _kymo.Table.of_series(times, table["names"], columns)
 
 
 def info(*words: Word) -> dict[str, Any]:

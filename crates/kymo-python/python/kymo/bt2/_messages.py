@@ -519,9 +519,13 @@ class TraceCollectionMessageIterator(Iterator[Any]):
             if problems:
                 raise _Error("\n".join(problems))
             self._collection = _Collection(source)
-            self._messages = source._messages(
-                [], _nanos(begin), _nanos(end), None, None, None, True, True, bool(stream_intersection_mode)
-            )
+            selection = {
+                "names": [],
+                "begin": _nanos(begin),
+                "end": _nanos(end),
+                "intersection": bool(stream_intersection_mode),
+            }
+            self._messages = source._messages(selection, None, None, True, True)
         except _Error:
             raise
         except _kymo.Error as error:
