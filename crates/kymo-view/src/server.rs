@@ -223,7 +223,7 @@ impl Shared {
     }
 }
 
-/// Serves a connection in a thread of its own. It never waits: others are behind it.
+/// Serves a connection in a thread of its own.
 fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_write_timeout(Some(REQUEST_TIME));
@@ -240,9 +240,12 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
             bytes: Vec::new(),
         };
         while let Some((head, body)) = connection.request() {
+            if shared.guard.check(&head).is_ok() {
+                connection.place.asked();
+            }
             let answer = answer(&shared, &api, &head, &body);
             let sent = answer.write(&mut connection.stream, head.keep_alive);
-            connection.place.answered(answer.status < 400);
+            connection.place.answered();
             if sent.is_err() || !head.keep_alive {
                 break;
             }
@@ -277,7 +280,6 @@ impl Connection {
             }
             self.read(deadline, MOST_HEAD)?;
         };
-        self.place.asked();
         self.bytes.drain(..length);
         let deadline = Some(Instant::now() + REQUEST_TIME);
         // It fits, since the head was accepted.

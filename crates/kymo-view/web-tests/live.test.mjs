@@ -5,7 +5,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
-import { copy, kymo, look, open, run, serve, servers, settled, work } from "./harness.mjs";
+import { copy, kymo, look, open, run, serve, servers, settled, theBrowser, work } from "./harness.mjs";
 
 /** Starts a program that ends with the tests, and returns it with what it writes to standard error. @param {string[]} words */
 function start(...words) {
@@ -113,4 +113,24 @@ test("a viewer that is started before kymo receive waits, and shows what comes",
   await page.keyboard.press("4");
   assert.doesNotMatch(await page.textContent("#panel"), /metadata/);
   await page.close();
+});
+
+test("until all has been read, the page says that it shows estimates, everywhere", async () => {
+  const address = await serve("--no-cache", "trace");
+  // The server as if it were still reading: the example is read at once.
+  let isReading = true;
+  const page = await (await theBrowser().newContext()).newPage();
+  await page.route("**/api/scene", async (route) => {
+    const answer = await route.fetch();
+    const scene = await answer.json();
+    if (isReading) Object.assign(scene, { settled: false, generation: 0, ...(scene.same ? {} : { whole: false, bytes_read: 0.4 * scene.bytes, states: scene.states.map((of) => [...of.slice(0, 5), true]) }) });
+    await route.fulfill({ json: scene });
+  });
+  await page.goto(address);
+  await page.waitForFunction(() => globalThis.kymo?.drawn.estimate && kymo.scene.tracks.every((of) => of.estimate));
+  assert.match(await page.textContent("#status"), /^estimate: \d+ % read$/);
+  isReading = false;
+  await page.waitForFunction(() => !kymo.drawn.estimate && kymo.scene.whole && kymo.scene.tracks.every((of) => !of.estimate));
+  await page.waitForFunction(() => document.getElementById("status").textContent === "");
+  await page.context().close();
 });

@@ -12,7 +12,7 @@ export const overview = /** @type {HTMLCanvasElement} */ (get("overview"));
 export const ruler = /** @type {HTMLCanvasElement} */ (get("ruler"));
 
 /** What the last frame has drawn, for tests. */
-export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, strip: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, notes: 0, milliseconds: 0, missing: false, scales: /** @type {number[][]} */ ([]) };
+export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, strip: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, notes: 0, milliseconds: 0, estimate: false, missing: false, scales: /** @type {number[][]} */ ([]) };
 
 /** The search whose hits are drawn; 0 for none. */
 export const search = { /** what is searched, and how */ of: "", job: 0, stripKey: "", /** hits in the view, by columns */ strip: /** @type {{begin: bigint, span: number, density: number[]}[]} */ ([]), count: 0, done: true, density: /** @type {number[]} */ ([]), cut: false };

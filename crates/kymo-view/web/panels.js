@@ -301,14 +301,17 @@ onChange(() => {
   if (view.tab === "classes" && !(panel.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement && document.activeElement.type === "search")) panels.refresh();
 });
 
+/** A number of things. @param {number} of @param {string} one @param {string} many */
+const count = (of, one, many) => `${number(of)} ${of === 1 ? one : many}`;
+
 function health() {
   const parts = [];
   const info = scene.info;
   const checked = info.checked ? "" : " Damage inside of packets is still being looked for, or the recordings are too large to be read for it.";
-  parts.push(make("p", `${number(info.bytes)} bytes, ${number(info.recordings.length)} ${info.recordings.length === 1 ? "recording" : "recordings"}, ${number(scene.tracks.length)} ${scene.tracks.length === 1 ? "track" : "tracks"}, ${number(info.untimed)} events without a time.${checked}`, { class: "soft" }));
+  parts.push(make("p", `${number(info.bytes)} bytes, ${count(info.recordings.length, "recording", "recordings")}, ${count(scene.tracks.length, "track", "tracks")}, ${number(info.untimed)} events without a time.${checked}`, { class: "soft" }));
   info.recordings.slice(0, 500).forEach((/** @type {any} */ of, /** @type {number} */ at) => {
     const own = scene.notices.filter((notice) => notice.recording === at);
-    parts.push(make("h3", of.path), make("div", `${of.what}, ${of.format}, ${of.streams} streams, ${of.classes.length} event classes`, { class: "soft" }));
+    parts.push(make("h3", of.path), make("div", `${of.what}, ${of.format.trim()}, ${count(of.streams, "stream", "streams")}, ${count(of.classes.length, "event class", "event classes")}`, { class: "soft" }));
     for (const text of of.notes) parts.push(make("div", text));
     for (const text of of.faults) parts.push(make("div", text, { class: "bad" }));
     if (of.fault_count > of.faults.length) parts.push(make("div", `and ${of.fault_count - of.faults.length} more`, { class: "bad" }));
@@ -329,18 +332,21 @@ function health() {
 /** Recordings of which the schema is open. @type {Set<number>} */
 const openSchemas = new Set();
 
-/** The event classes of a recording with their fields, which are asked for when they are opened. @param {number} recording @param {number} count */
-function schema(recording, count) {
+/** The event classes of a recording with their fields, which are asked for when they are opened. @param {number} recording @param {number} classes */
+function schema(recording, classes) {
   const body = make("div", "…", { class: "schema" });
-  const element = /** @type {HTMLDetailsElement} */ (make("details", [make("summary", `Schema: ${number(count)} event ${count === 1 ? "class" : "classes"}`), body]));
+  const element = /** @type {HTMLDetailsElement} */ (make("details", [make("summary", `Schema: ${count(classes, "event class", "event classes")}`), body]));
   const fill = async () => {
     try {
       const answer = await ask("schema", { recording });
-      const head = ["field", "scope", "type"].map((title) => make("th", title, { scope: "col" }));
+      const head = () => make("thead", make("tr", ["field", "scope", "type"].map((title) => make("th", title, { scope: "col" }))));
+      // What an event says comes first, and how it is stored last.
+      const order = ["payload", "specific context", "common context", "header"];
+      const sorted = (/** @type {string[][]} */ fields) => fields.sort((a, b) => order.indexOf(a[1]) - order.indexOf(b[1]));
       body.replaceChildren(...answer.classes.map((/** @type {any} */ of) => make("div", [
-        make("h4", [make("span", of.name ?? "(no name)", { dir: "auto" }), make("span", `  ${[of.id === null || of.id === undefined ? "" : `id ${of.id}`, of.level ?? ""].filter((text) => text).join(", ")}`, { class: "soft" })]),
+        make("h4", [make("span", of.name ?? "(no name)", { dir: "auto" }), make("span", `  ${[of.id === null || of.id === undefined ? "" : `id ${of.id}`, of.level ? `level ${of.level}` : ""].filter((text) => text).join(", ")}`, { class: "soft" })]),
         of.fields.length
-          ? make("table", [make("thead", make("tr", head)), make("tbody", of.fields.map((/** @type {string[]} */ field) => make("tr", field.map((text) => make("td", text, { dir: "auto" })))))])
+          ? make("table", [head(), make("tbody", sorted(of.fields).map((field) => make("tr", field.map((text) => make("td", text, { dir: "auto" })))))])
           : make("div", "no fields", { class: "soft" }),
       ])));
       if (answer.cut) body.append(make("p", "There are more: `kymo info --schema` lists all.", { class: "soft" }));
@@ -405,7 +411,10 @@ onChange(() => {
 
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
 dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-dialog.addEventListener("close", () => canvas.focus());
+dialog.addEventListener("close", () => {
+  dialog.classList.remove("wide");
+  canvas.focus();
+});
 
 /** Lets a person choose from a list. @param {string} title @param {{name: string, hint: string, run: () => unknown}[]} items */
 function choose(title, items) {
@@ -475,6 +484,7 @@ export const dialogs = {
     ].map(([keys, name]) => make("li", [make("span", name), make("kbd", keys)]));
     dialog.setAttribute("aria-label", "Keys");
     dialog.replaceChildren(make("h3", "Keys"), make("ul", rows), make("h3", "Mouse and touch"), make("ul", mouse), button("Close", () => dialog.close()));
+    dialog.classList.add("wide");
     dialog.showModal();
     // The button below has the focus now.
     dialog.scrollTop = 0;

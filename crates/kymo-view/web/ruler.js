@@ -38,15 +38,20 @@ export function drawRuler() {
     context.fillRect(left - 3, height - 12, 6, 12);
   }
   context.fillStyle = colours.text;
-  const from = relative || isDays ? "" : format(view.begin, view.zone, scene.begin, 0).slice(0, 10) + "   ";
-  let words = `${from}${duration(view.span)} in view`;
-  if (view.area) words += `   area ${duration(Number(view.area.end - view.area.begin))}`;
-  if (view.marks.length === 2) words += `   Δ ${duration(Number(view.marks[1] - view.marks[0]))}`;
-  context.fillText(words, 6, 8);
-  if (pointer.x >= 0) {
-    context.textAlign = "right";
+  const facts = relative || isDays ? [] : [format(view.begin, view.zone, scene.begin, 0).slice(0, 10)];
+  facts.push(`${duration(view.span)} in view`);
+  if (view.area) facts.push(`area ${duration(Number(view.area.end - view.area.begin))}`);
+  if (view.marks.length === 2) facts.push(`Δ ${duration(Number(view.marks[1] - view.marks[0]))}`);
+  // What was asked for last stays where there is no room for all.
+  const long = () => context.measureText(facts.join("   ")).width + 12;
+  while (facts.length > 1 && long() > width) facts.shift();
+  const at = pointer.x >= 0 ? format(timeAt(pointer.x, width), view.zone, scene.begin) : "";
+  const isCrowded = at !== "" && long() + context.measureText(at).width + 12 > width;
+  if (!isCrowded) context.fillText(facts.join("   "), 6, 8);
+  if (at) {
+    context.textAlign = isCrowded ? "left" : "right";
     context.fillStyle = colours.soft;
-    context.fillText(format(timeAt(pointer.x, width), view.zone, scene.begin), width - 6, 8);
+    context.fillText(at, isCrowded ? 6 : width - 6, 8);
     context.textAlign = "left";
   }
   drawStrip(context, frames, width, whole);
@@ -145,4 +150,14 @@ export function drawOverview() {
   context.strokeStyle = colours.text;
   context.lineWidth = 1;
   context.strokeRect(left + 0.5, 0.5, Math.max(1, wide - 1), height - 1);
+  // Until all has been read, the bars are made of the sizes of packets: that is said where they are, too.
+  drawn.estimate = !scene.whole;
+  if (!scene.whole) {
+    const words = "estimated from packets";
+    const long = context.measureText(words).width + 8;
+    context.fillStyle = colours.back;
+    context.fillRect(width - long - 4, 3, long, 15);
+    context.fillStyle = colours.text;
+    context.fillText(words, width - long, 11);
+  }
 }

@@ -61,7 +61,7 @@ export function format(time, zone, origin, digits = 9, date = true) {
 export function ticks(begin, span, most, zone = "utc", origin = 0n, given = 0) {
   const least = span / Math.max(1, most);
   let step = given || 1;
-  const days = [1, 2, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000, 157680000, 315360000, 3153600000];
+  const days = [1, 2, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000, 157680000, 315360000, 630720000, 1576800000, 3153600000];
   if (given) step = given;
   else if (least > 1e9) step = (days.find((seconds) => seconds * 1e9 >= least) ?? days.at(-1) ?? 1) * 1e9;
   else {

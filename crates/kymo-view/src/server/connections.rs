@@ -1,21 +1,34 @@
 //! The connections that are open, and which of them closes where there is no room for another one.
 //!
 //! Whoever reaches the server can open connections without knowing the token, and browsers keep some that they do not use.
-//! So a new connection takes the place of one that has asked nothing yet, else of one that waits for the next request.
+//! So a new connection takes the place of one that has asked nothing for a moment, else of one that waits for the next
+//! request. Only where all of them wait for answers, which needs the token, does it wait.
 
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Connections that are served at once.
 pub(super) const MOST_CONNECTIONS: usize = 32;
 
+/// How long a connection keeps its place though others wait: a request may be on its way.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// How long another one waits for a place at most.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Connections, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    list: Mutex<Vec<Open>>,
-    /// Grows with each change.
-    clock: AtomicU64,
+    list: Mutex<List>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    open: Vec<Open>,
+    /// How many have come.
+    count: u64,
 }
 
 #[derive(Debug)]
@@ -28,10 +41,10 @@ struct Open {
 /// What a connection is doing. Those that are needed least come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
-    /// It has not shown the token yet, since this moment of the clock.
-    New(u64),
-    /// It waits for the next request, since this moment of the clock.
-    Idle(u64),
+    /// It has not shown the token, since then.
+    New(Instant),
+    /// It waits for the next request, since then.
+    Idle(Instant),
     /// It is waiting for an answer.
     Busy,
 }
@@ -44,33 +57,50 @@ pub(super) struct Place {
     is_known: bool,
 }
 
-impl Connections {
-    fn lock(&self) -> MutexGuard<'_, Vec<Open>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+impl State {
+    /// How long others have had to wait for it; `None` if it is waiting itself.
+    fn age(self) -> Option<Duration> {
+        match self {
+            Self::New(since) | Self::Idle(since) => Some(since.elapsed()),
+            Self::Busy => None,
+        }
     }
+}
 
-    fn now(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::Relaxed)
+impl Connections {
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a connection, in the place of another one if there are too many; `None` if all of them wait for answers.
     pub(super) fn enter(of: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
         let stream = stream.try_clone().ok()?;
-        let number = of.now();
+        let from = Instant::now();
         let mut list = of.lock();
-        if list.len() >= MOST_CONNECTIONS {
-            let waiting = list
-                .iter()
-                .enumerate()
-                .filter(|(_, open)| open.state != State::Busy);
-            let (at, _) = waiting.min_by_key(|(_, open)| open.state)?;
-            // Its thread sees the end.
-            let _ = list.remove(at).stream.shutdown(Shutdown::Both);
+        while list.open.len() >= MOST_CONNECTIONS {
+            let is_last = from.elapsed() >= PATIENCE;
+            let least = if is_last { Duration::ZERO } else { GRACE };
+            let waiting = list.open.iter().enumerate();
+            let waiting =
+                waiting.filter(|(_, open)| open.state.age().is_some_and(|age| age >= least));
+            match waiting.min_by_key(|(_, open)| open.state) {
+                Some((at, _)) => {
+                    // Its thread sees the end.
+                    let _ = list.open.remove(at).stream.shutdown(Shutdown::Both);
+                }
+                None if is_last => return None,
+                None => {
+                    let waited = of.changed.wait_timeout(list, GRACE / 4);
+                    list = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
         }
-        list.push(Open {
+        list.count += 1;
+        let number = list.count;
+        list.open.push(Open {
             number,
             stream,
-            state: State::New(number),
+            state: State::New(Instant::now()),
         });
         drop(list);
         Some(Place {
@@ -84,35 +114,39 @@ impl Connections {
 impl Place {
     fn set(&self, state: State) {
         let mut list = self.of.lock();
-        if let Some(open) = list.iter_mut().find(|open| open.number == self.number) {
+        let mut open = list.open.iter_mut();
+        if let Some(open) = open.find(|open| open.number == self.number) {
             open.state = state;
         }
+        drop(list);
+        self.of.changed.notify_all();
     }
 
-    /// Whether a request has had an answer, so that the other side knows the token.
+    /// Whether a request has shown the token.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// A request has begun.
-    pub(super) fn asked(&self) {
-        self.set(match self.is_known {
-            true => State::Busy,
-            false => State::New(self.of.now()),
-        });
+    /// A request has come that has the token, and gets an answer.
+    pub(super) fn asked(&mut self) {
+        self.is_known = true;
+        self.set(State::Busy);
     }
 
-    /// A request was answered; `is_known` says whether it had the token.
-    pub(super) fn answered(&mut self, is_known: bool) {
-        self.is_known |= is_known;
+    /// The answer was sent.
+    pub(super) fn answered(&self) {
         if self.is_known {
-            self.set(State::Idle(self.of.now()));
+            self.set(State::Idle(Instant::now()));
         }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.of.lock().retain(|open| open.number != self.number);
+        self.of
+            .lock()
+            .open
+            .retain(|open| open.number != self.number);
+        self.of.changed.notify_all();
     }
 }
