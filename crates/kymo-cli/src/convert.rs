@@ -223,6 +223,8 @@ fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
         ("--separate", args.separate, traces),
         ("--compress", args.compress.is_some(), &[CtfRfc]),
         ("--encrypt", args.encrypt, &[CtfRfc]),
+        ("--plain-metadata", args.plain_metadata, &[CtfRfc]),
+        ("--index", args.index, &[Ctf18, Ctf2]),
         ("--checksum", args.checksum.is_some(), &[CtfRfc]),
         ("--ticks", args.ticks.is_some(), &[Cpel]),
         ("--step", args.step.is_some(), &[Rrd]),
@@ -550,8 +552,11 @@ impl Job<'_> {
     fn is_where_it_was(&self) -> bool {
         let input = &self.args.input;
         let its_clock = input.clock_offset == 0 && input.clock_offset_ns == 0;
-        let its_place =
-            input.offset.is_empty() && input.align.is_empty() && input.align_event.is_none();
+        let its_place = input.offset.is_empty()
+            && input.align.is_empty()
+            && input.align_event.is_none()
+            && input.align_by_messages.is_none()
+            && input.alignment.is_none();
         its_clock && its_place
     }
 

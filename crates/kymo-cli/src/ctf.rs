@@ -47,6 +47,8 @@ pub(crate) fn convert(
         packed: args.packed,
         packet_bytes: args.packet_size,
         protection: protection(args),
+        metadata_protection: protection(args).filter(|_| args.encrypt && !args.plain_metadata),
+        index: args.index,
         repairs: false,
         threads: threads(&args.work),
         strict: args.work.strict,
@@ -80,6 +82,17 @@ fn protection(args: &Convert) -> Option<(Protection, Nonce)> {
         };
         (protection, kymo_io::random as Nonce)
     })
+}
+
+/// Metadata that was encrypted stays so; packets are copied as they are.
+fn metadata_protection(recording: &AnyRecording, args: &Repair) -> Option<(Protection, Nonce)> {
+    let is_encrypted = recording.as_ctf()?.metadata().is_encrypted;
+    let key = args.input.key_file.first().filter(|_| is_encrypted)?;
+    let protection = Protection {
+        key: Some(key.key.clone()),
+        ..Protection::default()
+    };
+    Some((protection, kymo_io::random as Nonce))
 }
 
 /// Writes what can be saved of traces.
@@ -123,6 +136,8 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
                 packed: false,
                 packet_bytes: None,
                 protection: None,
+                metadata_protection: metadata_protection(&inputs.recordings[which[0]], args),
+                index: false,
                 repairs: true,
                 threads: args.threads.count(),
                 strict: false,

@@ -553,3 +553,54 @@ fn an_output_does_not_replace_the_archive_it_is_made_of() {
     assert_eq!(kymo(&args).status.code(), Some(2));
     assert!(archive.exists());
 }
+
+#[test]
+fn counters_of_lttng_maps_are_samples() {
+    let home = tempfile::TempDir::new().unwrap();
+    let path = home.path().join("maps.sql");
+    let corpus = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fuzz/corpus/maps/export.sql"
+    );
+    let whole = std::fs::read_to_string(corpus).unwrap();
+    // One that refers to a key that is not there is damage.
+    let good: Vec<&str> = whole
+        .lines()
+        .filter(|line| !line.contains("(1, 0, 3, 1, 0)"))
+        .collect();
+    std::fs::write(&path, good.join("\n")).unwrap();
+    let run = |args: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_kymo"))
+            .args(args)
+            .arg(&path)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            told,
+        )
+    };
+    let (code, printed, told) = run(&["print", "--format", "json"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        printed.contains("48201") && printed.contains("calls/it's/cpu 0"),
+        "{printed}"
+    );
+    let (code, values, told) = run(&["values", "--field", "value", "--by", "key", "--json"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        values.contains("\"read\"") && values.contains("48201"),
+        "{values}"
+    );
+    assert_eq!(run(&["info"]).0, Some(0));
+    assert_eq!(run(&["check"]).0, Some(0));
+    std::fs::write(&path, whole.replace("COMMIT;", "")).unwrap();
+    let (code, _, told) = run(&["check"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        told.contains("key 3") || run(&["print"]).2.contains("key 3"),
+        "{told}"
+    );
+}

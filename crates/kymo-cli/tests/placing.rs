@@ -257,3 +257,162 @@ fn an_event_joins_recordings_to_those_that_have_a_date() {
         "{text}"
     );
 }
+
+/// Writes a trace of messages by a clock: times in nanoseconds of the host, `true` for what is sent, numbers.
+fn messages(path: &std::path::Path, events: &[(u64, bool, u32)]) {
+    std::fs::create_dir(path).unwrap();
+    let metadata = "/* CTF 1.8 */
+        typealias integer { size = 8; align = 8; } := uint8_t;
+        typealias integer { size = 32; align = 8; } := uint32_t;
+        trace { major = 1; minor = 8; byte_order = le; };
+        clock { name = mono; freq = 1000000000; offset_s = 1700000000; };
+        typealias integer { size = 64; align = 8; map = clock.mono.value; } := time_t;
+        stream { event.header := struct { uint8_t id; time_t timestamp; }; };
+        event { name = \"net:send\"; id = 0; fields := struct { uint32_t seq; }; };
+        event { name = \"net:recv\"; id = 1; fields := struct { uint32_t seq; }; };";
+    std::fs::write(path.join("metadata"), metadata).unwrap();
+    let mut events = events.to_vec();
+    events.sort_unstable();
+    let bytes = events.iter().flat_map(|&(time, is_send, seq)| {
+        let mut event = vec![u8::from(!is_send)];
+        event.extend(time.to_le_bytes());
+        event.extend(seq.to_le_bytes());
+        event
+    });
+    std::fs::write(path.join("stream"), bytes.collect::<Vec<u8>>()).unwrap();
+}
+
+#[test]
+fn messages_bring_clocks_together() {
+    const OFFSET: u64 = 12_300_000_000;
+    // Nanoseconds of the second host at a time of the first: it is behind, and 40 ppm too slow.
+    let second = |time: u64| time + 100_000_000_000 - OFFSET - time / 25_000;
+    let first = |time: u64| time + 100_000_000_000;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for seq in 0..2000 {
+        let sent = u64::from(seq) * 30_000_000;
+        let received = sent + 50_000 + u64::from(seq * 7919 % 450) * 1000;
+        match seq % 2 {
+            0 => {
+                a.push((first(sent), true, seq));
+                b.push((second(received), false, seq));
+            }
+            _ => {
+                b.push((second(sent), true, seq));
+                a.push((first(received), false, seq));
+            }
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let [a_path, b_path, file] = ["a", "b", "clocks"].map(|name| home.path().join(name));
+    messages(&a_path, &a);
+    messages(&b_path, &b);
+    let [a, b, file] = [&a_path, &b_path, &file].map(|path| path.to_str().unwrap());
+    let query = ["--align-by-messages", "net:send:net:recv:seq"];
+    let output = kymo(&[&query[..], &["--save-alignment", file, a, b]].concat());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("by 2000 messages: +12.301") && (told.contains("drift +39.") || told.contains("drift +40.")),
+        "{told}"
+    );
+    // No message is received before it is sent.
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut sent = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        let (_, seq) = line.rsplit_once("seq = ").unwrap();
+        match line.contains("net:send") {
+            true => drop(sent.insert(seq)),
+            false => assert!(sent.contains(seq), "{line}"),
+        }
+    }
+    assert_eq!(sent.len(), 2000);
+    // The bound of the error holds, and is as small as the fastest messages let it be.
+    let bound = told.split("at most ").nth(1).unwrap().split(' ').next();
+    let bound: f64 = bound.unwrap().parse().unwrap();
+    assert!((25.0..60.0).contains(&bound), "{told}");
+    // The file says the same, also of the second host alone.
+    let again = kymo(&["--alignment", file, a, b]);
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), text);
+    assert_eq!(String::from_utf8_lossy(&again.stderr), "");
+    let alone = kymo(&["--alignment", file, b]);
+    let alone = String::from_utf8(alone.stdout).unwrap();
+    let time = |line: &str| line.split_once(']').unwrap().0.to_owned();
+    let times: std::collections::BTreeSet<_> = text.lines().map(time).collect();
+    assert_eq!(alone.lines().count(), 2000);
+    assert!(alone.lines().all(|line| times.contains(&time(line))));
+    // A trace that is written so keeps its times.
+    let written = home.path().join("written");
+    let converted = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(["convert", "--to", "ctf2", "--alignment", file, b, "-o"])
+        .arg(&written)
+        .status();
+    assert!(converted.unwrap().success());
+    let read = kymo(&[written.to_str().unwrap()]);
+    let read = String::from_utf8(read.stdout).unwrap();
+    let near = |a: &str, b: &str| {
+        let nanos = |line: &str| line.split_once('.').unwrap().1[..9].parse::<i64>().unwrap();
+        (nanos(a) - nanos(b)).abs() <= 1
+    };
+    assert!(read.lines().zip(alone.lines()).all(|(a, b)| near(a, b)));
+
+    for (options, expected) in [
+        (
+            &["--align-by-messages", "a:b"][..],
+            "expected SEND:RECV:KEY",
+        ),
+        (&["--align-by-messages", "x:y:seq"], "x"),
+        (
+            &["--align-by-messages", "net:send:net:recv:nothing"],
+            "nothing",
+        ),
+        (&["--alignment", LOG], "not an alignment file"),
+        (&["--alignment", "/nowhere"], "/nowhere"),
+    ] {
+        let output = kymo(&[options, &[a, b]].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+    let unrelated = kymo(&["--alignment", file, LOG]);
+    assert_eq!(unrelated.status.code(), Some(2));
+}
+
+#[test]
+fn traces_of_a_host_whose_time_was_changed_are_warned_of() {
+    let home = tempfile::tempdir().unwrap();
+    let trace = |name: &str, offset: &str, host: &str| {
+        let path = home.path().join(name);
+        messages(&path, &[(5, true, 1)]);
+        let metadata = std::fs::read_to_string(path.join("metadata")).unwrap();
+        let clock =
+            format!("clock {{ uuid = \"12345678-1234-1234-1234-123456789abc\"; offset = {offset};");
+        let env = format!("env {{ hostname = \"{host}\"; }};\nclock {{");
+        let metadata = metadata
+            .replace("clock {", &clock)
+            .replacen("clock {", &env, 1);
+        std::fs::write(path.join("metadata"), metadata).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let [a, b, c, d] = [
+        trace("a", "0", "one"),
+        trace("b", "400000", "one"),
+        trace("c", "2500000", "one"),
+        trace("d", "2500000", "two"),
+    ];
+    let told = |paths: &[&str]| {
+        let output = kymo(paths);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(told(&[&a, &b]), "");
+    assert_eq!(told(&[&a, &d]), "");
+    let warning = told(&[&a, &c]);
+    assert!(
+        warning.contains("zero of one clock 0.002500 s apart"),
+        "{warning}"
+    );
+    let offset = format!("{c}=-2500000ns");
+    assert!(warning.contains(&offset), "{warning}");
+    assert_eq!(told(&["--offset", &offset, &a, &c]), "");
+}

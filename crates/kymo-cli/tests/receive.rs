@@ -27,7 +27,11 @@ struct Receiver {
 
 impl Receiver {
     fn new(output: &Path, more: &[&str]) -> Self {
-        let mut command = kymo(&["receive", "ctf+udp://127.0.0.1:0", "-o"]);
+        Self::at("ctf+udp://127.0.0.1:0", output, more)
+    }
+
+    fn at(place: &str, output: &Path, more: &[&str]) -> Self {
+        let mut command = kymo(&["receive", place, "-o"]);
         let mut child = command
             .arg(output)
             .args(more)
@@ -151,6 +155,8 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
             let name = name.to_string_lossy().into_owned();
             (name, fs::read(&path).expect("the file"))
         })
+        // What is needed to resume is hidden.
+        .filter(|(name, _)| !name.starts_with('.'))
         .collect();
     files.sort();
     files
@@ -173,6 +179,8 @@ fn everything_arrives_whatever_is_lost() {
     let home = TempDir::new().expect("a directory");
     let key = home.path().join("key");
     fs::write(&key, [7; 16]).expect("a key");
+    let only_for_us = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(&key, only_for_us).expect("permissions");
     let key = key.to_str().expect("text");
     let output = home.path().join("trace");
     let receiver = Receiver::new(&output, &["--key-file", key]);
@@ -328,7 +336,7 @@ fn what_cannot_be_is_told() {
     fs::write(&key, [7; 32]).expect("a key");
     let receiver = Receiver::new(&output, &["--idle", "300ms"]);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let mut authenticated = b"kymo\x01\x02\x01\x00".to_vec();
+    let mut authenticated = b"kymo\x02\x02\x01\x00".to_vec();
     authenticated.resize(60, 0);
     for datagram in [&b"hello"[..], &authenticated, b"\xc1\x1f\xfc\xc1packet"] {
         socket.send_to(datagram, receiver.address).expect("it goes");
@@ -380,8 +388,9 @@ fn what_is_there_is_written_when_it_is_interrupted() {
         &b"\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0\0\x04\0\0\0\0\x01\0\0\0\x01one"[..],
         b"\0\0\0\x01\0\0\0\x01\0\0\0\x04\0\0\0\0\x04\0\0\0four",
     ] {
-        let mut datagram = b"kymo\x01\x01\0\0sessionXnumber__".to_vec();
+        let mut datagram = b"kymo\x02\x01\0\0sessionXnumber__".to_vec();
         datagram.extend(body);
+        datagram.extend(crc32fast::hash(&datagram).to_be_bytes());
         socket
             .send_to(&datagram, receiver.address)
             .expect("it goes");
@@ -437,8 +446,9 @@ fn what_was_recorded_does_not_lead_requests_elsewhere() {
     let receiver = Receiver::new(&output, &["--idle", "600ms"]);
     let [sender, other] = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port"));
     // A packet of a stream; the one before it is missing.
-    let mut datagram = b"kymo\x01\x01\0\0sessionXnumber__".to_vec();
+    let mut datagram = b"kymo\x02\x01\0\0sessionXnumber__".to_vec();
     datagram.extend(b"\0\0\0\x01\0\0\0\x01\0\0\0\x04\0\0\0\0\x04\0\0\0four");
+    datagram.extend(crc32fast::hash(&datagram).to_be_bytes());
     sender
         .send_to(&datagram, receiver.address)
         .expect("it goes");
@@ -462,4 +472,134 @@ fn what_was_recorded_does_not_lead_requests_elsewhere() {
     assert!(receiver.child.try_wait().expect("it is known").is_some());
     let expected = ("stream_1".to_string(), b"four".to_vec());
     assert_eq!(files(&output), [expected]);
+}
+
+/// A receiver that is killed, or interrupted, and started again gets what is missing; the sender waits meanwhile.
+#[test]
+fn a_restarted_receiver_takes_up_where_it_was() {
+    for signal in ["KILL", "TERM"] {
+        let home = TempDir::new().expect("a directory");
+        let output = home.path().join("trace");
+        let receiver = Receiver::new(&output, &["--resume"]);
+        let address = receiver.address;
+        let sender = kymo(&["send", "--rate", "40000", "--packet-size", "1024"])
+            .arg(example())
+            .arg(format!("ctf+udp://{address}"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kymo runs");
+        // How far it has come is known after a second.
+        until("the state", || output.join(".kymo-receive.json").exists());
+        let pid = receiver.child.id().to_string();
+        let killed = Command::new("kill").args(["-s", signal, &pid]).status();
+        assert!(killed.expect("kill runs").success());
+        let (code, told) = receiver.end();
+        match signal {
+            "KILL" => assert_eq!(code, None, "{told}"),
+            _ => assert_eq!(code, Some(1), "{told}"),
+        }
+        std::thread::sleep(Duration::from_millis(600));
+        let receiver = Receiver::at(&format!("ctf+udp://{address}"), &output, &["--resume"]);
+        let (code, told) = receiver.end();
+        assert_eq!(code, Some(0), "{told}");
+        let sent = sender.wait_with_output().expect("it ends");
+        let told = String::from_utf8_lossy(&sent.stderr);
+        assert_eq!(sent.status.code(), Some(0), "{told}");
+        assert!(told.contains("nobody listens there; sent "), "{told}");
+        assert!(told.contains("somebody listens there again"), "{told}");
+        assert!(files(&output) == files(&example()), "{signal}");
+        let again = kymo(&["receive", "--resume", "ctf+udp://127.0.0.1:0", "-o"])
+            .arg(&output)
+            .output()
+            .expect("kymo runs");
+        let told = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert_eq!(again.status.code(), Some(2), "{told}");
+        assert!(told.contains("nothing to resume"), "{told}");
+    }
+}
+
+#[test]
+fn a_sender_that_nobody_hears_says_how_far_it_came() {
+    // A port that nobody has any more.
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("an address");
+    drop(socket);
+    let (code, told) = send(address, &["--wait", "700ms"]);
+    assert_eq!(code, Some(1), "{told}");
+    let line = format!("error: ctf+udp://{address}: nobody listens there: sent ");
+    assert!(told.contains(&line), "{told}");
+    assert!(told.contains("`--wait DURATION`"), "{told}");
+    // A receiver that comes late gets everything.
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let sender = std::thread::spawn(move || send(address, &[]));
+    std::thread::sleep(Duration::from_millis(500));
+    let receiver = Receiver::at(&format!("ctf+udp://{address}"), &output, &[]);
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = sender.join().expect("it has not failed");
+    assert_eq!(code, Some(0), "{told}");
+    assert!(files(&output) == files(&example()));
+}
+
+#[test]
+fn several_senders_have_directories_of_their_own() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("hosts");
+    let receiver = Receiver::new(&output, &["--senders", "3"]);
+    let address = receiver.address;
+    let senders: Vec<_> = (0..3)
+        .map(|_| std::thread::spawn(move || send(address, &[])))
+        .collect();
+    for sender in senders {
+        let (code, told) = sender.join().expect("it has not failed");
+        assert_eq!(code, Some(0), "{told}");
+    }
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains(", from 3 senders"), "{told}");
+    for number in 1..=3 {
+        let directory = output.join(format!("sender_{number}"));
+        assert!(files(&directory) == files(&example()));
+    }
+}
+
+#[test]
+fn the_packet_limit_is_named_where_it_is_hit() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let largest = files(&example()).iter().map(|(_, bytes)| bytes.len()).max();
+    assert!(largest > Some(1500));
+    let receiver = Receiver::new(&output, &["--packet-limit", "1K"]);
+    let (code, sent) = send(receiver.address, &[]);
+    assert_eq!(code, Some(1), "{sent}");
+    assert!(sent.contains("never arrived"), "{sent}");
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("bytes, more than `--packet-limit`"), "{told}");
+    assert!(told.contains("hint: `--packet-limit SIZE`"), "{told}");
+}
+
+#[test]
+fn a_receiver_whose_sender_is_gone_ends_and_says_what_is_missing() {
+    let home = TempDir::new().expect("a directory");
+    let output = home.path().join("trace");
+    let receiver = Receiver::new(&output, &["--idle", "500ms"]);
+    let mut sender = kymo(&["send", "--rate", "20000", "--packet-size", "1024"])
+        .arg(example())
+        .arg(format!("ctf+udp://{}", receiver.address))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("kymo runs");
+    until("something", || {
+        output.exists() && !files(&output).is_empty()
+    });
+    sender.kill().expect("it runs");
+    sender.wait().expect("it ends");
+    let (code, told) = receiver.end();
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("the sender has not announced the end"),
+        "{told}"
+    );
 }

@@ -164,10 +164,41 @@ fn how_packets_are_secured_is_told_by_options() {
     for (output, more) in [("all", "--packet-size=4K"), ("threads", "--threads=4")] {
         convert(output, &[&secured[..], &[more]].concat());
         assert_eq!(events(&home, &["--key-file", "key", output]), expected);
+        // Without the key, not even names can be read.
         let (code, lines, error) = told(&home, &["print", output]);
-        assert_eq!((code, lines), (Some(1), 0));
-        assert!(error.contains("the packet is encrypted"), "{error}");
+        assert_eq!((code, lines), (Some(3), 0));
+        assert!(error.contains("found an encrypted packet"), "{error}");
+        let metadata = fs::read(home.path().join(output).join("metadata")).expect("metadata");
+        assert!(!metadata.windows(4).any(|text| text == b"beat"));
+        let (_, _, error) = told(&home, &["print", "--key-file", "key", output]);
+        assert!(!error.contains("the metadata is not encrypted"), "{error}");
     }
+    // A renamed event is noticed.
+    let path = home.path().join("all/metadata");
+    let whole = fs::read(&path).expect("metadata");
+    for at in [60, 4, 44] {
+        let mut altered = whole.clone();
+        altered[at] ^= 1;
+        fs::write(&path, altered).expect("metadata");
+        let (code, lines, error) = told(&home, &["print", "--key-file", "key", "all"]);
+        assert_eq!((code, lines), (Some(3), 0), "{error}");
+    }
+    fs::copy(home.path().join("t/metadata"), &path).expect("metadata");
+    let (_, _, error) = told(&home, &["print", "--key-file", "key", "all"]);
+    assert!(
+        error.contains("all/metadata: the metadata is not encrypted as packets are"),
+        "{error}"
+    );
+    fs::write(&path, &whole).expect("metadata");
+    let repaired = ["repair", "--key-file", "key", "all", "-o", "repaired"];
+    assert_eq!(told(&home, &repaired).0, Some(0));
+    assert_eq!(events(&home, &["--key-file", "key", "repaired"]), expected);
+    assert_eq!(told(&home, &["print", "repaired"]).0, Some(3));
+    let plain = ["--to=ctf-rfc", "--encrypt", "--plain-metadata"];
+    convert("exposed", &plain);
+    let (code, lines, error) = told(&home, &["print", "exposed"]);
+    assert_eq!((code, lines), (Some(1), 0));
+    assert!(error.contains("the packet is encrypted"), "{error}");
     for wrong in [
         &["convert", "t", "-o", "w", "--to=ctf-rfc", "--encrypt"][..],
         &["convert", "t", "-o", "w", "--to=ctf2", "--compress=gzip"],
@@ -251,4 +282,20 @@ fn a_packet_that_stays_shut_is_left_out() {
     // Their numbers tell that one is missing.
     let counts: Vec<u8> = saved.chunks(4096).map(|packet| packet[20]).collect();
     assert_eq!(counts, [0, 2]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_key_file_that_everybody_can_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = secured();
+    for (mode, is_public) in [(0o644, true), (0o640, false), (0o600, false), (0o602, true)] {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(home.path().join("key"), permissions).expect("permissions");
+        let (code, _, error) = told(&home, &["print", "--key-file", "key", "t"]);
+        assert_eq!(code, Some(0), "{error}");
+        let warning = "key: everybody on this machine can read or write the key file";
+        assert_eq!(error.contains(warning), is_public, "{mode:o}: {error}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use kymo::analysis::MessageQuery;
 use kymo::filter::{Glob, Moment, parse_range};
 use kymo::open::{ClockChoice, Duration, parse_aligned};
 use kymo_collectd::network::Keys;
@@ -76,6 +77,39 @@ pub struct Input {
     /// date if the first one has none; the others are moved.
     #[arg(long, value_name = "NAME", help_heading = "Clocks")]
     pub align_event: Option<String>,
+
+    /// Bring the clocks of all paths to that of the first one by messages between them, drift included:
+    /// `net:send:net:recv:src,seq`, the events that send and receive, and the fields that messages are known by.
+    ///
+    /// Messages must go both ways. How far the result may be wrong is printed. `FIELD=FIELD_OF_RECV` where the
+    /// receiving event calls a field otherwise.
+    #[arg(
+        long,
+        value_name = "SEND:RECV:KEY",
+        conflicts_with_all = ["align", "align_event", "alignment"],
+        help_heading = "Clocks"
+    )]
+    pub align_by_messages: Option<MessageQuery>,
+
+    /// Write what --align-by-messages found to a file, which --alignment takes.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "align_by_messages",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "Clocks"
+    )]
+    pub save_alignment: Option<PathBuf>,
+
+    /// Correct the clocks of the paths that are in an alignment file.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["align", "align_event"],
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "Clocks"
+    )]
+    pub alignment: Option<PathBuf>,
 
     /// A file with the passwords of signed and encrypted datagrams: lines `USER: PASSWORD`.
     ///

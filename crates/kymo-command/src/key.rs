@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use kymo_ctf::secure::Key;
+use zeroize::Zeroizing;
 
 use crate::terminal::Terminal;
 
@@ -22,15 +23,20 @@ pub struct KeyFile {
     path: String,
     /// Whether its bytes are the key, and could be the digits of a shorter one.
     could_be_digits: bool,
+    /// Whether everybody on this machine can read or write it.
+    is_public: bool,
 }
 
 impl KeyFile {
     /// Reads the file at a path.
     pub fn parse(path: &str) -> Result<Self, String> {
         // No more than a key is read, should it be the name of something large.
-        let mut file = Vec::new();
-        std::fs::File::open(path)
-            .and_then(|opened| opened.take(LONGEST).read_to_end(&mut file))
+        let mut file = Zeroizing::new(Vec::with_capacity(LONGEST as usize));
+        let opened = std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+        let is_public = is_public(&opened);
+        opened
+            .take(LONGEST)
+            .read_to_end(&mut file)
             .map_err(|error| unreadable(path, &error))?;
         let key = Key::parse(&file).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -38,12 +44,21 @@ impl KeyFile {
             could_be_digits: file.len() == 32 && file.iter().all(u8::is_ascii_hexdigit),
             key,
             path: path.to_owned(),
+            is_public,
         })
     }
 
-    /// Tells of files whose key may be another one than was meant.
+    /// Warns of files whose key may be another one than was meant, or is known to others.
     pub fn warn<'k>(files: impl IntoIterator<Item = &'k Self>, terminal: &Terminal) {
-        for file in files.into_iter().filter(|file| file.could_be_digits) {
+        let files: Vec<&Self> = files.into_iter().collect();
+        for file in files.iter().filter(|file| file.is_public) {
+            terminal.warning(format_args!(
+                "{}: everybody on this machine can read or write the key file",
+                file.path
+            ));
+            terminal.hint(format_args!("chmod 600 {}", file.path));
+        }
+        for file in files.iter().filter(|file| file.could_be_digits) {
             terminal.warning(format_args!(
                 "{}: its 32 bytes are the key, of 256 bits, though all of them are hexadecimal digits: \
                  these are a key of 128 bits only with the end of the line behind them",
@@ -51,4 +66,19 @@ impl KeyFile {
             ));
         }
     }
+}
+
+/// Whether others than its owner and group may read or write a file.
+#[cfg(unix)]
+fn is_public(file: &std::fs::File) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+
+    let of = file.metadata().ok();
+    of.is_some_and(|of| of.is_file() && of.permissions().mode() & 0o006 != 0)
+}
+
+/// Permissions of other systems are not known here.
+#[cfg(not(unix))]
+fn is_public(_file: &std::fs::File) -> bool {
+    false
 }

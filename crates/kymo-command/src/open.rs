@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery, looks_like_regex};
 use kymo::open::{
-    Alignment, Error, FileFormat, Known, OpenError, Opened, Options, TraceOptions, apart,
+    Alignment, Error, FileFormat, Known, OpenError, Opened, Options, TraceOptions, apart, clocks_apart,
     are_relative, open_aligned,
 };
 use kymo::pipeline::Window;
@@ -69,6 +69,10 @@ fn formats() -> &'static [FileFormat] {
 
 /// What tells summaries of recordings that are opened this way from others; `None` where they are not kept.
 pub fn index_key(input: &Input) -> Option<Vec<u8>> {
+    // Summaries hold for any shift of a recording, but not for a clock of another speed.
+    if input.align_by_messages.is_some() || input.alignment.is_some() {
+        return None;
+    }
     open_options(input, Asked::default()).index_key()
 }
 
@@ -93,13 +97,20 @@ pub(crate) fn opened_with(input: &Input, asked: Asked, known: Known) -> Result<O
         offsets: input.offset.clone(),
         begins: input.align.clone(),
         event: input.align_event.clone(),
+        messages: input.align_by_messages.clone(),
+        file: input.alignment.clone(),
     };
     let options = Options {
         known,
         ..open_options(input, asked)
     };
-    open_aligned(&input.paths, &options, &alignment, input.clock_gmt)
-        .map_err(|error| Failure::Usage(format!("error: {error}")))
+    let usage = |error| Failure::Usage(format!("error: {error}"));
+    let opened =
+        open_aligned(&input.paths, &options, &alignment, input.clock_gmt).map_err(usage)?;
+    if let Some(path) = &input.save_alignment {
+        opened.corrections.write(path).map_err(usage)?;
+    }
+    Ok(opened)
 }
 
 /// Recordings that are open, and whether all that was asked for is among them.
@@ -174,13 +185,24 @@ pub(crate) fn opened_inputs(
         recordings,
         errors,
         warnings,
+        notes,
         ..
     } = opened;
     for error in &errors {
         tell_error(error, terminal);
     }
-    for warning in &warnings {
+    for warning in warnings.iter().chain(&clocks_apart(&recordings)) {
         terminal.warning(warning);
+    }
+    for note in &notes {
+        terminal.tell(format!("{note}\n").as_bytes());
+    }
+    let traces = recordings.iter().filter_map(|recording| recording.as_ctf());
+    for trace in traces.filter(|trace| !input.key_file.is_empty() && trace.has_exposed_metadata()) {
+        terminal.warning(format_args!(
+            "{}: the metadata is not encrypted as packets are: anybody may have written it",
+            trace.metadata_path().display()
+        ));
     }
     let mut are_right = true;
     for recording in &recordings {

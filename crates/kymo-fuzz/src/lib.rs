@@ -14,6 +14,7 @@ mod graph;
 mod index_cache;
 mod live;
 mod logs;
+mod maps;
 mod portable_rrd;
 mod queries;
 #[cfg(all(unix, target_has_atomic = "64"))]
@@ -66,6 +67,7 @@ pub const CHECKS: &[Check] = &[
     ("secured", secured),
     ("live", live),
     ("wire", wire),
+    ("maps", maps),
     ("written", written),
     ("c_structs", c_structs),
     ("portable_rrd", portable_rrd),
@@ -183,6 +185,11 @@ pub fn secured(data: &[u8]) {
 /// What a relay daemon of LTTng live sends: any bytes as the replies to a viewer.
 pub fn live(data: &[u8]) {
     live::replies(data);
+}
+
+/// An export of LTTng's maps, or an alignment file.
+pub fn maps(data: &[u8]) {
+    maps::maps(data);
 }
 
 /// Datagrams that packets of traces come in, each behind its length.

@@ -62,6 +62,8 @@ pub enum FaultCode {
     Index,
     /// A file has more or fewer sections than it says.
     SectionCount,
+    /// A statement of a script cannot be read.
+    Statement,
     /// A section's length and the number of its entries contradict each other.
     SectionSize,
     /// A section names a string table that the file does not have, or has twice.
@@ -110,6 +112,7 @@ impl FaultCode {
             Self::TrailingData => "trailing-data",
             Self::Index => "index",
             Self::SectionCount => "section-count",
+            Self::Statement => "statement",
             Self::SectionSize => "section-size",
             Self::StringTable => "string-table",
             Self::StringOffset => "string-offset",
@@ -133,6 +136,7 @@ impl FaultCode {
                 | Self::Index
                 | Self::MissingPacket
                 | Self::SectionCount
+                | Self::Statement
                 | Self::SectionSize
                 | Self::StringTable
                 | Self::StringOffset

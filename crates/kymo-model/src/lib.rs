@@ -32,7 +32,7 @@ pub use block::{
 pub use event::{Cursor, Event, EventClass, ValueCounter, Walk};
 pub use fault::{Fault, FaultCode, FaultReport};
 pub use recording::{
-    Chunk, Format, Lost, Narrowed, Recording, Shift, ShiftError, StreamInfo, Tally,
+    Chunk, Drift, Format, Lost, Narrowed, Recording, Shift, ShiftError, StreamInfo, Tally,
 };
 pub use refresh::{Change, RefreshError, Refreshed, RowPlace, StreamChange};
 pub use schema::{Base, Field, FieldId, Flag, Kind, Labels, Mapping, Schema, Scope};

@@ -136,6 +136,15 @@ impl Shift {
     }
 }
 
+/// That a clock runs too slow or too fast: a time `t` of it is `pivot + (t - pivot) * (1 + parts / 10^12)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drift {
+    /// A time that stays as it is, in nanoseconds.
+    pub pivot: i64,
+    /// What is added to each second, in picoseconds; at most half a second.
+    pub parts: i64,
+}
+
 /// The times of a recording would be beyond 64 bits of nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShiftError;
@@ -209,6 +218,16 @@ pub trait Recording: Send + Sync {
     ///
     /// The sum of all shifts does not fit; nothing has changed.
     fn shift(&mut self, shift: Shift) -> Result<(), ShiftError>;
+
+    /// Corrects the drift of its clocks, in times as they are shown now. What stays uncorrected, in picoseconds per
+    /// second; `None` where the format's times cannot be corrected, and nothing has changed.
+    ///
+    /// # Errors
+    ///
+    /// The corrected times do not fit; nothing has changed.
+    fn correct_drift(&mut self, _drift: Drift) -> Result<Option<u64>, ShiftError> {
+        Ok(None)
+    }
 
     /// Reads what has changed since it was opened or refreshed, and nothing else. Without it, nothing ever does.
     ///

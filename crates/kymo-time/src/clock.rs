@@ -113,6 +113,30 @@ impl Clock {
         }
     }
 
+    /// The same clock with another frequency, so that each second gains `parts` picoseconds, and the nanosecond
+    /// `pivot` of the common line stays where it is; and what is still wrong then, in picoseconds per second, since a
+    /// frequency is a whole number. `None` where that does not fit.
+    #[must_use]
+    pub fn corrected(&self, pivot: i64, parts: i64) -> Option<(Self, u64)> {
+        const UNIT: i128 = 1_000_000_000_000;
+        let gain = UNIT + i128::from(parts.clamp(-500_000_000_000, 500_000_000_000));
+        let frequency = i128::from(self.frequency.max(1));
+        let new = ((frequency * UNIT + gain / 2) / gain).max(1);
+        // With the new one, a second of the old one takes frequency / new.
+        let rest = (frequency * UNIT / new - gain).unsigned_abs();
+        let zero = i128::from(self.converter().zero?);
+        let distance = i128::from(pivot) - zero;
+        let zero = i128::from(pivot) - distance.checked_mul(frequency)?.div_euclid(new);
+        let nanos = i128::from(NANOS_PER_SECOND);
+        let clock = Self {
+            frequency: u64::try_from(new).ok()?,
+            offset_seconds: i64::try_from(zero.div_euclid(nanos)).ok()?,
+            offset_cycles: u64::try_from(zero.rem_euclid(nanos) * new / nanos).ok()?,
+            ..self.clone()
+        };
+        Some((clock, u64::try_from(rest).unwrap_or(u64::MAX)))
+    }
+
     /// The same clock, which shows each count `nanos` nanoseconds later. Offsets that do not fit stay at their limits.
     #[must_use]
     pub fn shifted(&self, nanos: i128) -> Self {
@@ -229,6 +253,29 @@ mod tests {
         // The double that is nearest to the product is a little less than it.
         let timestamp = clock.timestamp(1_354_514_255_659).unwrap();
         assert_eq!(timestamp.as_nanos(), 1_354_514_255_658_999);
+    }
+
+    proptest! {
+        #[test]
+        fn corrected_clocks_gain_what_is_said(
+            frequency in prop_oneof![Just(1_000_000_000u64), 1_000_000u64..4_000_000_000],
+            offset_seconds in prop_oneof![Just(0i64), Just(1_700_000_000)],
+            cycles in 0u64..1_000_000_000_000_000,
+            parts in -100_000_000i64..100_000_000,
+            seconds in -600i64..600,
+        ) {
+            let clock = Clock { frequency, offset_seconds, ..Clock::default() };
+            let pivot = clock.timestamp(cycles).unwrap().as_nanos();
+            let (corrected, rest) = clock.corrected(pivot, parts).unwrap();
+            let far = cycles.saturating_add_signed(seconds * frequency as i64);
+            let distance = clock.timestamp(far).unwrap().as_nanos() - pivot;
+            let expected = pivot + distance + (i128::from(distance) * i128::from(parts) / 1_000_000_000_000) as i64;
+            let found = corrected.timestamp(far).unwrap().as_nanos();
+            // Doubles, whole cycles of the offset, and what the frequency cannot say.
+            let slack = 200 + 2_000_000_000 / frequency + (rest * distance.unsigned_abs()) / 1_000_000_000_000;
+            prop_assert!(expected.abs_diff(found) <= slack, "{} {}", expected, found);
+            prop_assert!(rest <= 1_000_000_000_000 / frequency);
+        }
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl Udp {
             datagram: DATAGRAM,
             rate: RATE,
             window: WINDOW,
+            supplies: false,
             patience: PATIENCE,
         });
         let metadata = sender.add_stream(Content::Metadata, "metadata");

@@ -20,6 +20,7 @@ fn receive(socket: &UdpSocket, directory: &Path, key: Option<Key>, losing: usize
         key,
         resend: true,
         idle: Duration::from_secs(20),
+        first_number: 0,
         limits: ReceiverLimits::default(),
     });
     socket

@@ -9,11 +9,12 @@ use kymo_collectd::recording::Recording as Metrics;
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::recording::Recording as Cpel;
 use kymo_ctf::trace::Trace;
+use kymo_maps::MapExport;
 use kymo_model::batch::Place;
 use kymo_model::{
-    Chunk, Cursor, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format, Narrowed,
-    Recording, RefreshError, Refreshed, Roles, Shift, ShiftError, StreamInfo, Tally, Track,
-    TrackRule, Visitor, Walk,
+    Chunk, Cursor, Drift, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format,
+    Narrowed, Recording, RefreshError, Refreshed, Roles, Shift, ShiftError, StreamInfo, Tally,
+    Track, TrackRule, Visitor, Walk,
 };
 use kymo_perfetto::Recording as Perfetto;
 use kymo_rrd::recording::Recording as Rrd;
@@ -134,6 +135,8 @@ formats! { $
     Metrics(Metrics) = "a recording of collectd",
     /// A trace of Perfetto or Chrome.
     Perfetto(Perfetto) = "a trace of Perfetto or Chrome",
+    /// Counters of LTTng's maps.
+    Maps(MapExport) = "an export of LTTng's maps",
 }
 
 pub(crate) use each_cursor;
@@ -141,7 +144,7 @@ pub(crate) use each_cursor;
 /// What the entries of a class are, in a recording of a format.
 pub(crate) fn kind_of_class(format: Format, class: &EventClass) -> EntryKind {
     match format.name {
-        "rrd" => EntryKind::Sample,
+        "rrd" | "lttng-maps" => EntryKind::Sample,
         "collectd" if class.stream_class == kymo_collectd::recording::VALUES as u64 => {
             EntryKind::Sample
         }
@@ -170,6 +173,7 @@ impl AnyRecording {
             Self::Cpel(log) => log.notes(),
             Self::Metrics(metrics) => metrics.notes(),
             Self::Perfetto(trace) => trace.notes(),
+            Self::Maps(export) => export.notes(),
             Self::Ctf(trace) => trace.notes(),
             Self::Symbolized(of) => of.trace().notes(),
             Self::Rrd(_) | Self::Elog(_) => &[],
@@ -226,6 +230,10 @@ impl Recording for AnyRecording {
 
     fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
         each!(self, of => of.shift(shift))
+    }
+
+    fn correct_drift(&mut self, drift: Drift) -> Result<Option<u64>, ShiftError> {
+        each!(self, of => of.correct_drift(drift))
     }
 
     fn refresh(&mut self) -> Result<Refreshed, RefreshError> {

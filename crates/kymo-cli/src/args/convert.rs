@@ -193,10 +193,18 @@ pub(crate) struct Convert {
     #[arg(long, value_enum, value_name = "HOW", help_heading = "CTF")]
     pub(crate) compress: Option<Compress>,
 
-    /// Encrypt packets with AES-GCM and the first key of --key-file; the metadata, which names events
-    /// and fields, stays plain. (ctf-rfc)
+    /// Encrypt packets and metadata with AES-GCM and the first key of --key-file. (ctf-rfc)
     #[arg(long, requires = "key_file", help_heading = "CTF")]
     pub(crate) encrypt: bool,
+
+    /// With --encrypt, leave the metadata plain: everybody can read the names of events and fields, and alter
+    /// them unnoticed. (ctf-rfc)
+    #[arg(long, requires = "encrypt", help_heading = "CTF")]
+    pub(crate) plain_metadata: bool,
+
+    /// Write LTTng's index files, too, with which readers open the trace faster. (ctf1.8, ctf2)
+    #[arg(long, help_heading = "CTF")]
+    pub(crate) index: bool,
 
     /// Give packets a checksum. (ctf-rfc)
     #[arg(long, value_enum, value_name = "HOW", help_heading = "CTF")]

@@ -21,13 +21,15 @@ use crate::send::Place;
 #[command(after_long_help = "\
 Examples:
   kymo receive ctf+udp://0.0.0.0:5555 -o trace/
-  kymo receive ctf+udp://[::]:5555 -o trace/ --key-file secret.key --idle 1m")]
+  kymo receive ctf+udp://[::]:5555 -o trace/ --key-file secret.key --idle 1m
+  kymo receive ctf+udp://0.0.0.0:5555 -o trace/ --resume
+  kymo receive ctf+udp://0.0.0.0:5555 -o hosts/ --senders 8")]
 pub(crate) struct Receive {
     /// Where to listen: an address of this machine and a port; port 0 is any that is free.
     #[arg(value_name = "ctf+udp://ADDR:PORT", value_parser = Place::parse)]
     pub(crate) place: Place,
 
-    /// The directory to make, or an empty one.
+    /// The directory to make, or an empty one; with --resume, one from before.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
 
@@ -39,19 +41,50 @@ pub(crate) struct Receive {
     pub(crate) key_file: Option<KeyFile>,
 
     /// End when nothing has come for so long since something has; units are ns, us, ms, s, m, h, d.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_idle)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_patience)]
     pub(crate) idle: std::time::Duration,
 
     /// Do not ask for what is missing.
     #[arg(long)]
     pub(crate) no_resend: bool,
 
+    /// Take packets of at most so many bytes: a number, or one with K, M or G behind it.
+    ///
+    /// Larger ones are reported and left out. Half as many bytes again may be in memory, of all senders together; 64M
+    /// at least.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "64M",
+        value_parser = super::size::parse_size::<u32>
+    )]
+    pub(crate) packet_limit: u32,
+
+    /// Receive from N senders, each into a directory of its own: `sender_1`, `sender_2`, ... below DIR.
+    ///
+    /// It ends when all of them have ended, or nothing has come for --idle.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
+    pub(crate) senders: u16,
+
+    /// Go on with what an earlier `kymo receive` left in DIR while its sender still sends.
+    ///
+    /// The sender sends again what is missing. If DIR is new or empty, this begins as usual. When it is
+    /// interrupted, the sender is not dismissed, but waits for the next receiver.
+    #[arg(long)]
+    pub(crate) resume: bool,
+
     /// Exit with 1 if packets were lost.
     #[arg(long)]
     pub(crate) strict: bool,
 }
 
-fn parse_idle(text: &str) -> Result<std::time::Duration, String> {
+/// Reads a duration that is longer than nothing.
+pub(super) fn parse_patience(text: &str) -> Result<std::time::Duration, String> {
     let duration: Duration = text.parse().map_err(|error| format!("{error}"))?;
     match u64::try_from(duration.nanos) {
         Ok(nanos @ 1..) => Ok(std::time::Duration::from_nanos(nanos)),

@@ -114,7 +114,8 @@ pub(crate) struct Send {
     #[arg(long, help_heading = "Packets of traces")]
     pub(crate) raw: bool,
 
-    /// Keep so many bytes of packets to send them again: a number, or one with K, M or G behind it.
+    /// Keep so many bytes of packets in memory to send them again: a number, or one with K, M or G behind
+    /// it. Others are read again.
     #[arg(
         long,
         value_name = "SIZE",
@@ -124,6 +125,17 @@ pub(crate) struct Send {
         help_heading = "Packets of traces"
     )]
     pub(crate) window: usize,
+
+    /// Go on for so long while nobody listens, or nobody confirms the end; units are ns, us, ms, s, m, h, d.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = super::receive::parse_patience,
+        conflicts_with = "raw",
+        help_heading = "Packets of traces"
+    )]
+    pub(crate) wait: std::time::Duration,
 
     // Behind it, options would be under its heading.
     #[command(flatten)]

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 
+use super::state::{State, StreamState};
 use crate::terminal::Failure;
 
 /// Files that are open at the same time.
@@ -22,6 +23,9 @@ struct Stream {
     /// Its name, once that is known.
     name: Option<PathBuf>,
     has_file: bool,
+    /// The number of the packet that comes next, and the bytes of those that have come.
+    next: u32,
+    bytes: u64,
     lost: Vec<(u64, u64)>,
 }
 
@@ -64,6 +68,12 @@ impl Store {
             }
             Err(_) => fs::create_dir_all(directory).map_err(cannot)?,
         }
+        Self::beside(directory)
+    }
+
+    /// Takes a directory with what is in it, or makes it: files that are there are left alone.
+    pub(super) fn beside(directory: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(directory).map_err(|error| Failure::Output(at(directory, &error)))?;
         Ok(Self {
             directory: directory.to_path_buf(),
             streams: BTreeMap::new(),
@@ -71,6 +81,78 @@ impl Store {
             open: BTreeMap::new(),
             moved: Vec::new(),
         })
+    }
+
+    /// The directory.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Goes on with files as an earlier run has left them: what they have beyond the state comes again.
+    pub(super) fn resume(&mut self, state: &State) -> Result<(), Failure> {
+        for of in &state.streams {
+            let name = match &of.name {
+                Some(name) => safe(name).filter(|name| !self.names.contains(name)),
+                None => Some(Self::unnamed(of.stream)),
+            };
+            let shown = of.name.clone().unwrap_or_default();
+            let cannot = |why: &str| {
+                let directory = self.directory.display();
+                Failure::Usage(format!(
+                    "error: {directory}: cannot resume: `{shown}` {why}\nhint: receive to a new directory"
+                ))
+            };
+            let name = name.ok_or_else(|| cannot("is not a name that `kymo receive` gives"))?;
+            let path = self.directory.join(&name);
+            if of.has_file {
+                let there = fs::symlink_metadata(&path).ok();
+                let length = there.filter(fs::Metadata::is_file).map(|there| there.len());
+                match length {
+                    Some(length) if length >= of.bytes => {}
+                    Some(_) => return Err(cannot("is shorter than it was")),
+                    None => return Err(cannot("is not a file that is there")),
+                }
+                let file = OpenOptions::new().write(true).open(&path);
+                file.and_then(|file| file.set_len(of.bytes))
+                    .map_err(|error| Failure::Output(at(&path, &error)))?;
+            }
+            if of.name.is_some() {
+                // Streams without packets were empty files at the end.
+                let there = fs::symlink_metadata(&path).ok();
+                if !of.has_file && there.is_some_and(|there| there.is_file() && there.len() == 0) {
+                    fs::remove_file(&path).map_err(|error| Failure::Output(at(&path, &error)))?;
+                }
+                self.names.insert(name.clone());
+            }
+            let stream = Stream {
+                name: of.name.is_some().then_some(name),
+                has_file: of.has_file,
+                next: of.next,
+                bytes: of.bytes,
+                lost: of.lost.clone(),
+            };
+            self.streams.insert(of.stream, stream);
+        }
+        Ok(())
+    }
+
+    /// How far each stream has come, once all is [flushed](Self::flush).
+    pub(super) fn states(&self) -> Vec<StreamState> {
+        let streams = self.streams.iter();
+        streams
+            .map(|(&stream, known)| StreamState {
+                stream,
+                name: known
+                    .name
+                    .as_ref()
+                    .map(|name| name.to_string_lossy().into_owned()),
+                is_metadata: false,
+                has_file: known.has_file,
+                next: known.next,
+                bytes: known.bytes,
+                lost: known.lost.clone(),
+            })
+            .collect()
     }
 
     /// Where a stream is that has no name yet.
@@ -151,9 +233,20 @@ impl Store {
         match self.open.get_mut(&stream) {
             Some(open) => {
                 let written = open.file.write_all(packet);
-                written.map_err(|error| at(&open.path, &error))
+                written.map_err(|error| at(&open.path, &error))?;
+                if let Some(known) = self.streams.get_mut(&stream) {
+                    known.bytes += packet.len() as u64;
+                }
+                Ok(())
             }
             None => Ok(()),
+        }
+    }
+
+    /// Notes the number of a packet that was added.
+    pub(super) fn came(&mut self, stream: u32, packet: u32) {
+        if let Some(known) = self.streams.get_mut(&stream) {
+            known.next = packet.saturating_add(1);
         }
     }
 
@@ -206,6 +299,7 @@ impl Store {
     /// Notes packets that never came.
     pub(super) fn lose(&mut self, stream: u32, first: u64, last: u64) {
         let known = self.streams.entry(stream).or_default();
+        known.next = u32::try_from(last.saturating_add(1)).unwrap_or(u32::MAX);
         add_lost(&mut known.lost, first, last);
     }
 

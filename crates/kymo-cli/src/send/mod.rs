@@ -1,5 +1,6 @@
 //! `kymo send`.
 
+mod delivery;
 mod lines;
 mod packets;
 mod recordings;

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use kymo_ctf::metadata::byte_order_of_packets;
 use kymo_ctf::trace::Trace;
-use kymo_ctf::wire::{Content, LARGEST_DATAGRAM, Raw, Sender, SenderOptions, State, recognize};
+use kymo_ctf::wire::{Content, LARGEST_DATAGRAM, Raw, recognize};
 use kymo_io::without_compression;
 use kymo_model::Recording;
 use kymo_text::Line;
@@ -21,15 +20,13 @@ use crate::open::{inputs, tell_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Bytes a second unless told: a network of 100 Mbit/s keeps up.
-const RATE: u32 = 12_500_000;
+pub(super) const RATE: u32 = 12_500_000;
 /// Metadata is cut into pieces of so many bytes.
 const PIECE: usize = 16 << 10;
-/// So many bytes of packets wait to be sent.
-const AHEAD: usize = 1 << 20;
-/// Who does not reply for so long has not received.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest that is slept.
-const NAP: Duration = Duration::from_millis(50);
+pub(super) const NAP: Duration = Duration::from_millis(50);
+/// A packet is sent as it is so many times while the system reports that nobody listened before.
+const MOST_REFUSALS: usize = 3;
 /// As they are, each stream has a port of its own: so many there can be.
 const MOST_PORTS: usize = 256;
 
@@ -57,7 +54,7 @@ pub(super) fn send(args: &Send, place: &Place, terminal: &Terminal) -> Result<Ou
     let plan = Plan::new(&traces)?;
     let result = match args.raw {
         true => raw(args, place, &plan, terminal)?,
-        false => wrapped(args, place, &plan, terminal)?,
+        false => super::delivery::send(args, place, &plan, terminal)?,
     };
     Ok(match outcome {
         Outcome::Good => result,
@@ -87,28 +84,28 @@ fn check(args: &Send) -> Result<(), Failure> {
 }
 
 /// A file that is sent.
-struct Source<'t> {
-    content: Content,
+pub(super) struct Source<'t> {
+    pub(super) content: Content,
     /// Its path below the directory that is received.
-    name: String,
-    path: PathBuf,
+    pub(super) name: String,
+    pub(super) path: PathBuf,
     bytes: &'t [u8],
 }
 
 /// A packet of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Piece {
+pub(super) struct Piece {
     /// When it is its turn.
     time: i64,
-    source: usize,
-    begin: usize,
-    end: usize,
+    pub(super) source: usize,
+    pub(super) begin: usize,
+    pub(super) end: usize,
 }
 
 /// What is sent in which order: metadata, then packets by their times.
-struct Plan<'t> {
-    sources: Vec<Source<'t>>,
-    pieces: Vec<Piece>,
+pub(super) struct Plan<'t> {
+    pub(super) sources: Vec<Source<'t>>,
+    pub(super) pieces: Vec<Piece>,
 }
 
 impl<'t> Plan<'t> {
@@ -195,7 +192,7 @@ impl<'t> Plan<'t> {
         Ok(())
     }
 
-    fn bytes(&self, piece: &Piece) -> &[u8] {
+    pub(super) fn bytes(&self, piece: &Piece) -> &[u8] {
         &self.sources[piece.source].bytes[piece.begin..piece.end]
     }
 }
@@ -245,7 +242,7 @@ fn packet_size(packet: &[u8]) -> Option<usize> {
     }
 }
 
-fn told(place: &Place, error: &io::Error) -> Failure {
+pub(super) fn told(place: &Place, error: &io::Error) -> Failure {
     let message = match error.kind() {
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_string(),
         _ => error.to_string(),
@@ -254,120 +251,8 @@ fn told(place: &Place, error: &io::Error) -> Failure {
     Failure::Output(io::Error::other(format!("{place}: {message}")))
 }
 
-/// Sends packets in the envelope, and again what is asked for.
-fn wrapped(
-    args: &Send,
-    place: &Place,
-    plan: &Plan<'_>,
-    terminal: &Terminal,
-) -> Result<Outcome, Failure> {
-    let socket =
-        connect(&place.host, place.port, args.departure()).map_err(|error| told(place, &error))?;
-    let mut sender = Sender::new(SenderOptions {
-        session: u64::from_be_bytes(kymo_io::random()?),
-        key: args.input.key_file.first().map(|file| file.key.clone()),
-        datagram: args.packet_size,
-        rate: args.rate.unwrap_or(RATE).into(),
-        window: args.window,
-        patience: PATIENCE,
-    });
-    let cannot = |source: &Source<'_>, error| {
-        Failure::Usage(format!("error: {}: {error}", source.path.display()))
-    };
-    let mut streams = Vec::new();
-    for source in &plan.sources {
-        let stream = sender.add_stream(source.content, &source.name);
-        streams.push(stream.map_err(|error| cannot(source, error))?);
-    }
-    terminal.show_progress(
-        plan.pieces
-            .iter()
-            .map(|piece| (piece.end - piece.begin) as u64)
-            .sum(),
-    );
-    let incoming = incoming(&socket)?;
-    let begun = Instant::now();
-    let mut pieces = plan.pieces.iter();
-    let (mut datagrams, mut bytes) = (0, 0);
-    loop {
-        while sender.queued() < AHEAD
-            && let Some(piece) = pieces.next()
-        {
-            let packet = plan.bytes(piece);
-            bytes += packet.len() as u64;
-            terminal.advance(packet.len() as u64);
-            let pushed = sender.push(streams[piece.source], packet);
-            pushed.map_err(|error| cannot(&plan.sources[piece.source], error))?;
-        }
-        if pieces.len() == 0 {
-            sender.end();
-        }
-        while let Ok(datagram) = incoming.try_recv() {
-            sender.receive(begun.elapsed(), &datagram);
-        }
-        let now = begun.elapsed();
-        if let Some(datagram) = sender.next_datagram(now) {
-            datagrams += 1;
-            match transmit(&socket, &datagram) {
-                Ok(()) => {}
-                // Who has everything may be gone.
-                Err(error)
-                    if error.kind() == io::ErrorKind::ConnectionRefused
-                        && sender.state() == State::Ending =>
-                {
-                    break;
-                }
-                Err(error) => return Err(told(place, &error)),
-            }
-            continue;
-        }
-        let Some(next) = sender.wait(now) else { break };
-        let pause = next
-            .saturating_sub(now)
-            .clamp(Duration::from_micros(100), NAP);
-        match incoming.recv_timeout(pause) {
-            Ok(datagram) => {
-                sender.receive(begun.elapsed(), &datagram);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause),
-        }
-    }
-    terminal.end_progress();
-    tell_sent(terminal, plan.pieces.len() as u64, bytes, datagrams);
-    Ok(match sender.delivered() {
-        Ok(()) => Outcome::Good,
-        Err(why) => {
-            terminal.error(format_args!("{place}: {why}"));
-            Outcome::Damage
-        }
-    })
-}
-
-/// What comes back, as it comes.
-fn incoming(socket: &UdpSocket) -> io::Result<Receiver<Vec<u8>>> {
-    let socket = socket.try_clone()?;
-    let (sender, receiver) = channel();
-    // It ends with the program, or when nobody listens to it any more.
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match socket.recv(&mut buffer) {
-                Ok(length) => {
-                    if sender.send(buffer[..length].to_vec()).is_err() {
-                        return;
-                    }
-                }
-                // The machine tells of earlier datagrams here that nobody has taken.
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
-    });
-    Ok(receiver)
-}
-
 /// Sends a datagram, as soon as the system has room for it.
-fn transmit(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
+pub(super) fn transmit(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     /// What Linux says when a network has no room for a datagram.
     const NO_BUFFERS: i32 = 105;
     loop {
@@ -379,7 +264,7 @@ fn transmit(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     }
 }
 
-fn tell_sent(terminal: &Terminal, packets: u64, bytes: u64, datagrams: u64) {
+pub(super) fn report_sent(terminal: &Terminal, packets: u64, bytes: u64, datagrams: u64) {
     let mut line = Line::new();
     count_after(&mut line, "sent ", packets, "packet");
     count_after(&mut line, ", ", bytes, "byte");
@@ -409,7 +294,7 @@ fn raw(
     let rate = f64::from(args.rate.unwrap_or(RATE));
     let begun = Instant::now();
     let mut outcome = Outcome::Good;
-    let (mut packets, mut bytes) = (0, 0);
+    let (mut packets, mut bytes, mut refused) = (0, 0, 0_u64);
     let mut is_told = vec![false; plan.sources.len()];
     for piece in &plan.pieces {
         let (packet, source) = (plan.bytes(piece), &plan.sources[piece.source]);
@@ -435,11 +320,27 @@ fn raw(
         }
         let due = Duration::try_from_secs_f64(bytes as f64 / rate).unwrap_or_default();
         std::thread::sleep(due.saturating_sub(begun.elapsed()));
-        transmit(&sockets[piece.source], packet).map_err(|error| told(place, &error))?;
+        // What a refusal is of was sent before; this one is then sent after it.
+        let socket = &sockets[piece.source];
+        let mut sent = transmit(socket, packet);
+        for _ in 0..MOST_REFUSALS {
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => refused += 1,
+                _ => break,
+            }
+            sent = transmit(socket, packet);
+        }
+        sent.map_err(|error| told(place, &error))?;
         packets += 1;
         bytes += packet.len() as u64;
     }
-    tell_sent(terminal, packets, bytes, packets);
+    report_sent(terminal, packets, bytes, packets);
+    if refused > 0 {
+        terminal.error(format_args!(
+            "{place}: nobody listened there {refused} times: what was sent then is lost"
+        ));
+        outcome = Outcome::Damage;
+    }
     if packets == 0 {
         terminal.error("nothing was sent");
         outcome = Outcome::Damage;

@@ -40,6 +40,8 @@ pub struct Metadata {
     pub packetized: Option<ByteOrder>,
     /// Number of the session, where packets of RFC v1.1 tell it.
     pub session_id: Option<u32>,
+    /// Whether it came in encrypted packets (RFC v1.1), so that nobody without the key can have altered it.
+    pub is_encrypted: bool,
     /// What is odd about it; places are places in [`Metadata::text`].
     pub warnings: Vec<Diagnostic>,
 }
@@ -237,11 +239,13 @@ pub fn parse_secured(
     let rfc_packets = rfc::byte_order(bytes);
     let packetized = packets::detect(bytes).or(rfc_packets);
     let mut session_id = None;
+    let mut is_encrypted = false;
     let joined;
     let bytes = match (rfc_packets, packetized) {
         (Some(order), _) => {
             let packets = rfc::packets::join(bytes, order, keys, &mut warnings).map_err(damaged)?;
             session_id = packets.session_id;
+            is_encrypted = packets.is_encrypted && packets.session_id.is_some();
             joined = packets.text;
             &joined
         }
@@ -285,6 +289,7 @@ pub fn parse_secured(
                 class,
                 packetized,
                 session_id,
+                is_encrypted,
                 warnings,
             })
         }

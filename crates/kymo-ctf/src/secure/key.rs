@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use zeroize::Zeroizing;
+
 use super::packet::Cipher;
 
-/// A key of AES: 128, 192 or 256 bits.
+/// A key of AES: 128, 192 or 256 bits. Its memory is overwritten when it is dropped, and so is what ciphers make
+/// of it.
 #[derive(Clone)]
 pub struct Key {
-    bytes: Box<[u8]>,
+    bytes: Zeroizing<Vec<u8>>,
     cipher: Cipher,
 }
 
@@ -15,7 +18,7 @@ impl Key {
     /// A key of 16, 24 or 32 bytes; `None` of any other number.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let cipher = Cipher::new(bytes)?;
-        let bytes = bytes.into();
+        let bytes = Zeroizing::new(bytes.to_vec());
         Some(Self { bytes, cipher })
     }
 
@@ -43,7 +46,7 @@ impl Key {
 }
 
 /// The bytes that a line of hexadecimal digits stands for.
-fn of_digits(line: &[u8]) -> Option<Vec<u8>> {
+fn of_digits(line: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let digits = line.strip_suffix(b"\n").unwrap_or(line);
     let digits = digits.strip_suffix(b"\r").unwrap_or(digits);
     let digit = |byte: u8| char::from(byte).to_digit(16);
@@ -51,7 +54,12 @@ fn of_digits(line: &[u8]) -> Option<Vec<u8>> {
         [high, low] => Some((digit(high)? << 4 | digit(low)?) as u8),
         _ => None,
     };
-    digits.chunks(2).map(pair).collect()
+    // As large as it becomes: a vector that grows leaves parts of the key behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(digits.len().div_ceil(2)));
+    for digits in digits.chunks(2) {
+        bytes.push(pair(digits)?);
+    }
+    Some(bytes)
 }
 
 impl PartialEq for Key {

@@ -32,8 +32,8 @@ use std::sync::Arc;
 use kymo_io::Bytes;
 use kymo_model::batch::Place;
 use kymo_model::{
-    Chunk, Cursor, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Narrowed,
-    Nothing, Recording, RefreshError, Refreshed, Shift, ShiftError, StreamInfo, Visitor,
+    Chunk, Cursor, Drift, Event, EventClass, Fault, FaultCode, FaultReport, FieldId, Format,
+    Narrowed, Nothing, Recording, RefreshError, Refreshed, Shift, ShiftError, StreamInfo, Visitor,
 };
 use kymo_time::{Clock, Origin};
 
@@ -89,6 +89,8 @@ pub struct Trace {
     /// The clocks of the classes before they were shifted, and by how much.
     unshifted: Vec<Arc<Clock>>,
     shift_nanos: i128,
+    /// How the clocks are corrected, before they are shifted.
+    drift: Option<Drift>,
     decoder: Decoder,
     files: Vec<StreamFile>,
     /// Of all files.
@@ -204,6 +206,7 @@ impl Trace {
             name,
             unshifted: metadata.class.clocks.clone(),
             shift_nanos: 0,
+            drift: None,
             metadata: Box::new(metadata),
             metadata_path,
             metadata_files,
@@ -257,6 +260,17 @@ impl Trace {
     pub fn packet_session(&self, packet: &Packet) -> Option<u32> {
         let header = sections::packet_header(&self.metadata.class, self.packet_bytes(packet));
         header.map(|header| header.session_id)
+    }
+
+    /// Whether packets are encrypted and the metadata is not: whoever has written that need not have the key.
+    pub fn has_exposed_metadata(&self) -> bool {
+        let is_encrypted = |stream: usize| {
+            let header = self.packet(stream, 0).and_then(|packet| {
+                sections::packet_header(self.class(), self.packet_bytes(&packet))
+            });
+            header.is_some_and(|header| header.encryption != 0)
+        };
+        !self.metadata.is_encrypted && (0..self.streams.len()).any(is_encrypted)
     }
 
     /// The file that the metadata was read from; the directory where that has none. Of several
@@ -446,9 +460,15 @@ impl Recording for Trace {
 
     fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
         self.shift_nanos = self.shift_nanos.saturating_add(shift.nanos);
+        let drift = self.drift;
         let class = &mut self.metadata.class;
         for (clock, unshifted) in class.clocks.iter_mut().zip(&self.unshifted) {
-            let mut shifted = unshifted.shifted(self.shift_nanos);
+            let corrected = drift.and_then(|drift| unshifted.corrected(drift.pivot, drift.parts));
+            let corrected = corrected.map(|(corrected, _)| corrected);
+            let mut shifted = corrected
+                .as_ref()
+                .unwrap_or(unshifted)
+                .shifted(self.shift_nanos);
             shifted.origin = match shift.from_unix_epoch {
                 true => Origin::UnixEpoch,
                 false => clock.origin.clone(),
@@ -460,6 +480,19 @@ impl Recording for Trace {
             info.clock = class.stream_clock(stream.class);
         }
         Ok(())
+    }
+
+    fn correct_drift(&mut self, drift: Drift) -> Result<Option<u64>, ShiftError> {
+        let pivot = i128::from(drift.pivot) - self.shift_nanos;
+        let pivot = i64::try_from(pivot).map_err(|_| ShiftError)?;
+        let corrected = self.unshifted.iter().map(|clock| {
+            let (_, rest) = clock.corrected(pivot, drift.parts).ok_or(ShiftError)?;
+            Ok(rest)
+        });
+        let rests: Vec<u64> = corrected.collect::<Result<_, _>>()?;
+        self.drift = Some(Drift { pivot, ..drift });
+        self.shift(Shift::default())?;
+        Ok(rests.into_iter().max())
     }
 
     fn refresh(&mut self) -> Result<Refreshed, RefreshError> {

@@ -285,6 +285,7 @@ impl Trace {
             nanos: self.shift_nanos,
             from_unix_epoch: false,
         };
+        opened.drift = self.drift;
         let shifted = opened.shift(shift);
         shifted.map_err(|error| RefreshError::new(&self.path, &error))?;
         opened.name = std::mem::take(&mut self.name);

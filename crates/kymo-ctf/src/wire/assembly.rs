@@ -14,6 +14,8 @@ struct Partial {
     size: u32,
     fragment_size: u16,
     fragments: BTreeMap<u32, Box<[u8]>>,
+    /// It is larger than what is taken, and never will be whole.
+    is_refused: bool,
 }
 
 impl Partial {
@@ -22,12 +24,12 @@ impl Partial {
     }
 
     fn is_whole(&self) -> bool {
-        self.fragments.len() == self.count() as usize
+        !self.is_refused && self.fragments.len() == self.count() as usize
     }
 
     fn cost(&self) -> usize {
         let bytes: usize = self.fragments.values().map(|bytes| bytes.len()).sum();
-        bytes + self.fragments.len() * OVERHEAD
+        bytes + self.fragments.len().max(1) * OVERHEAD
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -64,6 +66,14 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
+    /// A stream of which the first packets are there already.
+    pub(super) fn beginning_at(next: u32) -> Self {
+        Self {
+            next,
+            ..Self::default()
+        }
+    }
+
     /// How many packets have come out or are given up.
     pub(super) fn next_number(&self) -> u32 {
         self.next
@@ -97,7 +107,8 @@ impl Assembly {
         let is_late =
             fragment.packet < self.next || self.total.is_some_and(|total| fragment.packet >= total);
         let is_known = self.packets.get(&fragment.packet).is_some_and(|partial| {
-            partial.fragments.contains_key(&fragment.fragment)
+            partial.is_refused
+                || partial.fragments.contains_key(&fragment.fragment)
                 || (partial.size, partial.fragment_size) != (fragment.size, fragment.fragment_size)
         });
         match is_late || is_known {
@@ -112,6 +123,7 @@ impl Assembly {
             size: fragment.size,
             fragment_size: fragment.fragment_size,
             fragments: BTreeMap::new(),
+            is_refused: false,
         });
         partial
             .fragments
@@ -120,8 +132,29 @@ impl Assembly {
         self.high = self.high.max(Some(place));
     }
 
+    /// Does without the packet of a fragment that is needed: it is too large.
+    pub(super) fn refuse(&mut self, fragment: &Fragment<'_>) {
+        self.packets.insert(
+            fragment.packet,
+            Partial {
+                size: fragment.size,
+                fragment_size: fragment.fragment_size,
+                fragments: BTreeMap::new(),
+                is_refused: true,
+            },
+        );
+        self.high = self.high.max(Some((fragment.packet, fragment.fragment)));
+    }
+
     /// What comes out next, if that is known, and the bytes that it took.
     pub(super) fn pop(&mut self) -> Option<(Next, usize)> {
+        if self
+            .packets
+            .get(&self.next)
+            .is_some_and(|next| next.is_refused)
+        {
+            return Some(self.lose_until(self.next + 1));
+        }
         if self.packets.get(&self.next).is_some_and(Partial::is_whole) {
             let partial = self.packets.remove(&self.next)?;
             self.next += 1;
@@ -225,6 +258,10 @@ impl Assembly {
             }
             if number > next {
                 to.push(whole(next, number));
+            }
+            if partial.is_refused {
+                next = number + 1;
+                continue;
             }
             let count = if number < end {
                 partial.count()

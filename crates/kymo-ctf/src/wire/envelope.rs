@@ -2,6 +2,7 @@
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use zeroize::Zeroize;
 
 use super::{Content, LONGEST_NAME};
 use crate::secure::Key;
@@ -12,13 +13,15 @@ pub const LARGEST_DATAGRAM: usize = 65_507;
 pub const SMALLEST_DATAGRAM: usize = 256;
 
 const MAGIC: &[u8; 4] = b"kymo";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Flag of a datagram with a tag.
 const AUTHENTICATED: u8 = 1;
 /// Size of the header that all datagrams have.
 const HEADER_BYTES: usize = 24;
 /// Size of the tag at the end.
 const TAG_BYTES: usize = 16;
+/// Size of the checksum that stands there without a key.
+const CHECKSUM_BYTES: usize = 4;
 /// Size of what comes before the bytes of a fragment.
 const FRAGMENT_HEADER_BYTES: usize = 20;
 /// Size of a range that is asked for.
@@ -35,8 +38,10 @@ impl Seal {
     pub(super) fn new(key: &Key) -> Option<Self> {
         let mut derived = Hmac::<Sha256>::new_from_slice(key.bytes()).ok()?;
         derived.update(b"kymo ctf-udp 1");
-        let derived = derived.finalize().into_bytes();
-        Some(Self(Hmac::new_from_slice(&derived).ok()?))
+        let mut derived = derived.finalize().into_bytes();
+        let seal = Hmac::new_from_slice(&derived).ok().map(Self);
+        derived[..].zeroize();
+        seal
     }
 
     fn tag(&self, bytes: &[u8]) -> [u8; TAG_BYTES] {
@@ -65,6 +70,8 @@ pub(super) enum Unreadable {
     KeyNeeded,
     /// It has no tag or a wrong one: it is not from somebody who has the key, or it was altered.
     Tag,
+    /// Its checksum is a wrong one: it was altered on the way.
+    Checksum,
     /// It ends too early, or has what cannot be.
     Damaged,
 }
@@ -87,6 +94,8 @@ pub(super) enum Body<'d> {
     End { directory: u32 },
     /// Sender: packets of a stream before this one are not kept any more.
     Gone { stream: u32, before: u32 },
+    /// Sender: how many packets have arrived so far?
+    Ask,
     /// Receiver: what is missing.
     Request(Ranges<'d>),
     /// Receiver: it takes no more.
@@ -94,6 +103,8 @@ pub(super) enum Body<'d> {
         /// Packets that have arrived, but for those of the directory; `None` from one that does not tell.
         arrived: Option<u64>,
     },
+    /// Receiver: so many packets have arrived so far, but for those of the directory.
+    Arrived(u64),
 }
 
 /// A part of a packet.
@@ -165,6 +176,17 @@ fn long(bytes: &[u8]) -> Option<u64> {
     bytes.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
 }
 
+/// CRC-32, that of gzip and Ethernet.
+fn checksum_of(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    crc32fast::hash(bytes).to_be_bytes()
+}
+
+/// The session that a datagram says it is of, whatever else is in it and whoever sent it; `None` if it is not one
+/// of kymo's.
+pub fn session_of(datagram: &[u8]) -> Option<u64> {
+    long(datagram.get(8..).filter(|_| is_envelope(datagram))?)
+}
+
 /// Whether a datagram begins as those of kymo do.
 fn is_envelope(datagram: &[u8]) -> bool {
     datagram.starts_with(MAGIC)
@@ -185,7 +207,15 @@ impl<'d> Datagram<'d> {
         }
         let is_authenticated = flags & AUTHENTICATED != 0;
         let datagram = match (seal, is_authenticated) {
-            (None, false) => datagram,
+            (None, false) => {
+                let (bytes, checksum) = datagram
+                    .split_last_chunk::<CHECKSUM_BYTES>()
+                    .ok_or(Unreadable::Damaged)?;
+                if checksum_of(bytes) != *checksum {
+                    return Err(Unreadable::Checksum);
+                }
+                bytes
+            }
             (None, true) => return Err(Unreadable::KeyNeeded),
             (Some(_), false) => return Err(Unreadable::Tag),
             (Some(seal), true) => {
@@ -228,6 +258,8 @@ impl<'d> Datagram<'d> {
             5 => Body::Done {
                 arrived: long(rest),
             },
+            6 => Body::Ask,
+            7 => Body::Arrived(long(rest)?),
             _ => return None,
         };
         Some(Self {
@@ -249,23 +281,25 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(session: u64, seal: Option<Seal>, size: usize) -> Self {
+    /// `number` is that of the first datagram.
+    pub(super) fn new(session: u64, seal: Option<Seal>, size: usize, number: u64) -> Self {
         Self {
             session,
             seal,
-            number: 0,
+            number,
             size: size.clamp(SMALLEST_DATAGRAM, LARGEST_DATAGRAM),
         }
     }
 
     /// Bytes of a packet that fit a datagram.
     pub(super) fn fragment_size(&self) -> u16 {
-        let size = self.size - HEADER_BYTES - FRAGMENT_HEADER_BYTES - self.tag_bytes();
+        let size = self.size - HEADER_BYTES - FRAGMENT_HEADER_BYTES - self.end_bytes();
         u16::try_from(size).unwrap_or(u16::MAX)
     }
 
-    fn tag_bytes(&self) -> usize {
-        self.seal.as_ref().map_or(0, |_| TAG_BYTES)
+    /// Size of what is behind the body.
+    fn end_bytes(&self) -> usize {
+        self.seal.as_ref().map_or(CHECKSUM_BYTES, |_| TAG_BYTES)
     }
 
     fn datagram(&mut self, kind: u8, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -275,11 +309,17 @@ impl Writer {
         datagram.extend([VERSION, kind, flags, 0]);
         datagram.extend(self.session.to_be_bytes());
         datagram.extend(self.number.to_be_bytes());
-        self.number += 1;
+        self.number = self.number.wrapping_add(1);
         body(&mut datagram);
-        if let Some(seal) = &self.seal {
-            let tag = seal.tag(&datagram);
-            datagram.extend(tag);
+        match &self.seal {
+            Some(seal) => {
+                let tag = seal.tag(&datagram);
+                datagram.extend(tag);
+            }
+            None => {
+                let checksum = checksum_of(&datagram);
+                datagram.extend(checksum);
+            }
         }
         datagram
     }
@@ -312,7 +352,7 @@ impl Writer {
 
     /// Asks for as many of the ranges as fit, and tells how many these are.
     pub(super) fn request(&mut self, ranges: &[Range]) -> (Vec<u8>, usize) {
-        let most = (self.size - HEADER_BYTES - self.tag_bytes()) / RANGE_BYTES;
+        let most = (self.size - HEADER_BYTES - self.end_bytes()) / RANGE_BYTES;
         let asked = &ranges[..most.min(ranges.len())];
         let datagram = self.datagram(4, |datagram| {
             for range in asked {
@@ -333,6 +373,14 @@ impl Writer {
 
     pub(super) fn done(&mut self, arrived: u64) -> Vec<u8> {
         self.datagram(5, |datagram| datagram.extend(arrived.to_be_bytes()))
+    }
+
+    pub(super) fn ask(&mut self) -> Vec<u8> {
+        self.datagram(6, |_| {})
+    }
+
+    pub(super) fn arrived(&mut self, arrived: u64) -> Vec<u8> {
+        self.datagram(7, |datagram| datagram.extend(arrived.to_be_bytes()))
     }
 }
 

@@ -17,9 +17,9 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use self::envelope::{LARGEST_DATAGRAM, SMALLEST_DATAGRAM};
+pub use self::envelope::{LARGEST_DATAGRAM, SMALLEST_DATAGRAM, session_of};
 pub use self::raw::{Raw, recognize};
-pub use self::receiver::{Event, Receiver, ReceiverLimits, ReceiverOptions, Refusal};
+pub use self::receiver::{Event, Receiver, ReceiverLimits, ReceiverOptions, Refusal, Resume};
 pub use self::sender::{PushError, Sender, SenderOptions, State, Undelivered};
 
 /// What a stream holds.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::assembly::{Assembly, Next};
-use super::envelope::{Body, Datagram, Entry, Fragment, Seal, Unreadable, Writer};
+use super::envelope::{ALL, Body, Datagram, Entry, Fragment, Range, Seal, Unreadable, Writer};
 use super::{Content, DIRECTORY, MOST_STREAMS};
 use crate::secure::Key;
 
@@ -30,8 +30,22 @@ pub struct ReceiverOptions {
     pub resend: bool,
     /// When nothing has come for so long, nothing comes any more.
     pub idle: Duration,
+    /// The number of its first datagram: a sender serves only requests with higher numbers than those before, those
+    /// of a receiver that was there earlier, too. The time in nanoseconds is such a number.
+    pub first_number: u64,
     /// What is kept at most.
     pub limits: ReceiverLimits,
+}
+
+/// What an earlier receiver of a session had when it stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resume {
+    /// The session.
+    pub session: u64,
+    /// Packets that had arrived, of all streams.
+    pub arrived: u64,
+    /// Numbers of streams from 1 on, and of the packet that each goes on with.
+    pub streams: Vec<(u32, u32)>,
 }
 
 /// What a receiver keeps at most.
@@ -40,16 +54,25 @@ pub struct ReceiverLimits {
     /// Bytes of packets that are not complete, or wait for those before them: when there are more, what is
     /// missing is given up.
     pub bytes: usize,
-    /// Bytes of a packet.
+    /// Bytes of a packet; larger ones are lost.
     pub packet: u32,
 }
 
 impl Default for ReceiverLimits {
-    /// 64 MiB, of which one packet may have all.
+    /// Packets of 64 MiB.
     fn default() -> Self {
+        Self::of_packets(64 << 20)
+    }
+}
+
+impl ReceiverLimits {
+    /// Room for packets of so many bytes: half as many again, since small fragments take that beside their bytes, and
+    /// 64 MiB at least.
+    pub fn of_packets(packet: u32) -> Self {
+        let room = usize::try_from(packet).unwrap_or(usize::MAX);
         Self {
-            bytes: 64 << 20,
-            packet: 64 << 20,
+            bytes: room.saturating_add(room / 2).max(64 << 20),
+            packet,
         }
     }
 }
@@ -74,6 +97,15 @@ pub enum Event {
         packet: u32,
         /// The packet.
         bytes: Vec<u8>,
+    },
+    /// A packet has more bytes than are taken; that it is lost is reported as well.
+    TooLarge {
+        /// Number of the stream.
+        stream: u32,
+        /// Number of the packet.
+        packet: u32,
+        /// Its bytes.
+        size: u32,
     },
     /// Packets of a stream that will never come; the next one comes after them.
     Lost {
@@ -103,11 +135,13 @@ pub enum Refusal {
     KeyNeeded,
     /// It is not from somebody who has the key, or was altered.
     NotAuthentic,
+    /// Its checksum is not that of its bytes.
+    Checksum,
     /// It ends too early, or says what cannot be.
     Damaged,
     /// It is of another session than the first one.
     OtherSession,
-    /// It has more than is kept.
+    /// It is of a stream or packet with a number that no session has, or that the sender said there is not.
     Limit,
 }
 
@@ -118,9 +152,10 @@ impl fmt::Display for Refusal {
             Self::Version => "is of a version that this kymo does not know",
             Self::KeyNeeded => "is authenticated, and no key is given; hint: `--key-file FILE` names a file with it",
             Self::NotAuthentic => "is not authenticated with the key",
+            Self::Checksum => "has a wrong checksum: it was altered on the way",
             Self::Damaged => "is damaged",
             Self::OtherSession => "is of another session than the one that is received",
-            Self::Limit => "has more than can be kept",
+            Self::Limit => "is of a stream or packet whose number no session has",
         })
     }
 }
@@ -136,6 +171,8 @@ pub struct Receiver {
     streams: BTreeMap<u32, Assembly>,
     /// Streams that are known to hold packets: all others are sent again at the end.
     of_packets: BTreeSet<u32>,
+    /// Streams of which the directory has come.
+    known: BTreeSet<u32>,
     /// Bytes that their packets take.
     cost: usize,
     /// How many streams there are, once that is known.
@@ -152,6 +189,8 @@ pub struct Receiver {
     next_request: Duration,
     interval: Duration,
     ended: bool,
+    /// Whether something was given up to end.
+    ended_early: bool,
 }
 
 impl fmt::Debug for Receiver {
@@ -172,6 +211,7 @@ impl Receiver {
             writer: None,
             streams: BTreeMap::new(),
             of_packets: BTreeSet::new(),
+            known: BTreeSet::new(),
             cost: 0,
             count: None,
             arrived: 0,
@@ -183,7 +223,41 @@ impl Receiver {
             next_request: Duration::ZERO,
             interval: FIRST_INTERVAL,
             ended: false,
+            ended_early: false,
         }
+    }
+
+    /// A receiver that takes a session up where an earlier one has stopped. Nothing has come since time 0: so
+    /// [`idle`](ReceiverOptions::idle) ends it if the sender is gone.
+    pub fn resumed(options: ReceiverOptions, resume: &Resume) -> Self {
+        let mut receiver = Self::new(options);
+        receiver.begin(resume.session);
+        receiver.arrived = resume.arrived;
+        receiver.heard = Some(Duration::ZERO);
+        let streams = resume.streams.iter();
+        receiver.streams = streams
+            .filter(|(stream, _)| *stream != DIRECTORY && *stream < MOST_STREAMS)
+            .map(|&(stream, next)| (stream, Assembly::beginning_at(next)))
+            .collect();
+        receiver
+    }
+
+    /// Begins a session, if none has begun.
+    fn begin(&mut self, session: u64) -> &mut Writer {
+        let seal = &self.seal;
+        let number = self.options.first_number;
+        self.writer
+            .get_or_insert_with(|| Writer::new(session, seal.clone(), REQUEST_BYTES, number))
+    }
+
+    /// The session that is received, once it has begun.
+    pub fn session(&self) -> Option<u64> {
+        self.writer.as_ref().map(|writer| writer.session)
+    }
+
+    /// How many packets have arrived, but for those of the directory.
+    pub fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     /// Takes a datagram; `true` if its number is higher than all before. Only such a one shows where the
@@ -198,17 +272,23 @@ impl Receiver {
             Unreadable::Version => Refusal::Version,
             Unreadable::KeyNeeded => Refusal::KeyNeeded,
             Unreadable::Tag => Refusal::NotAuthentic,
+            Unreadable::Checksum => Refusal::Checksum,
             Unreadable::Damaged => Refusal::Damaged,
         })?;
-        if matches!(datagram.body, Body::Request(_) | Body::Done { .. }) {
+        if matches!(
+            datagram.body,
+            Body::Request(_) | Body::Done { .. } | Body::Arrived(_)
+        ) {
             return Err(Refusal::Damaged);
         }
-        let seal = &self.seal;
-        let writer = self
-            .writer
-            .get_or_insert_with(|| Writer::new(datagram.session, seal.clone(), REQUEST_BYTES));
+        let arrived = self.arrived;
+        let writer = self.begin(datagram.session);
         if writer.session != datagram.session {
             return Err(Refusal::OtherSession);
+        }
+        if matches!(datagram.body, Body::Ask) {
+            let reply = writer.arrived(arrived);
+            self.replies.push_back(reply);
         }
         let is_new = self.latest.is_none_or(|latest| datagram.number > latest);
         if is_new {
@@ -219,7 +299,7 @@ impl Receiver {
             Body::Fragment(fragment) => self.fragment(now, &fragment)?,
             Body::End { directory } => {
                 if self.ended {
-                    self.replies.push_back(writer.done(self.arrived));
+                    self.reply_done();
                     return Ok(is_new);
                 }
                 if directory > MOST_STREAMS {
@@ -238,7 +318,7 @@ impl Receiver {
                     self.pop(stream);
                 }
             }
-            Body::Request(_) | Body::Done { .. } => {}
+            Body::Ask | Body::Request(_) | Body::Done { .. } | Body::Arrived(_) => {}
         }
         self.finish_if_complete();
         Ok(is_new)
@@ -246,9 +326,7 @@ impl Receiver {
 
     fn fragment(&mut self, now: Duration, fragment: &Fragment<'_>) -> Result<(), Refusal> {
         // Behind the last number there is none that a stream could go on with.
-        let is_possible = fragment.stream < MOST_STREAMS
-            && fragment.packet < u32::MAX
-            && fragment.size <= self.options.limits.packet;
+        let is_possible = fragment.stream < MOST_STREAMS && fragment.packet < u32::MAX;
         if !is_possible || self.count.is_some_and(|count| fragment.stream > count) {
             return Err(Refusal::Limit);
         }
@@ -270,7 +348,18 @@ impl Receiver {
         }
         let assembly = self.streams.entry(fragment.stream).or_default();
         // What made room may have been this packet.
-        if assembly.cost_of(fragment) > 0 {
+        let is_needed = assembly.cost_of(fragment) > 0;
+        if is_needed && fragment.size > self.options.limits.packet {
+            // It is not waited for: whatever came of it would come again.
+            let before = assembly.cost();
+            assembly.refuse(fragment);
+            self.cost += assembly.cost().saturating_sub(before);
+            self.events.push_back(Event::TooLarge {
+                stream: fragment.stream,
+                packet: fragment.packet,
+                size: fragment.size,
+            });
+        } else if is_needed {
             assembly.add(fragment);
             self.cost += cost;
             self.progress = now;
@@ -279,8 +368,13 @@ impl Receiver {
         Ok(())
     }
 
+    /// Bytes of packets that are not complete, or wait for those before them, with what keeping them takes.
+    pub fn waiting(&self) -> usize {
+        self.cost
+    }
+
     /// Gives up what the stream that takes most waits for. `false` if that makes no room.
-    fn make_room(&mut self) -> bool {
+    pub fn make_room(&mut self) -> bool {
         let largest = self
             .streams
             .iter()
@@ -333,6 +427,7 @@ impl Receiver {
                 name,
             }) if stream != DIRECTORY && stream < MOST_STREAMS => {
                 self.streams.entry(stream).or_default();
+                self.known.insert(stream);
                 if content == Content::Packets {
                     self.of_packets.insert(stream);
                 }
@@ -373,6 +468,11 @@ impl Receiver {
         self.ended
     }
 
+    /// Whether it ended before everything had come or was known to be lost: another one may still get the rest.
+    pub fn has_ended_early(&self) -> bool {
+        self.ended_early
+    }
+
     /// Tells what time it is: what is missing is asked for or given up.
     pub fn poll(&mut self, now: Duration) {
         let Some(heard) = self.heard.filter(|_| !self.ended) else {
@@ -411,6 +511,7 @@ impl Receiver {
         }
         let is_stale = now.saturating_sub(self.progress) >= STALE;
         let mut missing = Vec::new();
+        missing.extend(self.missing_directory());
         for (&stream, assembly) in &self.streams {
             assembly.missing(stream, is_stale, MOST_RANGES, &mut missing);
             if missing.len() >= MOST_RANGES {
@@ -431,6 +532,26 @@ impl Receiver {
         // The answers take their time.
         self.next_request = now + self.interval;
         self.interval = (self.interval * 3 / 2).min(LAST_INTERVAL);
+    }
+
+    /// What to ask of the directory, where streams have come that it has not named: its beginning came to another
+    /// receiver, or was lost. The sender knows how much there is of it.
+    fn missing_directory(&self) -> Option<Range> {
+        let directory = self.streams.get(&DIRECTORY);
+        let knows_all = self.count.is_some()
+            || directory.is_some_and(|directory| directory.total().is_some())
+            || self
+                .streams
+                .keys()
+                .all(|stream| *stream == DIRECTORY || self.known.contains(stream));
+        let first = directory.map_or(0, Assembly::next_number);
+        (!knows_all).then_some(Range {
+            stream: DIRECTORY,
+            packet: first,
+            packets: u32::MAX - first,
+            fragment: 0,
+            fragments: ALL,
+        })
     }
 
     /// When [`poll`](Self::poll) is to be called at the latest, where no datagram comes before: after
@@ -465,6 +586,7 @@ impl Receiver {
         if self.ended {
             return;
         }
+        self.ended_early = true;
         let streams: Vec<u32> = self.streams.keys().copied().collect();
         // The directory first: it tells how many packets there are.
         for stream in streams {
@@ -481,8 +603,13 @@ impl Receiver {
         self.ended = true;
         let told = self.count.is_some();
         self.events.push_back(Event::End { told });
+        self.reply_done();
+    }
+
+    fn reply_done(&mut self) {
+        let arrived = self.arrived;
         if let Some(writer) = &mut self.writer {
-            self.replies.push_back(writer.done(self.arrived));
+            self.replies.push_back(writer.done(arrived));
         }
     }
 }

@@ -20,6 +20,8 @@ const ENDS_BEFORE_REPEATING: u32 = 3;
 const MOST_ASKED: usize = 1 << 16;
 /// Requests older than so many before the latest are not served: somebody may have kept them.
 const REPLAY_WINDOW: u64 = 64;
+/// How often the receiver is asked how much has arrived.
+const ASK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How packets are sent.
 #[derive(Clone, Debug)]
@@ -35,6 +37,9 @@ pub struct SenderOptions {
     pub rate: u64,
     /// Bytes of packets that are kept to be sent again; those of directory and metadata are kept beside them.
     pub window: usize,
+    /// Whether packets that are not kept can be had again: then those that are asked for are
+    /// [wanted](Sender::next_wanted), and else gone.
+    pub supplies: bool,
     /// After the end, the sender gives up when nobody has replied for so long.
     pub patience: Duration,
 }
@@ -116,6 +121,8 @@ pub struct Sender {
     asked: BTreeSet<(u32, u32, u32)>,
     /// Of which streams packets are asked for that are not kept, and which packet follows those.
     gone: BTreeMap<u32, u32>,
+    /// Packets that are asked for and to be supplied.
+    wanted: BTreeSet<Place>,
     requests: Requests,
     /// When the next datagram may be sent.
     due: Duration,
@@ -124,8 +131,11 @@ pub struct Sender {
     next_end: Duration,
     ends: u32,
     heard: Option<Duration>,
+    /// When the receiver is asked next how much has arrived.
+    next_ask: Duration,
     state: State,
-    /// How many packets have arrived, as the receiver tells at the end.
+    /// How many packets have arrived, as the receiver said last, and at the end.
+    confirmed: Option<u64>,
     arrived: Option<u64>,
 }
 
@@ -173,7 +183,7 @@ impl Sender {
             ..Stream::default()
         };
         Self {
-            writer: Writer::new(options.session, seal.clone(), options.datagram),
+            writer: Writer::new(options.session, seal.clone(), options.datagram, 0),
             seal,
             options,
             streams: vec![directory],
@@ -185,13 +195,16 @@ impl Sender {
             sent_bytes: 0,
             asked: BTreeSet::new(),
             gone: BTreeMap::new(),
+            wanted: BTreeSet::new(),
             requests: Requests::default(),
             due: Duration::ZERO,
             ended: false,
             next_end: Duration::ZERO,
             ends: 0,
             heard: None,
+            next_ask: ASK_INTERVAL,
             state: State::Sending,
+            confirmed: None,
             arrived: None,
         }
     }
@@ -322,7 +335,8 @@ impl Sender {
                 self.arrived = arrived;
             }
             Body::Done { .. } => {}
-            Body::Fragment(_) | Body::End { .. } | Body::Gone { .. } => return false,
+            Body::Arrived(packets) => self.confirmed = self.confirmed.max(Some(packets)),
+            Body::Fragment(_) | Body::End { .. } | Body::Gone { .. } | Body::Ask => return false,
         }
         self.heard = Some(now);
         self.ends = 0;
@@ -336,12 +350,23 @@ impl Sender {
         };
         // What is still to be sent comes anyway.
         let end = range.packet.saturating_add(range.packets).min(stream.sent);
-        if range.packet < stream.gone {
+        let supplies = self.options.supplies;
+        if range.packet < stream.gone && !supplies {
             let before = self.gone.entry(range.stream).or_default();
             *before = stream.gone.min(end).max(*before);
         }
-        for number in range.packet.max(stream.gone)..end {
+        let first = match supplies {
+            true => range.packet,
+            false => range.packet.max(stream.gone),
+        };
+        for number in first..end {
             let Some(packet) = self.packets.get(&(range.stream, number)) else {
+                if self.wanted.len() >= MOST_ASKED {
+                    return;
+                }
+                if supplies {
+                    self.wanted.insert((range.stream, number));
+                }
                 continue;
             };
             let count = Fragment::count(packet.len() as u32, self.writer.fragment_size());
@@ -378,6 +403,9 @@ impl Sender {
         if let Some((stream, before)) = self.gone.pop_first() {
             return Some(self.writer.gone(stream, before));
         }
+        if self.state == State::Sending && now >= self.next_ask {
+            return Some(self.probe(now));
+        }
         while let Some((stream, packet, fragment)) = self.asked.pop_first() {
             if let Some(bytes) = self.packets.get(&(stream, packet)).cloned() {
                 return Some(self.fragment((stream, packet), fragment, &bytes));
@@ -396,7 +424,8 @@ impl Sender {
             }
             return Some(self.fragment(place, fragment, &bytes));
         }
-        if !self.ended {
+        // Those of one packet at a time are supplied, and come before the end is announced again.
+        if !self.ended || !self.wanted.is_empty() {
             return None;
         }
         if self.state == State::Sending {
@@ -418,6 +447,47 @@ impl Sender {
         }
         let directory = self.streams[0].packets;
         Some(self.writer.end(directory))
+    }
+
+    /// A datagram that asks the receiver how much has arrived: whether it replies, or the system says that
+    /// nobody listens, reveals if there is one.
+    pub fn probe(&mut self, now: Duration) -> Vec<u8> {
+        self.next_ask = now + ASK_INTERVAL;
+        self.writer.ask()
+    }
+
+    /// How many packets had arrived when the receiver said so last, but for those of the directory.
+    pub fn confirmed(&self) -> Option<u64> {
+        self.arrived.or(self.confirmed)
+    }
+
+    /// A stream and the number of a packet in it that is asked for and not kept any more:
+    /// [`supply`](Self::supply) adds it. `None` while others that were asked for are to be sent first.
+    pub fn next_wanted(&mut self) -> Option<(u32, u32)> {
+        match self.asked.is_empty() {
+            true => self.wanted.pop_first(),
+            false => None,
+        }
+    }
+
+    /// Adds a packet again that was pushed before, and is [wanted](Self::next_wanted).
+    pub fn supply(&mut self, (stream, packet): (u32, u32), bytes: impl Into<Arc<[u8]>>) {
+        let bytes = bytes.into();
+        let is_sent = usize::try_from(stream)
+            .ok()
+            .and_then(|stream| self.streams.get(stream))
+            .is_some_and(|stream| packet < stream.sent);
+        if !is_sent || self.packets.contains_key(&(stream, packet)) {
+            return;
+        }
+        let count = Fragment::count(bytes.len() as u32, self.writer.fragment_size());
+        let fragments = (0..count).map(|fragment| (stream, packet, fragment));
+        self.asked.extend(fragments);
+        self.sent.push_back((stream, packet));
+        self.sent_bytes += bytes.len();
+        self.packets.insert((stream, packet), bytes);
+        // It stays until another one is wanted.
+        self.forget(1);
     }
 
     /// Sends directory and metadata once more.
@@ -460,12 +530,19 @@ impl Sender {
         }
         self.sent.push_back(place);
         self.sent_bytes += bytes;
+        self.forget(0);
+    }
+
+    /// Forgets packets that are beyond the window, but for so many of the latest.
+    fn forget(&mut self, latest: usize) {
         while self.sent_bytes > self.options.window
+            && self.sent.len() > latest
             && let Some(oldest) = self.sent.pop_front()
         {
             let bytes = self.packets.remove(&oldest).unwrap_or_default();
             self.sent_bytes -= bytes.len();
-            self.streams[oldest.0 as usize].gone = oldest.1 + 1;
+            let gone = &mut self.streams[oldest.0 as usize].gone;
+            *gone = (*gone).max(oldest.1 + 1);
         }
     }
 
@@ -476,6 +553,7 @@ impl Sender {
             _ if !self.gone.is_empty() || !self.asked.is_empty() || !self.queue.is_empty() => {
                 Some(self.due)
             }
+            _ if !self.wanted.is_empty() => Some(self.due),
             _ if self.ended => Some(self.due.max(self.next_end)),
             _ => Some(now + END_INTERVAL),
         }

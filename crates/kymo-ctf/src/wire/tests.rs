@@ -88,6 +88,7 @@ struct Outcome {
     names: BTreeMap<u32, (Content, String)>,
     packets: BTreeMap<u32, Vec<(u32, Vec<u8>)>>,
     lost: Vec<(u32, u32)>,
+    too_large: Vec<(u32, u32)>,
     told: Option<bool>,
     losses: Vec<(u32, u32)>,
     state: Option<State>,
@@ -102,6 +103,8 @@ struct Setup {
     rate: u64,
     faults: [u64; 3],
     seed: u64,
+    supplies: bool,
+    largest: u32,
 }
 
 impl Default for Setup {
@@ -114,7 +117,17 @@ impl Default for Setup {
             rate: 2_000_000,
             faults: [0; 3],
             seed: 1,
+            supplies: false,
+            largest: u32::MAX,
         }
+    }
+}
+
+/// Gives a sender the packet that it wants again.
+fn supply(sender: &mut Sender, streams: &Streams) {
+    if let Some((stream, packet)) = sender.next_wanted() {
+        let (.., packets) = &streams[stream as usize - 1];
+        sender.supply((stream, packet), &packets[packet as usize][..]);
     }
 }
 
@@ -129,15 +142,17 @@ fn through(setup: &Setup, streams: &Streams) -> Outcome {
         datagram: 300,
         rate: setup.rate,
         window: setup.window,
+        supplies: setup.supplies,
         patience: Duration::from_secs(20),
     });
     let mut receiver = Receiver::new(ReceiverOptions {
         key: setup.key.clone(),
         resend: setup.resend,
         idle: Duration::from_secs(10),
+        first_number: 0,
         limits: ReceiverLimits {
             bytes: setup.limit,
-            ..ReceiverLimits::default()
+            packet: setup.largest,
         },
     });
     let mut there = Way::new(setup.seed, setup.faults);
@@ -156,6 +171,7 @@ fn through(setup: &Setup, streams: &Streams) -> Outcome {
         while let Some(datagram) = sender.next_datagram(now) {
             there.send(now, &datagram, seal.as_ref());
         }
+        supply(&mut sender, streams);
         while let Some(datagram) = there.arrived(now) {
             let _ = receiver.receive(now, &datagram);
         }
@@ -191,6 +207,7 @@ fn through(setup: &Setup, streams: &Streams) -> Outcome {
                 } => outcome
                     .lost
                     .extend((first..=last).map(|packet| (stream, packet))),
+                Event::TooLarge { stream, packet, .. } => outcome.too_large.push((stream, packet)),
                 Event::End { told } => assert_eq!(outcome.told.replace(told), None),
             }
         }
@@ -283,14 +300,15 @@ proptest! {
             (proptest::collection::vec(any::<u8>(), 0..80), 1..6u8, any::<bool>()), 0..40),
     ) {
         let mut receiver = Receiver::new(ReceiverOptions {
-            key: None, resend: true, idle: STEP * 100,
+            key: None, resend: true, idle: STEP * 100, first_number: 0,
             limits: ReceiverLimits { bytes: 1 << 12, packet: 1 << 16 },
         });
         for (at, (bytes, kind, headed)) in (0..).zip(datagrams) {
-            let mut datagram = b"kymo\x01\x00\x00\x00\0\0\0\0\0\0\0\x07".to_vec();
+            let mut datagram = b"kymo\x02\x00\x00\x00\0\0\0\0\0\0\0\x07".to_vec();
             datagram[5] = kind;
             if !headed { datagram.clear(); }
             datagram.extend(bytes);
+            datagram.extend(crc32fast::hash(&datagram).to_be_bytes());
             let _ = receiver.receive(STEP * at, &datagram);
             receiver.poll(STEP * at);
             while receiver.next_event().is_some() {}
@@ -321,6 +339,185 @@ fn what_the_window_does_not_hold_is_told() {
     // What is told was lost on the way.
     let losses: BTreeSet<_> = outcome.losses.iter().copied().collect();
     assert!(outcome.lost.iter().all(|lost| losses.contains(lost)));
+}
+
+#[test]
+fn what_the_window_does_not_hold_is_supplied() {
+    let streams = numbered(200, 250);
+    let setup = Setup {
+        window: 2000,
+        faults: [20, 5, 5],
+        supplies: true,
+        ..Setup::default()
+    };
+    let outcome = through(&setup, &streams);
+    assert_eq!((&outcome.lost[..], outcome.missing), (&[][..], Some(0)));
+    compare(&outcome, &streams);
+}
+
+#[test]
+fn packets_beyond_the_limit_are_reported_and_not_waited_for() {
+    let mut streams = numbered(20, 250);
+    for number in [0, 7, 19] {
+        streams[0].2[number] = vec![1; 1001];
+    }
+    for faults in [[0; 3], [20, 5, 5]] {
+        let setup = Setup {
+            largest: 1000,
+            faults,
+            ..Setup::default()
+        };
+        let mut outcome = through(&setup, &streams);
+        outcome.too_large.sort_unstable();
+        assert_eq!(outcome.too_large, [(1, 0), (1, 7), (1, 19)]);
+        assert_eq!(outcome.lost, outcome.too_large);
+        assert_eq!(
+            (outcome.state, outcome.missing),
+            (Some(State::Done), Some(3))
+        );
+    }
+}
+
+/// Everything goes to a receiver that stops after so many datagrams, and then to another one, that knows what the first
+/// had, or not.
+#[test]
+fn a_receiver_that_is_restarted_gets_what_it_needs() {
+    let mut streams = numbered(100, 700);
+    streams.push((
+        Content::Metadata,
+        "m".to_owned(),
+        vec![b"one".to_vec(), b"two".to_vec()],
+    ));
+    for (stops, resumes) in [(0, false), (1, true), (30, true), (120, false), (290, true)] {
+        let mut sender = Sender::new(SenderOptions {
+            session: 5,
+            key: None,
+            datagram: 300,
+            rate: 100_000,
+            window: 2000,
+            supplies: true,
+            patience: Duration::from_secs(100),
+        });
+        for (content, name, packets) in &streams {
+            let stream = sender.add_stream(*content, name).unwrap();
+            for packet in packets {
+                sender.push(stream, &packet[..]).unwrap();
+            }
+        }
+        sender.end();
+        let options = |first_number| ReceiverOptions {
+            first_number,
+            idle: Duration::from_secs(100),
+            ..options()
+        };
+        let mut receiver = Receiver::new(options(1000));
+        let (mut now, mut sent, mut names) = (STEP, 0, BTreeSet::new());
+        let mut is_restarted = false;
+        let mut had: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
+        while sender.wait(now).is_some() {
+            assert!(now < Duration::from_secs(200));
+            now += STEP;
+            supply(&mut sender, &streams);
+            while let Some(datagram) = sender.next_datagram(now) {
+                sent += 1;
+                // In between, nobody listens.
+                if !(stops..stops + 20).contains(&sent) {
+                    receiver.receive(now, &datagram).unwrap();
+                }
+            }
+            receiver.poll(now);
+            while let Some(reply) = receiver.next_datagram() {
+                sender.receive(now, &reply);
+            }
+            while let Some(event) = receiver.next_event() {
+                match event {
+                    Event::Packet { stream, bytes, .. } => {
+                        had.entry(stream).or_default().push(bytes);
+                    }
+                    Event::Stream { name, .. } => drop(names.insert(name)),
+                    Event::End { told } => assert!(told),
+                    other => panic!("{other:?}"),
+                }
+            }
+            if sent >= stops + 20 && !is_restarted {
+                is_restarted = true;
+                receiver = match resumes {
+                    true => {
+                        let streams = had.iter().map(|(&of, had)| (of, had.len() as u32));
+                        let resume = Resume {
+                            session: 5,
+                            arrived: receiver.arrived(),
+                            streams: streams.collect(),
+                        };
+                        Receiver::resumed(options(2_000_000), &resume)
+                    }
+                    false => {
+                        had.clear();
+                        names.clear();
+                        Receiver::new(options(2_000_000))
+                    }
+                };
+            }
+        }
+        assert_eq!(sender.delivered(), Ok(()), "{stops}");
+        assert_eq!(names.len(), 2);
+        for (number, (.., packets)) in (1..).zip(&streams) {
+            assert!(had[&number] == *packets, "stream {number} after {stops}");
+        }
+    }
+}
+
+#[test]
+fn a_receiver_says_how_much_has_arrived() {
+    let (mut sender, mut receiver) = (sender_of(3), receiver(None));
+    assert_eq!(sender.confirmed(), None);
+    while let Some(datagram) = sender.next_datagram(STEP) {
+        receiver.receive(STEP, &datagram).unwrap();
+    }
+    let probe = sender.probe(STEP);
+    receiver.receive(STEP, &probe).unwrap();
+    while let Some(reply) = receiver.next_datagram() {
+        assert!(sender.receive(STEP, &reply));
+    }
+    assert_eq!(sender.confirmed(), Some(3));
+}
+
+/// A sender of so many packets that has not ended.
+fn sender_of(packets: u8) -> Sender {
+    let mut sender = Sender::new(SenderOptions {
+        session: 1,
+        key: None,
+        datagram: 300,
+        rate: 0,
+        window: 1 << 20,
+        supplies: false,
+        patience: STEP,
+    });
+    let stream = sender.add_stream(Content::Packets, "s").unwrap();
+    for number in 0..packets {
+        sender.push(stream, vec![number; 100]).unwrap();
+    }
+    sender
+}
+
+#[test]
+fn altered_datagrams_are_refused_without_a_key_too() {
+    let mut sender = sender_of(1);
+    let datagram = sender.next_datagram(STEP).unwrap();
+    for at in 0..datagram.len() {
+        for bit in 0..8 {
+            let mut altered = datagram.clone();
+            altered[at] ^= 1 << bit;
+            assert!(receiver(None).receive(STEP, &altered).is_err());
+        }
+    }
+    let mut altered = datagram.clone();
+    altered[30] ^= 1;
+    let refusal = receiver(None).receive(STEP, &altered);
+    assert_eq!(refusal, Err(Refusal::Checksum));
+    assert_eq!(session_of(&altered), Some(1));
+    assert_eq!(session_of(b"kymo"), None);
+    assert_eq!(receiver(None).receive(STEP, &datagram), Ok(true));
 }
 
 #[test]
@@ -358,6 +555,7 @@ fn a_sender_that_falls_silent_is_not_waited_for() {
         datagram: 300,
         rate: 0,
         window: 0,
+        supplies: false,
         patience: STEP,
     });
     let stream = sender.add_stream(Content::Packets, "s").unwrap();
@@ -394,6 +592,7 @@ fn ending() -> (Sender, Vec<Vec<u8>>) {
         datagram: 300,
         rate: 0,
         window: 1 << 20,
+        supplies: false,
         patience: Duration::from_secs(60),
     });
     let stream = sender.add_stream(Content::Packets, "s").unwrap();
@@ -437,25 +636,31 @@ fn a_receiver_that_ends_early_tells_what_has_arrived() {
 #[test]
 fn a_receiver_that_counts_nothing_is_understood() {
     let (mut sender, _) = ending();
-    let mut writer = Writer::new(3, None, 300);
+    let mut writer = Writer::new(3, None, 300, 0);
     let mut done = writer.done(0);
     done.truncate(24);
+    done.extend(crc32fast::hash(&done).to_be_bytes());
     assert!(sender.receive(STEP, &done));
     assert_eq!((sender.state(), sender.missing()), (State::Done, None));
 }
 
 fn receiver(key: Option<Key>) -> Receiver {
-    Receiver::new(ReceiverOptions {
-        key,
+    Receiver::new(ReceiverOptions { key, ..options() })
+}
+
+fn options() -> ReceiverOptions {
+    ReceiverOptions {
+        key: None,
         resend: true,
         idle: Duration::from_secs(1),
+        first_number: 0,
         limits: ReceiverLimits::default(),
-    })
+    }
 }
 
 #[test]
 fn what_is_sent_again_keeps_nobody_waiting() {
-    let mut writer = Writer::new(1, None, 300);
+    let mut writer = Writer::new(1, None, 300, 0);
     let datagrams: Vec<_> = (0..3).map(|_| writer.end(1)).collect();
     let mut receiver = receiver(None);
     assert_eq!(receiver.receive(STEP, &datagrams[1]), Ok(true));
@@ -483,6 +688,7 @@ fn a_receiver_that_does_not_ask_sleeps_until_something_is_late() {
         key: None,
         resend: false,
         idle: STEP * 10_000,
+        first_number: 0,
         limits: ReceiverLimits::default(),
     });
     assert_eq!(receiver.deadline(), None);
@@ -511,7 +717,7 @@ fn a_receiver_that_does_not_ask_sleeps_until_something_is_late() {
 
 #[test]
 fn a_stream_ends_before_the_last_number() {
-    let mut writer = Writer::new(1, None, 300);
+    let mut writer = Writer::new(1, None, 300, 0);
     let mut fragment = |packet| {
         writer.fragment(&Fragment {
             stream: 1,
@@ -544,7 +750,7 @@ fn a_stream_ends_before_the_last_number() {
 fn only_who_has_the_key_is_heard() {
     let (ours, theirs) = (Key::new(&[1; 16]).unwrap(), Key::new(&[2; 16]).unwrap());
     let datagram = |key: Option<&Key>, session| {
-        let mut writer = Writer::new(session, key.and_then(Seal::new), 300);
+        let mut writer = Writer::new(session, key.and_then(Seal::new), 300, 0);
         writer.end(1)
     };
     let mut with_key = receiver(Some(ours.clone()));
@@ -575,7 +781,7 @@ fn only_who_has_the_key_is_heard() {
     assert_eq!(refuse(&mut without, b"kym"), Err(Refusal::Foreign));
     assert_eq!(refuse(&mut without, b"kymo"), Err(Refusal::Damaged));
     assert_eq!(
-        refuse(&mut without, b"kymo\x02\x01\x00\x00"),
+        refuse(&mut without, b"kymo\x03\x01\x00\x00"),
         Err(Refusal::Version)
     );
 }
@@ -588,12 +794,13 @@ fn a_request_that_was_kept_is_not_served_again() {
         datagram: 300,
         rate: 0,
         window: 1 << 20,
+        supplies: false,
         patience: STEP,
     });
     let stream = sender.add_stream(Content::Packets, "s").unwrap();
     sender.push(stream, vec![1; 400]).unwrap();
     while sender.next_datagram(STEP).is_some() {}
-    let mut writer = Writer::new(9, None, 300);
+    let mut writer = Writer::new(9, None, 300, 0);
     let range = Range {
         stream,
         packet: 0,
@@ -616,7 +823,7 @@ fn a_request_that_was_kept_is_not_served_again() {
 /// The bytes that the page about the format shows.
 #[test]
 fn datagrams_have_the_bytes_that_are_told() {
-    let mut writer = Writer::new(0x0102_0304_0506_0708, None, 300);
+    let mut writer = Writer::new(0x0102_0304_0506_0708, None, 300, 0);
     let fragment = Fragment {
         stream: 1,
         packet: 2,
@@ -626,18 +833,21 @@ fn datagrams_have_the_bytes_that_are_told() {
         bytes: b"end",
     };
     let datagram = writer.fragment(&fragment);
-    let expected = b"kymo\x01\x01\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\0\
-        \0\0\0\x01\0\0\0\x02\0\0\x01\x03\0\0\0\x01\x01\0\0\0end";
+    let expected = b"kymo\x02\x01\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\0\
+        \0\0\0\x01\0\0\0\x02\0\0\x01\x03\0\0\0\x01\x01\0\0\0end\xa8\x11\x0d\x8a";
     assert_eq!(datagram, expected);
     let read = Datagram::read(&datagram, None).unwrap();
     assert_eq!(read.body, Body::Fragment(fragment));
     let datagram_of_end = writer.done(3);
-    let expected = b"kymo\x01\x05\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\x01\
-        \0\0\0\0\0\0\0\x03";
+    let expected = b"kymo\x02\x05\0\0\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\x01\
+        \0\0\0\0\0\0\0\x03\x67\x0d\x57\x39";
     assert_eq!(datagram_of_end, expected);
     for cut in 0..datagram.len() {
         let error = Datagram::read(&datagram[..cut], None).unwrap_err();
-        assert!(matches!(error, Unreadable::Foreign | Unreadable::Damaged));
+        assert!(matches!(
+            error,
+            Unreadable::Foreign | Unreadable::Damaged | Unreadable::Checksum
+        ));
     }
 }
 

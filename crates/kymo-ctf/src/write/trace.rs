@@ -6,13 +6,20 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kymo_machine::ByteOrder;
+
 use super::encoder::{Encoder, EventId};
 use super::error::WriteError;
 use super::sink::{PacketSink, StreamSink};
 use super::stream::{StreamOptions, StreamWriter};
 use crate::class::{Dialect, TraceClass};
 use crate::metadata;
+use crate::metadata::rfc;
+use crate::secure::{self, Compression, Nonce, Protection};
 use crate::trace::METADATA_NAME;
+
+/// Metadata of more bytes is not compressed, since readers decompress only so much.
+const MOST_COMPRESSED: usize = 32 << 20;
 
 /// The directory of LTTng's index files.
 const INDEX: &str = "index";
@@ -51,9 +58,43 @@ impl TraceWriter {
         class: &TraceClass,
         options: TraceOptions,
     ) -> Result<Self, WriteError> {
+        Self::create_with(path, class, options, |text| Ok(text.into_bytes()))
+    }
+
+    /// The same with metadata in a packet that is secured as those of the streams are, if the trace is one of RFC
+    /// v1.1: encrypted, nobody without the key can read it, nor rename an event unnoticed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Self::create), and of the source of random bytes.
+    pub fn create_secured(
+        path: &Path,
+        class: &TraceClass,
+        options: TraceOptions,
+        (protection, nonce): &(Protection, Nonce),
+        session_id: u32,
+    ) -> Result<Self, WriteError> {
+        Self::create_with(path, class, options, |text| match class.dialect {
+            Dialect::Rfc11 => {
+                let order = class.native_order();
+                Ok(sealed_metadata(
+                    &text, order, session_id, protection, *nonce,
+                )?)
+            }
+            _ => Ok(text.into_bytes()),
+        })
+    }
+
+    fn create_with(
+        path: &Path,
+        class: &TraceClass,
+        options: TraceOptions,
+        form: impl FnOnce(String) -> Result<Vec<u8>, WriteError>,
+    ) -> Result<Self, WriteError> {
         let encoder = Encoder::new(class)?;
         let text =
             metadata::write::write(class).map_err(|error| WriteError::Misuse(error.to_string()))?;
+        let text = form(text)?;
         kymo_io::create_directories(path, false)?;
         if std::fs::read_dir(path)?.next().is_some() {
             let problem = format!("{}: the directory is not empty", path.display());
@@ -65,7 +106,7 @@ impl TraceWriter {
                 sync: false,
                 ..kymo_io::Replace::NEW
             },
-            |file| file.write_all(text.as_bytes()),
+            |file| file.write_all(&text),
         )?;
         Ok(Self {
             path: path.to_path_buf(),
@@ -167,4 +208,25 @@ impl TraceWriter {
             through(StreamSink::new(data, index)?),
         )
     }
+}
+
+/// Metadata of RFC v1.1 in one packet: of several, somebody could take one away.
+fn sealed_metadata(
+    text: &str,
+    order: ByteOrder,
+    session_id: u32,
+    protection: &Protection,
+    nonce: Nonce,
+) -> io::Result<Vec<u8>> {
+    let packet = rfc::packets::packet(text.as_bytes(), order, session_id);
+    let packet = packet.ok_or_else(|| io::Error::other("the metadata has 4 GiB or more"))?;
+    let mut protection = protection.clone();
+    if text.len() > MOST_COMPRESSED {
+        protection.compression = Compression::None;
+    }
+    let chance = match protection.key {
+        Some(_) => nonce()?,
+        None => Default::default(),
+    };
+    secure::seal(&packet, order, &protection, || chance).map_err(io::Error::other)
 }

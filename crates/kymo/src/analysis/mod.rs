@@ -26,6 +26,7 @@ mod group_stats;
 mod histogram;
 mod latency;
 mod measure;
+mod messages;
 mod moments;
 mod numbers;
 mod pending;
@@ -52,6 +53,10 @@ pub use group_stats::GroupStats;
 pub use histogram::{Bucket, Histogram};
 pub use latency::{EachPair, Latency, LatencyQuery, PairBy, Slow, Unmatched};
 pub use measure::{SideQuery, has_slices};
+pub use messages::MessageQuery;
+#[cfg(test)]
+pub(crate) use messages::Sent;
+pub(crate) use messages::{Between, messages};
 pub use moments::{Drift, Moments};
 pub use numbers::{NumberRange, Numbers};
 pub use profile::{Profile, ProfileKey, ProfileQuery};

@@ -558,6 +558,8 @@ fn strict_traces_tell_the_first_damage_whatever_the_threads() {
             packed: false,
             packet_bytes: None,
             protection: None,
+            metadata_protection: None,
+            index: false,
             repairs: false,
             threads,
             strict: true,

@@ -7,8 +7,10 @@ use std::str::FromStr;
 use kymo_model::{Cursor, Event, Recording, Shift, ShiftError};
 use kymo_time::Timestamp;
 
-use super::{Opened, Options, open};
+use super::correct::{apply, by_messages};
+use super::{Corrections, Opened, Options, open};
 use crate::AnyRecording;
+use crate::analysis::MessageQuery;
 use crate::filter::{Moment, first_time, has_origin, is_date, zone};
 
 /// Where recordings lie on the time line, other than their clocks say.
@@ -24,6 +26,11 @@ pub struct Alignment {
     /// it happens first in those of the first one, or where that has no origin, of the first one that
     /// has. Paths without it stay where they are. Offsets are added to that.
     pub event: Option<String>,
+    /// Messages between paths by which the clocks of all are corrected to that of the first, drift included.
+    /// Offsets are added to that.
+    pub messages: Option<MessageQuery>,
+    /// An alignment file, whose corrections are made of the paths that are in it. Offsets are added to that.
+    pub file: Option<PathBuf>,
 }
 
 /// A span of time, forwards or backwards, as it was written.
@@ -38,7 +45,7 @@ pub struct Duration {
 
 /// Why recordings cannot be placed so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AlignError(String);
+pub struct AlignError(pub(super) String);
 
 impl fmt::Display for AlignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -144,8 +151,39 @@ pub fn open_aligned(
         let shifts = join(name, paths, &mut opened)?;
         shift(&mut opened, paths, &shifts)?;
     }
+    if let Some(query) = &alignment.messages {
+        let found = by_messages(query, paths, &mut opened)?;
+        correct(&mut opened, paths, &found)?;
+        opened.corrections = found;
+    }
+    if let Some(file) = &alignment.file {
+        let corrections = Corrections::read(file)?;
+        if !correct(&mut opened, paths, &corrections)? {
+            return Err(AlignError(format!(
+                "{}: none of the inputs is in it\nhint: it has a line with the absolute path of each input",
+                file.display()
+            )));
+        }
+    }
     shift(&mut opened, paths, &offsets)?;
     Ok(opened)
+}
+
+/// Corrects the clocks of the paths that are corrected; `false` if that is none of them.
+fn correct(
+    opened: &mut Opened,
+    paths: &[PathBuf],
+    corrections: &Corrections,
+) -> Result<bool, AlignError> {
+    let mut is_any = false;
+    for correction in &corrections.paths {
+        for place in places(paths, &correction.path).unwrap_or_default() {
+            is_any = true;
+            let applied = apply(correction, place, opened);
+            applied.map_err(|ShiftError| too_far(&paths[place]))?;
+        }
+    }
+    Ok(is_any)
 }
 
 /// Shifts the recordings of each path.

@@ -12,6 +12,7 @@ use kymo_cpel::json;
 use kymo_cpel::probe::{Kind, Likeness};
 use kymo_cpel::recording::{OpenError as LogError, Options as LogOptions, Recording as Cpel};
 use kymo_io::{Bytes, Tree, without_compression};
+use kymo_maps::MapExport;
 use kymo_rrd::recording::{OpenError as DatabaseError, Recording as Database};
 
 use super::{Error, Options};
@@ -48,7 +49,7 @@ pub type OpenFile = fn(&Path, &Options) -> Opened;
 pub type OpenDirectory = fn(&Tree, &Path, &Options) -> Option<Vec<Opened>>;
 
 /// All of them. Of formats that are equally sure the first one is taken.
-pub(super) static FORMATS: [FileFormat; 4] = [
+pub(super) static FORMATS: [FileFormat; 5] = [
     FileFormat {
         endings: &["rrd"],
         probe: |bytes, _| kymo_rrd::is_database(bytes).then_some(100),
@@ -91,6 +92,13 @@ pub(super) static FORMATS: [FileFormat; 4] = [
             None => None,
         },
         open: open_log,
+        open_file: None,
+        open_directory: None,
+    },
+    FileFormat {
+        endings: &[],
+        probe: |bytes, _| kymo_maps::is_export(bytes).then_some(95),
+        open: |path, bytes, _| Ok(AnyRecording::Maps(MapExport::new(path, &bytes))),
         open_file: None,
         open_directory: None,
     },

@@ -17,6 +17,7 @@
 //! * A trace's `metadata` file stands for its directory; another file beside it is the trace
 //!   with this one data stream file.
 //!
+//! * A script that `lttng export-maps` wrote is counters of LTTng's maps. Directories are not searched for them.
 //! * A tar archive is the directory that it was made of, a compressed file (gzip, Zstandard) what was compressed,
 //!   `-` standard input, which is any of these. Nothing is extracted. In directories that are searched, compressed
 //!   files are looked at by the names that they had before, and archives are not.
@@ -25,6 +26,9 @@
 //! and unique identifier; RFC v1.1 has none) are one trace, whatever path led to them.
 
 mod align;
+mod clocks;
+mod correct;
+mod estimate;
 mod files;
 mod foreign;
 #[cfg(test)]
@@ -43,12 +47,14 @@ use kymo_cpel::recording::OpenError as LogError;
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
 use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree, in_threads};
 use kymo_machine::Machine;
-use kymo_model::{Recording as _, Shift};
+use kymo_model::{Drift, Recording as _, Shift};
 use kymo_rrd::recording::OpenError as DatabaseError;
 
 pub use align::{
     AlignError, Alignment, Duration, apart, are_relative, open_aligned, parse_aligned,
 };
+pub use clocks::clocks_apart;
+pub use correct::{Correction, Corrections};
 use files::UNSURE;
 pub use files::{FileFormat, OpenDirectory, OpenFile, Opened as OpenedFile, Score};
 pub use foreign::Foreign;
@@ -126,8 +132,14 @@ pub struct Opened {
     pub errors: Vec<Error>,
     /// What was added to the times of the recordings of each path.
     pub shifts: Vec<Shift>,
+    /// How the clocks of each path were corrected for drift, before they were shifted.
+    pub drifts: Vec<Option<Drift>>,
     /// Paths that are not placed as the others are, and why; for people.
     pub warnings: Vec<String>,
+    /// How paths were aligned by messages; for people.
+    pub notes: Vec<String>,
+    /// The same, to be kept.
+    pub corrections: Corrections,
 }
 
 /// Why something could not be opened.
@@ -297,7 +309,10 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
         inputs,
         errors,
         shifts: vec![Shift::default(); paths.len()],
+        drifts: vec![None; paths.len()],
         warnings: Vec::new(),
+        notes: Vec::new(),
+        corrections: Corrections::default(),
     }
 }
 

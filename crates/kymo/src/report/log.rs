@@ -6,6 +6,7 @@ use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::file::kind;
 use kymo_cpel::recording::Recording as Cpel;
 use kymo_machine::ByteOrder;
+use kymo_maps::MapExport;
 use kymo_model::{FaultReport, Format, Recording};
 use kymo_perfetto::Recording as Perfetto;
 use kymo_text::visible;
@@ -140,6 +141,16 @@ impl LogInfo {
             size: of.size(),
             events: of.events(),
             tracks: of.tracks().len() as u64,
+            notes: of.notes().to_vec(),
+            ..Self::new(of)
+        }
+    }
+
+    pub(super) fn of_maps(of: &MapExport) -> Self {
+        Self {
+            byte_order: ByteOrder::Little,
+            size: of.size(),
+            events: of.counters(),
             notes: of.notes().to_vec(),
             ..Self::new(of)
         }

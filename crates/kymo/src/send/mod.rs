@@ -102,7 +102,8 @@ impl SendPlan {
             | AnyRecording::Symbolized(_)
             | AnyRecording::Cpel(_)
             | AnyRecording::Elog(_)
-            | AnyRecording::Perfetto(_) => Err(SendError::Events(of.path().to_path_buf())),
+            | AnyRecording::Perfetto(_)
+            | AnyRecording::Maps(_) => Err(SendError::Events(of.path().to_path_buf())),
         });
         let rows = rows.collect::<Result<Vec<_>, _>>()?;
         let fields = |recording: usize, class: usize| match &of[recording] {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use kymo_ctf::trace::Trace;
 use kymo_model::{
-    Chunk, Cursor, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format, Narrowed,
-    Recording, RefreshError, Refreshed, Roles, Shift, ShiftError, StreamInfo, Tally, Track,
-    TrackRule, Visitor,
+    Chunk, Cursor, Drift, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format,
+    Narrowed, Recording, RefreshError, Refreshed, Roles, Shift, ShiftError, StreamInfo, Tally,
+    Track, TrackRule, Visitor,
 };
 use kymo_time::Timestamp;
 
@@ -160,6 +160,10 @@ impl Recording for SymbolizedTrace {
         let moved = i128::from(self.shifted).saturating_add(shift.nanos);
         self.shifted = moved.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         Ok(())
+    }
+
+    fn correct_drift(&mut self, drift: Drift) -> Result<Option<u64>, ShiftError> {
+        self.trace.correct_drift(drift)
     }
 
     fn refresh(&mut self) -> Result<Refreshed, RefreshError> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kymo_model::{Change, Recording, RefreshError, Refreshed, RowPlace, Shift};
+use kymo_model::{Change, Drift, Recording, RefreshError, Refreshed, RowPlace, Shift};
 
 use super::{Places, Timeline};
 use crate::AnyRecording;
@@ -16,6 +16,7 @@ pub struct Watched {
     paths: Vec<PathBuf>,
     options: Options,
     shifts: Vec<Shift>,
+    drifts: Vec<Option<Drift>>,
 }
 
 impl Watched {
@@ -25,6 +26,7 @@ impl Watched {
             paths: paths.to_vec(),
             options: options.clone(),
             shifts: opened.shifts.clone(),
+            drifts: opened.drifts.clone(),
         }
     }
 }
@@ -128,6 +130,13 @@ impl Timeline {
             }));
         }
         for (mut of, input) in appeared.recordings {
+            let drifts = self.watched.as_ref().map(|watched| &watched.drifts);
+            if let Some(Some(drift)) = drifts.and_then(|drifts| drifts.get(input)).copied()
+                && let Err(error) = of.correct_drift(drift)
+            {
+                changes.errors.push(RefreshError::new(of.path(), &error));
+                continue;
+            }
             let shifts = self.watched.as_ref().map(|watched| &watched.shifts);
             let shift = shifts.and_then(|shifts| shifts.get(input)).copied();
             if let Err(error) = of.shift(shift.unwrap_or_default()) {

@@ -20,7 +20,7 @@ use kymo_model::Scope;
 use crate::class::{BitLayout, FieldClass, FieldPath, FieldRef, Member, Role, Selector, Step};
 
 /// The number that every packet begins with, metadata's too.
-const MAGIC: u32 = 0xC1FC_1FC1;
+pub(crate) const MAGIC: u32 = 0xC1FC_1FC1;
 /// Size of a packet header, in bytes.
 pub(crate) const HEADER_BYTES: usize = 48;
 

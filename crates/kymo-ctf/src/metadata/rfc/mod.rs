@@ -13,7 +13,7 @@ mod attributes;
 mod blocks;
 mod declare;
 mod layout;
-pub(super) mod packets;
+pub(crate) mod packets;
 mod parser;
 mod types;
 pub(super) mod write;

@@ -4,7 +4,7 @@
 use kymo_machine::ByteOrder;
 use kymo_text::diagnostic::Diagnostic;
 
-use super::layout::{HEADER_BYTES, PacketHeader, byte_order};
+use super::layout::{HEADER_BYTES, MAGIC, PacketHeader, byte_order};
 use crate::metadata::{Envelope, MAX_LENGTH};
 use crate::secure::{self, Key, Limits, OpenError};
 
@@ -13,6 +13,31 @@ use crate::secure::{self, Key, Limits, OpenError};
 pub(crate) struct Joined {
     pub(crate) text: Vec<u8>,
     pub(crate) session_id: Option<u32>,
+    /// Whether all packets are encrypted.
+    pub(crate) is_encrypted: bool,
+}
+
+/// A plain packet that holds metadata; `None` if that is too large for one.
+pub(crate) fn packet(text: &[u8], order: ByteOrder, session_id: u32) -> Option<Vec<u8>> {
+    // A string ends with a zero.
+    let size = text.len().checked_add(HEADER_BYTES + 1)?;
+    let size = u32::try_from(size).ok()?;
+    let mut packet = vec![0; HEADER_BYTES];
+    packet.extend_from_slice(text);
+    packet.push(0);
+    let header = PacketHeader {
+        magic: MAGIC,
+        session_id,
+        content_size: size,
+        packet_size: size,
+        checksum: 0,
+        count_bits: 0,
+        compression: 0,
+        encryption: 0,
+        checksum_scheme: 0,
+    };
+    header.write(&mut packet, order);
+    Some(packet)
 }
 
 /// The contents of all packets, which begin with a magic number of this byte order. Zeros between
@@ -29,6 +54,7 @@ pub(crate) fn join(
     let mut joined = Joined {
         text: Vec::new(),
         session_id: None,
+        is_encrypted: true,
     };
     let mut at = 0;
     while at < bytes.len() {
@@ -45,6 +71,7 @@ pub(crate) fn join(
         };
         check(&header, rest, at, order, joined.session_id)?;
         joined.session_id = Some(header.session_id);
+        joined.is_encrypted &= header.encryption != 0;
         let content = header.content_size as usize;
         if header.is_secured() {
             let limits = Limits::among(header.packet_size.into(), bytes.len() as u64);

@@ -55,6 +55,10 @@ pub struct CtfOptions {
     pub packet_bytes: Option<u64>,
     /// How packets are secured, which only those of RFC v1.1 can be.
     pub protection: Option<(Protection, Nonce)>,
+    /// How the metadata is secured, which only that of RFC v1.1 can be.
+    pub metadata_protection: Option<(Protection, Nonce)>,
+    /// Whether LTTng's index files are written; RFC v1.1 has none.
+    pub index: bool,
     /// Whether packets whose times and counters contradict their events and neighbours tell others,
     /// events out of their packet's time are left out, and what is known to be lost with damage is
     /// counted as discarded.
@@ -217,7 +221,13 @@ pub fn write(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Written, CtfError> {
     let plan = Plan::new(recordings, which, filter, options)?;
-    let trace = TraceWriter::create(path, &plan.model, TraceOptions::default())?;
+    let form = TraceOptions {
+        index: options.index,
+    };
+    let trace = match &options.metadata_protection {
+        Some(how) => TraceWriter::create_secured(path, &plan.model, form, how, plan.session_id)?,
+        None => TraceWriter::create(path, &plan.model, form)?,
+    };
     let trace = Mutex::new(trace);
     let jobs = &plan.jobs;
     // Where there are fewer streams than threads, the packets of one are sealed by several.

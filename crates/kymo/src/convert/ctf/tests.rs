@@ -197,6 +197,8 @@ fn options(dialect: Dialect, packet_bytes: Option<u64>, repairs: bool) -> CtfOpt
         packed: false,
         packet_bytes,
         protection: None,
+        metadata_protection: None,
+        index: false,
         repairs,
         threads: 1,
         strict: false,

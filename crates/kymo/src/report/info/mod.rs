@@ -209,6 +209,7 @@ impl RecordingInfo {
             AnyRecording::Elog(of) => Self::Log(LogInfo::of_elog(of)),
             AnyRecording::Metrics(of) => Self::Metrics(MetricsInfo::new(of)),
             AnyRecording::Perfetto(of) => Self::Log(LogInfo::of_perfetto(of)),
+            AnyRecording::Maps(of) => Self::Log(LogInfo::of_maps(of)),
         }
     }
 
