@@ -50,6 +50,7 @@ mod bind;
 mod check;
 mod error;
 mod eval;
+mod expr;
 mod fields;
 mod glob;
 mod lexer;
@@ -70,7 +71,7 @@ use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Pick, Recording, Sele
 use kymo_time::Timestamp;
 
 use crate::AnyRecording;
-use crate::pipeline::{Predicate, Select, Window};
+use crate::pipeline::{Everything, Predicate, Select, Window};
 
 pub use kymo_text::nearest;
 
@@ -289,6 +290,11 @@ impl Filter {
 
 impl<'f> Select for &'f Filter {
     type Predicate = Worker<'f>;
+    type Inner = Everything;
+
+    fn inner(&self) -> &Everything {
+        &Everything
+    }
 
     fn predicate(&self) -> Worker<'f> {
         self.worker()
