@@ -104,10 +104,10 @@ fn beside_python(rows: &Path, trace: &Path) -> Outcome {
 /// Counts instructions of commands, of one thread each: beside those of `check`, or of another kymo.
 fn count(kymo: &Path, base: Option<&Path>, trace: &Path) -> Outcome {
     let output = root().join("target/bench/rows-output");
-    let path = output.display().to_string();
+    let path = format!("--output={}", output.display());
     let count = |program: &Path, words: &[&str]| {
         let arguments = words.iter().map(|&word| match word {
-            "OUTPUT" => path.as_str(),
+            "--output=OUTPUT" => path.as_str(),
             other => other,
         });
         let arguments: Vec<&str> = arguments.chain(["--threads=1"]).collect();
@@ -117,9 +117,15 @@ fn count(kymo: &Path, base: Option<&Path>, trace: &Path) -> Outcome {
     let check = count(kymo, &["check"])?;
     line("check", check / 1e6, "M", Asked::Nothing);
     let analyses: [(&str, &[&str]); 3] = [
-        ("latency sched", &["latency", "sched"]),
-        ("states '*'", &["states", "*"]),
-        ("profile", &["profile"]),
+        (
+            "latency of two classes of nine",
+            &["latency", "--start=demo:inst1", "--end=demo:inst2"],
+        ),
+        ("states by all events", &["states", "--state-event=demo:*"]),
+        (
+            "profile of two classes of nine",
+            &["profile", "--enter=demo:inst1", "--exit=demo:inst2"],
+        ),
     ];
     for (name, words) in analyses {
         line(
@@ -136,32 +142,23 @@ fn count(kymo: &Path, base: Option<&Path>, trace: &Path) -> Outcome {
         return Ok(());
     };
     head("instructions, parts of those of the other kymo");
-    let commands: [(&str, &[&str], f64); 6] = [
-        ("check", &["check"], 1.01),
-        ("print", &["print"], 1.01),
-        (
-            "convert to Perfetto",
-            &["convert", "--to=perfetto", "-o", "OUTPUT", "--force"],
-            0.7,
-        ),
-        (
-            "convert to Chrome",
-            &["convert", "--to=chrome", "-o", "OUTPUT", "--force"],
-            0.7,
-        ),
-        (
-            "convert to CPEL",
-            &["convert", "--to=cpel", "-o", "OUTPUT", "--force"],
-            0.7,
-        ),
-        (
-            "convert to RRD",
-            &["convert", "--to=rrd", "-o", "OUTPUT", "--force"],
-            0.7,
-        ),
+    let to = |format: &'static str, more: &[&'static str]| {
+        [
+            &["convert", "--to", format, "--output=OUTPUT", "--force"][..],
+            more,
+        ]
+        .concat()
+    };
+    let commands = [
+        ("check", vec!["check"], 1.01),
+        ("print", vec!["print"], 1.01),
+        ("convert to Perfetto", to("perfetto", &[]), 0.7),
+        ("convert to Chrome", to("chrome", &[]), 0.7),
+        ("convert to CPEL", to("cpel", &["--text"]), 0.7),
+        ("convert to RRD", to("rrd", &["--step=1s", "--count"]), 0.7),
     ];
     for (name, words, most) in commands {
-        let (ours, theirs) = (count(kymo, words)?, count(base, words)?);
+        let (ours, theirs) = (count(kymo, &words)?, count(base, &words)?);
         let name = format!("{name} ({:.1} M, {:.1} M)", ours / 1e6, theirs / 1e6);
         line(&name, ours / theirs.max(1.0), "", Asked::AtMost(most));
     }

@@ -136,6 +136,22 @@ pub(crate) fn name_of(class: &EventClass) -> &str {
 }
 
 /// A compiled filter for some recordings.
+///
+/// ```
+/// use kymo::filter::{Filter, Query};
+/// use kymo::report::{Options, Stats};
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+///
+/// let opened = kymo::open::open(&[path.into()], &Default::default());
+/// let query = Query {
+///     condition: Some("u8 >= 128".to_string()),
+///     ..Query::default()
+/// };
+/// let filter = Filter::new(&query, &[], &opened.recordings)?;
+/// let stats = Stats::new(&opened.recordings, &filter, &Options::default());
+/// assert_eq!(stats.total.events, 148);
+/// # Ok::<(), kymo::filter::FilterError>(())
+/// ```
 #[derive(Debug)]
 pub struct Filter {
     recordings: Vec<RecordingPlan>,
