@@ -4,6 +4,7 @@
 //! does other things at the same time, the clock on the wall tells about those. Wall time
 //! is only used to compare kymo's own threads.
 
+mod asked;
 mod collectd;
 mod columns;
 mod commands;
@@ -19,7 +20,7 @@ mod tracing;
 mod view;
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kymo_model::Recording;
@@ -318,6 +319,25 @@ fn measure(program: &Path, args: &[&str], trace: &Path, repeats: u32) -> Outcome
         own_memory,
         memory,
     })
+}
+
+/// User instructions of a run of a program, which are the same on every run; counted with callgrind.
+fn instructions(program: &mut Command) -> Outcome<f64> {
+    let mut valgrind = command("valgrind");
+    valgrind
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program.get_program())
+        .args(program.get_args());
+    let said = hear(&mut valgrind)?;
+    if said.code != Some(0) {
+        return Err(format!("{program:?} failed: {}", said.err.trim()).into());
+    }
+    let counted = said
+        .err
+        .lines()
+        .find_map(|line| line.split_once("Collected : "));
+    let (_, count) = counted.ok_or("valgrind has not counted")?;
+    Ok(count.trim().parse()?)
 }
 
 /// CPU time of all children that have ended.

@@ -75,7 +75,7 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
-/// A command whose output does not depend on the machine's settings: UTC, no colours.
+/// A command whose output does not depend on the machine's settings and caches: UTC, no colours.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command
@@ -83,6 +83,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
         .env("LC_ALL", "C.UTF-8")
         .env("BABELTRACE_TERM_COLOR", "never")
         .env("NO_COLOR", "1")
+        .env("XDG_CACHE_HOME", root().join("target/no-cache"))
         .stdin(Stdio::null());
     command
 }

@@ -359,7 +359,8 @@ pub(crate) struct Print {
 /// environment, attributes, clocks with their origins, stream classes (of RFC v1.1: sections),
 /// streams, event classes with their log levels, time range, packets, discarded events, and the
 /// damage that shows already. Of a round-robin database: the machine that wrote it, step, last
-/// update, data sources, archives with the time they span.
+/// update, data sources, archives with the time they span. If `kymo index --summary` has counted the
+/// events of a trace, their number is shown, too.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -387,6 +388,14 @@ pub(crate) struct Info {
     /// Print the metadata of traces as text, without the packets that it may be stored in.
     #[arg(long, conflicts_with_all = ["json", "schema"])]
     pub(crate) metadata: bool,
+
+    /// Directory with the summaries of `kymo index --summary` [default: `kymo/index` in XDG_CACHE_HOME or ~/.cache].
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with = "no_cache")]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// Do not show numbers of events from a summary.
+    #[arg(long)]
+    pub(crate) no_cache: bool,
 }
 
 /// Count events: of each class, of each stream

@@ -8,6 +8,7 @@ use crate::index;
 use crate::live::{Live, Session, SessionUrl};
 use crate::open::{Asked, Inputs, Wanted, inputs, inputs_with, threads, total_bytes, whole_inputs};
 use crate::terminal::{Failure, Outcome, Terminal};
+use kymo::AnyRecording;
 use kymo::report::{Check, Info, Options, Stats, Style};
 use kymo::timeline::KnownCounts;
 use kymo_model::Recording;
@@ -31,7 +32,14 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
     if args.metadata {
         return metadata(&inputs, terminal);
     }
-    let info = Info::new(&inputs.recordings);
+    let (cached, _) = index::cached(&args.input, args.cache.as_deref(), args.no_cache);
+    let is_trace = |of: &AnyRecording| of.as_ctf().is_some();
+    let known = match inputs.recordings.iter().any(is_trace) {
+        true => KnownCounts::new(&inputs.recordings, &cached),
+        // All others say how many events they have, or have none.
+        false => KnownCounts::default(),
+    };
+    let info = Info::with_counts(&inputs.recordings, &known);
     let style = style(&inputs);
     let text = match args.json {
         true => info.to_json(),

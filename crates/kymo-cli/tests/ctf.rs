@@ -126,6 +126,14 @@ fn stats_and_faults_are_the_same_with_a_summary() {
             assert_eq!(known, with(&["--cache", text(&nowhere)]), "{args:?}");
         }
     };
+    let number = |args: &[&str]| -> Option<u64> {
+        let (_, out, _) = run(args);
+        let value: Value = serde_json::from_str(&out).expect("JSON");
+        let of = value.pointer("/recordings/0").unwrap_or(&value);
+        of.get("events").and_then(Value::as_u64)
+    };
+    let cached = ["info", "--json", "--cache", text(&cache)];
+    assert_eq!(number(&cached), None, "there is no summary");
     let index = ["index", "--cache", text(&cache)];
     let (code, line, _) = run(&[&index[..], &["--offset", &shift]].concat());
     assert!(code == Some(0) && !line.contains("unchanged"), "{line}");
@@ -135,6 +143,10 @@ fn stats_and_faults_are_the_same_with_a_summary() {
         "shifts are of no importance: {line}"
     );
     same();
+    let counted = number(&["stats", "--json", "--no-cache"]);
+    assert!(counted.is_some_and(|events| events > 1000));
+    assert_eq!(number(&cached), counted);
+    assert_eq!(number(&["info", "--json", "--no-cache"]), None);
     assert!(!nowhere.exists());
     // An event of an unknown class in the middle of a packet.
     let stream = trace.join("r_0");
@@ -149,6 +161,7 @@ fn stats_and_faults_are_the_same_with_a_summary() {
     assert!(code == Some(1) && line.contains("unchanged"), "{line}");
     assert!(errors.contains("faults within packets: 1;"), "{errors}");
     same();
+    assert_eq!(number(&cached), None, "not all events are known");
 }
 
 #[test]

@@ -130,6 +130,15 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// Adds the first of some rows of a track of which only times and classes count: those that are near the row
+    /// before them, and so take little. Returns how many these are; the next one, if there is one, is to be
+    /// [pushed](Self::push). Classes are as many as times.
+    #[inline]
+    pub fn push_near(&mut self, track: u32, times: &[i64], classes: &[u32]) -> usize {
+        let tree = self.trees.get_mut(track as usize);
+        tree.map_or(0, |tree| tree.builder.push_near(times, classes))
+    }
+
     /// Writes what waits to be written.
     #[cold]
     fn flush(&mut self) {

@@ -85,6 +85,29 @@ impl TreeBuilder {
         }
     }
 
+    /// Adds the first of some rows that are near the last one: they may come next, and are in the same cell, which stays
+    /// as it is. Returns how many these are.
+    pub(crate) fn push_near(&mut self, times: &[i64], classes: &[u32]) -> usize {
+        let (Some(until), Some(last)) = (self.until, self.last) else {
+            return 0;
+        };
+        let mut before = last;
+        let near = times.iter().take(LEAF.saturating_sub(self.rows.len()));
+        let near = near.take_while(|&&time| {
+            let is_near = before <= time && time <= until;
+            before = time;
+            is_near
+        });
+        let near = near.count();
+        let rows = times[..near].iter().zip(&classes[..near]);
+        let rows = rows.map(|(&time, &class)| Row::new(time, class as usize));
+        self.rows.extend(rows);
+        if let Some(&last) = times[..near].last() {
+            self.last = Some(last);
+        }
+        near
+    }
+
     fn push_slowly(&mut self, row: Row, waiting: &mut usize, take: &mut impl FnMut(u8, &[Node])) {
         let time = biased(row.time);
         if let Some(last) = self.last

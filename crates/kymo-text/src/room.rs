@@ -70,9 +70,13 @@ impl Room<'_> {
     /// Number of bytes.
     pub const SIZE: usize = 128;
 
-    /// Appends the first `len` bytes of a block.
+    /// Appends the first `len` bytes of a block; all of it is copied, which needs no call.
+    ///
+    /// # Panics
+    ///
+    /// If the block does not fit in the room.
     #[inline(always)]
-    pub(crate) fn piece<const N: usize>(&mut self, block: &[u8; N], len: usize) {
+    pub fn piece<const N: usize>(&mut self, block: &[u8; N], len: usize) {
         self.bytes[self.len..self.len + N].copy_from_slice(block);
         self.len += len;
     }

@@ -177,9 +177,10 @@ impl TickConverter {
 
     /// Appends the times of ticks, in nanoseconds; `none` stands for a time that does not fit.
     pub fn append_nanos(&self, ticks: &[u64], none: i64, to: &mut Vec<i64>) {
-        let most = ticks.iter().copied().max().unwrap_or(0);
+        // None is greater; cheaper to find than the greatest.
+        let most = ticks.iter().fold(0, |most, ticks| most | ticks);
         match self.zero {
-            // The usual clock: all of them fit if the last one does.
+            // The usual clock: all of them fit if this one does.
             Some(zero)
                 if self.frequency == NANOS_PER_SECOND as u64
                     && zero.checked_add_unsigned(most).is_some() =>

@@ -5,6 +5,21 @@
 //! [`open`](open::open) finds the recordings below a path; the [`pipeline`]
 //! decodes their chunks on all cores, merges the results by time, and hands them to
 //! what [shows](show) them.
+//!
+//! ```
+//! use kymo::timeline::Columns;
+//! use kymo::{Query, Timeline};
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+//!
+//! let opened = kymo::open::open(&[path.into()], &Default::default());
+//! let timeline = Timeline::new(opened.recordings);
+//! let mut query = Query::default();
+//! query.filter.condition = Some("next_prio = 1".to_string());
+//! query.columns = Columns::named("cpu_id, next_tid")?;
+//! let rows: usize = timeline.rows(&query)?.map(|batch| batch.len()).sum();
+//! assert_eq!(rows, 300);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod analysis;
 pub mod any;

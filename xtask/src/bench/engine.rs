@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use super::instructions;
 use crate::Outcome;
 use crate::args::Args;
-use crate::process::{build_example, command, hear, require, root};
+use crate::process::{build_example, command, require, root};
 
 /// `cargo xtask bench engine`.
 pub(super) fn run(args: Args) -> Outcome {
@@ -19,29 +20,15 @@ pub(super) fn run(args: Args) -> Outcome {
         let count = |updates: u64| count(&program, &folder, form, updates);
         // What comes before the updates is in both.
         let (few, many) = (1000, 11_000);
-        let each = (count(many)? - count(few)?) as f64 / (many - few) as f64;
+        let each = (count(many)? - count(few)?) / (many - few) as f64;
         println!("{form:<10} {each:>8.0}");
     }
     Ok(())
 }
 
 /// Instructions of the program with so many updates.
-fn count(program: &Path, folder: &Path, form: &str, updates: u64) -> Outcome<u64> {
-    let file = folder.join("updated.rrd");
-    let mut valgrind = command("valgrind");
-    valgrind
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .arg(file)
-        .args([&updates.to_string(), form]);
-    let said = hear(&mut valgrind)?;
-    if said.code != Some(0) {
-        return Err(said.err.into());
-    }
-    let counted = said
-        .err
-        .lines()
-        .find_map(|line| line.split_once("Collected : "));
-    let (_, count) = counted.ok_or("valgrind has not counted")?;
-    Ok(count.trim().parse()?)
+fn count(program: &Path, folder: &Path, form: &str, updates: u64) -> Outcome<f64> {
+    let mut updating = command(program);
+    updating.arg(folder.join("updated.rrd"));
+    instructions(updating.args([&updates.to_string(), form]))
 }

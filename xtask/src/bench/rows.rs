@@ -1,45 +1,171 @@
-//! Rows as columns, beside what decodes all events in babeltrace2.
+//! Rows as columns, and what is made of them: beside what decodes all events in babeltrace2, and in instructions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{measure, median, trace};
-use crate::Outcome;
+use super::asked::{Asked, head, line};
+use super::{instructions, measure, median, trace};
 use crate::args::Args;
 use crate::interop::tool;
-use crate::process::{build_example, require};
+use crate::process::{build_example, build_kymo, command, hear, require, root};
+use crate::{Outcome, make_trace};
+
+/// Events of the trace of which instructions are counted, and of the one that babeltrace2's Python module reads.
+const FEW: u64 = 200_000;
+
+/// Reads all events with babeltrace2's Python module.
+const PYTHON: &str = "\
+import bt2, sys
+for message in bt2.TraceCollectionMessageIterator(sys.argv[1]):
+    if type(message) is bt2._EventMessageConst:
+        message.event.payload_field
+";
 
 /// `cargo xtask bench rows`.
 pub(super) fn run(mut args: Args) -> Outcome {
     let tool = tool(&mut args)?;
     let events: u64 = args.value("--events")?.unwrap_or(10_000_000);
     let runs: usize = args.value("--runs")?.unwrap_or(5).max(1);
+    let base: Option<PathBuf> = args.value("--base")?;
     args.finish()?;
     require("babeltrace2", "babeltrace2")?;
+    require("valgrind", "valgrind")?;
     let rows = build_example("kymo", "rows")?;
-    let trace = trace(&tool, events)?;
-    println!("{events} events, {runs} alternating runs, medians of CPU time (user and system)\n");
-    println!("{:<28} {:>9} {:>9} {:>7}", "", "kymo", "peer", "ratio");
-    let cases: [(&str, &[&str]); 5] = [
-        ("rows without columns", &["1"]),
-        ("two integer columns", &["1", "vtid,cpu_id"]),
-        ("two, merged by 2 threads", &["2", "vtid,cpu_id"]),
-        ("a list and an integer", &["1", "seq,cpu_id"]),
-        ("all columns, by class", &["1", "all"]),
+    let kymo = build_kymo(true)?;
+    let large = trace(&tool, events)?;
+    println!("{events} events; CPU time (user and system), medians of {runs} alternating runs");
+    beside_babeltrace(&kymo, &rows, &large, runs)?;
+    beside_python(&rows, &trace(&tool, FEW)?)?;
+    let small = root().join("target/bench").join(format!("rows-{FEW}"));
+    if !small.is_dir() {
+        make_trace::make(&root().join(make_trace::USUAL), FEW, 1, &small)?;
+    }
+    count(&kymo, base.as_deref(), &small)
+}
+
+fn beside_babeltrace(kymo: &Path, rows: &Path, trace: &Path, runs: usize) -> Outcome {
+    let cases: [(&str, &Path, &[&str], Asked); 6] = [
+        (
+            "two integer columns",
+            rows,
+            &["1", "vtid,cpu_id"],
+            Asked::AtLeast(25.0),
+        ),
+        (
+            "check",
+            kymo,
+            &["check", "--threads=1"],
+            Asked::AtLeast(20.0),
+        ),
+        ("no columns", rows, &["1"], Asked::Nothing),
+        (
+            "two integer columns, 2 threads",
+            rows,
+            &["2", "vtid,cpu_id"],
+            Asked::Nothing,
+        ),
+        (
+            "a list and an integer",
+            rows,
+            &["1", "seq,cpu_id"],
+            Asked::Nothing,
+        ),
+        ("all columns, by class", rows, &["1", "all"], Asked::Nothing),
     ];
-    for (name, arguments) in cases {
+    head("times as fast as babeltrace2 -o dummy");
+    for (name, program, arguments, asked) in cases {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..runs {
-            ours.push(measure(&rows, arguments, &trace, 1)?.cpu);
+            ours.push(measure(program, arguments, trace, 1)?.cpu);
             let peer = Path::new("babeltrace2");
-            theirs.push(measure(peer, &["-o", "dummy"], &trace, 1)?.cpu);
+            theirs.push(measure(peer, &["-o", "dummy"], trace, 1)?.cpu);
         }
-        let (ours, theirs) = (median(ours), median(theirs));
-        println!(
-            "{name:<28} {:>8.3}s {:>8.3}s {:>7.1}",
-            ours.as_secs_f64(),
-            theirs.as_secs_f64(),
-            theirs.as_secs_f64() / ours.as_secs_f64().max(1e-9),
+        let (ours, theirs) = (median(ours).as_secs_f64(), median(theirs).as_secs_f64());
+        let name = format!("{name} ({ours:.3} s, {theirs:.3} s)");
+        line(&name, theirs / ours.max(1e-9), "x", asked);
+    }
+    Ok(())
+}
+
+fn beside_python(rows: &Path, trace: &Path) -> Outcome {
+    head("times as fast as babeltrace2's Python module");
+    let has_module = hear(command("python3").args(["-c", "import bt2"]))?.code == Some(0);
+    if !has_module {
+        println!("not measured: needs the Debian package python3-bt2");
+        return Ok(());
+    }
+    let theirs = measure(Path::new("python3"), &["-c", PYTHON], trace, 1)?.cpu;
+    let ours = measure(rows, &["1", "vtid,cpu_id"], trace, 10)?.cpu;
+    let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());
+    let name = format!("two integer columns ({ours:.3} s, {theirs:.3} s)");
+    line(&name, theirs / ours.max(1e-9), "x", Asked::AtLeast(1000.0));
+    Ok(())
+}
+
+/// Counts instructions of commands, of one thread each: beside those of `check`, or of another kymo.
+fn count(kymo: &Path, base: Option<&Path>, trace: &Path) -> Outcome {
+    let output = root().join("target/bench/rows-output");
+    let path = format!("--output={}", output.display());
+    let count = |program: &Path, words: &[&str]| {
+        let arguments = words.iter().map(|&word| match word {
+            "--output=OUTPUT" => path.as_str(),
+            other => other,
+        });
+        let arguments: Vec<&str> = arguments.chain(["--threads=1"]).collect();
+        instructions(command(program).args(arguments).arg(trace))
+    };
+    head(&format!("millions of instructions, {FEW} events of LTTng"));
+    let check = count(kymo, &["check"])?;
+    line("check", check / 1e6, "M", Asked::Nothing);
+    let analyses: [(&str, &[&str]); 3] = [
+        (
+            "latency of two classes of nine",
+            &["latency", "--start=demo:inst1", "--end=demo:inst2"],
+        ),
+        ("states by all events", &["states", "--state-event=demo:*"]),
+        (
+            "profile of two classes of nine",
+            &["profile", "--enter=demo:inst1", "--exit=demo:inst2"],
+        ),
+    ];
+    for (name, words) in analyses {
+        line(
+            name,
+            count(kymo, words)? / 1e6,
+            "M",
+            Asked::AtMost(check / 1e6),
         );
+    }
+    let Some(base) = base else {
+        println!(
+            "\nnot compared with another kymo: --base PROGRAM names one, as of commit 78b78d3"
+        );
+        return Ok(());
+    };
+    head("instructions, parts of those of the other kymo");
+    let to = |format: &'static str, more: &[&'static str]| {
+        [
+            &["convert", "--to", format, "--output=OUTPUT", "--force"][..],
+            more,
+        ]
+        .concat()
+    };
+    let commands = [
+        ("check", vec!["check"], 1.01),
+        ("print", vec!["print"], 1.01),
+        ("convert to Perfetto", to("perfetto", &[]), 0.7),
+        ("convert to Chrome", to("chrome", &[]), 0.7),
+        ("convert to CPEL", to("cpel", &["--text"]), 0.7),
+        ("convert to RRD", to("rrd", &["--step=1s", "--count"]), 0.7),
+    ];
+    for (name, words, most) in commands {
+        let (ours, theirs) = (count(kymo, &words)?, count(base, &words)?);
+        let name = format!("{name} ({:.1} M, {:.1} M)", ours / 1e6, theirs / 1e6);
+        line(&name, ours / theirs.max(1.0), "", Asked::AtMost(most));
+    }
+    if output.is_dir() {
+        std::fs::remove_dir_all(&output)?;
+    } else if output.is_file() {
+        std::fs::remove_file(&output)?;
     }
     Ok(())
 }

@@ -11,10 +11,11 @@ pub(crate) fn example(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The program, in UTC.
+/// The program, in UTC and without summaries that somebody may have of the examples.
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
     command.args(args).env("TZ", "UTC");
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -31,32 +31,100 @@ enum Step {
     },
     /// A number that is saved.
     Length {
-        mask: u64,
-        /// Its size in bytes.
-        size: u8,
-        is_big: bool,
-        is_signed: bool,
+        length: Length,
         slot: u32,
     },
     Clear {
         slot: u32,
     },
+    /// As many elements as a number says that was saved.
     Elements {
-        mask: u64,
+        elements: Elements,
         slot: u32,
-        /// Size of an element, and from one to the next.
-        bits: u64,
-        stride: u64,
-        /// The values in an element.
-        values: u64,
     },
-    Bytes {
-        mask: u64,
-        slot: u32,
+    /// As many elements as the number before them says, which nothing else needs.
+    Sequence {
+        length: Length,
+        elements: Elements,
     },
     Text {
         mask: u64,
     },
+}
+
+/// A number of elements.
+#[derive(Clone, Copy, Debug)]
+struct Length {
+    mask: u64,
+    /// Its size in bits, and how many more 64 are.
+    bits: u8,
+    others: u8,
+    is_big: bool,
+    is_signed: bool,
+}
+
+impl Length {
+    /// The number in the next bytes behind a bit, extended to 64 bits, and where it ends.
+    #[inline(always)]
+    fn read(&self, content: Extent<'_>, at: u64) -> Option<(u64, u64)> {
+        let begin = (at + self.mask) & !self.mask;
+        let bytes = content.bytes.get((begin / 8) as usize..)?;
+        let word = match bytes.first_chunk() {
+            Some(word) => *word,
+            None => {
+                let bytes = bytes.get(..usize::from(self.bits / 8))?;
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                word
+            }
+        };
+        // The number in the highest bits.
+        let others = u32::from(self.others);
+        let high = match self.is_big {
+            false => u64::from_le_bytes(word) << others,
+            true => u64::from_be_bytes(word),
+        };
+        let number = match self.is_signed {
+            false => high >> others,
+            true => (high as i64 >> others) as u64,
+        };
+        Some((number, begin + u64::from(self.bits)))
+    }
+}
+
+/// Elements of the same size.
+#[derive(Clone, Copy, Debug)]
+struct Elements {
+    mask: u64,
+    /// Size of an element, and from one to the next.
+    bits: u64,
+    stride: u64,
+    /// The values in an element.
+    values: u64,
+}
+
+impl Elements {
+    /// The bytes of a text or a BLOB, which are one value.
+    fn bytes(mask: u64) -> Self {
+        Self {
+            mask,
+            bits: 8,
+            stride: 8,
+            values: 0,
+        }
+    }
+
+    /// Where so many of them end that begin behind a bit, if that is within the content.
+    #[inline(always)]
+    fn end(&self, content: Extent<'_>, at: u64, count: u64) -> Option<u64> {
+        let begin = (at + self.mask) & !self.mask;
+        let size = match count.checked_sub(1) {
+            None => 0,
+            Some(steps) => steps.checked_mul(self.stride)?.checked_add(self.bits)?,
+        };
+        let end = begin.checked_add(size)?;
+        (end <= content.bits).then_some(end)
+    }
 }
 
 /// The content of a packet, as far as it consists of whole bytes, and its size in bits.
@@ -117,11 +185,13 @@ impl End {
                     bits,
                     stride,
                 } => Step::Elements {
-                    mask: mask(align),
+                    elements: Elements {
+                        mask: mask(align),
+                        bits: bits.into(),
+                        stride: stride.into(),
+                        values: of_elements.next()?,
+                    },
                     slot,
-                    bits: bits.into(),
-                    stride: stride.into(),
-                    values: of_elements.next()?,
                 },
                 Op::Text(at) => Step::Text {
                     mask: at.mask.into(),
@@ -134,8 +204,8 @@ impl End {
                     ref at,
                     length: Count::Slot(slot),
                     ..
-                } => Step::Bytes {
-                    mask: at.mask.into(),
+                } => Step::Elements {
+                    elements: Elements::bytes(at.mask.into()),
                     slot,
                 },
                 ref op => {
@@ -144,13 +214,14 @@ impl End {
                         return None;
                     };
                     let (size, is_big, is_signed) = integer(number)?;
-                    Step::Length {
+                    let length = Length {
                         mask: at.mask.into(),
-                        size,
+                        bits: size * 8,
+                        others: 64 - size * 8,
                         is_big,
                         is_signed,
-                        slot,
-                    }
+                    };
+                    Step::Length { length, slot }
                 }
             };
             steps.push(step);
@@ -168,7 +239,7 @@ impl End {
         Some(Self {
             mask,
             bits,
-            steps: steps.into(),
+            steps: with_sequences(steps).into(),
             values,
         })
     }
@@ -189,7 +260,7 @@ impl End {
         let is_one = |step: &&Step| {
             matches!(
                 step,
-                Step::Elements { .. } | Step::Bytes { .. } | Step::Text { .. }
+                Step::Elements { .. } | Step::Sequence { .. } | Step::Text { .. }
             )
         };
         self.steps.iter().filter(is_one).count()
@@ -241,48 +312,27 @@ impl End {
         for step in &self.steps {
             at = match *step {
                 Step::Skip { mask, bits } => ((at + mask) & !mask).checked_add(bits)?,
-                Step::Length {
-                    mask,
-                    size,
-                    is_big,
-                    is_signed,
-                    slot,
-                } => {
-                    let begin = (at + mask) & !mask;
-                    let bytes = content.bytes.get((begin / 8) as usize..)?;
-                    let length = length(bytes, size, is_big, is_signed)?;
-                    slots.get(slot as usize)?.set(length);
-                    begin + u64::from(size) * 8
+                Step::Length { length, slot } => {
+                    let (number, end) = length.read(content, at)?;
+                    slots.get(slot as usize)?.set(number);
+                    end
                 }
                 Step::Clear { slot } => {
                     slots.get(slot as usize)?.set(0);
                     at
                 }
-                Step::Elements {
-                    mask,
-                    slot,
-                    bits,
-                    stride,
-                    values: of_each,
-                } => {
-                    let begin = (at + mask) & !mask;
+                Step::Elements { elements, slot } => {
                     let count = slots.get(slot as usize)?.get();
-                    let size = match count.checked_sub(1) {
-                        None => 0,
-                        Some(steps) => steps.checked_mul(stride)?.checked_add(bits)?,
-                    };
-                    let end = begin.checked_add(size)?;
-                    if end > content.bits {
-                        return None;
-                    }
+                    let end = elements.end(content, at, count)?;
                     // Elements have bits, so that the content bounds this.
-                    values += count * of_each;
+                    values += count * elements.values;
                     end
                 }
-                Step::Bytes { mask, slot } => {
-                    let begin = (at + mask) & !mask;
-                    let count = slots.get(slot as usize)?.get();
-                    begin.checked_add(count.checked_mul(8)?)?
+                Step::Sequence { length, elements } => {
+                    let (count, begin) = length.read(content, at)?;
+                    let end = elements.end(content, begin, count)?;
+                    values += count * elements.values;
+                    end
                 }
                 Step::Text { mask } => {
                     let begin = (at + mask) & !mask;
@@ -293,12 +343,39 @@ impl End {
             if at > content.bits {
                 return None;
             }
-            if let Step::Elements { .. } | Step::Bytes { .. } | Step::Text { .. } = step {
+            if let Step::Elements { .. } | Step::Sequence { .. } | Step::Text { .. } = step {
                 end_of_field(at);
             }
         }
         Some((at, values))
     }
+}
+
+/// Puts a number and the elements that it counts together, where nothing else needs the number.
+fn with_sequences(steps: Vec<Step>) -> Vec<Step> {
+    let uses = |wanted: u32| {
+        let is_use = |step: &&Step| match **step {
+            Step::Length { slot, .. } | Step::Clear { slot } | Step::Elements { slot, .. } => {
+                slot == wanted
+            }
+            Step::Skip { .. } | Step::Sequence { .. } | Step::Text { .. } => false,
+        };
+        steps.iter().filter(is_use).count()
+    };
+    let mut result = Vec::with_capacity(steps.len());
+    let mut left = &steps[..];
+    while let Some((&first, rest)) = left.split_first() {
+        let step;
+        (left, step) = match (first, rest) {
+            (
+                Step::Length { length, slot },
+                &[Step::Elements { elements, slot: of }, ref rest @ ..],
+            ) if slot == of && uses(slot) == 2 => (rest, Step::Sequence { length, elements }),
+            _ => (rest, first),
+        };
+        result.push(step);
+    }
+    result
 }
 
 /// Where the values of fields are in the events of a class.
@@ -491,29 +568,5 @@ fn integer(number: Number) -> Option<(u8, bool, bool)> {
         Number::S64Le => (8, false, true),
         Number::S64Be => (8, true, true),
         _ => return None,
-    })
-}
-
-/// The integer at the beginning of some bytes, extended to 64 bits.
-#[inline(always)]
-fn length(bytes: &[u8], size: u8, is_big: bool, is_signed: bool) -> Option<u64> {
-    macro_rules! read {
-        ($unsigned:ident $signed:ident) => {{
-            let bytes = *bytes.first_chunk()?;
-            let value = match is_big {
-                false => $unsigned::from_le_bytes(bytes),
-                true => $unsigned::from_be_bytes(bytes),
-            };
-            match is_signed {
-                false => value.into(),
-                true => i64::from(value as $signed) as u64,
-            }
-        }};
-    }
-    Some(match size {
-        1 => read!(u8 i8),
-        2 => read!(u16 i16),
-        4 => read!(u32 i32),
-        _ => read!(u64 i64),
     })
 }

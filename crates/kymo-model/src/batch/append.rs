@@ -41,6 +41,20 @@ impl SourceRun {
     fn range(self) -> Range<usize> {
         self.first..self.first + self.rows
     }
+
+    /// Values of these rows, of a source that has more.
+    fn of<T>(self, values: &[T]) -> Part<'_, T> {
+        Part {
+            values: &values[self.first..],
+            len: self.rows,
+        }
+    }
+}
+
+/// The first ones of some values.
+struct Part<'a, T> {
+    values: &'a [T],
+    len: usize,
 }
 
 impl Batch {
@@ -71,34 +85,37 @@ impl Batch {
                 self.replaced += of.replaced;
             }
         }
-        let classes = runs
-            .iter()
-            .map(|run| &sources[run.source].classes[run.range()]);
+        let each = || runs.iter().map(|run| (run, &sources[run.source]));
+        let classes = each().map(|(run, of)| run.of(of.classes));
         put(&mut self.classes, all, classes);
-        let times = || {
-            runs.iter()
-                .map(|run| &sources[run.source].times[run.range()])
-        };
         match &mut self.times {
             Column {
                 data: ColumnData::Int64(to),
                 validity: None,
-            } if !times().any(|times| times.contains(&no_time)) => put(to, all, times()),
-            column => times().for_each(|times| column.extend_times(times, no_time)),
+            } => {
+                put(to, all, each().map(|(run, of)| run.of(of.times)));
+                let begin = to.len() - all;
+                if to[begin..].contains(&no_time) {
+                    let times = to.split_off(begin);
+                    self.times.extend_times(&times, no_time);
+                }
+            }
+            column => each().for_each(|(run, of)| {
+                column.extend_times(&of.times[run.range()], no_time);
+            }),
         }
-        let ticks = || {
-            let of_run =
-                |run: &SourceRun| sources[run.source].ticks.map(|ticks| &ticks[run.range()]);
-            runs.iter().map(move |run| (run.rows, of_run(run)))
-        };
         match &mut self.ticks {
             Column {
                 data: ColumnData::Uint64(to),
                 validity: None,
             } if sources.iter().all(|of| of.ticks.is_some()) => {
-                put(to, all, ticks().filter_map(|(_, ticks)| ticks));
+                let parts = each().filter_map(|(run, of)| Some(run.of(of.ticks?)));
+                put(to, all, parts);
             }
-            column => ticks().for_each(|(rows, ticks)| column.extend_ticks(ticks, rows)),
+            column => each().for_each(|(run, of)| {
+                let ticks = of.ticks.map(|ticks| &ticks[run.range()]);
+                column.extend_ticks(ticks, run.rows);
+            }),
         }
         let mut of_column = Vec::with_capacity(sources.len());
         for (position, column) in self.columns.iter_mut().enumerate() {
@@ -113,7 +130,7 @@ impl Column {
     /// A column of the same type, without rows, but with room for as many numbers.
     pub fn empty_like(&self) -> Self {
         fn like<T>(values: &[T]) -> Vec<T> {
-            Vec::with_capacity(values.len())
+            Vec::with_capacity(values.len() + SHORT)
         }
         let data = match &self.data {
             ColumnData::FixedBinary { size, .. } => Self::new(&DataType::FixedBinary(*size)).data,
@@ -235,7 +252,7 @@ impl Column {
                     match &mut self.data {
                         $(ColumnData::$kind(to) => {
                             let rows = runs.iter().map(|run| match sources[run.source] {
-                                Some(Self { data: ColumnData::$kind(from), .. }) => &from[run.range()],
+                                Some(Self { data: ColumnData::$kind(from), .. }) => run.of(from),
                                 _ => unreachable!("columns of one schema have the same types"),
                             });
                             return put(to, all, rows);
@@ -254,19 +271,22 @@ impl Column {
     }
 }
 
+/// A part of up to so many values is copied as a block of fixed size, which takes no call; what is too much of it is
+/// taken off again.
+const SHORT: usize = 16;
+
 /// Appends parts, which have so many values together.
-fn put<'a, T: Copy + Default + 'a>(
-    to: &mut Vec<T>,
-    all: usize,
-    parts: impl Iterator<Item = &'a [T]>,
-) {
-    let begin = to.len();
-    to.resize(begin + all, T::default());
-    let mut room = &mut to[begin..];
-    for part in parts {
-        let (place, rest) = room.split_at_mut(part.len());
-        place.copy_from_slice(part);
-        room = rest;
+fn put<'a, T: Copy + 'a>(to: &mut Vec<T>, all: usize, parts: impl Iterator<Item = Part<'a, T>>) {
+    to.reserve(all + SHORT);
+    for Part { values, len } in parts {
+        match values.first_chunk::<SHORT>() {
+            Some(block) if len <= SHORT => {
+                let end = to.len() + len;
+                to.extend_from_slice(block);
+                to.truncate(end);
+            }
+            _ => to.extend_from_slice(&values[..len]),
+        }
     }
 }
 

@@ -93,6 +93,16 @@ pub enum NoticeKind {
 /// Rows in the order of a query: heads, and columns of one schema.
 ///
 /// Column `n` is described by `schema()[n]`.
+///
+/// ```
+/// use kymo_model::batch::{Batch, RowHead, RowId};
+///
+/// let mut batch = Batch::new([].into());
+/// let id = RowId { recording: 0, stream: 1, chunk: 2, number: 3 };
+/// batch.push_head(RowHead { id, class: 4, time: None, ticks: Some(5) });
+/// assert_eq!(batch.len(), 1);
+/// assert_eq!(batch.head(0).id, id);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Batch {
     schema: Arc<[ColumnType]>,

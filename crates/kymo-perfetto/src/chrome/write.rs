@@ -88,22 +88,30 @@ impl ChromeWriter {
     /// Begins an event.
     #[inline]
     fn begin(&mut self, phase: u8, out: &mut Line) {
-        if !std::mem::replace(&mut self.has_events, true) {
+        let is_first = !std::mem::replace(&mut self.has_events, true);
+        if is_first {
             out.push(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-        } else {
-            out.push_byte(b',');
         }
-        let mut head = *b"\n{\"ph\":\"_\"";
-        head[8] = phase;
-        out.push(&head);
+        out.compose(|room| {
+            room.piece(b",", usize::from(!is_first));
+            room.text(b"\n{\"ph\":\"");
+            room.text(&[phase, b'"']);
+        });
     }
 
     /// Begins an event at a time and a place.
     #[inline]
     fn begin_at(&mut self, phase: u8, time: i64, thread: &ChromeThread, out: &mut Line) {
         self.begin(phase, out);
-        out.push(b",\"ts\":");
-        micros(time, out);
+        let nanos = time.unsigned_abs();
+        out.compose(|room| {
+            room.text(b",\"ts\":");
+            room.piece(b"-", usize::from(time < 0));
+            // Microseconds.
+            room.decimal(nanos / 1000);
+            room.text(b".");
+            room.three((nanos % 1000) as u32);
+        });
         out.stamp(&thread.ids);
     }
 
@@ -141,7 +149,7 @@ impl ChromeWriter {
         match phase {
             ChromePhase::Instant => {
                 self.begin_at(b'i', time, thread, out);
-                out.push(b",\"s\":\"t\",\"name\":");
+                out.compose(|room| room.text(b",\"s\":\"t\",\"name\":"));
                 out.stamp(&name.0);
             }
             ChromePhase::Begin => {
@@ -155,7 +163,7 @@ impl ChromeWriter {
             let flow = format!(",\"bind_id\":\"0x{flow:x}\",\"flow_in\":true,\"flow_out\":true");
             out.push(flow.as_bytes());
         }
-        out.push(b",\"args\":{");
+        out.compose(|room| room.text(b",\"args\":{"));
         if phase == ChromePhase::End {
             out.push(b"\"end\":");
             out.stamp(&name.0);
@@ -163,7 +171,7 @@ impl ChromeWriter {
         } else {
             out.push(args.strip_prefix(b",").unwrap_or(args));
         }
-        out.push(b"}}");
+        out.compose(|room| room.text(b"}}"));
     }
 
     /// Ends the innermost slice.
@@ -204,16 +212,4 @@ impl ChromeWriter {
             false => b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[]}\n",
         });
     }
-}
-
-/// Appends nanoseconds as microseconds.
-#[inline]
-fn micros(nanos: i64, out: &mut Line) {
-    if nanos < 0 {
-        out.push_byte(b'-');
-    }
-    let nanos = nanos.unsigned_abs();
-    out.decimal(nanos / 1000);
-    out.push_byte(b'.');
-    out.padded(nanos % 1000, 3);
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use kymo_text::{Line, Stamp};
+use kymo_text::{Line, Room, Stamp};
 
 use crate::message::{annotation, event, interned, packet, trace, track};
 use crate::proto::write::{self as proto, varint, varint_size};
@@ -195,11 +195,13 @@ impl PerfettoWriter {
             TrackEvent::Begin(name) => (event::SLICE_BEGIN, Some(name)),
             TrackEvent::End(_) => (event::SLICE_END, None),
         };
-        proto::uint(event::TYPE, number, &mut line);
-        proto::uint(event::TRACK_UUID, track, &mut line);
-        if let Some(name) = name {
-            proto::uint(event::NAME_IID, name, &mut line);
-        }
+        line.compose(|room| {
+            proto::put_uint(event::TYPE, number, room);
+            proto::put_uint(event::TRACK_UUID, track, room);
+            if let Some(name) = name {
+                proto::put_uint(event::NAME_IID, name, room);
+            }
+        });
         if let TrackEvent::End(Some((name, text))) = kind {
             let begin = proto::begin(event::ANNOTATIONS, &mut line);
             proto::uint(annotation::NAME_IID, name, &mut line);
@@ -240,10 +242,13 @@ impl PerfettoWriter {
             + proto::uint_size(packet::SEQUENCE, SEQUENCE)
             + proto::uint_size(packet::SEQUENCE_FLAGS, packet::NEEDS_STATE);
         let inner = proto::bytes_size(packet::TRACK_EVENT, size);
-        proto::length(trace::PACKET, head + inner, out);
-        proto::uint(packet::TIMESTAMP, time, out);
-        self.sequence(out);
-        proto::length(packet::TRACK_EVENT, size, out);
+        out.compose(|room| {
+            proto::put_length(trace::PACKET, head + inner, room);
+            proto::put_uint(packet::TIMESTAMP, time, room);
+            proto::put_uint(packet::SEQUENCE, SEQUENCE, room);
+            proto::put_uint(packet::SEQUENCE_FLAGS, packet::NEEDS_STATE, room);
+            proto::put_length(packet::TRACK_EVENT, size, room);
+        });
         out.push(event);
         out.push(rest);
     }
@@ -322,8 +327,10 @@ impl AnnotationKind {
 pub struct Annotation {
     /// What it is in, as a field.
     of: u32,
-    /// All that comes before a value of less than 128 bytes altogether; the second byte is the length.
-    short: Stamp,
+    /// All that comes before a value of less than 128 bytes altogether, and how many bytes that is; the second one is
+    /// the length.
+    short: [u8; 16],
+    short_size: usize,
     /// What comes before a value, without the length and what is before it.
     head: Stamp,
     head_size: usize,
@@ -348,12 +355,14 @@ impl Annotation {
         }
         let (name, name_size) = (Stamp::new(line.as_bytes()), line.len());
         varint(u64::from(kind << 3 | wire), &mut line);
-        let mut short = Line::new();
-        proto::length(of, 0, &mut short);
-        short.push(line.as_bytes());
+        // Two bytes, 11 for the name, and two for the kind at most.
+        let mut short = [0; 16];
+        short[0] = (of << 3 | 2) as u8;
+        short[2..2 + line.len()].copy_from_slice(line.as_bytes());
         Self {
             of,
-            short: Stamp::new(short.as_bytes()),
+            short,
+            short_size: 2 + line.len(),
             head: Stamp::new(line.as_bytes()),
             head_size: line.len(),
             name,
@@ -362,32 +371,30 @@ impl Annotation {
         }
     }
 
-    /// Writes what comes before the bytes of a value.
+    /// Writes what comes before the bytes of a value, of less than 128 bytes with the name.
     #[inline(always)]
-    fn start(&self, size: usize, out: &mut Line) {
-        let size = self.head_size + size;
-        if size < 0x80 {
-            let at = out.len();
-            out.stamp(&self.short);
-            out.overwrite(at + 1, &[size as u8]);
-        } else {
-            proto::length(self.of, size, out);
-            out.stamp(&self.head);
-        }
+    fn put_start(&self, size: usize, room: &mut Room<'_>) {
+        let mut short = self.short;
+        short[1] = (self.head_size + size) as u8;
+        room.piece(&short, self.short_size);
     }
 
     /// Writes an integer as its bits, or a truth value.
     #[inline]
     pub fn number(&self, bits: u64, out: &mut Line) {
-        self.start(varint_size(bits), out);
-        varint(bits, out);
+        out.compose(|room| {
+            self.put_start(varint_size(bits), room);
+            proto::put(bits, room);
+        });
     }
 
     /// Writes a floating point number.
     #[inline]
     pub fn double(&self, value: f64, out: &mut Line) {
-        self.start(8, out);
-        out.push(&value.to_bits().to_le_bytes());
+        out.compose(|room| {
+            self.put_start(8, room);
+            room.text(&value.to_bits().to_le_bytes());
+        });
     }
 
     /// Writes a text.
@@ -400,8 +407,17 @@ impl Annotation {
     /// Writes what comes before a text of this number of bytes.
     #[inline]
     pub fn text_of(&self, length: usize, out: &mut Line) {
-        self.start(varint_size(length as u64) + length, out);
-        varint(length as u64, out);
+        let size = varint_size(length as u64) + length;
+        if self.head_size + size < 0x80 {
+            out.compose(|room| {
+                self.put_start(size, room);
+                proto::put(length as u64, room);
+            });
+        } else {
+            proto::length(self.of, self.head_size + size, out);
+            out.stamp(&self.head);
+            varint(length as u64, out);
+        }
     }
 
     /// Writes it without a value.

@@ -1,7 +1,7 @@
 //! Writing of the wire format. Lengths come before what they are of: [`begin`] leaves room for one that
 //! is not known yet.
 
-use kymo_text::Line;
+use kymo_text::{Line, Room};
 
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
@@ -10,28 +10,53 @@ const LENGTH: u32 = 2;
 /// Bytes of a length that is written when it is known: enough for 2^35.
 const ROOM: usize = 5;
 
-/// Appends an unsigned number: seven bits a byte, the lowest first.
+/// An unsigned number, seven bits a byte, the lowest first, and how many bytes it has.
+#[inline(always)]
+fn encode(value: u64) -> ([u8; 16], usize) {
+    const MORE: u64 = 0x8080_8080_8080_8080;
+    // Eight bytes at once: halves of their bits are moved apart, then halves of these.
+    let bytes = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
+    let bytes = bytes & 0x0000_3fff_0000_3fff | (bytes & 0x0fff_c000_0fff_c000) << 2;
+    let bytes = bytes & 0x007f_007f_007f_007f | (bytes & 0x3f80_3f80_3f80_3f80) << 1;
+    let size = varint_size(value);
+    let high = value >> 56;
+    let all = match high {
+        0 => u128::from(bytes | MORE & ((1 << (8 * (size - 1))) - 1)),
+        // Its highest bit is where a ninth byte says that there is a tenth.
+        _ => u128::from(bytes | MORE) | u128::from(high | (high >> 7) << 8) << 64,
+    };
+    (all.to_le_bytes(), size)
+}
+
+/// Appends an unsigned number.
+#[inline(always)]
+pub fn put(value: u64, room: &mut Room<'_>) {
+    if value < 0x80 {
+        room.text(&[value as u8]);
+    } else {
+        let (bytes, size) = encode(value);
+        room.piece(&bytes, size);
+    }
+}
+
+/// Appends a field that is an unsigned number or a truth value.
+#[inline(always)]
+pub fn put_uint(field: u32, value: u64, room: &mut Room<'_>) {
+    put(u64::from(field << 3 | VARINT), room);
+    put(value, room);
+}
+
+/// Appends the beginning of a field with this number of bytes, which follow.
+#[inline(always)]
+pub fn put_length(field: u32, length: usize, room: &mut Room<'_>) {
+    put(u64::from(field << 3 | LENGTH), room);
+    put(length as u64, room);
+}
+
+/// The same as [`put`] at the end of a line.
 #[inline(always)]
 pub fn varint(value: u64, out: &mut Line) {
-    if value < 0x80 {
-        out.push_byte(value as u8);
-    } else if value < 1 << 56 {
-        // All bytes at once: halves of the bits are moved apart, then halves of these.
-        let bytes = value & 0x0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
-        let bytes = bytes & 0x0000_3fff_0000_3fff | (bytes & 0x0fff_c000_0fff_c000) << 2;
-        let bytes = bytes & 0x007f_007f_007f_007f | (bytes & 0x3f80_3f80_3f80_3f80) << 1;
-        let size = varint_size(value);
-        let more = 0x8080_8080_8080_8080 & ((1 << (8 * (size - 1))) - 1);
-        out.push(&(bytes | more).to_le_bytes());
-        out.truncate(out.len() - (8 - size));
-    } else {
-        let mut value = value;
-        while value >= 0x80 {
-            out.push_byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        out.push_byte(value as u8);
-    }
+    out.compose(|room| put(value, room));
 }
 
 /// Bytes of an unsigned number.
@@ -40,16 +65,10 @@ pub const fn varint_size(value: u64) -> usize {
     (63 - (value | 1).leading_zeros() as usize) / 7 + 1
 }
 
-#[inline]
-fn key(field: u32, wire: u32, out: &mut Line) {
-    varint(u64::from(field << 3 | wire), out);
-}
-
 /// Appends a field that is an unsigned number or a truth value.
 #[inline]
 pub fn uint(field: u32, value: u64, out: &mut Line) {
-    key(field, VARINT, out);
-    varint(value, out);
+    out.compose(|room| put_uint(field, value, room));
 }
 
 /// Bytes of such a field.
@@ -67,8 +86,10 @@ pub fn int(field: u32, value: i64, out: &mut Line) {
 /// Appends a field of 8 bytes.
 #[inline]
 pub fn fixed64(field: u32, value: u64, out: &mut Line) {
-    key(field, FIXED64, out);
-    out.push(&value.to_le_bytes());
+    out.compose(|room| {
+        put(u64::from(field << 3 | FIXED64), room);
+        room.text(&value.to_le_bytes());
+    });
 }
 
 /// Appends a field that is a floating point number.
@@ -87,8 +108,7 @@ pub fn bytes(field: u32, bytes: &[u8], out: &mut Line) {
 /// Appends the beginning of a field with this number of bytes, which follow.
 #[inline]
 pub fn length(field: u32, length: usize, out: &mut Line) {
-    key(field, LENGTH, out);
-    varint(length as u64, out);
+    out.compose(|room| put_length(field, length, room));
 }
 
 /// Bytes of a field that is text, bytes, or another message.
@@ -100,8 +120,10 @@ pub const fn bytes_size(field: u32, length: usize) -> usize {
 /// Begins a message whose length is not known yet; returns where it begins.
 #[inline]
 pub fn begin(field: u32, out: &mut Line) -> usize {
-    key(field, LENGTH, out);
-    out.push(&[0; ROOM]);
+    out.compose(|room| {
+        put(u64::from(field << 3 | LENGTH), room);
+        room.text(&[0; ROOM]);
+    });
     out.len()
 }
 

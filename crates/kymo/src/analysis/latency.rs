@@ -1,5 +1,7 @@
 //! Latencies: how long it takes from a start to its end.
 
+mod show;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -13,12 +15,10 @@ use super::moments::Moments;
 use super::pending::Pending;
 use super::profile::MOST_DEPTH;
 use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run_with};
-use super::text::{bar, bound, duration, float_json, number_json, percent, track_json, unit_of};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, name_of};
 use crate::pipeline::Select;
-use crate::report::{Json, Style, Table};
 use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys, TrackTable};
 
 /// Starts that may wait for their ends at the same time.
@@ -480,184 +480,5 @@ impl Latency {
     pub fn percentiles(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
         let told = PERCENTILES.into_iter();
         told.map(|(name, thousandths)| (name, self.histogram.percentile(thousandths)))
-    }
-
-    /// One object, its durations and times in nanoseconds: `events`, `untimed`,
-    /// `discarded_events`, `discarded_packets`, `starts`, `ends`, `pairs`, `unmatched_starts`, `replaced`, `open`,
-    /// `dropped`, `unmatched_ends`, `backwards`, `mean`, `deviation`, `min`, `p50`, `p90`, `p99`,
-    /// `p99.9`, `max` (null without pairs), `histogram` (each with `from`, `to`, `count`),
-    /// `worst` (each with `latency`, `start`, `end`, `start_track`, `end_track`, `key`) and
-    /// `faults`.
-    pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
-        self.coverage.begin_json(&mut json);
-        for (key, number) in [
-            ("starts", self.starts),
-            ("ends", self.ends),
-            ("pairs", self.times.count()),
-            ("unmatched_starts", self.unmatched.starts()),
-            ("replaced", self.unmatched.replaced),
-            ("open", self.unmatched.open),
-            ("dropped", self.unmatched.dropped),
-            ("unmatched_ends", self.unmatched.ends),
-            ("backwards", self.backwards),
-        ] {
-            number_json(key, number, &mut json);
-        }
-        let some = |nanos: u64| (self.times.count() > 0).then_some(nanos);
-        float_json("mean", self.times.mean(), &mut json);
-        float_json("deviation", self.times.deviation(), &mut json);
-        json.key("min");
-        json.optional_number(some(self.times.min()));
-        for (key, nanos) in self.percentiles() {
-            json.key(key);
-            json.optional_number(nanos);
-        }
-        json.key("max");
-        json.optional_number(some(self.times.max()));
-        json.key("histogram");
-        json.begin_array();
-        for bucket in self.histogram.buckets() {
-            json.begin_object();
-            number_json("from", bucket.from, &mut json);
-            number_json("to", bucket.to, &mut json);
-            number_json("count", bucket.count, &mut json);
-            json.end_object();
-        }
-        json.end_array();
-        json.key("worst");
-        json.begin_array();
-        for slow in &self.worst {
-            json.begin_object();
-            number_json("latency", slow.nanos, &mut json);
-            json.key("start");
-            json.signed(slow.start.as_nanos());
-            json.key("end");
-            json.signed(slow.end.as_nanos());
-            for (key, track) in [
-                ("start_track", &slow.start_track),
-                ("end_track", &slow.end_track),
-            ] {
-                json.key(key);
-                json.begin_object();
-                track_json(track, &mut json);
-                json.end_object();
-            }
-            json.key("key");
-            json.optional_text(self.has_key.then_some(&slow.key));
-            json.end_object();
-        }
-        json.end_array();
-        if let Some(groups) = &self.groups {
-            groups.to_json(&mut json);
-        }
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
-    }
-
-    /// Counts, percentiles, a histogram and the longest latencies.
-    pub fn to_text(&self, style: &Style) -> Vec<u8> {
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        let unmatched = &self.unmatched;
-        row("starts", style.count(self.starts));
-        row("ends", style.count(self.ends));
-        row("pairs", style.count(self.times.count()));
-        row("unmatched starts", style.count(unmatched.starts()));
-        for (why, count) in [
-            ("  another start came first", unmatched.replaced),
-            ("  open at the end", unmatched.open),
-            ("  given up, too many at a time", unmatched.dropped),
-        ] {
-            if count > 0 {
-                row(why, style.count(count));
-            }
-        }
-        row("unmatched ends", style.count(unmatched.ends));
-        if self.backwards > 0 {
-            row("left out, time went back", style.count(self.backwards));
-        }
-        if let Some(mean) = self.times.mean() {
-            let round = |nanos: f64| duration(nanos.round() as u64);
-            row("mean", round(mean));
-            let deviation = self.times.deviation();
-            row("deviation", deviation.map_or("-".to_string(), round));
-            row("min", duration(self.times.min()));
-            for (name, nanos) in self.percentiles() {
-                row(name, nanos.map_or("-".to_string(), duration));
-            }
-            row("max", duration(self.times.max()));
-        }
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, true]);
-        match &self.groups {
-            Some(groups) if !groups.rows.is_empty() => {
-                text.push('\n');
-                text += &groups.to_text(self.times.total(), style);
-            }
-            None if self.times.count() > 0 => {
-                text.push('\n');
-                text += &self.histogram_text(style);
-            }
-            _ => {}
-        }
-        if !self.worst.is_empty() {
-            text.push('\n');
-            text += &self.worst_text(style);
-        }
-        text += &self.coverage.faults_text(style);
-        text.into_bytes()
-    }
-
-    /// A bar for each range of latencies.
-    fn histogram_text(&self, style: &Style) -> String {
-        /// Bars are no longer than this, and at least that long.
-        const BARS: (usize, usize) = (60, 10);
-        let ranges = self.histogram.ranges();
-        let most = ranges.iter().map(|range| range.count).max().unwrap_or(0);
-        let before = |bars: Option<usize>| {
-            let mut table = Table::default();
-            table.header(&["from", "pairs", "%", ""]);
-            for range in &ranges {
-                let share = percent(range.count as f64, self.times.count() as f64);
-                let bar = bars.map_or(String::new(), |width| bar(range.count, most, width));
-                table.row([bound(range.from), style.count(range.count), share, bar]);
-            }
-            table.align(&[true, true, true, false])
-        };
-        let taken = before(None).lines().map(str::len).max().unwrap_or(0) + 2;
-        let room = style
-            .width()
-            .map_or(BARS.0, |width| width.saturating_sub(taken));
-        before(Some(room.clamp(BARS.1, BARS.0)))
-    }
-
-    fn worst_text(&self, style: &Style) -> String {
-        let mut table = Table::default();
-        let longest = self.worst.first().map_or(0, |slow| slow.nanos);
-        let unit = unit_of(longest as f64);
-        let where_to = match self.has_key {
-            true => format!("{} [key]", self.title),
-            false => self.title.clone(),
-        };
-        table.header(&[&format!("worst ({})", unit.0), "start", "end", &*where_to]);
-        for slow in &self.worst {
-            let mut place = slow.start_track.title(self.several);
-            if slow.end_track != slow.start_track {
-                place += &format!(" -> {}", slow.end_track.title(self.several));
-            }
-            if self.has_key {
-                place += &format!(" [{}]", slow.key);
-            }
-            table.row([
-                super::text::in_unit(slow.nanos as f64, unit),
-                style.time(slow.start),
-                style.time(slow.end),
-                place,
-            ]);
-        }
-        table.fit(&[true, false, false, false], style)
     }
 }

@@ -18,7 +18,7 @@ use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::Discarded;
 use crate::filter::FieldNames;
-use crate::pipeline::{self, Output, Predicate, RowRun, Select, Window};
+use crate::pipeline::{self, Output, Predicate, RowRun, Select};
 use crate::report::MOST_FAULTS;
 use crate::show::{Message, MessageKind, Sink};
 use crate::timeline::Filler;
@@ -357,6 +357,11 @@ struct Narrowed<'a, S> {
 
 impl<'a, S: Select> Select for Narrowed<'a, S> {
     type Predicate = NarrowedPredicate<'a, S::Predicate>;
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self.select
+    }
 
     fn predicate(&self) -> Self::Predicate {
         NarrowedPredicate {
@@ -366,21 +371,9 @@ impl<'a, S: Select> Select for Narrowed<'a, S> {
         }
     }
 
-    fn window(&self, recording: usize) -> Window {
-        self.select.window(recording)
-    }
-
     fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
         self.plan.classes(recording)[class].is_some()
             && (self.forced[recording][class] || self.select.wants_class(recording, of, class))
-    }
-
-    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
-        self.select.looks_at(recording, class, field)
-    }
-
-    fn first_chunk(&self, recording: usize, stream: usize) -> usize {
-        self.select.first_chunk(recording, stream)
     }
 }
 

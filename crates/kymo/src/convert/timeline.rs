@@ -222,6 +222,8 @@ pub(super) struct Timeline<'m> {
     stacks: Vec<Stack>,
     limits: SliceLimits,
     numbers: TrackTable,
+    /// By recording and stream, the number of the track of the stream.
+    streams: Vec<Vec<u32>>,
     /// By the numbers of tracks. Those of all streams come first.
     known: Vec<Known>,
     /// How many more tracks of values there may be, and bytes of them and their names.
@@ -231,13 +233,14 @@ pub(super) struct Timeline<'m> {
 impl<'m> Timeline<'m> {
     pub(super) fn new(of: &[AnyRecording], binding: &'m TrackBinding, losses: Arc<Losses>) -> Self {
         let mut numbers = TrackTable::new(of);
-        for (recording, of) in of.iter().enumerate() {
-            for stream in 0..of.streams().len() {
-                numbers
-                    .of_stream(recording, stream)
-                    .number(&TrackSource::Stream, Values::default());
-            }
-        }
+        let of_recording = |(recording, of): (usize, &AnyRecording)| {
+            let of_stream = |stream| {
+                let mut numbers = numbers.of_stream(recording, stream);
+                numbers.number(&TrackSource::Stream, Values::default())
+            };
+            (0..of.streams().len()).map(of_stream).collect()
+        };
+        let streams = of.iter().enumerate().map(of_recording).collect();
         Self {
             binding,
             losses,
@@ -245,6 +248,7 @@ impl<'m> Timeline<'m> {
             stacks: Vec::new(),
             limits: SliceLimits::ALL,
             numbers,
+            streams,
             known: Vec::new(),
             room: (MOST_TRACKS, MOST_TRACK_BYTES),
         }
@@ -350,11 +354,11 @@ impl<'m> Timeline<'m> {
             source => source,
         };
         let (recording, stream) = (row.message.recording, row.message.stream);
-        let mut numbers = self.numbers.of_stream(recording, stream);
         let number = match source {
-            TrackSource::Stream => numbers.number(source, row.values),
+            TrackSource::Stream => self.streams[recording][stream],
             // Each recording has tracks of its own; the name, if there is one, does not tell them apart.
             TrackSource::Fields(fields) | TrackSource::Own(fields) => {
+                let mut numbers = self.numbers.of_stream(recording, stream);
                 numbers.within(&fields[..1], row.values)
             }
         };

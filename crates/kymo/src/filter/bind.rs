@@ -8,8 +8,8 @@ use kymo_model::Selection;
 use super::check::{Bound, Mismatch, ask, compare, constant};
 use super::error::FilterError;
 use super::eval::{Condition, Facts, Question, Source, Test};
+use super::expr::{self, Check, Expr, Operand};
 use super::names::{Picks, Surroundings, suggestion, values};
-use super::parser::{self, Check, Expr, Operand};
 use super::surround::Surround;
 
 /// What became of a field's name.
@@ -78,7 +78,7 @@ impl<'e> Binder<'e> {
 
     fn bind_test(
         &mut self,
-        test: &parser::Test,
+        test: &expr::Test,
         of: Surroundings<'_>,
         picks: &mut Picks,
     ) -> Condition {

@@ -4,7 +4,7 @@ use kymo_model::{FieldId, Flag, Kind, Labels, Schema};
 use kymo_text::nearest;
 
 use super::eval::{Constant, Number, Question, Ranges, Set, Source, Test, contains};
-use super::parser::{Ask, Comparison, Function, Literal, Member};
+use super::expr::{Ask, Comparison, Function, Literal, Member};
 
 /// What a value is, as far as a test must know.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use kymo_model::{Selection, Value};
 
+use super::expr::{Comparison, Function, Pattern};
 use super::glob::Glob;
-use super::parser::{Comparison, Function, Pattern};
 use super::surround::Surround;
 
 /// Where a value comes from.

@@ -7,8 +7,9 @@ use kymo_model::{DataType, Pick, Recording};
 
 use super::error::FilterError;
 use super::eval::{Constant, Number, Source};
+use super::expr::FieldName;
 use super::names::{Surroundings, suggestion, values as values_of};
-use super::parser::{FieldName, parse_names};
+use super::parser::parse_names;
 use super::surround::Packets;
 
 /// Names of fields of events, in the language of [conditions](super): `cpu_id`,

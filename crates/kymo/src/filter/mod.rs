@@ -50,6 +50,7 @@ mod bind;
 mod check;
 mod error;
 mod eval;
+mod expr;
 mod fields;
 mod glob;
 mod lexer;
@@ -70,7 +71,7 @@ use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Pick, Recording, Sele
 use kymo_time::Timestamp;
 
 use crate::AnyRecording;
-use crate::pipeline::{Predicate, Select, Window};
+use crate::pipeline::{Everything, Predicate, Select, Window};
 
 pub use kymo_text::nearest;
 
@@ -135,6 +136,22 @@ pub(crate) fn name_of(class: &EventClass) -> &str {
 }
 
 /// A compiled filter for some recordings.
+///
+/// ```
+/// use kymo::filter::{Filter, Query};
+/// use kymo::report::{Options, Stats};
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+///
+/// let opened = kymo::open::open(&[path.into()], &Default::default());
+/// let query = Query {
+///     condition: Some("u8 >= 128".to_string()),
+///     ..Query::default()
+/// };
+/// let filter = Filter::new(&query, &[], &opened.recordings)?;
+/// let stats = Stats::new(&opened.recordings, &filter, &Options::default());
+/// assert_eq!(stats.total.events, 148);
+/// # Ok::<(), kymo::filter::FilterError>(())
+/// ```
 #[derive(Debug)]
 pub struct Filter {
     recordings: Vec<RecordingPlan>,
@@ -289,6 +306,11 @@ impl Filter {
 
 impl<'f> Select for &'f Filter {
     type Predicate = Worker<'f>;
+    type Inner = Everything;
+
+    fn inner(&self) -> &Everything {
+        &Everything
+    }
 
     fn predicate(&self) -> Worker<'f> {
         self.worker()

@@ -7,7 +7,7 @@ use kymo_text::nearest;
 
 use super::check::{Bound, Type, kind_of, limits_of};
 use super::eval::{Constant, Number, Source};
-use super::parser::{FieldName, Step};
+use super::expr::{FieldName, Step};
 use crate::EntryKind;
 
 /// Scopes in the order in which a name is looked for.

@@ -71,54 +71,63 @@ impl Window {
 }
 
 /// Which events a run wants.
+///
+/// A choice mostly narrows another one: what it has nothing to say about, the other one answers.
 pub trait Select: Sync {
     /// Decides on single events. There is one for each thread.
     type Predicate: Predicate + Send;
+
+    /// The choice that it narrows.
+    type Inner: Select;
+
+    /// The choice that it narrows; [`Everything`] if there is no other.
+    fn inner(&self) -> &Self::Inner;
 
     /// A predicate for one more thread.
     fn predicate(&self) -> Self::Predicate;
 
     /// The time of which events are wanted. Events without a time are always in it.
-    fn window(&self, _recording: usize) -> Window {
-        Window::ALL
+    fn window(&self, recording: usize) -> Window {
+        self.inner().window(recording)
     }
 
     /// Whether any event of a class may be wanted.
-    fn wants_class(&self, _recording: usize, _of: &AnyRecording, _class: usize) -> bool {
-        true
+    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
+        self.inner().wants_class(recording, of, class)
     }
 
     /// Whether deciding on an event of a class may look at a field of it.
-    fn looks_at(&self, _recording: usize, _class: usize, _field: FieldId) -> bool {
-        true
+    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
+        self.inner().looks_at(recording, class, field)
     }
 
     /// The chunk of a stream to begin with, where those before it are not wanted.
-    fn first_chunk(&self, _recording: usize, _stream: usize) -> usize {
-        0
+    fn first_chunk(&self, recording: usize, stream: usize) -> usize {
+        self.inner().first_chunk(recording, stream)
     }
 
     /// The chunk of a stream to end before, where it and those behind it are not wanted.
-    fn end_chunk(&self, _recording: usize, _stream: usize) -> usize {
-        usize::MAX
+    fn end_chunk(&self, recording: usize, stream: usize) -> usize {
+        self.inner().end_chunk(recording, stream)
     }
 
     /// The first row of a stream that may be wanted.
     fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
-        RowPlace {
+        let first = RowPlace {
             chunk: self.first_chunk(recording, stream),
             number: 0,
-        }
+        };
+        first.max(self.inner().first_row(recording, stream))
     }
 
     /// Whether the run ends before its next chunk.
     fn is_stopped(&self) -> bool {
-        false
+        self.inner().is_stopped()
     }
 
     /// Whether the first events of a chunk are left out, and with them what was lost before it.
-    fn begins_within(&self, _recording: usize, _stream: usize, _chunk: usize) -> bool {
-        false
+    fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {
+        self.inner().begins_within(recording, stream, chunk)
     }
 }
 
@@ -158,12 +167,45 @@ pub struct Everything;
 
 impl Select for Everything {
     type Predicate = Self;
+    type Inner = Self;
+
+    fn inner(&self) -> &Self {
+        self
+    }
 
     fn predicate(&self) -> Self {
         Self
     }
 
+    fn window(&self, _recording: usize) -> Window {
+        Window::ALL
+    }
+
+    fn wants_class(&self, _recording: usize, _of: &AnyRecording, _class: usize) -> bool {
+        true
+    }
+
     fn looks_at(&self, _recording: usize, _class: usize, _field: FieldId) -> bool {
+        false
+    }
+
+    fn first_chunk(&self, _recording: usize, _stream: usize) -> usize {
+        0
+    }
+
+    fn end_chunk(&self, _recording: usize, _stream: usize) -> usize {
+        usize::MAX
+    }
+
+    fn first_row(&self, _recording: usize, _stream: usize) -> RowPlace {
+        RowPlace::default()
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
+    fn begins_within(&self, _recording: usize, _stream: usize, _chunk: usize) -> bool {
         false
     }
 }

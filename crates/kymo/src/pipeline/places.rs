@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use kymo_model::{Chunk, Event, Fault, FieldId, RowPlace};
+use kymo_model::{Chunk, Event, Fault, RowPlace};
 
-use super::{Predicate, Select, Window};
+use super::{Predicate, Select};
 use crate::AnyRecording;
 
 /// A place in each stream of each recording. Streams that none is set for are at their end.
@@ -69,6 +69,11 @@ impl<S> Span<'_, S> {
 
 impl<'a, S: Select> Select for Span<'a, S> {
     type Predicate = SpanPredicate<'a, S>;
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self.select
+    }
 
     fn predicate(&self) -> SpanPredicate<'a, S> {
         SpanPredicate {
@@ -81,18 +86,6 @@ impl<'a, S: Select> Select for Span<'a, S> {
             from: 0,
             to: u64::MAX,
         }
-    }
-
-    fn window(&self, recording: usize) -> Window {
-        self.select.window(recording)
-    }
-
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.select.wants_class(recording, of, class)
-    }
-
-    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
-        self.select.looks_at(recording, class, field)
     }
 
     fn first_chunk(&self, recording: usize, stream: usize) -> usize {
@@ -109,10 +102,6 @@ impl<'a, S: Select> Select for Span<'a, S> {
         let to = self.to(recording, stream);
         let end = to.chunk.saturating_add(usize::from(to.number > 0));
         self.select.end_chunk(recording, stream).min(end)
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.select.is_stopped()
     }
 
     fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kymo_model::{Chunk, Event, Fault, FieldId, Recording, RowPlace};
+use kymo_model::{Chunk, Event, Fault, Recording, RowPlace};
 use kymo_time::Timestamp;
 
-use super::{Predicate, Select, Window};
+use super::{Predicate, Select};
 use crate::AnyRecording;
 
 /// How far streams of recordings were read, from one run to the next.
@@ -172,6 +172,11 @@ fn bound(of: &AnyRecording, stream: usize, place: ReadPlace, before: Timestamp) 
 
 impl<'a, S: Select> Select for &'a Until<'_, S> {
     type Predicate = UntilPredicate<'a, S>;
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self.select
+    }
 
     fn predicate(&self) -> UntilPredicate<'a, S> {
         UntilPredicate {
@@ -182,18 +187,6 @@ impl<'a, S: Select> Select for &'a Until<'_, S> {
             since: None,
             met: None,
         }
-    }
-
-    fn window(&self, recording: usize) -> Window {
-        self.select.window(recording)
-    }
-
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.select.wants_class(recording, of, class)
-    }
-
-    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
-        self.select.looks_at(recording, class, field)
     }
 
     fn first_chunk(&self, recording: usize, stream: usize) -> usize {
@@ -210,10 +203,6 @@ impl<'a, S: Select> Select for &'a Until<'_, S> {
     fn end_chunk(&self, recording: usize, stream: usize) -> usize {
         let end = self.bound(recording, stream).map_or(0, |of| of.end);
         self.select.end_chunk(recording, stream).min(end)
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.select.is_stopped()
     }
 
     fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kymo_model::{Chunk, Event, Fault, FieldId, Recording, RowPlace};
+use kymo_model::{Chunk, Event, Fault, Recording};
 
-use super::{Predicate, Select, Window};
+use super::{Predicate, Select};
 use crate::AnyRecording;
 
 /// The same events as another choice, whose chunks are counted.
@@ -39,6 +39,11 @@ impl<'a, S: Select> Watched<'a, S> {
 
 impl<'a, S: Select> Select for &'a Watched<'_, S> {
     type Predicate = WatchedPredicate<'a, S>;
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self.select
+    }
 
     fn predicate(&self) -> Self::Predicate {
         WatchedPredicate {
@@ -49,22 +54,6 @@ impl<'a, S: Select> Select for &'a Watched<'_, S> {
         }
     }
 
-    fn window(&self, recording: usize) -> Window {
-        self.select.window(recording)
-    }
-
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.select.wants_class(recording, of, class)
-    }
-
-    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
-        self.select.looks_at(recording, class, field)
-    }
-
-    fn first_chunk(&self, recording: usize, stream: usize) -> usize {
-        self.select.first_chunk(recording, stream)
-    }
-
     fn end_chunk(&self, recording: usize, stream: usize) -> usize {
         match self.is_stopped() {
             true => 0,
@@ -72,17 +61,9 @@ impl<'a, S: Select> Select for &'a Watched<'_, S> {
         }
     }
 
-    fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
-        self.select.first_row(recording, stream)
-    }
-
     fn is_stopped(&self) -> bool {
         let is_set = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         is_set || self.select.is_stopped()
-    }
-
-    fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {
-        self.select.begins_within(recording, stream, chunk)
     }
 }
 

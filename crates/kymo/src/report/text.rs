@@ -155,9 +155,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         // Names in recordings may hold anything.
-        self.push(cells.iter().map(|cell| visible(cell)));
+        let cells = cells.into_iter();
+        self.push(cells.map(|cell| visible(&cell).into_owned().into()));
     }
 
     pub(crate) fn header(&mut self, cells: &[impl ToString]) {

@@ -29,6 +29,12 @@ pub(super) trait ContributionSink {
     /// A row of a track, at the recording's own time.
     fn row(&mut self, track: u32, row: Row);
 
+    /// Takes the first of some rows of a track, at the recording's own times, of which only times and classes count;
+    /// returns how many, and gets the next one by itself.
+    fn rows(&mut self, _track: u32, _times: &[i64], _classes: &[u32]) -> usize {
+        0
+    }
+
     /// Some rows of a chunk come.
     fn run(&mut self, _stream: usize, _chunk: usize, _rows: usize) {}
 
@@ -46,6 +52,12 @@ pub(super) fn own_begin(of: &AnyRecording) -> i64 {
         clock.timestamp(0).map(Timestamp::as_nanos)
     });
     begins.next().unwrap_or(0)
+}
+
+/// The own time of a row of a recording whose own time [begins](own_begin) then. It is a time, whatever it is.
+#[inline]
+pub(super) fn own_time(time: i64, own_begin: i64) -> i64 {
+    time.saturating_sub(own_begin).max(NO_TIME + 1)
 }
 
 /// Finds what a recording's rows add to which tracks, and what has begun on these.
@@ -142,7 +154,7 @@ impl<'r> Contributions<'r> {
 
     /// The own time of a row.
     fn own(&self, time: i64) -> i64 {
-        time.saturating_sub(self.own_begin)
+        own_time(time, self.own_begin)
     }
 
     /// Tells the sink of tracks that were met.
@@ -200,24 +212,32 @@ impl<'r> Contributions<'r> {
         self.latest = time;
     }
 
-    /// Hands on what rows of a stream add of which only time and class count.
+    /// Hands on what rows of a stream add of which only time, which is the recording's own, and class count.
     pub(super) fn plain_rows(
         &mut self,
         stream: usize,
-        rows: impl ExactSizeIterator<Item = (i64, u32)>,
+        (mut times, mut classes): (&[i64], &[u32]),
         sink: &mut impl ContributionSink,
     ) {
-        if rows.len() == 0 {
+        if times.is_empty() {
             return;
         }
-        self.rows += rows.len() as u64;
+        self.rows += times.len() as u64;
         let track = self.finder.stream(stream);
         self.announce(sink);
-        for (time, class) in rows {
+        loop {
+            let taken = sink.rows(track, times, classes);
+            (times, classes) = (&times[taken..], &classes[taken..]);
+            let (Some((&time, later)), Some((&class, others))) =
+                (times.split_first(), classes.split_first())
+            else {
+                return;
+            };
             match time {
                 NO_TIME => self.untimed(stream),
-                time => sink.row(track, Row::new(self.own(time), class as usize)),
+                time => sink.row(track, Row::new(time, class as usize)),
             }
+            (times, classes) = (later, others);
         }
     }
 

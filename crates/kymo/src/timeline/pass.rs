@@ -16,7 +16,7 @@ use kymo_time::Timestamp;
 
 use super::Filler;
 use super::RowPlan;
-use super::contributions::{ContributionSink, Contributions, own_begin};
+use super::contributions::{ContributionSink, Contributions, own_begin, own_time};
 use crate::AnyRecording;
 use crate::pipeline::{self, NO_TIME, Output, RowRun, Select};
 use crate::report::MOST_FAULTS;
@@ -212,12 +212,11 @@ fn walk_chunks<const ROWS: bool>(
     in_threads(
         count,
         threads,
-        || vec![0; classes],
-        |places, number| {
+        || Tallies::new(own_begin, classes),
+        |tallies, number| {
             let stream = streams.partition_point(|&(before, _)| before <= number) - 1;
             let (before, first) = streams[stream];
             let mut plain = PlainChunk {
-                own_begin,
                 stream,
                 number: first + number - before,
                 ..lock().spare.pop().unwrap_or_default()
@@ -227,12 +226,12 @@ fn walk_chunks<const ROWS: bool>(
                 let walked = of.walk(
                     &chunk,
                     WalkPlain::<ROWS> {
-                        chunk: &mut plain,
-                        places,
+                        rows: &mut plain.rows,
+                        tallies,
                         content_bits,
                     },
                 );
-                plain.tallies.iter().for_each(|of| places[of.class] = 0);
+                tallies.take(&mut plain.tallies);
                 // Events are not decoded: it is between two of them.
                 plain.fault = walked.err().map(|fault| of.report(&chunk, None, fault));
                 if !ROWS {
@@ -256,20 +255,109 @@ fn walk_chunks<const ROWS: bool>(
 /// The events of a chunk.
 #[derive(Default)]
 struct PlainChunk {
-    own_begin: i64,
     stream: usize,
     number: usize,
-    /// When they were, and their classes; none if rows are not handed on.
+    /// When they were, at the recording's own times, and their classes; none if rows are not handed on.
     rows: EventBlock,
     /// At the recording's own times.
     tallies: Vec<Tally>,
     fault: Option<FaultReport>,
 }
 
+/// The events of a class in a chunk, in the making.
+#[derive(Clone, Copy)]
+struct ClassTally {
+    events: u64,
+    bits: u64,
+    /// When the first and the last one were, if the last one is not [`NO_TIME`].
+    first: i64,
+    last: i64,
+}
+
+impl ClassTally {
+    const NONE: Self = Self {
+        events: 0,
+        bits: 0,
+        first: i64::MAX,
+        last: NO_TIME,
+    };
+}
+
+/// The events of a chunk by class.
+struct Tallies {
+    own_begin: i64,
+    /// By class.
+    classes: Vec<ClassTally>,
+    /// Those of which there are events.
+    met: Vec<u32>,
+    /// Where the event before begins, and its class.
+    before: Option<(u64, u32)>,
+}
+
+impl Tallies {
+    fn new(own_begin: i64, classes: usize) -> Self {
+        Self {
+            own_begin,
+            classes: vec![ClassTally::NONE; classes],
+            met: Vec::new(),
+            before: None,
+        }
+    }
+
+    /// Adds the events of a walk, which are those behind the first ones; their times become the recording's own.
+    fn add(&mut self, rows: &mut EventBlock, first: usize) {
+        let times = &mut rows.times[first..];
+        let classes = &rows.classes[first..];
+        let (Some(&begin), Some(&class)) = (rows.begins.first(), classes.first()) else {
+            return;
+        };
+        let (mut begin_before, mut class_before) = self.before.unwrap_or((begin, class));
+        for ((time, &class), &begin) in times.iter_mut().zip(classes).zip(&rows.begins) {
+            // Where one begins, the one before ends.
+            self.classes[class_before as usize].bits += begin.saturating_sub(begin_before);
+            (begin_before, class_before) = (begin, class);
+            let tally = &mut self.classes[class as usize];
+            if tally.events == 0 {
+                self.met.push(class);
+            }
+            tally.events += 1;
+            if *time != NO_TIME {
+                *time = own_time(*time, self.own_begin);
+                tally.first = tally.first.min(*time);
+            }
+            tally.last = tally.last.max(*time);
+        }
+        self.before = Some((begin_before, class_before));
+    }
+
+    /// The chunk ends at a bit.
+    fn end(&mut self, bit: u64) {
+        if let Some((begin, class)) = self.before {
+            self.classes[class as usize].bits += bit.saturating_sub(begin);
+        }
+    }
+
+    /// Hands out what was added, and begins anew.
+    fn take(&mut self, tallies: &mut Vec<Tally>) {
+        self.before = None;
+        for class in self.met.drain(..) {
+            let class = class as usize;
+            let of = std::mem::replace(&mut self.classes[class], ClassTally::NONE);
+            let time = |time| (of.last != NO_TIME).then_some(Timestamp::from_nanos(time));
+            tallies.push(Tally {
+                class,
+                events: of.events,
+                bits: of.bits,
+                first: time(of.first),
+                last: time(of.last),
+            });
+        }
+    }
+}
+
 struct WalkPlain<'a, const ROWS: bool> {
-    chunk: &'a mut PlainChunk,
-    /// By class, one more than the position of its tally; 0 if it has none.
-    places: &'a mut [u32],
+    rows: &'a mut EventBlock,
+    tallies: &'a mut Tallies,
     content_bits: u64,
 }
 
@@ -279,76 +367,27 @@ const TALLIED_AT_ONCE: usize = 1024;
 impl<const ROWS: bool> Walk for WalkPlain<'_, ROWS> {
     type Output = Result<(), Fault>;
 
-    fn walk<C: Cursor>(mut self, mut cursor: C) -> Result<(), Fault> {
+    fn walk<C: Cursor>(self, mut cursor: C) -> Result<(), Fault> {
         let interest = Interest {
             is_wanted: true,
             ..Interest::default()
         };
-        let interests = vec![interest; self.places.len()];
+        let interests = vec![interest; self.tallies.classes.len()];
         let query = BlockQuery {
             wants_begins: true,
             ..BlockQuery::all(&interests)
         };
-        // Where the event before begins, and the place of its tally.
-        let mut before: Option<(u64, usize)> = None;
+        let rows = self.rows;
         loop {
-            let rows = &mut self.chunk.rows;
             if !ROWS {
                 rows.clear();
             }
             let first = rows.len();
             let walked = cursor.walk_block(&query, TALLIED_AT_ONCE, rows, &mut Nothing);
-            self.tally(first, &mut before);
+            self.tallies.add(rows, first);
             if !walked? {
-                if let Some((begin, place)) = before {
-                    let bits = self.content_bits.saturating_sub(begin);
-                    self.chunk.tallies[place].bits += bits;
-                }
+                self.tallies.end(self.content_bits);
                 return Ok(());
-            }
-        }
-    }
-}
-
-impl<const ROWS: bool> WalkPlain<'_, ROWS> {
-    /// Adds the events of the last walk to the tallies.
-    fn tally(&mut self, first: usize, before: &mut Option<(u64, usize)>) {
-        let PlainChunk {
-            own_begin,
-            rows,
-            tallies,
-            ..
-        } = &mut *self.chunk;
-        let times = rows.times[first..].iter();
-        let events = times.zip(&rows.classes[first..]).zip(&rows.begins);
-        for ((&time, &class), &begin) in events {
-            if let Some((begin_before, place)) = *before {
-                tallies[place].bits += begin.saturating_sub(begin_before);
-            }
-            let class = class as usize;
-            let place = match self.places[class] {
-                0 => {
-                    tallies.push(Tally {
-                        class,
-                        events: 0,
-                        bits: 0,
-                        first: None,
-                        last: None,
-                    });
-                    self.places[class] = tallies.len() as u32;
-                    tallies.len() - 1
-                }
-                place => place as usize - 1,
-            };
-            *before = Some((begin, place));
-            let tally = &mut tallies[place];
-            tally.events += 1;
-            if time != NO_TIME {
-                let own = Timestamp::from_nanos(time.saturating_sub(*own_begin));
-                if tally.first.is_none_or(|first| own < first) {
-                    tally.first = Some(own);
-                }
-                tally.last = tally.last.max(Some(own));
             }
         }
     }
@@ -371,8 +410,7 @@ impl<S: ContributionSink> InOrder<'_, '_, S> {
         while let Some(mut chunk) = self.waiting.remove(&self.next) {
             self.next += 1;
             self.sink.run(chunk.stream, chunk.number, chunk.rows.len());
-            let times = chunk.rows.times.iter().copied();
-            let rows = times.zip(chunk.rows.classes.iter().copied());
+            let rows = (&chunk.rows.times[..], &chunk.rows.classes[..]);
             self.contributions.plain_rows(chunk.stream, rows, self.sink);
             match chunk.fault.take() {
                 Some(fault) => self.met.fault(fault),

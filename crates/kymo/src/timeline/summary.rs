@@ -113,6 +113,11 @@ pub(super) struct Within {
 
 impl Select for Within {
     type Predicate = Everything;
+    type Inner = Everything;
+
+    fn inner(&self) -> &Everything {
+        &Everything
+    }
 
     fn predicate(&self) -> Everything {
         Everything
@@ -120,10 +125,6 @@ impl Select for Within {
 
     fn window(&self, _recording: usize) -> Window {
         self.window
-    }
-
-    fn looks_at(&self, _: usize, _: usize, _: kymo_model::FieldId) -> bool {
-        false
     }
 
     fn first_chunk(&self, _recording: usize, stream: usize) -> usize {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use kymo_model::{Cursor, Event, FieldId, Recording, Value};
+use kymo_model::{Cursor, Event, Recording, Value};
 use kymo_time::Timestamp;
 
 use super::*;
@@ -672,21 +672,14 @@ struct OneByOnePredicate<P>(P);
 
 impl<S: pipeline::Select> pipeline::Select for OneByOne<S> {
     type Predicate = OneByOnePredicate<S::Predicate>;
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.0
+    }
 
     fn predicate(&self) -> Self::Predicate {
         OneByOnePredicate(self.0.predicate())
-    }
-
-    fn window(&self, recording: usize) -> Window {
-        self.0.window(recording)
-    }
-
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.0.wants_class(recording, of, class)
-    }
-
-    fn looks_at(&self, recording: usize, class: usize, field: FieldId) -> bool {
-        self.0.looks_at(recording, class, field)
     }
 }
 

@@ -198,4 +198,8 @@ pub(in crate::report) fn write_summary(json: &mut Json, summary: &StreamSummary)
         json.key(key);
         json.number(number);
     }
+    if let Some(events) = summary.events {
+        json.key("events");
+        json.number(events);
+    }
 }

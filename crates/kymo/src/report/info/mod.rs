@@ -22,6 +22,7 @@ use super::log::LogInfo;
 use super::metrics::MetricsInfo;
 use super::text::Style;
 use crate::AnyRecording;
+use crate::timeline::KnownCounts;
 
 /// What is known of recordings without decoding their events.
 #[derive(Clone, Debug, Default)]
@@ -155,6 +156,8 @@ pub struct StreamSummary {
     pub packets: u64,
     /// Their size, padding included.
     pub bytes: u64,
+    /// Events, if an index has counted all of them.
+    pub events: Option<u64>,
     /// When its first packet begins.
     pub begin: Option<Timestamp>,
     /// When its last packet ends.
@@ -187,6 +190,7 @@ impl StreamSummary {
                 .map(|clock| clock_name(clock).to_string()),
             packets: count as u64,
             bytes,
+            events: None,
             begin: of.chunk(stream, 0).and_then(|chunk| chunk.begin_time),
             end: last.and_then(|last| of.chunk(stream, last)?.end_time),
             discarded_events,
@@ -275,6 +279,10 @@ impl StreamSummary {
         StreamSummary {
             packets: streams().map(|stream| stream.packets).sum(),
             bytes: streams().map(|stream| stream.bytes).sum(),
+            events: streams()
+                .map(|stream| stream.events)
+                .reduce(|all, events| Some(all?.saturating_add(events?)))
+                .flatten(),
             begin: streams().filter_map(|stream| stream.begin).min(),
             end: streams().filter_map(|stream| stream.end).max(),
             discarded_events: discarded(|stream| stream.discarded_events),
@@ -445,6 +453,19 @@ impl Info {
         Self {
             recordings: recordings.iter().map(RecordingInfo::new).collect(),
         }
+    }
+
+    /// The same, with the numbers of events that are known of traces.
+    pub fn with_counts(recordings: &[AnyRecording], known: &KnownCounts) -> Self {
+        let mut info = Self::new(recordings);
+        for (recording, of) in info.recordings.iter_mut().enumerate() {
+            if let RecordingInfo::Trace(trace) = of {
+                for (stream, of) in trace.streams.iter_mut().enumerate() {
+                    of.events = known.events_of_stream(recording, stream, of.packets);
+                }
+            }
+        }
+        info
     }
 
     /// Whether opening has shown no damage.

@@ -55,6 +55,9 @@ impl TraceInfo {
         }
         line("bytes", style.count(total.bytes));
         line("packets", style.count(total.packets));
+        if let Some(events) = total.events {
+            line("events", style.count(events));
+        }
         line("discarded events", style.count(total.discarded_events));
         line("discarded packets", style.count(total.discarded_packets));
         line(
@@ -128,29 +131,40 @@ pub(in crate::report) fn streams_text(
     streams: &[StreamSummary],
     style: &Style,
 ) -> String {
+    let has_events = streams.iter().any(|stream| stream.events.is_some());
+    let columns = [
+        ("  stream", false),
+        ("packets", true),
+        ("bytes", true),
+        ("events", true),
+        ("discarded", true),
+        ("begins", false),
+        ("ends", false),
+    ];
+    let is_shown = |column: &usize| *column != 3 || has_events;
+    let shown: Vec<usize> = (0..columns.len()).filter(is_shown).collect();
     let mut table = Table::default();
-    table.header(&[
-        "  stream",
-        "packets",
-        "bytes",
-        "discarded",
-        "begins",
-        "ends",
-    ]);
+    let header: Vec<&str> = shown.iter().map(|&column| columns[column].0).collect();
+    table.header(&header);
     for stream in streams {
-        table.row([
+        let events = stream.events;
+        let mut cells = [
             format!("  {}", within(path, &stream.name)),
             style.count(stream.packets),
             style.count(stream.bytes),
+            events.map_or("-".to_string(), |events| style.count(events)),
             style.count(stream.discarded_events),
             style.optional_time(stream.begin),
             style.optional_time(stream.end),
-        ]);
+        ];
+        table.row(
+            shown
+                .iter()
+                .map(|&column| std::mem::take(&mut cells[column])),
+        );
     }
-    format!(
-        "\n{}",
-        table.align(&[false, true, true, true, false, false])
-    )
+    let is_right: Vec<bool> = shown.iter().map(|&column| columns[column].1).collect();
+    format!("\n{}", table.align(&is_right))
 }
 
 /// The table of event classes.

@@ -1,7 +1,7 @@
 //! Writes values as they are visited.
 
 use kymo_model::{FieldId, Visitor, Wide};
-use kymo_text::{Binary128, Line};
+use kymo_text::{Binary128, Line, Room};
 
 use super::plan::{FieldPlan, Plan, Value};
 
@@ -17,6 +17,22 @@ impl<'a> FieldRenderer<'a> {
     /// Writes what comes before a field.
     #[inline(always)]
     fn start(&mut self, field: FieldId) -> &'a FieldPlan {
+        let plan = self.separate(field);
+        self.line.stamp(&plan.before);
+        plan
+    }
+
+    /// Writes what comes before a field, and a short value.
+    #[inline(always)]
+    fn short(&mut self, field: FieldId, write: impl FnOnce(&mut Room<'_>)) -> &'a FieldPlan {
+        let plan = self.separate(field);
+        self.line.compose_after(&plan.before, write);
+        plan
+    }
+
+    /// Writes what comes between elements of an array.
+    #[inline(always)]
+    fn separate(&mut self, field: FieldId) -> &'a FieldPlan {
         let plan = &self.plan.fields[field.index()];
         if plan.element
             && let Some(some) = self.stack.last_mut()
@@ -24,7 +40,6 @@ impl<'a> FieldRenderer<'a> {
         {
             self.line.push_byte(b',');
         }
-        self.line.stamp(&plan.before);
         plan
     }
 
@@ -79,15 +94,13 @@ fn not_finite(nan: bool, negative: bool, quoted: bool, line: &mut Line) {
 impl Visitor for FieldRenderer<'_> {
     #[inline]
     fn uint(&mut self, field: FieldId, value: u64) {
-        let plan = self.start(field);
-        self.line.decimal(value);
+        let plan = self.short(field, |room| room.decimal(value));
         self.end(plan, value);
     }
 
     #[inline]
     fn sint(&mut self, field: FieldId, value: i64) {
-        let plan = self.start(field);
-        self.line.signed(value);
+        let plan = self.short(field, |room| room.signed(value));
         self.end(plan, value as u64);
     }
 
@@ -118,8 +131,7 @@ impl Visitor for FieldRenderer<'_> {
 
     #[inline]
     fn bits(&mut self, field: FieldId, value: u64) {
-        let plan = self.start(field);
-        self.line.decimal(value);
+        let plan = self.short(field, |room| room.decimal(value));
         let Value::Flags(flags) = &plan.value else {
             return;
         };

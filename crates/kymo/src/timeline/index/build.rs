@@ -252,6 +252,13 @@ impl ContributionSink for Building<'_> {
         }
     }
 
+    fn rows(&mut self, track: u32, times: &[i64], classes: &[u32]) -> usize {
+        match self.is_last && self.late.rows.contains_key(&track) {
+            true => 0,
+            false => self.writer.push_near(track, times, classes),
+        }
+    }
+
     fn goes_on(&self) -> bool {
         let stop = self.shared.stop.load(Ordering::Relaxed);
         !stop && self.late.count <= MOST_LATE

@@ -133,6 +133,26 @@ impl KnownCounts {
         }
     }
 
+    /// How many events a stream of so many chunks has, if all of them are known.
+    pub(crate) fn events_of_stream(
+        &self,
+        recording: usize,
+        stream: usize,
+        chunks: u64,
+    ) -> Option<u64> {
+        let (_, all) = self.recordings.get(recording)?;
+        let of_stream = all.iter().filter(|of| of.stream as usize == stream);
+        let (mut next, mut events) = (0, 0u64);
+        for counts in of_stream {
+            if counts.first != next {
+                return None;
+            }
+            next += counts.chunks;
+            events = events.saturating_add(counts.events());
+        }
+        (next == chunks && chunks > 0).then_some(events)
+    }
+
     /// The counts that a chunk is part of.
     pub(crate) fn of_chunk(
         &self,
