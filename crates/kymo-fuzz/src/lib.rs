@@ -14,6 +14,7 @@ mod graph;
 mod index_cache;
 mod live;
 mod logs;
+mod metrics;
 mod portable_rrd;
 mod queries;
 #[cfg(all(unix, target_has_atomic = "64"))]
@@ -42,6 +43,7 @@ use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use font::font;
 pub use graph::graph_words;
+pub use metrics::{metric_lines, metric_messages};
 pub use portable_rrd::portable_rrd;
 pub use queries::queries;
 #[cfg(all(unix, target_has_atomic = "64"))]
@@ -57,6 +59,8 @@ pub type Check = (&'static str, fn(&[u8]));
 /// All checks.
 pub const CHECKS: &[Check] = &[
     ("tsdl", tsdl),
+    ("metric_lines", metric_lines),
+    ("metric_messages", metric_messages),
     ("ctf2", ctf2),
     ("rfc", rfc),
     ("metadata_packets", metadata_packets),
