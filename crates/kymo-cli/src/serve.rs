@@ -115,6 +115,14 @@ fn configuration(args: &Serve) -> Result<Config, String> {
     graphite.for_each(|endpoint| taking.graphite.add(endpoint));
     let statsd = args.statsd.iter().cloned();
     statsd.for_each(|endpoint| taking.statsd.listen.add(endpoint));
+    for (told, http) in [
+        (&args.influx, &mut taking.influx.http),
+        (&args.remote_write, &mut taking.remote_write),
+        (&args.otlp, &mut taking.otlp.http),
+    ] {
+        http.listen.is_set |= !told.is_empty();
+        http.listen.addresses.extend(told.iter().cloned());
+    }
     collectd(args, &mut config)?;
     let write = &mut config.write;
     write.timeout = args.write_timeout.unwrap_or(write.timeout);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery, looks_like_regex};
 use kymo::open::{
-    Alignment, Error, FileFormat, Known, OpenError, Opened, Options, TraceOptions, apart, clocks_apart,
-    are_relative, open_aligned,
+    Alignment, Error, FileFormat, Known, OpenError, Opened, Options, TraceOptions, apart,
+    are_relative, clocks_apart, open_aligned,
 };
 use kymo::pipeline::Window;
 use kymo::report::Style;

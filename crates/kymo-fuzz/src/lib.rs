@@ -15,6 +15,7 @@ mod index_cache;
 mod live;
 mod logs;
 mod maps;
+mod metrics;
 mod portable_rrd;
 mod queries;
 #[cfg(all(unix, target_has_atomic = "64"))]
@@ -43,6 +44,7 @@ use kymo_model::{Chunk, Cursor, Event, FieldId, Recording, Visitor};
 
 pub use font::font;
 pub use graph::graph_words;
+pub use metrics::{metric_lines, metric_messages};
 pub use portable_rrd::portable_rrd;
 pub use queries::queries;
 #[cfg(all(unix, target_has_atomic = "64"))]
@@ -58,6 +60,8 @@ pub type Check = (&'static str, fn(&[u8]));
 /// All checks.
 pub const CHECKS: &[Check] = &[
     ("tsdl", tsdl),
+    ("metric_lines", metric_lines),
+    ("metric_messages", metric_messages),
     ("ctf2", ctf2),
     ("rfc", rfc),
     ("metadata_packets", metadata_packets),

@@ -5,7 +5,7 @@ use kymo_promql::{
     Expression, Labels, Limits, NAME, QueryError, QueryTime, Request, Sample, Series, SeriesSource,
     evaluate,
 };
-use kymo_serve::query::http::{parse_head, request};
+use kymo_serve::http::{Limits, dechunk, parse_head, request};
 
 /// A few series, so that expressions have something to compute with.
 struct Few;
@@ -118,10 +118,19 @@ pub fn graphite(data: &[u8]) {
 
 /// The head of a request is read the same way however its bytes arrive, and its parameters are texts.
 pub fn serve_http(data: &[u8]) {
-    let whole = parse_head(data);
+    let limits = Limits::default();
+    let whole = parse_head(data, &limits);
     if let Ok(Some((head, length))) = &whole {
-        assert_eq!(parse_head(&data[..*length]), whole);
-        assert!(!matches!(parse_head(&data[..*length / 2]), Ok(Some(_))));
-        let _ = request(head, &data[*length..]);
+        assert_eq!(parse_head(&data[..*length], &limits), whole);
+        assert!(!matches!(
+            parse_head(&data[..*length / 2], &limits),
+            Ok(Some(_))
+        ));
+        if let Ok(mut request) = request(head.clone(), data[*length..].to_vec()) {
+            let _ = request.read_form();
+        }
+    }
+    if let Ok(Some((body, length))) = dechunk(data, &limits) {
+        assert!(body.len() <= limits.body && length <= data.len());
     }
 }

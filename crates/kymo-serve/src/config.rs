@@ -400,7 +400,7 @@ mod tests {
             ),
             (
                 "data = 'a'\nx = 1",
-                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `graphite`, `journal`, `metrics`, `path`, `pid-file`, `query`, `rrdcached`, `series`, `statsd`, `storage`, `write`",
+                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `graphite`, `influx`, `journal`, `metrics`, `otlp`, `path`, `pid-file`, `query`, `remote-write`, `rrdcached`, `scrape`, `series`, `statsd`, `storage`, `write`",
             ),
             (
                 "data = 1",

@@ -163,8 +163,9 @@ impl Daemon {
         if !is_served {
             return Err(
                 "no address to listen at: set `rrdcached.listen`, `collectd.listen`, \
-                        `collectd.unixsock.listen`, `graphite.listen`, `statsd.listen` or `query.listen`, or give \
-                        --rrdcached, --collectd, --unixsock, --graphite, --statsd or --query"
+                        `collectd.unixsock.listen`, `graphite.listen`, `statsd.listen`, `influx.listen`, \
+                        `remote-write.listen`, `otlp.listen` or `query.listen`, or give --rrdcached, \
+                        --collectd, --unixsock, --graphite, --statsd, --influx, --remote-write, --otlp or --query"
                     .into(),
             );
         }

@@ -9,6 +9,7 @@
 //!   [`forward`] sends them on; [`conf`] reads a `collectd.conf`;
 //! * [`taking`]: Graphite, StatsD, InfluxDB, Prometheus and OTLP: listeners, and rules by which series get paths
 //!   and archives; [`series_index`] keeps the labels of their databases;
+//! * [`http`]: a small server of HTTP;
 //! * [`query`]: Prometheus' HTTP API and Graphite's, over all databases;
 //! * [`metrics`]: what the daemon tells of itself;
 //! * [`config`], [`daemon`]: what it shall do, and its life.
@@ -25,6 +26,7 @@ pub mod csv;
 pub mod daemon;
 pub mod definitions;
 pub mod forward;
+pub mod http;
 pub mod ingest;
 mod instance;
 pub mod journal;

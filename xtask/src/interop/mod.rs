@@ -12,6 +12,7 @@ mod queries;
 mod rrd;
 mod serve;
 mod symbols;
+mod taking;
 mod tracing;
 
 use std::path::{Path, PathBuf};
@@ -25,9 +26,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "analyses", "ctf", "symbols", "tracing", "perfetto", "rrd", "engine", "commands", "graphs",
-    "serve", "collectd", "queries", "soak",
+    "serve", "collectd", "queries", "taking", "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -104,6 +105,10 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     // Prometheus is not installed everywhere.
     if only.as_deref() == Some("queries") {
         counts.add(queries::run(&kymo, python.as_deref(), seed)?);
+    }
+    // Clients come from PyPI.
+    if only.as_deref() == Some("taking") {
+        counts.add(taking::run(&kymo, python.as_deref())?);
     }
     if wanted("soak") {
         let time = std::time::Duration::from_secs(20);

@@ -123,6 +123,20 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS", value_parser = statsd, help_heading = "Other metrics")]
     pub(crate) statsd: Vec<Endpoint>,
 
+    /// Take InfluxDB's line protocol at http://HOST:PORT/write and /api/v2/write; the default port is 8086. Can be given
+    /// several times.
+    #[arg(long, value_name = "ADDRESS", value_parser = influx, help_heading = "Other metrics")]
+    pub(crate) influx: Vec<Address>,
+
+    /// Take Prometheus' remote write at http://HOST:PORT/api/v1/write. Can be given several times.
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics, help_heading = "Other metrics")]
+    pub(crate) remote_write: Vec<Address>,
+
+    /// Take OpenTelemetry's metrics (OTLP) at http://HOST:PORT/v1/metrics; the default port is 4318. Can be given several
+    /// times.
+    #[arg(long, value_name = "ADDRESS", value_parser = otlp, help_heading = "Other metrics")]
+    pub(crate) otlp: Vec<Address>,
+
     /// Check the configuration, report what is wrong with it, and exit.
     ///
     /// Directories, files and names of hosts are looked at. Nothing is created or bound.
@@ -197,6 +211,14 @@ fn graphite(text: &str) -> Result<Endpoint, String> {
 
 fn statsd(text: &str) -> Result<Endpoint, String> {
     endpoint(text, Protocol::Statsd, true)
+}
+
+fn influx(text: &str) -> Result<Address, String> {
+    address(text, Protocol::Influx.port())
+}
+
+fn otlp(text: &str) -> Result<Address, String> {
+    address(text, Protocol::Otlp.port())
 }
 
 fn endpoint(text: &str, protocol: Protocol, is_datagram: bool) -> Result<Endpoint, String> {

@@ -24,9 +24,11 @@ pub fn response_head(
         head.push_str("\r\n");
     }
     let connection = if keep_alive { "keep-alive" } else { "close" };
-    head.push_str(&format!(
-        "Content-Length: {length}\r\nConnection: {connection}\r\n\r\n"
-    ));
+    // An answer that never has a body has no length either (RFC 9110, section 8.6).
+    if status != 204 {
+        head.push_str(&format!("Content-Length: {length}\r\n"));
+    }
+    head.push_str(&format!("Connection: {connection}\r\n\r\n"));
     head
 }
 

@@ -10,6 +10,7 @@ use kymo_time::CdTime;
 
 use super::{Config, Listen};
 use crate::taking::LineListen;
+use crate::taking::options::HttpListen;
 use crate::taking::rules::Selector;
 
 /// Lines of TOML.
@@ -81,6 +82,12 @@ impl Printer {
         self.value("connections", listen.streams.connections);
         self.seconds("idle-timeout", listen.idle_timeout);
         self.mib("receive-buffer-mib", listen.receive_buffer as u64);
+    }
+
+    fn http(&mut self, http: &HttpListen) {
+        self.listen(&http.listen);
+        self.mib("most-request-mib", http.most_request as u64);
+        self.seconds("timeout", http.timeout);
     }
 
     fn selector(&mut self, name: &str, selector: &Selector) {
@@ -182,6 +189,34 @@ fn print_taking(taking: &crate::taking::Options, out: &mut Printer) {
     out.numbers("percentiles", &statsd.aggregator.percentiles);
     out.value("most-names", statsd.aggregator.most_names);
     out.value("idle-flushes", statsd.aggregator.idle_flushes);
+    let influx = &taking.influx;
+    out.table("influx");
+    out.http(&influx.http);
+    if !influx.lines.is_empty() {
+        out.strings("lines", influx.lines.endpoints());
+    }
+    out.seconds("idle-timeout", influx.lines.idle_timeout);
+    out.mib("receive-buffer-mib", influx.lines.receive_buffer as u64);
+    out.table("remote-write");
+    out.http(&taking.remote_write);
+    out.table("otlp");
+    out.http(&taking.otlp.http);
+    out.strings("attributes", &taking.otlp.attributes);
+    for scrape in &taking.scrape {
+        out.element("scrape");
+        out.string("job", &scrape.job);
+        out.strings("targets", scrape.targets.iter().map(|it| it.url()));
+        out.seconds("interval", scrape.interval);
+        out.seconds("timeout", scrape.timeout);
+        let labels = scrape.labels.iter();
+        out.strings(
+            "labels",
+            labels.map(|(name, value)| format!("{name}={value}")),
+        );
+        out.value("honor-labels", scrape.honor_labels);
+        out.value("honor-timestamps", scrape.honor_timestamps);
+        out.mib("most-answer-mib", scrape.most_answer as u64);
+    }
     let limits = &taking.limits;
     out.table("series");
     out.value("most-series", limits.most_series);
@@ -347,6 +382,19 @@ mod tests {
             [statsd]
             listen = ["a", "unixgram:/s"]
             percentiles = [50, 99.5]
+            [influx]
+            listen = "a"
+            lines = "udp:a:1"
+            [remote-write]
+            listen = "a:1"
+            [otlp]
+            listen = "unix:/o"
+            attributes = ["b", "c"]
+            [[scrape]]
+            job = "j"
+            targets = "a:1"
+            labels = ["a=b", "c=d"]
+            interval = 0.5
             [series]
             most-series = 3
             [[path]]

@@ -16,7 +16,9 @@
 use kymo_rrd::model::Reading;
 
 use super::{MIB, Section};
-use crate::taking::options::{Endpoint, LineListen, Options, Protocol};
+use crate::taking::options::{
+    Endpoint, HttpListen, LineListen, Options, Protocol, ScrapeOptions, Target,
+};
 use crate::taking::rules::{
     Archive, Function, LONGEST_STEP, PathRule, Profile, Rules, Selector, StorageRule,
 };
@@ -52,6 +54,33 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         )?;
         table.end()?;
     }
+    if let Some(mut table) = section.section("influx")? {
+        http(&mut table, Protocol::Influx, &mut options.influx.http)?;
+        line_endpoints(
+            &mut table,
+            "lines",
+            Protocol::Influx,
+            &mut options.influx.lines,
+        )?;
+        line_limits(&mut table, &mut options.influx.lines)?;
+        options.influx.lines.streams.mode = options.influx.http.listen.mode;
+        table.end()?;
+    }
+    if let Some(mut table) = section.section("remote-write")? {
+        http(&mut table, Protocol::RemoteWrite, &mut options.remote_write)?;
+        table.end()?;
+    }
+    if let Some(mut table) = section.section("otlp")? {
+        http(&mut table, Protocol::Otlp, &mut options.otlp.http)?;
+        let attributes = table.texts("attributes", "a text, or a list of such", |text| {
+            Some(text.to_owned())
+        })?;
+        options.otlp.attributes = attributes.unwrap_or_default();
+        table.end()?;
+    }
+    for table in section.sections("scrape")? {
+        options.scrape.push(scrape(table)?);
+    }
     if let Some(mut table) = section.section("series")? {
         let limits = &mut options.limits;
         table.set("most-series", &mut limits.most_series, |table, name| {
@@ -75,14 +104,72 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
     rules(section, &mut options.rules)
 }
 
+fn http(table: &mut Section<'_>, protocol: Protocol, http: &mut HttpListen) -> Result<(), String> {
+    super::listen_keys(table, protocol.port(), &mut http.listen)?;
+    table.set("most-request-mib", &mut http.most_request, |table, name| {
+        let mib = table.count(name, 1..=1024)?;
+        Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
+    })?;
+    table.set("timeout", &mut http.timeout, Section::period)
+}
+
+fn scrape(mut table: Section<'_>) -> Result<ScrapeOptions, String> {
+    let mut options = ScrapeOptions::default();
+    let job = table.string("job")?;
+    options.job = job.ok_or_else(|| table.missing("job"))?.0.to_owned();
+    let expected = "HOST:PORT or http://HOST:PORT/PATH, or a list of such";
+    let targets = table.texts("targets", expected, Target::parse)?;
+    options.targets = targets.ok_or_else(|| table.missing("targets"))?;
+    table.set("interval", &mut options.interval, Section::period)?;
+    options.timeout = options.timeout.min(options.interval);
+    table.set("timeout", &mut options.timeout, Section::period)?;
+    table.set("honor-labels", &mut options.honor_labels, Section::boolean)?;
+    table.set(
+        "honor-timestamps",
+        &mut options.honor_timestamps,
+        Section::boolean,
+    )?;
+    let expected = "NAME=VALUE, or a list of such";
+    let labels = table.texts("labels", expected, |text| {
+        let (name, value) = text.split_once('=')?;
+        (!name.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+    })?;
+    options.labels = labels.unwrap_or_default();
+    table.set(
+        "most-answer-mib",
+        &mut options.most_answer,
+        |table, name| {
+            let mib = table.count(name, 1..=1024)?;
+            Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
+        },
+    )?;
+    table.end()?;
+    Ok(options)
+}
+
 fn lines(
     table: &mut Section<'_>,
     protocol: Protocol,
     listen: &mut LineListen,
 ) -> Result<(), String> {
+    line_endpoints(table, "listen", protocol, listen)?;
+    table.set("mode", &mut listen.streams.mode, Section::mode)?;
+    let connections = &mut listen.streams.connections;
+    table.set("connections", connections, |table, name| {
+        table.count(name, 1..=100_000)
+    })?;
+    line_limits(table, listen)
+}
+
+fn line_endpoints(
+    table: &mut Section<'_>,
+    name: &'static str,
+    protocol: Protocol,
+    listen: &mut LineListen,
+) -> Result<(), String> {
     let expected = "tcp:HOST:PORT, udp:HOST:PORT, unix:PATH or unixgram:PATH, or a list of such";
     let is_datagram = protocol == Protocol::Statsd;
-    let endpoints = table.texts("listen", expected, |text| {
+    let endpoints = table.texts(name, expected, |text| {
         Endpoint::parse(text, protocol.port(), is_datagram)
     })?;
     for endpoint in endpoints.into_iter().flatten() {
@@ -91,11 +178,10 @@ fn lines(
         }
         listen.add(endpoint);
     }
-    table.set("mode", &mut listen.streams.mode, Section::mode)?;
-    let connections = &mut listen.streams.connections;
-    table.set("connections", connections, |table, name| {
-        table.count(name, 1..=100_000)
-    })?;
+    Ok(())
+}
+
+fn line_limits(table: &mut Section<'_>, listen: &mut LineListen) -> Result<(), String> {
     table.set("idle-timeout", &mut listen.idle_timeout, Section::period)?;
     table.set(
         "receive-buffer-mib",
@@ -226,6 +312,24 @@ mod tests {
             percentiles = [50, 99.9]
             most-names = 5
             idle-flushes = 6
+            [influx]
+            listen = "127.0.0.1"
+            lines = ["udp:127.0.0.1:8089", "127.0.0.1:8094"]
+            most-request-mib = 2
+            [remote-write]
+            listen = "127.0.0.1:9091"
+            timeout = 3
+            [otlp]
+            listen = "127.0.0.1"
+            attributes = "host.name"
+            [[scrape]]
+            job = "node"
+            targets = ["127.0.0.1:9100", "http://a/b"]
+            interval = 5
+            labels = "dc=east"
+            honor-labels = true
+            honor-timestamps = false
+            most-answer-mib = 1
             [series]
             most-series = 7
             most-series-per-sender = 8
@@ -255,6 +359,16 @@ mod tests {
             [Endpoint::Udp("127.0.0.1".into(), 8125)]
         );
         assert_eq!(statsd.aggregator.percentiles, [50.0, 99.9]);
+        let influx = &options.influx;
+        assert_eq!(
+            influx.http.listen.addresses[0].to_string(),
+            "127.0.0.1:8086"
+        );
+        assert_eq!(influx.lines.endpoints().count(), 2);
+        assert_eq!(options.otlp.attributes, ["host.name"]);
+        let scrape = &options.scrape[0];
+        assert_eq!(scrape.timeout, Duration::from_secs(5));
+        assert_eq!(scrape.labels, [("dc".to_owned(), "east".to_owned())]);
         assert_eq!(options.limits.most_bytes_per_sender, 9 << 20);
         let [servers, dropped] = &options.rules.paths[..] else {
             panic!("{options:?}");

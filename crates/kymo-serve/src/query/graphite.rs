@@ -12,8 +12,8 @@ use kymo_text::Line;
 
 use super::archives::{self, WantedRows};
 use super::databases::Databases;
-use super::http::{HttpAnswer, HttpRequest};
 use super::{Queries, now};
+use crate::http::{HttpAnswer, HttpRequest};
 
 /// The version of Graphite whose API this is.
 const VERSION: &str = "1.1.10";

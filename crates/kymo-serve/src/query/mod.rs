@@ -1,6 +1,6 @@
 //! Reading: Prometheus' HTTP API and Graphite's, over all databases and what waits in memory.
 //!
-//! * [`http`]: requests and answers; `prometheus`, `graphite`: what they ask;
+//! * `prometheus`, `graphite`: what requests ask;
 //! * [`naming`]: what series are called; `catalog`: which there are;
 //! * `databases`: their samples, of the archive that `archives` chooses.
 //!
@@ -10,7 +10,6 @@ mod archives;
 mod catalog;
 mod databases;
 mod graphite;
-pub mod http;
 pub mod naming;
 mod prometheus;
 
@@ -24,12 +23,12 @@ use kymo_text::Line;
 
 use crate::config::Listen;
 use crate::daemon;
+use crate::http::{self, HttpAnswer, HttpRequest, Limits, Method};
 use crate::listen::{Server, Socket};
 use crate::metrics::Page;
 use crate::store::{Log, Store};
 use crate::sync::{lock, wait_until};
 use catalog::Catalog;
-use http::{HttpAnswer, HttpRequest, Method};
 
 /// Where queries are answered, and what they may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,12 +107,13 @@ impl Queries {
     }
 
     /// Answers a request.
-    pub(crate) fn answer(&self, request: &HttpRequest) -> HttpAnswer {
+    pub(crate) fn answer(&self, mut request: HttpRequest) -> HttpAnswer {
         self.counters.requests.fetch_add(1, Relaxed);
         let begun = Instant::now();
-        let answer = match request.method {
-            Method::Other => HttpAnswer::text(405, "only GET and POST are supported\n"),
-            _ => self.route(request),
+        let answer = match (request.method, request.read_form()) {
+            (Method::Other, _) => HttpAnswer::text(405, "only GET and POST are supported\n"),
+            (_, Ok(())) => self.route(&request),
+            (_, Err(status)) => HttpAnswer::text(status, "the body is not a form\n"),
         };
         self.counters.times.add(begun.elapsed());
         if answer.status >= 400 {
@@ -201,7 +201,9 @@ impl Source {
         let answering = Arc::clone(&queries);
         let most = options.listen.connections;
         let server = Server::start("query", sockets, most, log, move |stream| {
-            http::serve(stream, &|request| answering.answer(request));
+            http::serve(stream, &Limits::default(), &mut |request| {
+                answering.answer(request)
+            });
         })?;
         Ok(Self { queries, server })
     }

@@ -13,8 +13,8 @@ use kymo_text::Line;
 
 use super::catalog::SeriesEntry;
 use super::databases::Databases;
-use super::http::{HttpAnswer, HttpRequest};
 use super::{Queries, json_strings, now};
+use crate::http::{HttpAnswer, HttpRequest};
 
 /// The version of Prometheus whose API and language this is: clients ask which functions they can use.
 const VERSION: &str = "2.42.0";

@@ -3,6 +3,7 @@
 //! * [`options`]: where what is taken; [`rules`] with [`template`]: paths, steps and archives of series;
 //! * `series`: series that are known, and their databases; `session`: what one thread takes;
 //! * `lines`, `datagrams`: connections and datagrams that bring lines; `statsd`: sums of those of StatsD;
+//! * `requests`: requests of HTTP that bring samples; `scrape`: targets that are asked;
 //! * [`counters`]: what has come at each listener.
 //!
 //! The parsers are those of [`kymo_metrics`].
@@ -11,7 +12,9 @@ pub mod counters;
 mod datagrams;
 mod lines;
 pub mod options;
+mod requests;
 pub mod rules;
+mod scrape;
 mod series;
 mod session;
 mod statsd;
@@ -26,7 +29,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use kymo_io::reason;
-use kymo_metrics::{Fault, Problem, Sink as _, graphite};
+use kymo_metrics::influx::Precision;
+use kymo_metrics::{Fault, Problem, Sink as _, graphite, influx};
 
 use crate::daemon;
 use crate::listen::{Server, Socket, Stream};
@@ -38,6 +42,7 @@ use counters::AllCounters;
 use datagrams::{Receiver, Receiving, Take};
 use lines::Piece;
 pub use options::{Endpoint, LineListen, Options, Protocol};
+use scrape::Scraping;
 use series::Table;
 use session::Session;
 use statsd::Statsd;
@@ -89,8 +94,9 @@ impl Shared {
 pub struct Taking {
     shared: Arc<Shared>,
     statsd: Arc<Statsd>,
-    servers: Vec<(Protocol, Server)>,
+    servers: Vec<(&'static str, Server)>,
     receiving: Mutex<Vec<(Protocol, Receiving)>>,
+    scraping: Mutex<Option<Scraping>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     log: LogOf,
     log_limiter: Arc<LogLimiter>,
@@ -141,17 +147,25 @@ impl Taking {
             statsd,
             servers: Vec::new(),
             receiving: Mutex::default(),
+            scraping: Mutex::default(),
             threads: Mutex::new(threads),
             log: LogOf(Arc::clone(log)),
             log_limiter: Arc::new(LogLimiter::new(Arc::clone(log))),
         };
         for (name, listen) in options.streams() {
-            let Some(protocol) = Protocol::from_name(name) else {
-                continue;
+            let (sockets, most) = (sockets(name), listen.connections);
+            let server = match Protocol::from_name(name) {
+                Some(protocol) if options.http(protocol).is_some() => {
+                    let shared = Arc::clone(&taking.shared);
+                    let serve = move |stream| requests::serve(&shared, protocol, stream);
+                    Server::start(name, &sockets, most, log, serve)
+                }
+                protocol => {
+                    let serve = taking.server(protocol.unwrap_or(Protocol::Influx));
+                    Server::start(name, &sockets, most, log, serve)
+                }
             };
-            let serve = taking.server(protocol);
-            let server = Server::start(name, &sockets(name), listen.connections, log, serve);
-            taking.servers.push((protocol, server.map_err(told)?));
+            taking.servers.push((name, server.map_err(told)?));
         }
         let plan = taking.plan(options)?;
         taking.take(plan)?;
@@ -167,6 +181,7 @@ impl Taking {
             let options = Arc::clone(session.options());
             let idle_timeout = match protocol {
                 Protocol::Statsd => options.statsd.listen.idle_timeout,
+                Protocol::Influx => options.influx.lines.idle_timeout,
                 _ => options.graphite.idle_timeout,
             };
             // Who is gone needs no answer.
@@ -184,7 +199,7 @@ impl Taking {
     /// The servers of connections, and what is spoken there.
     pub fn servers(&self) -> impl Iterator<Item = (&'static str, &Server)> {
         let servers = self.servers.iter();
-        servers.map(|(protocol, server)| (protocol.name(), server))
+        servers.map(|(name, server)| (*name, server))
     }
 
     /// Prepares that it takes what other options say: sockets of datagrams are bound.
@@ -220,16 +235,25 @@ impl Taking {
     /// Those of starting threads.
     pub fn take(&self, plan: Plan) -> Result<(), String> {
         let options = Arc::new(plan.options);
+        let has_other_targets;
         {
             let mut latest = lock(&self.shared.latest);
             let before = std::mem::replace(&mut *latest, Arc::clone(&options));
             self.shared.generation.fetch_add(1, Relaxed);
             drop(latest);
+            has_other_targets = before.scrape != options.scrape || lock(&self.scraping).is_none();
             if !before.has_same_rules(&options) {
                 self.shared.table.forget(true);
             }
         }
         self.statsd.change(&options);
+        if has_other_targets {
+            // Nobody asks twice.
+            let before = lock(&self.scraping).take();
+            drop(before);
+            let scraping = Scraping::start(&self.shared, &options.scrape);
+            *lock(&self.scraping) = Some(scraping.map_err(|error| reason(&error))?);
+        }
         let mut receiving = lock(&self.receiving);
         receiving.retain(|(protocol, it)| {
             let mut listens = options.line_listens().into_iter();
@@ -258,9 +282,19 @@ fn take_lines(protocol: Protocol, text: &[u8], session: &mut Session, statsd: &S
         Protocol::Statsd => statsd.add(text, session),
         _ => {
             session.begin(text.len());
-            graphite::parse(text, session);
+            parse_lines(protocol, text, session);
             session.note();
         }
+    }
+}
+
+fn parse_lines(protocol: Protocol, text: &[u8], session: &mut Session) {
+    match protocol {
+        // Texts are not numbers, which their senders know.
+        Protocol::Influx => {
+            influx::parse(text, Precision::Nanoseconds, "", session);
+        }
+        _ => graphite::parse(text, session),
     }
 }
 
@@ -278,7 +312,7 @@ impl Take for Datagrams {
             Protocol::Statsd => self.statsd.add(datagram, &mut self.session),
             _ => {
                 self.session.begin(datagram.len());
-                graphite::parse(datagram, &mut self.session);
+                parse_lines(self.protocol, datagram, &mut self.session);
                 self.session.count();
             }
         }
@@ -326,6 +360,7 @@ impl daemon::Source for Taking {
             server.stop();
         }
         lock(&self.receiving).clear();
+        drop(lock(&self.scraping).take());
         self.statsd.stop();
         // Nobody gives it anything any more.
         self.shared.table.end();

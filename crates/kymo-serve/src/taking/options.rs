@@ -31,7 +31,14 @@ pub enum Protocol {
 
 impl Protocol {
     /// All.
-    pub const ALL: [Self; 2] = [Self::Graphite, Self::Statsd];
+    pub const ALL: [Self; 6] = [
+        Self::Graphite,
+        Self::Statsd,
+        Self::Influx,
+        Self::RemoteWrite,
+        Self::Scrape,
+        Self::Otlp,
+    ];
 
     /// Its name, as configurations have it.
     pub const fn name(self) -> &'static str {
@@ -191,6 +198,125 @@ impl Default for StatsdOptions {
     }
 }
 
+/// Where requests of HTTP are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpListen {
+    /// Where.
+    pub listen: Listen,
+    /// Bytes of a request, before and after it is decompressed.
+    pub most_request: usize,
+    /// How long a request may take to arrive.
+    pub timeout: Duration,
+}
+
+impl Default for HttpListen {
+    fn default() -> Self {
+        let mut listen = Listen::nowhere(0o660);
+        // Each may have a request in memory.
+        listen.connections = 100;
+        Self {
+            listen,
+            most_request: 32 << 20,
+            timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// InfluxDB's line protocol.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InfluxOptions {
+    /// Requests of HTTP.
+    pub http: HttpListen,
+    /// Lines without HTTP, with times in nanoseconds.
+    pub lines: LineListen,
+}
+
+/// OTLP.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OtlpOptions {
+    /// Requests of HTTP.
+    pub http: HttpListen,
+    /// Attributes of resources that become labels, beside `job` and `instance`.
+    pub attributes: Vec<String>,
+}
+
+/// A target of Prometheus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its host.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The path, with what follows it.
+    pub path: String,
+}
+
+impl Target {
+    /// Reads `http://HOST:PORT/PATH`, or `HOST:PORT` for the path `/metrics`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix("http://").unwrap_or(text);
+        if rest.contains("://") || rest.contains(|char: char| char.is_whitespace()) {
+            return None;
+        }
+        let at = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(at);
+        let path = match path {
+            "" => "/metrics",
+            path => path,
+        };
+        match Address::parse(authority, Some(80))? {
+            Address::Tcp(host, port) => Some(Self {
+                host,
+                port,
+                path: path.to_owned(),
+            }),
+            Address::Unix(_) => None,
+        }
+    }
+
+    /// Its address as a whole.
+    pub fn url(&self) -> String {
+        let address = Address::Tcp(self.host.clone(), self.port);
+        format!("http://{address}{}", self.path)
+    }
+}
+
+/// Targets that are asked from time to time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScrapeOptions {
+    /// The label `job`.
+    pub job: String,
+    /// The targets.
+    pub targets: Vec<Target>,
+    /// From one request to the next.
+    pub interval: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// Other labels of all series.
+    pub labels: Vec<(String, String)>,
+    /// Whether labels of targets count more than these.
+    pub honor_labels: bool,
+    /// Whether times that targets give are taken.
+    pub honor_timestamps: bool,
+    /// Bytes of an answer.
+    pub most_answer: usize,
+}
+
+impl Default for ScrapeOptions {
+    fn default() -> Self {
+        Self {
+            job: String::new(),
+            targets: Vec::new(),
+            interval: Duration::from_secs(15),
+            timeout: Duration::from_secs(10),
+            labels: Vec::new(),
+            honor_labels: false,
+            honor_timestamps: true,
+            most_answer: 32 << 20,
+        }
+    }
+}
+
 /// Bounds of what senders may bring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesLimits {
@@ -212,6 +338,9 @@ impl Default for SeriesLimits {
     }
 }
 
+/// What connections are called that bring lines of InfluxDB without HTTP.
+pub(super) const INFLUX_LINES: &str = "influx-lines";
+
 /// What is taken, and where. By default nothing is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
@@ -219,6 +348,14 @@ pub struct Options {
     pub graphite: LineListen,
     /// StatsD.
     pub statsd: StatsdOptions,
+    /// InfluxDB's line protocol.
+    pub influx: InfluxOptions,
+    /// Prometheus' remote write.
+    pub remote_write: HttpListen,
+    /// OTLP.
+    pub otlp: OtlpOptions,
+    /// Targets of Prometheus.
+    pub scrape: Vec<ScrapeOptions>,
     /// Paths and databases.
     pub rules: Rules,
     /// Bounds.
@@ -236,7 +373,12 @@ impl Options {
         match protocol {
             Protocol::Graphite => !self.graphite.is_empty(),
             Protocol::Statsd => !self.statsd.listen.is_empty(),
-            _ => false,
+            Protocol::Influx => {
+                !self.influx.http.listen.addresses.is_empty() || !self.influx.lines.is_empty()
+            }
+            Protocol::RemoteWrite => !self.remote_write.listen.addresses.is_empty(),
+            Protocol::Otlp => !self.otlp.http.listen.addresses.is_empty(),
+            Protocol::Scrape => self.scrape.iter().any(|it| !it.targets.is_empty()),
         }
     }
 
@@ -265,7 +407,18 @@ impl Options {
         vec![
             (Protocol::Graphite, &self.graphite),
             (Protocol::Statsd, &self.statsd.listen),
+            (Protocol::Influx, &self.influx.lines),
         ]
+    }
+
+    /// Where requests of a protocol are taken, if it is one of HTTP.
+    pub(super) fn http(&self, protocol: Protocol) -> Option<&HttpListen> {
+        match protocol {
+            Protocol::Influx => Some(&self.influx.http),
+            Protocol::RemoteWrite => Some(&self.remote_write),
+            Protocol::Otlp => Some(&self.otlp.http),
+            _ => None,
+        }
     }
 
     /// Where connections of each protocol are taken.
@@ -273,6 +426,10 @@ impl Options {
         vec![
             (Protocol::Graphite.name(), &self.graphite.streams),
             (Protocol::Statsd.name(), &self.statsd.listen.streams),
+            (INFLUX_LINES, &self.influx.lines.streams),
+            (Protocol::Influx.name(), &self.influx.http.listen),
+            (Protocol::RemoteWrite.name(), &self.remote_write.listen),
+            (Protocol::Otlp.name(), &self.otlp.http.listen),
         ]
     }
 }
@@ -298,6 +455,21 @@ mod tests {
             let endpoint = Endpoint::parse(text, Some(2003), is_datagram);
             let shown = endpoint.map(|it| it.to_string());
             assert_eq!(shown.as_deref(), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn targets_are_written_in_many_ways() {
+        for (text, url) in [
+            ("h:9100", Some("http://h:9100/metrics")),
+            ("http://h/a?b=c", Some("http://h:80/a?b=c")),
+            ("http://[::1]:1/", Some("http://[::1]:1/")),
+            ("https://h", None),
+            ("h:1/a b", None),
+            ("/a", None),
+        ] {
+            let target = Target::parse(text).map(|it| it.url());
+            assert_eq!(target.as_deref(), url, "{text}");
         }
     }
 }

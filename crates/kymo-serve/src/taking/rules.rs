@@ -291,11 +291,8 @@ impl Profile {
     /// What no database can be made of.
     pub fn define(&self, reading: Reading, first: Time) -> Result<Definition, DefineError> {
         let step = i64::try_from(self.step).unwrap_or(i64::MAX);
-        // The first value is for the whole step that it is in.
-        let mut start = first.seconds().div_euclid(step) * step;
-        if start == first.seconds() && first.fraction() == 0 {
-            start -= step;
-        }
+        // The first value is also for the last whole step before it, so that it is in a row at once.
+        let start = (first.seconds().div_euclid(step) - 1) * step;
         let mut definition = Definition::new(Time::from_seconds(start), self.step);
         let smoothing = Smoothing::default();
         let text = format!("DS:{SOURCE}:{}:{}:U:U", reading.name(), self.heartbeat);
@@ -491,7 +488,7 @@ mod tests {
     fn definitions_begin_a_step_before() {
         let profile = Profile::default();
         profile.check().unwrap();
-        for (first, start) in [(20, 10), (25, 20)] {
+        for (first, start) in [(20, 10), (25, 10)] {
             let definition = profile.define(Reading::Gauge, Time::from_seconds(first));
             assert_eq!(definition.unwrap().start, Time::from_seconds(start));
         }

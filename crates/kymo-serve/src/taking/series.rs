@@ -83,12 +83,14 @@ impl Opened {
     }
 }
 
+type Shard = Mutex<HashMap<Box<[u8]>, Arc<Series>>>;
+
 /// All series.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) store: Arc<Store>,
     begun: Instant,
-    shards: [Mutex<HashMap<Box<[u8]>, Arc<Series>>>; SHARDS],
+    shards: [Shard; SHARDS],
     known: AtomicUsize,
     senders: Mutex<Senders>,
     pub(super) created: Created,

@@ -120,11 +120,6 @@ impl Session {
         &self.options
     }
 
-    /// The counters of the listener.
-    pub(super) fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
     /// Begins with a request or a piece of a connection, of so many bytes, by the latest options.
     pub(super) fn begin(&mut self, bytes: usize) {
         self.now = now();
@@ -144,6 +139,11 @@ impl Session {
             self.met.clear();
             self.rejected_since = None;
         }
+    }
+
+    /// Samples without a time have this one, in nanoseconds since 1970.
+    pub(super) fn set_now(&mut self, now: i64) {
+        self.now = now;
     }
 
     /// Says who has sent what is taken after this.

@@ -87,7 +87,14 @@ impl Statsd {
                 true => interval.as_secs_f64(),
                 false => elapsed.as_secs_f64().max(0.001),
             };
-            lock(&self.aggregator).flush(now(), seconds, &mut session);
+            // A thread wakes up a little late, and values belong to the step that has ended.
+            let (now, nanos) = (
+                now(),
+                i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX),
+            );
+            let late = now.rem_euclid(nanos.max(1));
+            let time = if late < nanos / 10 { now - late } else { now };
+            lock(&self.aggregator).flush(time, seconds, &mut session);
             session.note();
             if has_ended {
                 return;

@@ -22,12 +22,21 @@ struct Fixture {
     store: Arc<Store>,
     taking: Taking,
     messages: Arc<Mutex<Vec<String>>>,
+    is_closed: bool,
+}
+
+impl Fixture {
+    fn close(&mut self) {
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.taking.stop();
+            self.store.close();
+        }
+    }
 }
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        self.taking.stop();
-        self.store.close();
+        self.close();
     }
 }
 
@@ -73,6 +82,7 @@ fn fixture(config: &str) -> Fixture {
         store,
         taking,
         messages,
+        is_closed: false,
     }
 }
 
@@ -158,16 +168,18 @@ fn lines_of_graphite_become_databases() {
     let start = start();
     let mut stream = fixture.connect("g");
     let text = format!(
-        "a.b 1.5 {}\na.b 2 {}.123456789\na.b 3 {}\nservers.x;dc=east 7 {}\nbad line\n",
+        "a.b 1.5 {}\na.b 2 {}.123456789\nservers.x;dc=east 7 {}\nbad line\n",
         start + 10,
         start + 20,
-        start + 15,
         start + 10,
     );
     stream.write_all(text.as_bytes()).unwrap();
     let pending = fixture.pending("graphite/a/b.rrd", 2);
     assert_eq!(pending[0], format!("{}.0000000000:1.5", start + 10));
     assert!(pending[1].starts_with(&format!("{}.12345678", start + 20)));
+    // Its database is there, so this one is refused at once.
+    let text = format!("a.b 3 {}\n", start + 15);
+    stream.write_all(text.as_bytes()).unwrap();
     fixture.pending("servers/x/dc=east.rrd", 1);
     let listener = format!(
         "protocol=\"graphite\",listener=\"unix:{}\"",
@@ -296,7 +308,7 @@ fn senders_and_series_are_bounded() {
 /// What was decoded is in the journal, and labels are there again.
 #[test]
 fn lines_survive_that_the_daemon_is_killed() {
-    let fixture = fixture("[graphite]\nlisten = ['unix:DIR/g']");
+    let mut fixture = fixture("[graphite]\nlisten = ['unix:DIR/g']");
     let start = start();
     let line = format!("a;x=y 1 {}\n", start + 10);
     fixture.connect("g").write_all(line.as_bytes()).unwrap();
@@ -315,8 +327,7 @@ fn lines_survive_that_the_daemon_is_killed() {
     };
     let [data, old] = ["data", "journal"].map(|name| fixture.path(name));
     run("cp", &[Path::new("-r"), &data, &old, copy.path()]);
-    fixture.taking.stop();
-    fixture.store.close();
+    fixture.close();
     run("rm", &[Path::new("-r"), &data, &old]);
     let [saved_data, saved] = ["data", "journal"].map(|name| copy.path().join(name));
     run("mv", &[&saved_data, &saved, fixture.directory.path()]);
@@ -360,4 +371,194 @@ fn other_rules_hold_after_they_were_read_again() {
     let plan = fixture.taking.plan(&options).unwrap();
     fixture.taking.take(plan).unwrap();
     assert!(!fixture.path("d").exists());
+}
+
+/// Sends a request, and returns the status and the rest of the answer.
+fn post(mut stream: impl Read + Write, target: &str, headers: &str, body: &[u8]) -> (u16, String) {
+    let head = format!(
+        "POST {target} HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let text = match body {
+        "" => head.to_owned(),
+        body => body.to_owned(),
+    };
+    (status, text)
+}
+
+#[test]
+fn requests_of_influx_are_acknowledged_when_they_are_kept() {
+    let fixture =
+        fixture("[influx]\nlisten = 'unix:DIR/i'\nmost-request-mib = 1\nlines = 'unixgram:DIR/l'");
+    let start = start();
+    let lines = format!(
+        "cpu,host=a idle=1.5,busy=2i {0}\ncpu,host=a idle=2.5,text=\"x\" {1}\n",
+        start + 10,
+        start + 20
+    );
+    let send = |target: &str, headers: &str, body: &[u8]| {
+        post(fixture.connect("i"), target, headers, body)
+    };
+    let (status, _) = send("/write?db=d&precision=s", "", lines.as_bytes());
+    assert_eq!(status, 204);
+    let idle = "influx/cpu_idle/db=d,host=a.rrd";
+    assert_eq!(fixture.pending(idle, 2).len(), 2);
+    let journal = fixture.store.journal().unwrap();
+    assert!(journal.bytes.load(Relaxed) > 100);
+    // The same again: what has the newest time counts as repeated, and all before as lost.
+    let (status, text) = send("/api/v2/write?bucket=d&precision=s", "", lines.as_bytes());
+    assert_eq!(status, 400);
+    assert!(
+        text.contains(
+            "partial write: cpu_idle{db=\\\"d\\\",host=\\\"a\\\"}: its time is not after"
+        ),
+        "{text}"
+    );
+    let last = lines.lines().last().unwrap();
+    let (status, _) = send("/write?db=d&precision=s", "", last.as_bytes());
+    assert_eq!(status, 204);
+    let (status, text) = send("/write?precision=x", "", b"");
+    assert_eq!((status, text.contains("expected ns")), (400, true));
+    let (status, _) = send("/write", "Content-Encoding: br\r\n", b"x");
+    assert_eq!(status, 415);
+    let (status, _) = send("/nothing", "", b"");
+    assert_eq!(status, 404);
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let (status, text) = send("/query", form, b"q=CREATE+DATABASE+x");
+    assert_eq!((status, text.contains("results")), (200, true));
+    let large = vec![b'#'; (1 << 20) + 1];
+    let mut stream = fixture.connect("i");
+    let head = format!(
+        "POST /write HTTP/1.1\r\nContent-Length: {}\r\n\r\n",
+        large.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    let socket = UnixDatagram::unbound().unwrap();
+    let line = format!("mem value=5 {}000000000", start + 10);
+    socket.send_to(line.as_bytes(), fixture.path("l")).unwrap();
+    fixture.pending("influx/mem.rrd", 1);
+    let found = fixture.query("/api/v1/series?match[]=cpu_busy");
+    assert!(
+        found.contains(r#"{"__name__":"cpu_busy","db":"d","host":"a"}"#),
+        "{found}"
+    );
+}
+
+/// A message of remote write with one sample.
+fn remote_write(name: &[u8], value: f64, millis: u64) -> Vec<u8> {
+    let bytes = |number: u8, inner: &[u8]| {
+        let mut out = vec![number << 3 | 2, inner.len() as u8];
+        out.extend_from_slice(inner);
+        out
+    };
+    let label = [bytes(1, b"__name__"), bytes(2, name)].concat();
+    let mut sample = vec![1 << 3 | 1];
+    sample.extend(value.to_le_bytes());
+    sample.push(2 << 3);
+    let mut rest = millis;
+    while rest >= 0x80 {
+        sample.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    sample.push(rest as u8);
+    let series = [bytes(1, &label), bytes(2, &sample)].concat();
+    bytes(1, &series)
+}
+
+#[test]
+fn remote_write_and_otlp_are_taken() {
+    let fixture = fixture(
+        "[remote-write]\nlisten = 'unix:DIR/r'\n[otlp]\nlisten = 'unix:DIR/o'\n\
+         [[storage]]\nmatch = '{__name__=\"count\"}'\ntype = 'COUNTER'",
+    );
+    let start = start();
+    let message = remote_write(b"up", 1.5, (start + 10) * 1000);
+    // Snappy without compression: the length, and a literal.
+    let mut snappy = vec![message.len() as u8, (message.len() as u8 - 1) << 2];
+    if message.len() > 60 {
+        snappy = vec![message.len() as u8, 60 << 2, message.len() as u8 - 1];
+    }
+    snappy.extend_from_slice(&message);
+    let headers = "Content-Type: application/x-protobuf\r\nContent-Encoding: snappy\r\n";
+    let (status, text) = post(fixture.connect("r"), "/api/v1/write", headers, &snappy);
+    assert_eq!(status, 204, "{text}");
+    let pending = fixture.pending("prometheus/up.rrd", 1);
+    assert_eq!(pending, [format!("{}.0000000000:1.5", start + 10)]);
+    let plain = "Content-Type: application/x-protobuf\r\n";
+    let odd = remote_write(b"count", 0.5, (start + 10) * 1000);
+    let (status, text) = post(fixture.connect("r"), "/api/v1/write", plain, &odd);
+    assert_eq!(status, 400);
+    assert!(
+        text.contains("count: its database takes integers only"),
+        "{text}"
+    );
+    let (status, _) = post(fixture.connect("r"), "/api/v1/write", plain, &odd[..9]);
+    assert_eq!(status, 400);
+
+    let json = format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"hits","sum":{{"aggregationTemporality":1,
+            "isMonotonic":true,"dataPoints":[{{"asInt":"5","timeUnixNano":"{0}000000000"}},
+            {{"asInt":"5","timeUnixNano":"{1}000000000"}}]}}}}]}}]}}]}}"#,
+        start + 20,
+        start + 10
+    );
+    let headers = "Content-Type: application/json\r\n";
+    let (status, text) = post(
+        fixture.connect("o"),
+        "/v1/metrics",
+        headers,
+        json.as_bytes(),
+    );
+    assert_eq!(status, 200);
+    assert!(text.contains(r#""rejectedDataPoints":"1""#), "{text}");
+    // Differences are rates when they are read.
+    let found = fixture.query(&format!(
+        "/api/v1/query?query=hits_total_rate&time={}",
+        start + 20
+    ));
+    assert!(found.contains(r#""0.5""#), "{found}");
+}
+
+#[test]
+fn targets_are_scraped() {
+    let target = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = target.local_addr().unwrap().port();
+    let serving = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = target.accept().unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            assert!(request[..length].starts_with(b"GET /metrics HTTP/1.1\r\n"));
+            let text = "# TYPE a gauge\na{x=\"y\"} 5\nbad\n";
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{text}",
+                text.len()
+            );
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let fixture = fixture(&format!(
+        "[[scrape]]\njob = 'j'\ntargets = '127.0.0.1:{port}'\ninterval = 0.2\nlabels = 'dc=east'\n\
+         [[path]]\npath = '{{job}}/{{__name__}}'"
+    ));
+    let pending = fixture.pending("j/a.rrd", 2);
+    assert!(pending.iter().all(|it| it.ends_with(":5")), "{pending:?}");
+    // By now nobody answers.
+    let pending = fixture.pending("j/up.rrd", 3);
+    let values: Vec<_> = pending.iter().map(|it| it.split(':').next_back()).collect();
+    assert_eq!(values[..3], [Some("1"), Some("1"), Some("0")]);
+    serving.join().unwrap();
+    let listener = format!("protocol=\"scrape\",listener=\"http://127.0.0.1:{port}/metrics\"");
+    fixture.wait_for(&format!(
+        "kymo_taken_faults_total{{{listener},fault=\"syntax\"}} 2"
+    ));
 }

@@ -1,0 +1,4 @@
+//! `kymo_fuzz::metric_lines` on inputs that libFuzzer makes up.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| kymo_fuzz::metric_lines(data));
