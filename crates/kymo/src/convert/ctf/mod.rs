@@ -156,6 +156,8 @@ impl TraceModel {
             packed: false,
             packet_bytes: None,
             protection: None,
+            metadata_protection: None,
+            index: false,
             repairs: false,
             threads: 1,
             strict: false,
