@@ -171,7 +171,8 @@ fn url(text: &str, scheme: &str) -> Explained {
         }
         "ctf+udp" => format!("`kymo receive {text} -o DIR` writes what arrives there as a trace"),
         "net" | "net4" | "net6" => {
-            "kymo does not read from LTTng's relay daemon; `babeltrace2` does".to_string()
+            "a session of LTTng's relay daemon is read by `kymo print`, `convert`, `latency` and `view`"
+                .to_string()
         }
         "file" => format!("write the path alone: `{}`", &text["file://".len()..]),
         _ => "copy it to this machine, or pipe it into `kymo print -`".to_string(),
@@ -217,7 +218,7 @@ mod tests {
             ("file:///x", "write the path alone: `/x`"),
             (
                 "net://h",
-                "kymo does not read from LTTng's relay daemon; `babeltrace2` does",
+                "a session of LTTng's relay daemon is read by `kymo print`, `convert`, `latency` and `view`",
             ),
         ] {
             assert_eq!(explained(url).1, hint);

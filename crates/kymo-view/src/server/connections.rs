@@ -58,11 +58,16 @@ pub(super) struct Place {
 }
 
 impl State {
-    /// How long others have had to wait for it; `None` if it is waiting itself.
-    fn age(self) -> Option<Duration> {
+    fn is_new(self) -> bool {
+        matches!(self, Self::New(_))
+    }
+
+    /// Whether it gives way to others now. Those that know the token stay as long as some do not.
+    fn gives_way(self, are_others_new: bool, is_last: bool) -> bool {
         match self {
-            Self::New(since) | Self::Idle(since) => Some(since.elapsed()),
-            Self::Busy => None,
+            Self::New(since) => is_last || since.elapsed() >= GRACE,
+            Self::Idle(since) => is_last || (!are_others_new && since.elapsed() >= GRACE),
+            Self::Busy => false,
         }
     }
 }
@@ -79,10 +84,9 @@ impl Connections {
         let mut list = of.lock();
         while list.open.len() >= MOST_CONNECTIONS {
             let is_last = from.elapsed() >= PATIENCE;
-            let least = if is_last { Duration::ZERO } else { GRACE };
+            let are_new = list.open.iter().any(|open| open.state.is_new());
             let waiting = list.open.iter().enumerate();
-            let waiting =
-                waiting.filter(|(_, open)| open.state.age().is_some_and(|age| age >= least));
+            let waiting = waiting.filter(|(_, open)| open.state.gives_way(are_new, is_last));
             match waiting.min_by_key(|(_, open)| open.state) {
                 Some((at, _)) => {
                     // Its thread sees the end.
