@@ -5,7 +5,7 @@ use kymo_promql::{
     Expression, Labels, Limits, NAME, QueryError, QueryTime, Request, Sample, Series, SeriesSource,
     evaluate,
 };
-use kymo_serve::http::{Limits, dechunk, parse_head, request};
+use kymo_serve::http::{self, dechunk, parse_head, request};
 
 /// A few series, so that expressions have something to compute with.
 struct Few;
@@ -118,7 +118,7 @@ pub fn graphite(data: &[u8]) {
 
 /// The head of a request is read the same way however its bytes arrive, and its parameters are texts.
 pub fn serve_http(data: &[u8]) {
-    let limits = Limits::default();
+    let limits = http::Limits::default();
     let whole = parse_head(data, &limits);
     if let Ok(Some((head, length))) = &whole {
         assert_eq!(parse_head(&data[..*length], &limits), whole);

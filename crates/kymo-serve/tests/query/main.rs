@@ -423,7 +423,7 @@ fn requests_that_are_not_understood_have_a_status() {
         ),
         ("GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
         (
-            "POST /api/v1/query HTTP/1.1\r\nContent-Length: 2\r\n\r\nxx",
+            "POST /api/v1/query HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\nxx",
             415,
         ),
         ("BREW\r\n\r\n", 400),
