@@ -313,7 +313,8 @@ fn messages_bring_clocks_together() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(
-        told.contains("by 2000 messages: +12.301") && (told.contains("drift +39.") || told.contains("drift +40.")),
+        told.contains("by 2000 messages: +12.301")
+            && (told.contains("drift +39.") || told.contains("drift +40.")),
         "{told}"
     );
     // No message is received before it is sent.
