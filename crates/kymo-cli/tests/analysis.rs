@@ -621,7 +621,8 @@ fn states_of_groups_come_in_the_order_that_is_asked_for() {
             .collect()
     };
     type Row = (String, f64, f64, f64);
-    let keys: [(&str, fn(&Row, &Row) -> bool); 4] = [
+    type Order = fn(&Row, &Row) -> bool;
+    let keys: [(&str, Order); 4] = [
         ("time", |a, b| a.1 >= b.1),
         ("count", |a, b| a.2 >= b.2),
         ("mean", |a, b| a.3 >= b.3),
